@@ -1,0 +1,2 @@
+//! The `mingle` command.
+fn main() {}

@@ -1,0 +1,1 @@
+//! The Mingle language: from text to a checked, split program.

@@ -1,0 +1,330 @@
+//! The one JSON form of values: `int` as a number, beyond 2^53 as a string; `bytes` in base64;
+//! `time` as RFC 3339; a `ref` as its key; an `option` as null or the value, nested ones as
+//! `{"some": …}`; maps with string keys as objects, with others as pairs.
+
+use std::fmt;
+use std::sync::Arc;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD as BASE64;
+use serde_json::{Map, Number, Value as Json};
+
+use crate::limits::{JSON_DEPTH_MAX, JSON_NUMBER_MAX, LIST_ITEMS_MAX, STRING_BYTES_MAX};
+use crate::types::{Schema, Type};
+use crate::value::{Float, Ref, Time, Value};
+
+/// JSON that is not a value of the type that was asked for.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct JsonError {
+    /// Where in the JSON, such as `.items[3]`; empty at the top.
+    pub path: String,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+impl fmt::Display for JsonError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.path.is_empty() {
+            f.write_str(&self.message)
+        } else {
+            write!(f, "at {}: {}", self.path, self.message)
+        }
+    }
+}
+
+impl std::error::Error for JsonError {}
+
+/// The JSON form of `value`, which must be one of `value_type`.
+///
+/// # Panics
+///
+/// When the value is not of that type.
+pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
+    match (value, value_type) {
+        (Value::Bool(value), _) => Json::Bool(*value),
+        (Value::Int(value), _) => int_to_json(*value),
+        (Value::Float(value), _) => float_to_json(*value),
+        (Value::String(value), _) => Json::String(value.to_string()),
+        (Value::Bytes(value), _) => Json::String(BASE64.encode(value)),
+        (Value::Time(value), _) => match value.to_rfc3339() {
+            Some(text) => Json::String(text),
+            None => int_to_json(value.0),
+        },
+        (Value::Struct(values), Type::Struct(name)) => {
+            let declared = &schema.structs[name];
+            let fields = declared.fields.iter().zip(values.iter());
+            Json::Object(
+                fields
+                    .map(|((name, inner), value)| (name.to_string(), to_json(schema, value, inner)))
+                    .collect(),
+            )
+        }
+        (Value::Option(None), _) => Json::Null,
+        (Value::Option(Some(value)), Type::Option(inner)) => {
+            let json = to_json(schema, value, inner);
+            if matches!(**inner, Type::Option(_)) {
+                Json::Object(Map::from_iter([("some".to_owned(), json)]))
+            } else {
+                json
+            }
+        }
+        (Value::List(items), Type::List(inner)) => Json::Array(
+            items
+                .iter()
+                .map(|item| to_json(schema, item, inner))
+                .collect(),
+        ),
+        (Value::Ref(object), Type::Ref(name)) => {
+            to_json(schema, object.key(), &schema.objects[name].key_type)
+        }
+        _ => panic!("{value} is not of type {value_type}"),
+    }
+}
+
+/// The JSON form of a map's entries: an object where the keys are strings, else pairs.
+pub fn entries_to_json(
+    schema: &Schema,
+    entries: &[(Value, Value)],
+    key: &Type,
+    value: &Type,
+) -> Json {
+    if matches!(key, Type::String) {
+        let pairs = entries.iter().map(|(k, v)| {
+            let name = k.as_str().expect("a key of type string").to_owned();
+            (name, to_json(schema, v, value))
+        });
+        return Json::Object(pairs.collect());
+    }
+    let pairs = entries
+        .iter()
+        .map(|(k, v)| Json::Array(vec![to_json(schema, k, key), to_json(schema, v, value)]));
+    Json::Array(pairs.collect())
+}
+
+/// The JSON form of an integer.
+pub fn int_to_json(value: i64) -> Json {
+    if value.unsigned_abs() <= JSON_NUMBER_MAX.unsigned_abs() {
+        Json::Number(value.into())
+    } else {
+        Json::String(value.to_string())
+    }
+}
+
+fn float_to_json(value: Float) -> Json {
+    match Number::from_f64(value.0) {
+        Some(number) => Json::Number(number),
+        None if value.0.is_nan() => Json::String("NaN".into()),
+        None if value.0 > 0.0 => Json::String("Infinity".into()),
+        None => Json::String("-Infinity".into()),
+    }
+}
+
+/// Reads a value of `value_type` from its JSON form.
+///
+/// # Errors
+///
+/// Where the JSON departs from the type, with what was expected and found.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{Schema, Type, Value, json};
+///
+/// let list = Type::List(Type::Int.into());
+/// let value = json::from_json(&Schema::default(), &serde_json::json!([1, "2"]), &list).unwrap();
+/// assert_eq!(value, Value::list([Value::Int(1), Value::Int(2)]));
+/// let error = json::from_json(&Schema::default(), &serde_json::json!([1, true]), &list).unwrap_err();
+/// assert_eq!(error.to_string(), "at [1]: expected an int, found true");
+/// ```
+pub fn from_json(schema: &Schema, json: &Json, value_type: &Type) -> Result<Value, JsonError> {
+    let mut reader = Reader {
+        schema,
+        path: Vec::new(),
+    };
+    reader.read(json, value_type).map_err(|message| JsonError {
+        path: reader.path.concat(),
+        message,
+    })
+}
+
+struct Reader<'a> {
+    schema: &'a Schema,
+    /// Steps from the top; left as they are when an error unwinds, so that they name the place.
+    path: Vec<String>,
+}
+
+impl Reader<'_> {
+    fn read(&mut self, json: &Json, value_type: &Type) -> Result<Value, String> {
+        if self.path.len() > JSON_DEPTH_MAX {
+            return Err(format!("nested deeper than {JSON_DEPTH_MAX}"));
+        }
+        match value_type {
+            Type::Bool => match json {
+                Json::Bool(value) => Ok(Value::Bool(*value)),
+                _ => Err(expected("a bool", json)),
+            },
+            Type::Int => read_int(json)
+                .map(Value::Int)
+                .ok_or_else(|| expected("an int", json)),
+            Type::Float => read_float(json).ok_or_else(|| expected("a float", json)),
+            Type::String => match json {
+                Json::String(text) => read_string(text),
+                _ => Err(expected("a string", json)),
+            },
+            Type::Bytes => match json {
+                Json::String(text) => read_bytes(text),
+                _ => Err(expected("bytes in base64", json)),
+            },
+            Type::Time => match json {
+                Json::String(text) => Time::parse(text).map(Value::Time),
+                _ => read_int(json)
+                    .map(|ms| Value::Time(Time(ms)))
+                    .ok_or_else(|| expected("a time as in RFC 3339", json)),
+            },
+            Type::Ref(name) => {
+                let declared = self
+                    .schema
+                    .objects
+                    .get(name)
+                    .ok_or_else(|| format!("no object is called {name}"))?
+                    .clone();
+                let key = self.read(json, &declared.key_type)?;
+                Ok(Value::Ref(Ref::new(declared.name.clone(), key)))
+            }
+            Type::Option(inner) => self.read_option(json, inner),
+            Type::List(inner) => self.read_list(json, inner),
+            Type::Struct(name) => self.read_struct(json, name),
+        }
+    }
+
+    fn read_option(&mut self, json: &Json, inner: &Type) -> Result<Value, String> {
+        if json.is_null() {
+            return Ok(Value::NONE);
+        }
+        if !matches!(inner, Type::Option(_)) {
+            return Ok(Value::some(self.read(json, inner)?));
+        }
+        match json {
+            Json::Object(fields) if fields.len() == 1 && fields.contains_key("some") => {
+                self.path.push(".some".into());
+                let value = self.read(&fields["some"], inner)?;
+                self.path.pop();
+                Ok(Value::some(value))
+            }
+            _ => Err(expected("null or {\"some\": …}", json)),
+        }
+    }
+
+    fn read_list(&mut self, json: &Json, inner: &Type) -> Result<Value, String> {
+        let Json::Array(items) = json else {
+            return Err(expected(&format!("a list of {inner}"), json));
+        };
+        if items.len() > LIST_ITEMS_MAX {
+            return Err(format!(
+                "a list holds at most {LIST_ITEMS_MAX} items, found {}",
+                items.len()
+            ));
+        }
+        let mut values = Vec::with_capacity(items.len());
+        for (index, item) in items.iter().enumerate() {
+            self.path.push(format!("[{index}]"));
+            values.push(self.read(item, inner)?);
+            self.path.pop();
+        }
+        Ok(Value::List(values.into()))
+    }
+
+    fn read_struct(&mut self, json: &Json, name: &str) -> Result<Value, String> {
+        let declared = self
+            .schema
+            .structs
+            .get(name)
+            .ok_or_else(|| format!("no struct is called {name}"))?
+            .clone();
+        let Json::Object(fields) = json else {
+            return Err(expected(
+                &format!("an object with the fields of {name}"),
+                json,
+            ));
+        };
+        if let Some(unknown) = fields
+            .keys()
+            .find(|key| !declared.fields.iter().any(|(known, _)| **known == ***key))
+        {
+            return Err(format!("{name} has no field {unknown:?}"));
+        }
+        let mut values = Vec::with_capacity(declared.fields.len());
+        for (field, inner) in &declared.fields {
+            self.path.push(format!(".{field}"));
+            let value = match fields.get(&**field) {
+                Some(value) => self.read(value, inner)?,
+                None if matches!(inner, Type::Option(_)) => Value::NONE,
+                None => return Err(format!("{name} needs the field {field:?}")),
+            };
+            values.push(value);
+            self.path.pop();
+        }
+        Ok(Value::Struct(Arc::from(values)))
+    }
+}
+
+/// Checks a string against the bounds of the language.
+///
+/// # Errors
+///
+/// When it holds U+0000 or more than 16 MiB.
+pub fn read_string(text: &str) -> Result<Value, String> {
+    if text.contains('\0') {
+        return Err("a string holds no U+0000".into());
+    }
+    if text.len() > STRING_BYTES_MAX {
+        return Err(format!(
+            "a string holds at most {STRING_BYTES_MAX} bytes, found {}",
+            text.len()
+        ));
+    }
+    Ok(Value::from(text))
+}
+
+fn read_bytes(text: &str) -> Result<Value, String> {
+    let bytes = BASE64
+        .decode(text)
+        .map_err(|error| format!("expected bytes in base64: {error}"))?;
+    if bytes.len() > STRING_BYTES_MAX {
+        return Err(format!(
+            "bytes hold at most {STRING_BYTES_MAX} bytes, found {}",
+            bytes.len()
+        ));
+    }
+    Ok(Value::Bytes(bytes.into()))
+}
+
+fn read_int(json: &Json) -> Option<i64> {
+    match json {
+        Json::Number(number) => number.as_i64(),
+        Json::String(text) => text.parse().ok(),
+        _ => None,
+    }
+}
+
+fn read_float(json: &Json) -> Option<Value> {
+    let float = match json {
+        Json::Number(number) => number.as_f64()?,
+        Json::String(text) => match &**text {
+            "NaN" => f64::NAN,
+            "Infinity" => f64::INFINITY,
+            "-Infinity" => f64::NEG_INFINITY,
+            _ => return None,
+        },
+        _ => return None,
+    };
+    Some(Value::from(float))
+}
+
+fn expected(what: &str, found: &Json) -> String {
+    let mut shown = found.to_string();
+    if shown.chars().count() > 40 {
+        shown = shown.chars().take(40).chain(['…']).collect();
+    }
+    format!("expected {what}, found {shown}")
+}

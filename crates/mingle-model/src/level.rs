@@ -1,0 +1,140 @@
+//! Consistency levels and their order (MixT, §4.1: a lattice ordered by strength).
+
+use std::fmt;
+
+use crate::value::Name;
+
+/// A built-in level, strongest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Level {
+    /// Strict serializability.
+    Linearizable,
+    /// Snapshot isolation.
+    Snapshot,
+    /// Causal consistency, updates of one transaction together.
+    Causal,
+    /// Replicas converge once updates stop.
+    Eventual,
+}
+
+impl Level {
+    /// All of them, strongest first.
+    pub const ALL: [Self; 4] = [
+        Self::Linearizable,
+        Self::Snapshot,
+        Self::Causal,
+        Self::Eventual,
+    ];
+
+    /// The name that programs use.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Linearizable => "linearizable",
+            Self::Snapshot => "snapshot",
+            Self::Causal => "causal",
+            Self::Eventual => "eventual",
+        }
+    }
+}
+
+impl fmt::Display for Level {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A level of one program: an index into its [`Levels`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct LevelId(pub u16);
+
+/// The levels of one program and their order: the four built-in ones and those it adds.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{Level, Levels};
+///
+/// let mut levels = Levels::default();
+/// let (linearizable, causal) = (levels.find("linearizable").unwrap(), levels.find("causal").unwrap());
+/// let regional = levels.add_between("regional".into(), linearizable, causal).unwrap();
+/// let snapshot = levels.find("snapshot").unwrap();
+/// assert!(levels.is_at_least(linearizable, regional) && levels.is_at_least(regional, causal));
+/// assert!(!levels.is_at_least(regional, snapshot) && !levels.is_at_least(snapshot, regional));
+/// assert_eq!(levels.carrier(regional), Level::Linearizable);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Levels {
+    names: Vec<Name>,
+    /// `stronger[a]` holds the levels strictly stronger than `a`.
+    stronger: Vec<Vec<LevelId>>,
+    carriers: Vec<Level>,
+}
+
+impl Default for Levels {
+    fn default() -> Self {
+        Self {
+            names: Level::ALL.iter().map(|level| level.name().into()).collect(),
+            stronger: (0..4)
+                .map(|level| (0..level).map(LevelId).collect())
+                .collect(),
+            carriers: Level::ALL.to_vec(),
+        }
+    }
+}
+
+impl Levels {
+    /// The level called `name`.
+    pub fn find(&self, name: &str) -> Option<LevelId> {
+        self.names
+            .iter()
+            .position(|known| &**known == name)
+            .map(|index| LevelId(index as u16))
+    }
+
+    /// The name of a level.
+    pub fn name(&self, level: LevelId) -> &Name {
+        &self.names[usize::from(level.0)]
+    }
+
+    /// All names, the built-in levels first.
+    pub fn names(&self) -> &[Name] {
+        &self.names
+    }
+
+    /// Whether `a` is `b`, or stronger.
+    pub fn is_at_least(&self, a: LevelId, b: LevelId) -> bool {
+        a == b || self.is_stronger(a, b)
+    }
+
+    /// Whether `a` is strictly stronger than `b`.
+    pub fn is_stronger(&self, a: LevelId, b: LevelId) -> bool {
+        self.stronger[usize::from(b.0)].contains(&a)
+    }
+
+    /// Adds a level below `above` and above `below`. Gives none when `above` is not strictly
+    /// stronger than `below`, or the program has 65,535 levels.
+    pub fn add_between(&mut self, name: Name, above: LevelId, below: LevelId) -> Option<LevelId> {
+        if !self.is_stronger(above, below) {
+            return None;
+        }
+        let added = LevelId(u16::try_from(self.names.len()).ok()?);
+        let mut stronger = self.stronger[usize::from(above.0)].clone();
+        stronger.push(above);
+        for other in 0..self.names.len() {
+            let other = LevelId(other as u16);
+            if self.is_at_least(below, other) {
+                self.stronger[usize::from(other.0)].push(added);
+            }
+        }
+        self.carriers.push(self.carriers[usize::from(above.0)]);
+        self.names.push(name);
+        self.stronger.push(stronger);
+        Some(added)
+    }
+
+    /// The weakest built-in level that gives everything `level` promises: what an engine is asked
+    /// for.
+    pub fn carrier(&self, level: LevelId) -> Level {
+        self.carriers[usize::from(level.0)]
+    }
+}

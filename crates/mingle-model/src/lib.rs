@@ -1,0 +1,23 @@
+//! Values, types, levels and ids: what the pure crates of Mingle share.
+//!
+//! Everything here is data. Nothing reads a clock, a file or a socket, and nothing draws a random
+//! number, so the compiler, the checkers and the simulator can all depend on it.
+//!
+//! - [`value`]: what a program computes with, totally ordered and hashable.
+//! - [`types`]: what a program declares: objects, fields, structs, in a [`Schema`].
+//! - [`level`]: consistency levels and their order.
+//! - [`json`]: the one JSON form of values, the same in every tool.
+//! - [`id`]: transactions, versions and witness rows.
+//! - [`limits`]: the named bounds on sizes.
+
+pub mod id;
+pub mod json;
+pub mod level;
+pub mod limits;
+pub mod types;
+pub mod value;
+
+pub use id::{Origin, TransactionId, Version, WitnessRow};
+pub use level::{Level, LevelId, Levels};
+pub use types::{Field, FieldType, ObjectType, Schema, StructType, Type};
+pub use value::{Float, Name, Ref, Time, Value};

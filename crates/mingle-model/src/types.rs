@@ -1,0 +1,203 @@
+//! Types: what a program declares of its data.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+
+use crate::value::{Float, Name, Ref, Time, Value};
+
+/// The type of a value.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Type {
+    /// `bool`.
+    Bool,
+    /// `int`.
+    Int,
+    /// `float`.
+    Float,
+    /// `string`.
+    String,
+    /// `bytes`.
+    Bytes,
+    /// `time`.
+    Time,
+    /// A struct, by name.
+    Struct(Name),
+    /// `ref O`, by the object's name.
+    Ref(Name),
+    /// `option<T>`.
+    Option(Arc<Type>),
+    /// `list<T>`.
+    List(Arc<Type>),
+}
+
+impl fmt::Display for Type {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Bool => f.write_str("bool"),
+            Self::Int => f.write_str("int"),
+            Self::Float => f.write_str("float"),
+            Self::String => f.write_str("string"),
+            Self::Bytes => f.write_str("bytes"),
+            Self::Time => f.write_str("time"),
+            Self::Struct(name) => f.write_str(name),
+            Self::Ref(name) => write!(f, "ref {name}"),
+            Self::Option(inner) => write!(f, "option<{inner}>"),
+            Self::List(inner) => write!(f, "list<{inner}>"),
+        }
+    }
+}
+
+/// The type of an object's field: a register, or replicated state with operations that merge.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum FieldType {
+    /// A value, written as a whole.
+    Register(Type),
+    /// `counter`.
+    Counter,
+    /// `set<T>`.
+    Set(Type),
+    /// `map<K, V>`.
+    Map(Type, Type),
+    /// `log<T>`.
+    Log(Type),
+}
+
+impl fmt::Display for FieldType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Register(inner) => write!(f, "{inner}"),
+            Self::Counter => f.write_str("counter"),
+            Self::Set(inner) => write!(f, "set<{inner}>"),
+            Self::Map(key, value) => write!(f, "map<{key}, {value}>"),
+            Self::Log(inner) => write!(f, "log<{inner}>"),
+        }
+    }
+}
+
+/// A struct and its fields, in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StructType {
+    /// The struct's name.
+    pub name: Name,
+    /// Names and types of the fields.
+    pub fields: Vec<(Name, Type)>,
+}
+
+/// One field of an object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Field {
+    /// The field's name.
+    pub name: Name,
+    /// What it holds.
+    pub field_type: FieldType,
+    /// What a read gives where nothing was written; for collections the empty one, unused.
+    pub default: Value,
+}
+
+/// One kind of object.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ObjectType {
+    /// The kind's name.
+    pub name: Name,
+    /// The store in which it lives.
+    pub store: Name,
+    /// Name of the key.
+    pub key_name: Name,
+    /// Type of the key.
+    pub key_type: Type,
+    /// The fields beside the key, in order.
+    pub fields: Vec<Field>,
+}
+
+impl ObjectType {
+    /// The index of the field called `name`.
+    pub fn field_index(&self, name: &str) -> Option<usize> {
+        self.fields.iter().position(|field| &*field.name == name)
+    }
+}
+
+/// Everything that a program declares of its data.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Schema {
+    /// Structs by name.
+    pub structs: BTreeMap<Name, Arc<StructType>>,
+    /// Objects by name.
+    pub objects: BTreeMap<Name, Arc<ObjectType>>,
+}
+
+impl Schema {
+    /// The default of a type: what a read gives where nothing was written and nothing else was
+    /// declared.
+    ///
+    /// # Panics
+    ///
+    /// When `value_type` names what this schema lacks, or contains itself by value; checked
+    /// programs do neither.
+    pub fn default_of(&self, value_type: &Type) -> Value {
+        match value_type {
+            Type::Bool => Value::Bool(false),
+            Type::Int => Value::Int(0),
+            Type::Float => Value::Float(Float(0.0)),
+            Type::String => Value::from(""),
+            Type::Bytes => Value::Bytes(Arc::new([])),
+            Type::Time => Value::Time(Time(0)),
+            Type::Struct(name) => {
+                let declared = &self.structs[name];
+                Value::Struct(
+                    declared
+                        .fields
+                        .iter()
+                        .map(|(_, inner)| self.default_of(inner))
+                        .collect(),
+                )
+            }
+            Type::Ref(name) => {
+                let declared = &self.objects[name];
+                Value::Ref(Ref::new(
+                    declared.name.clone(),
+                    self.default_of(&declared.key_type),
+                ))
+            }
+            Type::Option(_) => Value::NONE,
+            Type::List(_) => Value::List(Arc::new([])),
+        }
+    }
+
+    /// Whether `value` is one of `value_type`, all the way down.
+    pub fn conforms(&self, value: &Value, value_type: &Type) -> bool {
+        match (value, value_type) {
+            (Value::Bool(_), Type::Bool)
+            | (Value::Int(_), Type::Int)
+            | (Value::Float(_), Type::Float)
+            | (Value::String(_), Type::String)
+            | (Value::Bytes(_), Type::Bytes)
+            | (Value::Time(_), Type::Time)
+            | (Value::Option(None), Type::Option(_)) => true,
+            (Value::Option(Some(inner)), Type::Option(inner_type)) => {
+                self.conforms(inner, inner_type)
+            }
+            (Value::List(items), Type::List(inner_type)) => {
+                items.iter().all(|item| self.conforms(item, inner_type))
+            }
+            (Value::Struct(values), Type::Struct(name)) => {
+                self.structs.get(name).is_some_and(|declared| {
+                    declared.fields.len() == values.len()
+                        && declared
+                            .fields
+                            .iter()
+                            .zip(values.iter())
+                            .all(|((_, inner_type), inner)| self.conforms(inner, inner_type))
+                })
+            }
+            (Value::Ref(object), Type::Ref(name)) => {
+                object.kind() == name
+                    && self
+                        .objects
+                        .get(name)
+                        .is_some_and(|declared| self.conforms(object.key(), &declared.key_type))
+            }
+            _ => false,
+        }
+    }
+}

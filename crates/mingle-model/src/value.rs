@@ -1,0 +1,347 @@
+//! Values: what a program computes with.
+//!
+//! All values are immutable, cheap to clone, and totally ordered: sets and maps iterate in this
+//! order at every store. Floats follow IEEE 754 in arithmetic; in comparisons NaN stands last and
+//! equals itself, and the two zeros are equal.
+
+use std::cmp::Ordering;
+use std::fmt;
+use std::hash::{Hash, Hasher};
+use std::sync::Arc;
+
+use time::OffsetDateTime;
+use time::format_description::well_known::Rfc3339;
+
+/// A name in a program: of a store, an object, a field.
+pub type Name = Arc<str>;
+
+/// A value of the language.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{Ref, Value};
+///
+/// let ana = Value::from(Ref::new("User", Value::from("ana")));
+/// let bob = Value::from(Ref::new("User", Value::from("bob")));
+/// assert!(ana < bob);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Value {
+    /// `true` or `false`.
+    Bool(bool),
+    /// A 64-bit signed integer; arithmetic on it saturates.
+    Int(i64),
+    /// An IEEE 754 double with a total order.
+    Float(Float),
+    /// UTF-8 text without U+0000.
+    String(Arc<str>),
+    /// Raw bytes.
+    Bytes(Arc<[u8]>),
+    /// A point in time.
+    Time(Time),
+    /// A struct's fields, in the order of its declaration.
+    Struct(Arc<[Value]>),
+    /// `none`, or `some` of a value.
+    Option(Option<Arc<Value>>),
+    /// A list.
+    List(Arc<[Value]>),
+    /// A handle to an object, whether or not that exists.
+    Ref(Ref),
+}
+
+impl Value {
+    /// The value `none`.
+    pub const NONE: Self = Self::Option(None);
+
+    /// `some(value)`.
+    pub fn some(value: Self) -> Self {
+        Self::Option(Some(Arc::new(value)))
+    }
+
+    /// A list of these items.
+    pub fn list(items: impl IntoIterator<Item = Self>) -> Self {
+        Self::List(items.into_iter().collect())
+    }
+
+    /// A rough count of the bytes of memory that this value holds, for budgets.
+    pub fn weight(&self) -> usize {
+        let inner = match self {
+            Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_) => 0,
+            Self::String(text) => text.len(),
+            Self::Bytes(bytes) => bytes.len(),
+            Self::Struct(values) | Self::List(values) => values.iter().map(Self::weight).sum(),
+            Self::Option(value) => value.as_deref().map_or(0, Self::weight),
+            Self::Ref(object) => object.key().weight(),
+        };
+        inner + size_of::<Self>()
+    }
+
+    /// The boolean, if this is one.
+    pub fn as_bool(&self) -> Option<bool> {
+        match self {
+            Self::Bool(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The integer, if this is one.
+    pub fn as_int(&self) -> Option<i64> {
+        match self {
+            Self::Int(value) => Some(*value),
+            _ => None,
+        }
+    }
+
+    /// The text, if this is a string.
+    pub fn as_str(&self) -> Option<&str> {
+        match self {
+            Self::String(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The handle, if this is one.
+    pub fn as_ref_value(&self) -> Option<&Ref> {
+        match self {
+            Self::Ref(value) => Some(value),
+            _ => None,
+        }
+    }
+
+    /// The items, if this is a list.
+    pub fn as_list(&self) -> Option<&Arc<[Value]>> {
+        match self {
+            Self::List(items) => Some(items),
+            _ => None,
+        }
+    }
+}
+
+impl From<bool> for Value {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Value {
+    fn from(value: i64) -> Self {
+        Self::Int(value)
+    }
+}
+
+impl From<f64> for Value {
+    fn from(value: f64) -> Self {
+        Self::Float(Float(value))
+    }
+}
+
+impl From<&str> for Value {
+    fn from(value: &str) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<String> for Value {
+    fn from(value: String) -> Self {
+        Self::String(value.into())
+    }
+}
+
+impl From<Time> for Value {
+    fn from(value: Time) -> Self {
+        Self::Time(value)
+    }
+}
+
+impl From<Ref> for Value {
+    fn from(value: Ref) -> Self {
+        Self::Ref(value)
+    }
+}
+
+/// A handle: it names the object of one kind with one key.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ref(Arc<(Name, Value)>);
+
+impl Ref {
+    /// The handle of the object of `kind` with `key`.
+    pub fn new(kind: impl Into<Name>, key: Value) -> Self {
+        Self(Arc::new((kind.into(), key)))
+    }
+
+    /// The object's kind.
+    pub fn kind(&self) -> &Name {
+        &self.0.0
+    }
+
+    /// The object's key.
+    pub fn key(&self) -> &Value {
+        &self.0.1
+    }
+}
+
+impl fmt::Debug for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.kind(), self.key())
+    }
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}[{}]", self.kind(), self.key())
+    }
+}
+
+/// Shows a value much as a program would write it; for messages, not for machines.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let many = |f: &mut fmt::Formatter<'_>, open: &str, items: &[Value], close: &str| {
+            f.write_str(open)?;
+            for (index, item) in items.iter().enumerate() {
+                if index > 0 {
+                    f.write_str(", ")?;
+                }
+                write!(f, "{item}")?;
+            }
+            f.write_str(close)
+        };
+        match self {
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Int(value) => write!(f, "{value}"),
+            Self::Float(value) => write!(f, "{value}"),
+            Self::String(value) => write!(f, "{value:?}"),
+            Self::Bytes(bytes) => write!(f, "b\"{}\"", bytes.escape_ascii()),
+            Self::Time(value) => write!(f, "{value}"),
+            Self::Struct(values) => many(f, "{", values, "}"),
+            Self::Option(None) => f.write_str("none"),
+            Self::Option(Some(value)) => write!(f, "some({value})"),
+            Self::List(items) => many(f, "[", items, "]"),
+            Self::Ref(object) => write!(f, "{object}"),
+        }
+    }
+}
+
+/// A double whose order is total: NaN stands last and equals itself, and `-0.0 == 0.0`.
+#[derive(Clone, Copy, Debug)]
+pub struct Float(pub f64);
+
+impl Float {
+    /// One representative for each class of equal floats, so that equal floats hash and encode
+    /// alike.
+    pub fn canonical(self) -> f64 {
+        if self.0.is_nan() {
+            f64::NAN
+        } else if self.0 == 0.0 {
+            0.0
+        } else {
+            self.0
+        }
+    }
+}
+
+impl PartialEq for Float {
+    fn eq(&self, other: &Self) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Float {}
+
+impl PartialOrd for Float {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Float {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.0
+            .partial_cmp(&other.0)
+            .unwrap_or_else(|| self.0.is_nan().cmp(&other.0.is_nan()))
+    }
+}
+
+impl Hash for Float {
+    fn hash<H: Hasher>(&self, state: &mut H) {
+        self.canonical().to_bits().hash(state);
+    }
+}
+
+/// Always shows a point or an exponent, so that it reads back as a float.
+impl fmt::Display for Float {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?}", self.0)
+    }
+}
+
+/// A point in time: milliseconds since 1970-01-01T00:00:00Z.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Time(pub i64);
+
+impl Time {
+    /// Reads an RFC 3339 date and time, or a date alone, which is its midnight in UTC.
+    ///
+    /// # Errors
+    ///
+    /// What was expected, when `text` is neither.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let whole = if text.len() == 10 && text.as_bytes().get(4) == Some(&b'-') {
+            OffsetDateTime::parse(&format!("{text}T00:00:00Z"), &Rfc3339)
+        } else {
+            OffsetDateTime::parse(text, &Rfc3339)
+        };
+        let moment = whole.map_err(|_| {
+            format!("expected a time as in RFC 3339, such as 2026-11-20T10:00:00Z, found {text:?}")
+        })?;
+        Ok(Self(
+            i64::try_from(moment.unix_timestamp_nanos().div_euclid(1_000_000))
+                .expect("RFC 3339 years have four digits, so milliseconds fit"),
+        ))
+    }
+
+    /// The RFC 3339 form, if the year has four digits.
+    pub fn to_rfc3339(self) -> Option<String> {
+        let moment =
+            OffsetDateTime::from_unix_timestamp_nanos(i128::from(self.0) * 1_000_000).ok()?;
+        moment.format(&Rfc3339).ok()
+    }
+}
+
+/// RFC 3339; outside the years that it covers, the milliseconds.
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.to_rfc3339() {
+            Some(text) => f.write_str(&text),
+            None => write!(f, "{}ms", self.0),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn floats_are_totally_ordered_with_nan_last() {
+        let mut floats = [f64::NAN, 1.0, f64::INFINITY, -1.0, f64::NEG_INFINITY, 0.0].map(Float);
+        floats.sort();
+        assert_eq!(floats[0], Float(f64::NEG_INFINITY));
+        assert!(floats[5].0.is_nan());
+        assert_eq!(Float(f64::NAN), Float(-f64::NAN));
+        assert_eq!(Float(0.0), Float(-0.0));
+    }
+
+    #[test]
+    fn times_read_back_as_they_show() {
+        for text in [
+            "2026-11-20T10:00:00Z",
+            "1969-12-31T23:59:59.999Z",
+            "2026-11-20",
+        ] {
+            let time = Time::parse(text).expect("a time");
+            assert_eq!(Time::parse(&time.to_string()), Ok(time), "{text}");
+        }
+        assert!(Time::parse("yesterday").unwrap_err().contains("RFC 3339"));
+    }
+}

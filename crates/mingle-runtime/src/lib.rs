@@ -1,0 +1,1 @@
+//! Runs a split program phase after phase over its stores.

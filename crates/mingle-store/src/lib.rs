@@ -1,0 +1,21 @@
+//! What a store must offer to take part in a mixed-consistency transaction.
+//!
+//! This is MixT's interface of handles, data stores and transaction contexts (MixT §3.3,
+//! Figure 5), in Rust, object-safe and async: a [`DataStore`] opens [`Transaction`]s, in which
+//! objects are read and written by [`Address`]. A store says what it can do in its
+//! [`Capabilities`], and the runtime uses only that.
+//!
+//! - [`operation`]: reads, their answers, and writes.
+//! - [`store`]: the two traits, outcomes, capabilities and errors.
+//! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
+
+pub mod operation;
+pub mod store;
+pub mod world;
+
+pub use operation::{Address, Answer, Data, Read, Write};
+pub use store::{
+    Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError, StoreSchema,
+    Transaction,
+};
+pub use world::{BoxFuture, World};

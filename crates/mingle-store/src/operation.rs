@@ -1,0 +1,120 @@
+//! Reads, their answers, and writes.
+
+use mingle_model::{Name, Ref, Value, Version, WitnessRow};
+
+/// A field of an object: the index stands for the field's place in the object's declaration.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Address {
+    /// The object.
+    pub object: Ref,
+    /// Index into [`mingle_model::ObjectType::fields`].
+    pub field: u16,
+}
+
+/// One question to a store. No read fails for want of an object: what was never written reads as
+/// absent, zero or empty.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Read {
+    /// Was any field of the object written, and it not deleted since? [`Data::Bool`]
+    Exists(Ref),
+    /// A register. [`Data::Register`]
+    Register(Address),
+    /// A counter's exact sum. [`Data::Counter`]
+    Counter(Address),
+    /// Is this element in the set? [`Data::Bool`]
+    Contains(Address, Value),
+    /// How many elements the set has. [`Data::Count`]
+    SetSize(Address),
+    /// The set's elements, in order. [`Data::Values`]
+    Elements(Address),
+    /// The map's value under this key. [`Data::Register`]
+    Entry(Address, Value),
+    /// How many entries the map has. [`Data::Count`]
+    MapSize(Address),
+    /// The map's entries, in order of their keys. [`Data::Entries`]
+    Entries(Address),
+    /// How many lines the log has. [`Data::Count`]
+    LogSize(Address),
+    /// The log's last lines, at most this many, oldest first. [`Data::Values`]
+    LogLast(Address, u64),
+    /// Lines of the log from this index on, at most so many. [`Data::Values`]
+    LogSlice {
+        /// The log.
+        address: Address,
+        /// Index of the first line, from 0.
+        from: u64,
+        /// How many lines at most.
+        count: u64,
+    },
+    /// A declared query. [`Data::Result`]
+    Query {
+        /// The operation's name.
+        operation: Name,
+        /// Its arguments.
+        arguments: Vec<Value>,
+    },
+}
+
+/// What a read gives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Data {
+    /// Yes or no.
+    Bool(bool),
+    /// A register's or entry's value; none where nothing was written.
+    Register(Option<Value>),
+    /// An exact sum.
+    Counter(i128),
+    /// A number of elements.
+    Count(u64),
+    /// Elements or lines.
+    Values(Vec<Value>),
+    /// Entries.
+    Entries(Vec<(Value, Value)>),
+    /// The result of a query.
+    Result(Value),
+}
+
+/// The answer to one [`Read`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Answer {
+    /// What was read.
+    pub data: Data,
+    /// When it was last changed.
+    pub version: Version,
+    /// The witness rows of the object, read in the same snapshot or after it. Empty for queries.
+    pub witnesses: Vec<WitnessRow>,
+}
+
+/// One change. Within a commit they take effect in order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Write {
+    /// The object exists from now on.
+    Create(Ref),
+    /// The object exists no longer, and all its fields are as if never written.
+    Delete(Ref),
+    /// Writes a register.
+    Assign(Address, Value),
+    /// Adds to a counter.
+    Add(Address, i128),
+    /// Inserts into a set.
+    Insert(Address, Value),
+    /// Removes from a set.
+    Remove(Address, Value),
+    /// Writes an entry of a map.
+    Put(Address, Value, Value),
+    /// Removes an entry of a map.
+    Erase(Address, Value),
+    /// Appends to a log.
+    Append(Address, Value),
+    /// Empties a set, map or log.
+    Clear(Address),
+    /// A declared command.
+    Command {
+        /// The operation's name.
+        operation: Name,
+        /// Its arguments.
+        arguments: Vec<Value>,
+    },
+    /// Adds a witness row to its object. Rows are added, never replaced.
+    Witness(WitnessRow),
+}

@@ -1,0 +1,217 @@
+//! Data stores and their transactions.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_model::{Level, Name, Schema, TransactionId, Type, Version};
+
+use crate::operation::{Answer, Read, Write};
+use crate::world::BoxFuture;
+
+/// One store, ready for transactions.
+pub trait DataStore: Send + Sync {
+    /// What this store can do.
+    fn capabilities(&self) -> &Capabilities;
+
+    /// Opens a transaction. Costs no round trip: a store takes its snapshot with the first read.
+    ///
+    /// # Errors
+    ///
+    /// When the session names a replica that the store has not, or the store is out of reach.
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>>;
+
+    /// What became of a commit that carried `id`. Once this has answered
+    /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
+}
+
+/// A transaction at one store. Dropped without a commit, it leaves nothing behind.
+pub trait Transaction: Send {
+    /// Answers a batch of reads, in order and in one round trip, all from the transaction's one
+    /// snapshot where the level has snapshots. Does not see writes that were not flushed.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] when the snapshot cannot be kept any longer.
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>>;
+
+    /// Sends writes ahead of the commit; later reads of this transaction see them, nobody else
+    /// does. One round trip.
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>>;
+
+    /// Makes all writes visible and, where the store is durable, safe. One round trip; none where
+    /// nothing was written and the level needs no validation of reads.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Conflict`] when another transaction got in between, and
+    /// [`StoreError::Unknown`] when the answer was lost.
+    fn commit(self: Box<Self>, commit: Commit)
+    -> BoxFuture<'static, Result<Committed, StoreError>>;
+}
+
+/// What goes to a store with a commit.
+#[derive(Clone, Debug, Default)]
+pub struct Commit {
+    /// Under which id the outcome can be asked for; none if nobody will ask.
+    pub id: Option<TransactionId>,
+    /// The writes that were not flushed, in order.
+    pub writes: Vec<Write>,
+}
+
+/// A commit that took effect.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Committed {
+    /// The version that its writes carry.
+    pub version: Version,
+}
+
+/// What became of a commit whose answer was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Outcome {
+    /// It took effect.
+    Committed,
+    /// It did not, and never will.
+    NotCommitted,
+    /// The store cannot say now.
+    Unknown,
+}
+
+/// How a later phase takes effect once although several helpers may run it (`serial`, `by-id`,
+/// `home`).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Once {
+    /// The commit witness is inserted conditionally in the phase's transaction.
+    Serial,
+    /// Every operation carries an id, and of operations with one id every replica counts one.
+    ById,
+    /// One replica runs the phase.
+    Home,
+    /// The store can do none of these, so it cannot hold a later writing phase that must survive
+    /// a crash.
+    Never,
+}
+
+/// What a store can do.
+#[derive(Clone, Debug)]
+pub struct Capabilities {
+    /// The store's name in the program.
+    pub store: Name,
+    /// The level that it gives.
+    pub level: Level,
+    /// Do all writes of one transaction become visible together, and survive together?
+    pub atomic_commit: bool,
+    /// Are transactions here serializable?
+    pub serializable: bool,
+    /// How a later phase takes effect once.
+    pub once: Once,
+    /// Can the answer to a commit be lost?
+    pub may_lose_answers: bool,
+    /// Names of the replicas that a session can stay at; empty where there is one.
+    pub replicas: Vec<Name>,
+    /// How many operations fit one round trip.
+    pub operations_per_round_trip: usize,
+    /// What one round trip is expected to take.
+    pub round_trip: Duration,
+}
+
+/// Who asks, and from where.
+#[derive(Clone, Debug, Default)]
+pub struct Session {
+    /// The replica at which the session stays, in every store that has one of that name; the
+    /// first one if none.
+    pub replica: Option<Name>,
+}
+
+/// The part of a program that concerns one store.
+#[derive(Clone, Debug)]
+pub struct StoreSchema {
+    /// The store's name.
+    pub store: Name,
+    /// The level that it must give.
+    pub level: Level,
+    /// All structs and objects of the program; those whose `store` is this one live here.
+    pub schema: Arc<Schema>,
+    /// Declared operations by name.
+    pub operations: BTreeMap<Name, StoreOperation>,
+}
+
+/// A declared query or command, and its body in the engine's own language.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StoreOperation {
+    /// Whether it writes.
+    pub is_command: bool,
+    /// Names and types of its parameters.
+    pub parameters: Vec<(Name, Type)>,
+    /// What it gives; none for a command without a result.
+    pub result: Option<Type>,
+    /// The body from the binding, if that has one.
+    pub body: Option<String>,
+}
+
+/// What went wrong at a store.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum StoreError {
+    /// Another transaction got in between; the same again may succeed.
+    Conflict,
+    /// The store cannot be reached, or cannot serve now.
+    Unavailable {
+        /// Which store.
+        store: Name,
+        /// Why.
+        reason: String,
+    },
+    /// The commit may or may not have taken effect; ask [`DataStore::outcome`].
+    Unknown {
+        /// Which store.
+        store: Name,
+        /// Under which id to ask.
+        id: Option<TransactionId>,
+    },
+    /// The store says no, and will say no again: a bound exceeded, data of another program, a
+    /// replica that is not there.
+    Refused {
+        /// Which store.
+        store: Name,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl StoreError {
+    /// Whether the same again may succeed, once the whole phase starts over.
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Conflict)
+    }
+}
+
+impl fmt::Display for StoreError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Conflict => f.write_str("another transaction got in between"),
+            Self::Unavailable { store, reason } => {
+                write!(f, "store {store} is unavailable: {reason}")
+            }
+            Self::Unknown {
+                store,
+                id: Some(id),
+            } => {
+                write!(f, "store {store} did not say whether {id} took effect")
+            }
+            Self::Unknown { store, id: None } => {
+                write!(
+                    f,
+                    "store {store} did not say whether the commit took effect"
+                )
+            }
+            Self::Refused { store, reason } => write!(f, "store {store} refuses: {reason}"),
+        }
+    }
+}
+
+impl std::error::Error for StoreError {}

@@ -1,0 +1,1 @@
+//! Mixed-consistency transactions: connect a program to its stores and call it.
