@@ -1,1 +1,4 @@
 //! The Mingle language: from text to a checked, split program.
+
+pub mod diagnostic;
+pub mod syntax;

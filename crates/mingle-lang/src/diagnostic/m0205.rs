@@ -1,0 +1,1 @@
+#![doc = include_str!("m0205.md")]

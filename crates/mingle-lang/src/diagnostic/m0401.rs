@@ -1,0 +1,1 @@
+#![doc = include_str!("m0401.md")]

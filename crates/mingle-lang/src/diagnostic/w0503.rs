@@ -1,0 +1,1 @@
+#![doc = include_str!("w0503.md")]

@@ -1,0 +1,464 @@
+//! The syntax tree, as the program is written.
+
+use mingle_model::Name;
+
+use super::token::Span;
+
+/// A whole program.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Program {
+    /// Its items, in order.
+    pub items: Vec<Item>,
+}
+
+/// A name and where it stands.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Ident {
+    /// The name; empty where one was missing.
+    pub name: Name,
+    /// Where.
+    pub span: Span,
+}
+
+/// A top-level item.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Item {
+    /// The lines of its doc comment, joined.
+    pub docs: String,
+    /// What it is.
+    pub kind: ItemKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What an item is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ItemKind {
+    /// `level name between above and below;`
+    Level {
+        /// The new level.
+        name: Ident,
+        /// The level above it.
+        above: Ident,
+        /// The level below it.
+        below: Ident,
+    },
+    /// `store name: level;`, with operations or without.
+    Store(Store),
+    /// `object Name in store { … }`
+    Object(Object),
+    /// `struct Name { … }`
+    Struct(Struct),
+    /// `fn name(…) -> type { … }`
+    Function(Function),
+    /// `transaction name(…) { … }`
+    Transaction(Transaction),
+}
+
+/// A store.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Store {
+    /// Its name.
+    pub name: Ident,
+    /// Its level.
+    pub level: Ident,
+    /// Its operations.
+    pub operations: Vec<Operation>,
+}
+
+/// A declared query or command.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Operation {
+    /// Doc comment.
+    pub docs: String,
+    /// Whether it writes.
+    pub is_command: bool,
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// What it gives.
+    pub result: Option<TypeExpr>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A parameter, or a struct's field.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Param {
+    /// Doc comment, of a struct's field.
+    pub docs: String,
+    /// Its name.
+    pub name: Ident,
+    /// Its type.
+    pub param_type: TypeExpr,
+}
+
+/// A kind of object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Object {
+    /// Its name.
+    pub name: Ident,
+    /// The store that it lives in.
+    pub store: Ident,
+    /// Its key.
+    pub key: Param,
+    /// Its fields.
+    pub fields: Vec<ObjectField>,
+}
+
+/// A field of an object.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ObjectField {
+    /// Doc comment.
+    pub docs: String,
+    /// Its name.
+    pub name: Ident,
+    /// Its type.
+    pub field_type: TypeExpr,
+    /// Its default.
+    pub default: Option<Expr>,
+    /// All of it.
+    pub span: Span,
+}
+
+/// A struct.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Struct {
+    /// Its name.
+    pub name: Ident,
+    /// Its fields.
+    pub fields: Vec<Param>,
+}
+
+/// A pure function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Function {
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// Its result's type.
+    pub result: TypeExpr,
+    /// The bindings before the result.
+    pub lets: Vec<Let>,
+    /// The result.
+    pub body: Expr,
+    /// The braces and what they hold.
+    pub body_span: Span,
+}
+
+/// A transaction.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Transaction {
+    /// Whether it is `isolated`, and where that stands.
+    pub isolated: Option<Span>,
+    /// Its name.
+    pub name: Ident,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// Its result's type.
+    pub result: Option<TypeExpr>,
+    /// Its body.
+    pub body: Block,
+}
+
+/// A type as written.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TypeExpr {
+    /// What it is.
+    pub kind: TypeKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// What a written type is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum TypeKind {
+    /// A built-in value type or a struct, by name.
+    Named(Name),
+    /// `ref O`
+    Ref(Ident),
+    /// `option<T>`
+    Option(Box<TypeExpr>),
+    /// `list<T>`
+    List(Box<TypeExpr>),
+    /// `counter`
+    Counter,
+    /// `set<T>`
+    Set(Box<TypeExpr>),
+    /// `map<K, V>`
+    Map(Box<TypeExpr>, Box<TypeExpr>),
+    /// `log<T>`
+    Log(Box<TypeExpr>),
+    /// A mistake that was reported.
+    Error,
+}
+
+/// Statements in braces.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Block {
+    /// The statements.
+    pub statements: Vec<Stmt>,
+    /// The braces and what they hold.
+    pub span: Span,
+}
+
+/// A statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Stmt {
+    /// What it is.
+    pub kind: StmtKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// `let` or `var`.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Let {
+    /// Whether it is a `var`.
+    pub mutable: bool,
+    /// The variable.
+    pub name: Ident,
+    /// Its written type.
+    pub written_type: Option<TypeExpr>,
+    /// Its value.
+    pub value: Expr,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What a statement is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum StmtKind {
+    /// `let` or `var`.
+    Let(Let),
+    /// `place = value;` and the like.
+    Assign {
+        /// A variable or a field.
+        place: Expr,
+        /// Which of them.
+        op: AssignOp,
+        /// The value.
+        value: Expr,
+    },
+    /// `if`.
+    If(If),
+    /// `while`.
+    While {
+        /// The condition.
+        condition: Expr,
+        /// The body.
+        body: Block,
+    },
+    /// `for`.
+    For {
+        /// The first variable.
+        first: Ident,
+        /// The second one, over a map.
+        second: Option<Ident>,
+        /// What is iterated.
+        iterated: Expr,
+        /// The body.
+        body: Block,
+    },
+    /// `match`.
+    Match {
+        /// The option.
+        scrutinee: Expr,
+        /// The variable of the `some` arm.
+        some_name: Ident,
+        /// The `some` arm.
+        some_block: Block,
+        /// The `none` arm.
+        none_block: Block,
+        /// Whether the `some` arm is written first.
+        some_first: bool,
+    },
+    /// `require`.
+    Require {
+        /// The condition.
+        condition: Expr,
+        /// The message.
+        message: Expr,
+        /// The code after `as`.
+        code: Option<Ident>,
+    },
+    /// `return`.
+    Return(Option<Expr>),
+    /// An expression for its effect.
+    Expr(Expr),
+    /// A mistake that was reported.
+    Error,
+}
+
+/// An `if` statement.
+#[derive(Clone, Debug, PartialEq)]
+pub struct If {
+    /// The condition.
+    pub condition: Expr,
+    /// The first branch.
+    pub then_block: Block,
+    /// The other.
+    pub else_branch: Option<Else>,
+}
+
+/// What follows `else`.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Else {
+    /// A block.
+    Block(Block),
+    /// Another `if`.
+    If(Box<If>, Span),
+}
+
+/// `=`, `+=` or `-=`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AssignOp {
+    /// `=`
+    Set,
+    /// `+=`
+    Add,
+    /// `-=`
+    Subtract,
+}
+
+/// An expression.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Expr {
+    /// What it is.
+    pub kind: ExprKind,
+    /// Where.
+    pub span: Span,
+}
+
+/// A field's name and value in braces.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Init {
+    /// The field.
+    pub name: Ident,
+    /// Its value.
+    pub value: Expr,
+}
+
+/// What an expression is.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ExprKind {
+    /// `true`, `false`
+    Bool(bool),
+    /// An integer, its sign included where the literal was negated in place.
+    Int(i64),
+    /// A float.
+    Float(f64),
+    /// A string.
+    String(Name),
+    /// Bytes.
+    Bytes(Vec<u8>),
+    /// A variable.
+    Name(Name),
+    /// `e.field`
+    Field(Box<Expr>, Ident),
+    /// `e.method(…)`
+    Method(Box<Expr>, Ident, Vec<Expr>),
+    /// `O[key]`
+    Index(Ident, Box<Expr>),
+    /// `new O { … }`, or `put O { … }`
+    Create {
+        /// Whether it is `put`.
+        is_put: bool,
+        /// The kind of object.
+        object: Ident,
+        /// The fields.
+        inits: Vec<Init>,
+    },
+    /// `S { … }`
+    Struct(Ident, Vec<Init>),
+    /// `[…]`
+    List(Vec<Expr>),
+    /// `some(e)`
+    Some(Box<Expr>),
+    /// `none`
+    None,
+    /// `f(…)`
+    Call(Ident, Vec<Expr>),
+    /// `!e`
+    Not(Box<Expr>),
+    /// `-e`
+    Negate(Box<Expr>),
+    /// `a op b`
+    Binary(BinaryOp, Box<Expr>, Box<Expr>),
+    /// `(e)`
+    Paren(Box<Expr>),
+    /// `if c { a } else { b }`
+    If(Box<Expr>, Box<Expr>, Box<Expr>),
+    /// `endorse(e) as level because "…"`
+    Endorse {
+        /// What is endorsed.
+        value: Box<Expr>,
+        /// As which level.
+        level: Ident,
+        /// Why.
+        reason: Option<(Name, Span)>,
+    },
+    /// A mistake that was reported.
+    Error,
+}
+
+/// A binary operator.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum BinaryOp {
+    Coalesce,
+    Or,
+    And,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    Add,
+    Subtract,
+    Multiply,
+    Divide,
+    Remainder,
+}
+
+impl BinaryOp {
+    /// How it is written.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Coalesce => "??",
+            Self::Or => "||",
+            Self::And => "&&",
+            Self::Equal => "==",
+            Self::NotEqual => "!=",
+            Self::Less => "<",
+            Self::LessEqual => "<=",
+            Self::Greater => ">",
+            Self::GreaterEqual => ">=",
+            Self::Add => "+",
+            Self::Subtract => "-",
+            Self::Multiply => "*",
+            Self::Divide => "/",
+            Self::Remainder => "%",
+        }
+    }
+
+    /// How strongly it binds; a higher number binds closer.
+    pub fn precedence(self) -> u8 {
+        match self {
+            Self::Coalesce => 1,
+            Self::Or => 2,
+            Self::And => 3,
+            Self::Add | Self::Subtract => 5,
+            Self::Multiply | Self::Divide | Self::Remainder => 6,
+            _ => 4,
+        }
+    }
+
+    /// Whether it compares.
+    pub fn is_comparison(self) -> bool {
+        self.precedence() == 4
+    }
+}

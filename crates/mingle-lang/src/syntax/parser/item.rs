@@ -1,0 +1,318 @@
+//! Items and types.
+
+use super::super::ast::{
+    Function, Item, ItemKind, Object, ObjectField, Operation, Param, Program, Store, Struct,
+    Transaction, TypeExpr, TypeKind,
+};
+use super::super::token::{Punct, TokenKind};
+use super::{Mistake, Parse, Parser};
+use crate::diagnostic::m0001::Syntax;
+
+impl Parser<'_> {
+    pub(super) fn program(&mut self) -> Program {
+        let mut items = Vec::new();
+        while self.kind() != TokenKind::End {
+            let (start, docs) = (self.at, self.docs());
+            match self.item() {
+                Ok(kind) => items.push(Item {
+                    docs,
+                    kind,
+                    span: self.since(start),
+                }),
+                Err(Mistake) => {
+                    if self.at == start {
+                        self.advance();
+                    }
+                    self.skip_item();
+                }
+            }
+        }
+        Program { items }
+    }
+
+    fn item(&mut self) -> Parse<ItemKind> {
+        if self.kind() != TokenKind::Ident {
+            return Err(self.expected_item());
+        }
+        match self.text() {
+            "level" => self.level(),
+            "store" => self.store().map(ItemKind::Store),
+            "object" => self.object().map(ItemKind::Object),
+            "struct" => self.struct_item().map(ItemKind::Struct),
+            "fn" => self.function().map(ItemKind::Function),
+            "isolated" | "transaction" => self.transaction().map(ItemKind::Transaction),
+            "enum" => Err(self.mistake(Syntax::Reserved { what: "`enum`" })),
+            "import" => Err(self.mistake(Syntax::Reserved { what: "`import`" })),
+            _ => Err(self.expected_item()),
+        }
+    }
+
+    fn expected_item(&mut self) -> Mistake {
+        self.expected("`level`, `store`, `object`, `struct`, `fn` or `transaction`".into())
+    }
+
+    fn level(&mut self) -> Parse<ItemKind> {
+        self.advance();
+        let name = self.ident("the name of the level")?;
+        self.expect_word("between")?;
+        let above = self.ident("the level above")?;
+        self.expect_word("and")?;
+        let below = self.ident("the level below")?;
+        self.close(Punct::Semicolon, "the level")?;
+        Ok(ItemKind::Level { name, above, below })
+    }
+
+    fn store(&mut self) -> Parse<Store> {
+        self.advance();
+        let name = self.ident("the name of the store")?;
+        self.expect(Punct::Colon)?;
+        let level = self.ident("the store's level")?;
+        let mut operations = Vec::new();
+        if self.eat(Punct::LeftBrace) {
+            while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
+                if let Ok(operation) = self.operation() {
+                    operations.push(operation);
+                } else {
+                    self.skip_statement();
+                }
+            }
+            self.expect(Punct::RightBrace)?;
+        } else {
+            self.close(Punct::Semicolon, "the store")?;
+        }
+        Ok(Store {
+            name,
+            level,
+            operations,
+        })
+    }
+
+    fn operation(&mut self) -> Parse<Operation> {
+        let (start, docs) = (self.at, self.docs());
+        let is_command = self.is_word("command");
+        if !is_command && !self.is_word("query") {
+            return Err(self.expected("`query` or `command`".into()));
+        }
+        self.advance();
+        let name = self.ident("the name of the operation")?;
+        let params = self.params()?;
+        let result = self.result_type()?;
+        self.close(Punct::Semicolon, "the operation")?;
+        Ok(Operation {
+            docs,
+            is_command,
+            name,
+            params,
+            result,
+            span: self.since(start),
+        })
+    }
+
+    fn params(&mut self) -> Parse<Vec<Param>> {
+        self.expect(Punct::LeftParen)?;
+        let mut params = Vec::new();
+        while !self.is(Punct::RightParen) {
+            params.push(self.param("a parameter")?);
+            if !self.eat(Punct::Comma) {
+                break;
+            }
+        }
+        self.expect(Punct::RightParen)?;
+        Ok(params)
+    }
+
+    fn param(&mut self, what: &str) -> Parse<Param> {
+        let docs = self.docs();
+        let name = self.ident(what)?;
+        self.expect(Punct::Colon)?;
+        let param_type = self.type_expr()?;
+        Ok(Param {
+            docs,
+            name,
+            param_type,
+        })
+    }
+
+    fn result_type(&mut self) -> Parse<Option<TypeExpr>> {
+        if self.eat(Punct::Arrow) {
+            self.type_expr().map(Some)
+        } else {
+            Ok(None)
+        }
+    }
+
+    fn object(&mut self) -> Parse<Object> {
+        self.advance();
+        let name = self.ident("the name of the object")?;
+        if !self.eat_keyword(super::super::token::Keyword::In) {
+            return Err(self.expected("`in` and the store".into()));
+        }
+        let store = self.ident("the store that the object lives in")?;
+        self.expect(Punct::LeftBrace)?;
+        self.expect_word("key")?;
+        let key = self.param("the name of the key")?;
+        self.close(Punct::Semicolon, "the key")?;
+        let mut fields = Vec::new();
+        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
+            if let Ok(field) = self.object_field() {
+                fields.push(field);
+            } else {
+                self.skip_statement();
+            }
+        }
+        self.expect(Punct::RightBrace)?;
+        Ok(Object {
+            name,
+            store,
+            key,
+            fields,
+        })
+    }
+
+    fn object_field(&mut self) -> Parse<ObjectField> {
+        let (start, docs) = (self.at, self.docs());
+        if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) {
+            if self.is_word("index") {
+                return Err(self.mistake(Syntax::Reserved {
+                    what: "`index … on`",
+                }));
+            }
+            if self.is_word("unique") {
+                return Err(self.mistake(Syntax::Reserved {
+                    what: "`unique …`"
+                }));
+            }
+        }
+        let name = self.ident("a field")?;
+        self.expect(Punct::Colon)?;
+        let field_type = self.type_expr()?;
+        if self.is_word("within") {
+            return Err(self.mistake(Syntax::Reserved {
+                what: "`within …`"
+            }));
+        }
+        if self.is_word("by") {
+            return Err(self.mistake(Syntax::Reserved { what: "`by …`" }));
+        }
+        let default = if self.eat(Punct::Assign) {
+            Some(self.expr()?)
+        } else {
+            None
+        };
+        self.close(Punct::Semicolon, "the field")?;
+        Ok(ObjectField {
+            docs,
+            name,
+            field_type,
+            default,
+            span: self.since(start),
+        })
+    }
+
+    fn struct_item(&mut self) -> Parse<Struct> {
+        self.advance();
+        let name = self.ident("the name of the struct")?;
+        self.expect(Punct::LeftBrace)?;
+        let mut fields = Vec::new();
+        while !self.is(Punct::RightBrace) {
+            fields.push(self.param("a field")?);
+            if !self.eat(Punct::Comma) {
+                break;
+            }
+        }
+        self.expect(Punct::RightBrace)?;
+        Ok(Struct { name, fields })
+    }
+
+    fn function(&mut self) -> Parse<Function> {
+        self.advance();
+        let name = self.ident("the name of the function")?;
+        let params = self.params()?;
+        self.expect(Punct::Arrow)?;
+        let result = self.type_expr()?;
+        let start = self.at;
+        self.expect(Punct::LeftBrace)?;
+        let mut lets = Vec::new();
+        while self.at_let() {
+            lets.push(self.let_binding()?);
+        }
+        let body = self.expr()?;
+        self.expect(Punct::RightBrace)?;
+        Ok(Function {
+            name,
+            params,
+            result,
+            lets,
+            body,
+            body_span: self.since(start),
+        })
+    }
+
+    fn transaction(&mut self) -> Parse<Transaction> {
+        let isolated = self.is_word("isolated").then(|| self.here());
+        if isolated.is_some() {
+            self.advance();
+        }
+        self.expect_word("transaction")?;
+        let name = self.ident("the name of the transaction")?;
+        let params = self.params()?;
+        let result = self.result_type()?;
+        let body = self.block()?;
+        Ok(Transaction {
+            isolated,
+            name,
+            params,
+            result,
+            body,
+        })
+    }
+
+    pub(super) fn type_expr(&mut self) -> Parse<TypeExpr> {
+        self.nested(Self::type_inner)
+    }
+
+    fn type_inner(&mut self) -> Parse<TypeExpr> {
+        let start = self.at;
+        let name = self.ident("a type")?;
+        let has_arguments = self.is(Punct::Less);
+        let kind = match &*name.name {
+            "ref" if self.kind() == TokenKind::Ident => TypeKind::Ref(self.ident("an object")?),
+            "counter" => TypeKind::Counter,
+            "decimal" => return Err(self.reserved_at(start, "`decimal`")),
+            "option" if has_arguments => TypeKind::Option(self.type_argument()?),
+            "list" if has_arguments => TypeKind::List(self.type_argument()?),
+            "set" if has_arguments => TypeKind::Set(self.type_argument()?),
+            "log" if has_arguments => TypeKind::Log(self.type_argument()?),
+            "map" if has_arguments => {
+                self.advance();
+                let key = self.type_expr()?;
+                self.expect(Punct::Comma)?;
+                let value = self.type_expr()?;
+                self.close_angle()?;
+                TypeKind::Map(Box::new(key), Box::new(value))
+            }
+            "option" | "list" | "set" | "log" | "map" => {
+                return Err(self.expected(format!("`<` after `{}`", name.name)));
+            }
+            _ => TypeKind::Named(name.name),
+        };
+        // Where `>=` was split, its first half belongs to this type.
+        let end = self.at + u32::from(self.greater_split);
+        Ok(TypeExpr {
+            kind,
+            span: super::Span { start, end },
+        })
+    }
+
+    fn reserved_at(&mut self, token: u32, what: &'static str) -> Mistake {
+        self.report(Syntax::Reserved { what }, super::Span::token(token));
+        Mistake
+    }
+
+    fn type_argument(&mut self) -> Parse<Box<TypeExpr>> {
+        self.expect(Punct::Less)?;
+        let inner = self.type_expr()?;
+        self.close_angle()?;
+        Ok(Box::new(inner))
+    }
+}

@@ -1,0 +1,421 @@
+//! The parser: recursive descent, with operators by precedence.
+//!
+//! It recovers: a mistake in a statement costs that statement, a mistake in an item what is left
+//! of it, and whatever is found after it is reported too.
+
+mod expr;
+mod item;
+mod stmt;
+
+use std::collections::HashSet;
+
+use mingle_model::Name;
+
+use super::ast::{Ident, Program};
+use super::token::{BadToken, Keyword, Punct, Source, Span, TokenKind};
+use crate::diagnostic::m0001::{self, Syntax};
+use crate::diagnostic::{Diagnostic, Diagnostics};
+
+/// The parser calls itself at most this often: blocks in blocks, parentheses in parentheses.
+pub const NESTING_MAX: usize = 128;
+
+/// No path in an expression is longer than this, so that later passes may call themselves too.
+pub const EXPRESSION_HEIGHT_MAX: usize = 256;
+
+/// Reading stops after so many mistakes.
+const MISTAKES_MAX: usize = 500;
+
+/// Words that start an item where a name follows them.
+const ITEM_WORDS: [&str; 7] = [
+    "level",
+    "store",
+    "object",
+    "struct",
+    "fn",
+    "transaction",
+    "isolated",
+];
+
+/// Reads a program from its tokens; what could not be read is missing from the tree and
+/// described by the diagnostics.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_lang::syntax::{lex, parse};
+///
+/// let (program, diagnostics) = parse(&lex("store accounts: linearizable;"));
+/// assert_eq!((program.items.len(), diagnostics.len()), (1, 0));
+/// ```
+pub fn parse(source: &Source) -> (Program, Vec<Diagnostic>) {
+    let mut parser = Parser {
+        source,
+        at: 0,
+        greater_split: false,
+        depth: 0,
+        height: 0,
+        names: HashSet::new(),
+        diagnostics: Diagnostics::default(),
+        last_mistake: None,
+        mistakes: 0,
+    };
+    let program = parser.program();
+    (program, parser.diagnostics.into_sorted())
+}
+
+/// A mistake was reported; whoever can, goes on after it.
+struct Mistake;
+
+type Parse<T> = Result<T, Mistake>;
+
+struct Parser<'a> {
+    source: &'a Source,
+    at: u32,
+    /// Of a `>=` at `at`, the `>` was taken as the end of a type.
+    greater_split: bool,
+    depth: usize,
+    /// Height of the expression read last.
+    height: usize,
+    names: HashSet<Name>,
+    diagnostics: Diagnostics,
+    /// The token at which the last mistake was reported.
+    last_mistake: Option<u32>,
+    mistakes: usize,
+}
+
+impl Parser<'_> {
+    fn kind(&self) -> TokenKind {
+        let kind = self.source.tokens[self.at as usize].kind;
+        if self.greater_split && kind == TokenKind::Punct(Punct::GreaterEqual) {
+            return TokenKind::Punct(Punct::Assign);
+        }
+        kind
+    }
+
+    fn kind_ahead(&self, ahead: u32) -> TokenKind {
+        let last = self.source.tokens.len() - 1;
+        self.source.tokens[last.min((self.at + ahead) as usize)].kind
+    }
+
+    fn text(&self) -> &str {
+        self.source.token_text(self.at)
+    }
+
+    fn here(&self) -> Span {
+        Span::token(self.at)
+    }
+
+    /// From `start` to the token before this one.
+    fn since(&self, start: u32) -> Span {
+        Span {
+            start,
+            end: self.at.max(start),
+        }
+    }
+
+    fn advance(&mut self) {
+        if self.kind() != TokenKind::End {
+            self.at += 1;
+            self.greater_split = false;
+        }
+    }
+
+    fn is(&self, punct: Punct) -> bool {
+        self.kind() == TokenKind::Punct(punct)
+    }
+
+    fn is_keyword(&self, keyword: Keyword) -> bool {
+        self.kind() == TokenKind::Keyword(keyword)
+    }
+
+    fn is_word(&self, word: &str) -> bool {
+        self.kind() == TokenKind::Ident && self.text() == word
+    }
+
+    fn eat(&mut self, punct: Punct) -> bool {
+        let found = self.is(punct);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn eat_keyword(&mut self, keyword: Keyword) -> bool {
+        let found = self.is_keyword(keyword);
+        if found {
+            self.advance();
+        }
+        found
+    }
+
+    fn expect(&mut self, punct: Punct) -> Parse<()> {
+        if self.eat(punct) {
+            Ok(())
+        } else {
+            Err(self.expected(format!("`{}`", punct.text())))
+        }
+    }
+
+    /// Expects what closes or separates; where it is missing, goes on as if it were there.
+    fn close(&mut self, punct: Punct, after: &str) -> Parse<()> {
+        if self.eat(punct) {
+            return Ok(());
+        }
+        if matches!(self.kind(), TokenKind::Bad(_)) {
+            return Err(self.expected(format!("`{}`", punct.text())));
+        }
+        let starts_anew = self.at_item()
+            || self.at_statement()
+            || self.is(Punct::RightBrace)
+            || self.kind() == TokenKind::End;
+        let found = self.found();
+        let missing = Syntax::Missing {
+            token: punct.text(),
+            after: after.to_owned(),
+            found,
+        };
+        self.report(missing, self.here());
+        if starts_anew { Ok(()) } else { Err(Mistake) }
+    }
+
+    /// Expects the `>` that ends a type's arguments, also as the first half of `>=`.
+    fn close_angle(&mut self) -> Parse<()> {
+        if self.eat(Punct::Greater) {
+            return Ok(());
+        }
+        if self.is(Punct::GreaterEqual) {
+            self.greater_split = true;
+            return Ok(());
+        }
+        Err(self.expected("`>`".into()))
+    }
+
+    fn expect_word(&mut self, word: &str) -> Parse<()> {
+        if self.is_word(word) {
+            self.advance();
+            return Ok(());
+        }
+        Err(self.expected(format!("`{word}`")))
+    }
+
+    fn ident(&mut self, what: &str) -> Parse<Ident> {
+        match self.kind() {
+            TokenKind::Ident => {
+                let ident = Ident {
+                    name: self.intern(self.at),
+                    span: self.here(),
+                };
+                self.advance();
+                Ok(ident)
+            }
+            TokenKind::Keyword(word) => {
+                let word = word.text().to_owned();
+                Err(self.mistake(Syntax::ReservedWord {
+                    word,
+                    expected: what.to_owned(),
+                }))
+            }
+            _ => Err(self.expected(what.to_owned())),
+        }
+    }
+
+    fn intern(&mut self, token: u32) -> Name {
+        let text = self.source.token_text(token);
+        if let Some(name) = self.names.get(text) {
+            return name.clone();
+        }
+        let name = Name::from(text);
+        self.names.insert(name.clone());
+        name
+    }
+
+    fn found(&self) -> String {
+        match self.kind() {
+            TokenKind::End => "the end of the program".into(),
+            TokenKind::Keyword(word) => format!("`{}`", word.text()),
+            TokenKind::Punct(punct) => format!("`{}`", punct.text()),
+            _ => {
+                let shown: String = self.text().chars().take(30).collect();
+                format!(
+                    "`{}`",
+                    shown.escape_debug().to_string().replace("\\\"", "\"")
+                )
+            }
+        }
+    }
+
+    /// Reports that something else was expected here.
+    fn expected(&mut self, expected: String) -> Mistake {
+        let text = || self.text().to_owned();
+        let syntax = match self.kind() {
+            TokenKind::Bad(BadToken::Character) => Syntax::Character { text: text() },
+            TokenKind::Bad(BadToken::UnterminatedString) => Syntax::UnterminatedString,
+            TokenKind::Bad(BadToken::Escape) => Syntax::Escape,
+            TokenKind::Bad(BadToken::Number) => Syntax::Number { text: text() },
+            TokenKind::Bad(BadToken::BlockComment) => Syntax::BlockComment,
+            _ => Syntax::Expected {
+                expected,
+                found: self.found(),
+            },
+        };
+        self.mistake(syntax)
+    }
+
+    fn mistake(&mut self, syntax: Syntax) -> Mistake {
+        self.report(syntax, self.here());
+        Mistake
+    }
+
+    fn report(&mut self, syntax: Syntax, span: Span) {
+        // A second complaint about one token is about the first mistake again.
+        if self.last_mistake == Some(span.start) {
+            return;
+        }
+        self.last_mistake = Some(span.start);
+        self.mistakes += 1;
+        if self.mistakes > MISTAKES_MAX {
+            self.give_up(Syntax::TooMany, span);
+        } else {
+            self.diagnostics.push(m0001::render(syntax, span));
+        }
+    }
+
+    /// Reports, and reads no further.
+    fn give_up(&mut self, syntax: Syntax, span: Span) -> Mistake {
+        self.diagnostics.push(m0001::render(syntax, span));
+        self.at = self.source.tokens.len() as u32 - 1;
+        self.last_mistake = Some(self.at);
+        Mistake
+    }
+
+    /// Reads something one level further down.
+    fn nested<T>(&mut self, read: impl FnOnce(&mut Self) -> Parse<T>) -> Parse<T> {
+        if self.depth >= NESTING_MAX {
+            return Err(self.give_up(Syntax::TooDeep { limit: NESTING_MAX }, self.here()));
+        }
+        self.depth += 1;
+        let result = read(self);
+        self.depth -= 1;
+        result
+    }
+
+    /// Whether an item starts here: two names in a row are never part of anything else.
+    fn at_item(&self) -> bool {
+        self.kind() == TokenKind::Ident
+            && self.kind_ahead(1) == TokenKind::Ident
+            && ITEM_WORDS.contains(&self.text())
+    }
+
+    /// Whether a statement starts here that could not go on an expression.
+    fn at_statement(&self) -> bool {
+        matches!(
+            self.kind(),
+            TokenKind::Keyword(
+                Keyword::Let
+                    | Keyword::Var
+                    | Keyword::While
+                    | Keyword::For
+                    | Keyword::Require
+                    | Keyword::Return
+            )
+        )
+    }
+
+    /// Skips the rest of a broken statement: past its `;`, or up to what starts or ends another.
+    fn skip_statement(&mut self) {
+        let mut depth = 0_usize;
+        loop {
+            match self.kind() {
+                TokenKind::End => return,
+                _ if depth == 0 && (self.at_statement() || self.at_item()) => return,
+                TokenKind::Punct(Punct::LeftBrace | Punct::LeftParen | Punct::LeftBracket) => {
+                    depth += 1;
+                }
+                TokenKind::Punct(Punct::RightBrace) if depth == 0 => return,
+                TokenKind::Punct(Punct::RightBrace) => {
+                    depth -= 1;
+                    if depth == 0 {
+                        self.advance();
+                        return;
+                    }
+                }
+                TokenKind::Punct(Punct::RightParen | Punct::RightBracket) => {
+                    depth = depth.saturating_sub(1);
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => {
+                    self.advance();
+                    return;
+                }
+                _ => {}
+            }
+            self.advance();
+        }
+    }
+
+    /// Skips to the next item.
+    fn skip_item(&mut self) {
+        while self.kind() != TokenKind::End && !self.at_item() {
+            self.advance();
+        }
+    }
+
+    /// The doc comment before the current token.
+    fn docs(&self) -> String {
+        let trivia = self.source.trivia_before(self.at);
+        let lines = trivia.iter().filter(|trivia| trivia.is_doc);
+        let texts = lines.map(|line| {
+            let text = &self.source.trivia_text(*line)[3..];
+            text.strip_prefix(' ').unwrap_or(text)
+        });
+        texts.collect::<Vec<_>>().join("\n")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::lex;
+
+    fn titles(text: &str) -> Vec<String> {
+        let (_, diagnostics) = parse(&lex(text));
+        diagnostics.into_iter().map(|diagnostic| diagnostic.title).collect()
+    }
+
+    #[test]
+    fn each_mistake_is_reported_once() {
+        let text = "store a: ;\nobject O in a { key k string; n: int }\n\
+                    transaction t() { let = 1; n.x = ; let y = 2 }\nfn f() -> int { 1 + }\n";
+        assert_eq!(
+            titles(text),
+            [
+                "expected the store's level, found `;`",
+                "expected `:`, found `string`",
+                "expected the name of the variable, found `=`",
+                "expected an expression, found `;`",
+                "expected `;` after the value, found `}`",
+                "expected an expression, found `}`",
+            ]
+        );
+    }
+
+    #[test]
+    fn depth_is_bounded() {
+        for text in [
+            format!("fn f() -> int {{ {}1{} }}", "(".repeat(10_000), ")".repeat(10_000)),
+            format!("fn f() -> int {{ 1{} }}", "+1".repeat(10_000)),
+            format!("fn f() -> bool {{ {}true }}", "!".repeat(10_000)),
+            format!("transaction t() {{ {}", "if true {".repeat(10_000)),
+            format!("fn f() -> {}int", "option<".repeat(10_000)),
+            format!("fn f() -> int {{ {}", "if true { 1 } else ".repeat(10_000)),
+            format!("fn f() -> int {{ a{} }}", ".b".repeat(10_000)),
+        ] {
+            let titles = titles(&text);
+            assert!(titles[0].starts_with("nested more than"), "{titles:?}");
+        }
+    }
+
+    #[test]
+    fn type_arguments_may_end_at_an_assignment() {
+        assert_eq!(titles("object O in s { key k: int; f: option<option<int>>= none; g: option<int>=none; }"), [""; 0]);
+    }
+}
