@@ -119,26 +119,17 @@ pub struct Span {
 impl Span {
     /// The span of one token.
     pub fn token(index: u32) -> Self {
-        Self {
-            start: index,
-            end: index + 1,
-        }
+        Self { start: index, end: index + 1 }
     }
 
     /// From the start of this to the end of `other`.
     pub fn to(self, other: Self) -> Self {
-        Self {
-            start: self.start,
-            end: other.end.max(self.end),
-        }
+        Self { start: self.start, end: other.end.max(self.end) }
     }
 
     /// The place before this span.
     pub fn before(self) -> Self {
-        Self {
-            start: self.start,
-            end: self.start,
-        }
+        Self { start: self.start, end: self.start }
     }
 
     /// Whether `other` lies within this span.
@@ -221,32 +212,18 @@ pub struct TextPlaces<'a> {
 impl<'a> TextPlaces<'a> {
     /// The table for one source.
     pub fn new(source: &'a Source) -> Self {
-        let breaks = source
-            .text
-            .bytes()
-            .enumerate()
-            .filter(|(_, byte)| *byte == b'\n');
-        let line_starts = std::iter::once(0)
-            .chain(breaks.map(|(index, _)| index as u32 + 1))
-            .collect();
-        Self {
-            source,
-            line_starts,
-        }
+        let breaks = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let line_starts =
+            std::iter::once(0).chain(breaks.map(|(index, _)| index as u32 + 1)).collect();
+        Self { source, line_starts }
     }
 
     /// The line and column of a byte.
     pub fn position(&self, byte: usize) -> Position {
-        let line = self
-            .line_starts
-            .partition_point(|start| *start as usize <= byte)
-            - 1;
+        let line = self.line_starts.partition_point(|start| *start as usize <= byte) - 1;
         let start = self.line_starts[line] as usize;
         let column = self.source.text[start..byte].chars().count();
-        Position {
-            line: line as u32 + 1,
-            column: column as u32 + 1,
-        }
+        Position { line: line as u32 + 1, column: column as u32 + 1 }
     }
 }
 

@@ -32,12 +32,7 @@ impl Parser<'_> {
     fn finish(&mut self, kind: ExprKind, span: Span, parts: usize) -> Parse<Expr> {
         self.height = parts + 1;
         if self.height > EXPRESSION_HEIGHT_MAX {
-            return Err(self.give_up(
-                Syntax::TooDeep {
-                    limit: EXPRESSION_HEIGHT_MAX,
-                },
-                self.here(),
-            ));
+            return Err(self.give_up(Syntax::TooDeep { limit: EXPRESSION_HEIGHT_MAX }, self.here()));
         }
         Ok(Expr { kind, span })
     }
@@ -76,19 +71,13 @@ impl Parser<'_> {
             }
             if op.is_comparison() {
                 if compared {
-                    return Err(self.mistake(Syntax::Chain {
-                        operator: op.text(),
-                    }));
+                    return Err(self.mistake(Syntax::Chain { operator: op.text() }));
                 }
                 compared = true;
             }
             self.advance();
             // `??` groups to the right, all others to the left.
-            let right_weakest = if op == BinaryOp::Coalesce {
-                precedence
-            } else {
-                precedence + 1
-            };
+            let right_weakest = if op == BinaryOp::Coalesce { precedence } else { precedence + 1 };
             let right = self.nested(|parser| parser.binary(right_weakest, braces))?;
             let span = left.span.to(right.span);
             let parts = left_height.max(self.height);
@@ -129,13 +118,10 @@ impl Parser<'_> {
         self.advance();
         let digits = self.text().replace('_', "");
         let Ok(value) = format!("-{digits}").parse::<i64>() else {
-            return Err(self.mistake(Syntax::Number {
-                text: format!("-{digits}"),
-            }));
+            return Err(self.mistake(Syntax::Number { text: format!("-{digits}") }));
         };
         self.advance();
-        self.finish(ExprKind::Int(value), self.since(start), 0)
-            .map(Some)
+        self.finish(ExprKind::Int(value), self.since(start), 0).map(Some)
     }
 
     fn postfix(&mut self, mut expr: Expr) -> Parse<Expr> {
@@ -205,11 +191,7 @@ impl Parser<'_> {
         match self.kind() {
             TokenKind::Int => self.int(),
             TokenKind::Float => {
-                let value = self
-                    .text()
-                    .replace('_', "")
-                    .parse()
-                    .expect("the lexer saw a float");
+                let value = self.text().replace('_', "").parse().expect("the lexer saw a float");
                 self.literal(ExprKind::Float(value))
             }
             TokenKind::String => {
@@ -277,11 +259,7 @@ impl Parser<'_> {
                 }
                 let inits = self.inits()?;
                 let parts = self.height;
-                let kind = ExprKind::Create {
-                    is_put: keyword == Keyword::Put,
-                    object,
-                    inits,
-                };
+                let kind = ExprKind::Create { is_put: keyword == Keyword::Put, object, inits };
                 self.finish(kind, self.since(start), parts)
             }
             Keyword::If => self.if_expr(),
@@ -338,11 +316,7 @@ impl Parser<'_> {
             reason = Some((string_value(self.text()).into(), self.here()));
             self.advance();
         }
-        let kind = ExprKind::Endorse {
-            value: Box::new(value),
-            level,
-            reason,
-        };
+        let kind = ExprKind::Endorse { value: Box::new(value), level, reason };
         self.finish(kind, self.since(start), parts)
     }
 
@@ -360,11 +334,7 @@ impl Parser<'_> {
             if !self.eat(Punct::RightBracket) {
                 return Err(self.expected("`]`".into()));
             }
-            return self.finish(
-                ExprKind::Index(name, Box::new(key)),
-                self.since(start),
-                parts,
-            );
+            return self.finish(ExprKind::Index(name, Box::new(key)), self.since(start), parts);
         }
         if self.is(Punct::LeftBrace) && braces == Braces::Allowed && self.is_struct_value() {
             let inits = self.inits()?;
