@@ -6,19 +6,24 @@
 //! - [`check`]: names and types, giving [`hir`], the unsplit program;
 //! - [`flat`]: one effect a statement, variables followed assignment by assignment;
 //! - [`flow`]: what influences what, and whether that is allowed;
+//! - [`split`]: one phase for each store, and what they hand on;
+//! - [`code`]: the instruction list;
 //! - [`diagnostic`]: what is wrong, as data, and as text.
 //!
 //! Nothing here reads a file, a clock or the environment.
 
 mod advice;
 pub mod check;
+pub mod code;
 pub mod diagnostic;
 pub mod flat;
 pub mod flow;
 pub mod hir;
 pub mod ops;
 mod program;
+pub mod split;
 pub mod syntax;
 
 pub use advice::apply_edits;
+pub use code::{Instr, Phase, Plan, Program};
 pub use program::{Checked, EndorsementInfo, check, check_with};
