@@ -90,6 +90,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
         .parse()
         .map_err(|_| format!("found {text:?}, which does not begin with a number"))?;
     let seconds = match unit.trim() {
+        "ns" => 1e-9,
         "us" | "µs" => 1e-6,
         "ms" => 1e-3,
         "s" => 1.0,
