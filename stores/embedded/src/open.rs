@@ -1,6 +1,5 @@
 //! Opening a store.
 
-use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -52,7 +51,6 @@ impl Embedded {
             },
             DiskError::Failed(error) => failed(error.message),
         })?;
-        sync_folder(folder).map_err(|error| failed(error.to_string()))?;
         Self::open_over(Box::new(disk), &config, &schema, world)
     }
 
@@ -165,14 +163,6 @@ fn broken(config: &EmbeddedConfig, schema: &StoreSchema, error: &StorageError) -
         path: folder.join(format!("{}.redb", schema.store)),
         reason: error.message.clone(),
     }
-}
-
-/// A new file is safe only once its folder is.
-fn sync_folder(folder: &Path) -> std::io::Result<()> {
-    if cfg!(unix) {
-        std::fs::File::open(folder)?.sync_all()?;
-    }
-    Ok(())
 }
 
 fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {

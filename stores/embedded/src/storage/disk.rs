@@ -1,8 +1,9 @@
 //! Rows in a redb file.
 //!
-//! Every commit is durable before it returns (redb's `Immediate`, the default). redb locks its
+//! Every commit is durable before it returns (redb's `Immediate`). Beside the file stands a lock
 //! file, so a second process is told.
 
+use std::fs::{File, TryLockError};
 use std::path::Path;
 
 use redb::{
@@ -19,6 +20,8 @@ const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows"
 /// Storage in one file.
 pub struct DiskStorage {
     database: Database,
+    /// Held as long as the store is open; the system lets go of it when the process ends.
+    _lock: Option<File>,
 }
 
 /// Why a file could not be opened.
@@ -39,11 +42,25 @@ impl From<StorageError> for DiskError {
 impl DiskStorage {
     /// Opens the file at `path`, made if there is none.
     ///
+    /// A file is made beside its place and put there once it is safe, so whoever loses power
+    /// during that has either no file or a whole one.
+    ///
     /// # Errors
     ///
     /// When another process or store has the file open, and when the disk fails.
     pub fn open(path: &Path) -> Result<Self, DiskError> {
-        Self::prepare(Database::builder().set_cache_size(CACHE_BYTES).create(path))
+        let lock = lock(&path.with_extension("lock"))?;
+        if !path.try_exists().map_err(StorageError::new)? {
+            let new = path.with_extension("new");
+            if new.try_exists().map_err(StorageError::new)? {
+                std::fs::remove_file(&new).map_err(StorageError::new)?;
+            }
+            drop(Self::prepare(Database::create(&new), None)?);
+            std::fs::rename(&new, path).map_err(StorageError::new)?;
+            sync_folder(path).map_err(StorageError::new)?;
+        }
+        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path);
+        Self::prepare(database, Some(lock))
     }
 
     /// Opens a database over a backend; tests put a faulty one here.
@@ -52,10 +69,13 @@ impl DiskStorage {
     ///
     /// When the backend fails.
     pub fn open_backend(backend: impl StorageBackend) -> Result<Self, DiskError> {
-        Self::prepare(Database::builder().create_with_backend(backend))
+        Self::prepare(Database::builder().create_with_backend(backend), None)
     }
 
-    fn prepare(opened: Result<Database, DatabaseError>) -> Result<Self, DiskError> {
+    fn prepare(
+        opened: Result<Database, DatabaseError>,
+        lock: Option<File>,
+    ) -> Result<Self, DiskError> {
         let database = opened.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DiskError::Locked,
             other => DiskError::Failed(StorageError::new(other)),
@@ -63,7 +83,33 @@ impl DiskStorage {
         let transaction = database.begin_write().map_err(StorageError::new)?;
         transaction.open_table(ROWS).map_err(StorageError::new)?;
         transaction.commit().map_err(StorageError::new)?;
-        Ok(Self { database })
+        Ok(Self {
+            database,
+            _lock: lock,
+        })
+    }
+}
+
+/// Takes the lock file at `path`, which keeps others out even while the file itself is made.
+fn lock(path: &Path) -> Result<File, DiskError> {
+    let file = File::options()
+        .create(true)
+        .truncate(false)
+        .write(true)
+        .open(path)
+        .map_err(StorageError::new)?;
+    match file.try_lock() {
+        Ok(()) => Ok(file),
+        Err(TryLockError::WouldBlock) => Err(DiskError::Locked),
+        Err(TryLockError::Error(error)) => Err(StorageError::new(error).into()),
+    }
+}
+
+/// A file's name is safe only once its folder is.
+fn sync_folder(path: &Path) -> std::io::Result<()> {
+    match path.parent() {
+        Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
+        _ => Ok(()),
     }
 }
 
