@@ -58,9 +58,7 @@ impl TestWorld {
             next_sleeper: 0,
             tasks: Vec::new(),
         };
-        Arc::new(Self {
-            inner: Arc::new(Mutex::new(inner)),
-        })
+        Arc::new(Self { inner: Arc::new(Mutex::new(inner)) })
     }
 
     /// Lets time pass at once, whether or not anyone can go on.
@@ -156,10 +154,7 @@ impl World for TestWorld {
 
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let due = self.elapsed() + duration;
-        Box::pin(Sleep {
-            inner: Arc::clone(&self.inner),
-            due,
-        })
+        Box::pin(Sleep { inner: Arc::clone(&self.inner), due })
     }
 
     fn random(&self) -> u64 {
@@ -167,10 +162,7 @@ impl World for TestWorld {
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
-        lock(&self.inner).tasks.push(Task {
-            future: task,
-            woken: Flag::new(),
-        });
+        lock(&self.inner).tasks.push(Task { future: task, woken: Flag::new() });
     }
 
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
@@ -244,10 +236,8 @@ impl Wake for Flag {
 
 /// Runs all futures side by side in one task, in turns, and gives their results in order.
 pub async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
-    let mut running: Vec<(Option<BoxFuture<'_, T>>, Option<T>)> = futures
-        .into_iter()
-        .map(|future| (Some(future), None))
-        .collect();
+    let mut running: Vec<(Option<BoxFuture<'_, T>>, Option<T>)> =
+        futures.into_iter().map(|future| (Some(future), None)).collect();
     std::future::poll_fn(|context| {
         let mut is_pending = false;
         for (future, result) in &mut running {
@@ -261,17 +251,10 @@ pub async fn join_all<T>(futures: Vec<BoxFuture<'_, T>>) -> Vec<T> {
                 }
             }
         }
-        if is_pending {
-            Poll::Pending
-        } else {
-            Poll::Ready(())
-        }
+        if is_pending { Poll::Pending } else { Poll::Ready(()) }
     })
     .await;
-    running
-        .into_iter()
-        .map(|(_, result)| result.expect("every future has ended"))
-        .collect()
+    running.into_iter().map(|(_, result)| result.expect("every future has ended")).collect()
 }
 
 /// Lets others have their turn.

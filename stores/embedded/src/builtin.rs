@@ -77,22 +77,12 @@ impl Builtin {
         };
         let is_command = matches!(verb, Verb::Append | Verb::Add);
         if is_command != operation.is_command {
-            let (is, declared) = if is_command {
-                ("command", "query")
-            } else {
-                ("query", "command")
-            };
-            return Err(format!(
-                "`{body}` is a {is}, but is declared as a {declared}"
-            ));
+            let (is, declared) =
+                if is_command { ("command", "query") } else { ("query", "command") };
+            return Err(format!("`{body}` is a {is}, but is declared as a {declared}"));
         }
         let (kind, field) = parse_target(verb, target, layout)?;
-        let builtin = Self {
-            verb,
-            kind,
-            field,
-            arity: operation.parameters.len(),
-        };
+        let builtin = Self { verb, kind, field, arity: operation.parameters.len() };
         builtin.check_parameters(operation, layout)?;
         Ok(builtin)
     }
@@ -114,13 +104,9 @@ impl Builtin {
         }
         let given: Vec<&Type> = operation.parameters.iter().map(|(_, t)| t).collect();
         let fits = given.len() == wanted.len()
-            && given
-                .iter()
-                .zip(&wanted)
-                .enumerate()
-                .all(|(index, (given, wanted))| {
-                    *given == wanted || (index == 0 && **given == Type::Ref(self.kind.clone()))
-                });
+            && given.iter().zip(&wanted).enumerate().all(|(index, (given, wanted))| {
+                *given == wanted || (index == 0 && **given == Type::Ref(self.kind.clone()))
+            });
         if fits {
             return Ok(());
         }
@@ -170,9 +156,9 @@ impl Builtin {
         match data {
             Data::Bool(value) => Value::Bool(value),
             Data::Register(Some(value)) => value,
-            Data::Register(None) => layout.kinds[&self.kind].fields[usize::from(self.field)]
-                .default
-                .clone(),
+            Data::Register(None) => {
+                layout.kinds[&self.kind].fields[usize::from(self.field)].default.clone()
+            }
             Data::Counter(sum) => int(sum),
             Data::Count(count) => int(count.into()),
             Data::Values(values) => Value::list(values),
@@ -213,10 +199,7 @@ impl Builtin {
     }
 
     fn address(&self, object: Ref) -> Address {
-        Address {
-            object,
-            field: self.field,
-        }
+        Address { object, field: self.field }
     }
 }
 

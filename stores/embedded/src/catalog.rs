@@ -101,14 +101,11 @@ impl Catalog {
     ) -> Result<KindLayout, OpenError> {
         let next = self.kinds.values().map(|kind| kind.id).max().unwrap_or(0) + 1;
         let key = object.key_type.to_string();
-        let kind = self
-            .kinds
-            .entry(object.name.to_string())
-            .or_insert_with(|| Kind {
-                id: next,
-                key: key.clone(),
-                fields: BTreeMap::new(),
-            });
+        let kind = self.kinds.entry(object.name.to_string()).or_insert_with(|| Kind {
+            id: next,
+            key: key.clone(),
+            fields: BTreeMap::new(),
+        });
         if kind.key != key {
             let what = format!("the key of object {}", object.name);
             return Err(changed(what, &kind.key, &key));
@@ -117,10 +114,8 @@ impl Catalog {
         for field in &object.fields {
             let text = field.field_type.to_string();
             let next = kind.fields.values().map(|(id, _)| *id).max().unwrap_or(0) + 1;
-            let (id, kept) = kind
-                .fields
-                .entry(field.name.to_string())
-                .or_insert((next, text.clone()));
+            let (id, kept) =
+                kind.fields.entry(field.name.to_string()).or_insert((next, text.clone()));
             if *kept != text {
                 let what = format!("field {}.{}", object.name, field.name);
                 return Err(changed(what, kept, &text));
@@ -132,11 +127,7 @@ impl Catalog {
                 default: field.default.clone(),
             });
         }
-        Ok(KindLayout {
-            id: kind.id,
-            key_type: object.key_type.clone(),
-            fields,
-        })
+        Ok(KindLayout { id: kind.id, key_type: object.key_type.clone(), fields })
     }
 
     /// The row form: JSON, so that it can be read by a person too.
@@ -205,9 +196,7 @@ fn decode_kind(json: &Json) -> Option<Kind> {
 
 fn decode_texts(json: &Json) -> Option<BTreeMap<String, String>> {
     let texts = json.as_object()?.iter();
-    texts
-        .map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned())))
-        .collect()
+    texts.map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
 }
 
 fn own_objects(schema: &StoreSchema) -> impl Iterator<Item = &ObjectType> {
@@ -266,8 +255,7 @@ impl Reached {
                 let Some(declared) = schema.objects.get(name) else {
                     return;
                 };
-                self.references
-                    .insert(name.to_string(), declared.key_type.to_string());
+                self.references.insert(name.to_string(), declared.key_type.to_string());
                 self.visit(schema, &declared.key_type);
             }
             _ => {}

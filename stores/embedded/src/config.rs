@@ -42,10 +42,7 @@ impl EmbeddedConfig {
 
     /// One replica, kept in `folder`.
     pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
-        Self {
-            folder: Some(folder.into()),
-            ..Self::in_memory()
-        }
+        Self { folder: Some(folder.into()), ..Self::in_memory() }
     }
 
     /// So many replicas, named `r1`, `r2` and so on.
@@ -121,25 +118,15 @@ impl fmt::Display for OpenError {
                 "store {store}: the folder {} is in use by another process",
                 folder.display()
             ),
-            Self::Storage {
-                store,
-                path,
-                reason,
-            } => write!(f, "store {store}: cannot open {}: {reason}", path.display()),
-            Self::Changed {
-                store,
-                what,
-                kept,
-                wanted,
-            } => write!(
-                f,
-                "store {store} keeps {what} as `{kept}`, but the program says `{wanted}`"
-            ),
-            Self::Operation {
-                store,
-                operation,
-                reason,
-            } => write!(f, "store {store}: operation {operation}: {reason}"),
+            Self::Storage { store, path, reason } => {
+                write!(f, "store {store}: cannot open {}: {reason}", path.display())
+            }
+            Self::Changed { store, what, kept, wanted } => {
+                write!(f, "store {store} keeps {what} as `{kept}`, but the program says `{wanted}`")
+            }
+            Self::Operation { store, operation, reason } => {
+                write!(f, "store {store}: operation {operation}: {reason}")
+            }
         }
     }
 }

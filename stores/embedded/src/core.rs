@@ -36,14 +36,7 @@ impl Core {
         storage: Box<dyn Storage>,
         world: Arc<dyn World>,
     ) -> Self {
-        Self {
-            store,
-            layout,
-            builtins,
-            storage,
-            world,
-            broken: AtomicBool::new(false),
-        }
+        Self { store, layout, builtins, storage, world, broken: AtomicBool::new(false) }
     }
 
     /// Whether the disk has failed.
@@ -89,33 +82,22 @@ impl Core {
 
     /// A [`StoreError::Unavailable`] of this store.
     pub fn unavailable(&self, reason: String) -> StoreError {
-        StoreError::Unavailable {
-            store: self.store.clone(),
-            reason,
-        }
+        StoreError::Unavailable { store: self.store.clone(), reason }
     }
 
     /// A [`StoreError::Refused`] of this store.
     pub fn refused(&self, reason: String) -> StoreError {
-        StoreError::Refused {
-            store: self.store.clone(),
-            reason,
-        }
+        StoreError::Refused { store: self.store.clone(), reason }
     }
 
     /// A [`StoreError::Unknown`] of this store.
     pub fn unknown(&self, id: Option<TransactionId>) -> StoreError {
-        StoreError::Unknown {
-            store: self.store.clone(),
-            id,
-        }
+        StoreError::Unknown { store: self.store.clone(), id }
     }
 
     /// The error for a late commit whose id was said to be not committed.
     pub fn barred(&self, id: TransactionId) -> StoreError {
-        self.refused(format!(
-            "{id} was said to be not committed, so it must not commit any more"
-        ))
+        self.refused(format!("{id} was said to be not committed, so it must not commit any more"))
     }
 }
 

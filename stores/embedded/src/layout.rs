@@ -96,9 +96,7 @@ impl Layout {
     ///
     /// When no such kind lives here.
     pub fn kind(&self, name: &str) -> Result<&KindLayout, String> {
-        self.kinds
-            .get(name)
-            .ok_or_else(|| format!("no object {name} lives here"))
+        self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
     }
 
     /// What a field is, or was when a program still declared it.

@@ -45,10 +45,9 @@ impl Embedded {
         };
         std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
         let disk = DiskStorage::open(&path).map_err(|error| match error {
-            DiskError::Locked => OpenError::Locked {
-                store: schema.store.clone(),
-                folder: folder.clone(),
-            },
+            DiskError::Locked => {
+                OpenError::Locked { store: schema.store.clone(), folder: folder.clone() }
+            }
             DiskError::Failed(error) => failed(error.message),
         })?;
         Self::open_over(Box::new(disk), &config, &schema, world)
@@ -74,18 +73,12 @@ impl Embedded {
             .merge(schema, &config.replicas)?;
         let builtins =
             builtin::parse_all(&schema.operations, &layout).map_err(|(operation, reason)| {
-                OpenError::Operation {
-                    store: schema.store.clone(),
-                    operation,
-                    reason,
-                }
+                OpenError::Operation { store: schema.store.clone(), operation, reason }
             })?;
         if catalog != kept {
             let row = catalog.expect("it was made above").encode();
             let changes = Changes::from([(key::CATALOG.into(), Some(row.into()))]);
-            storage
-                .commit(changes)
-                .map_err(|error| broken(config, schema, &error))?;
+            storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
         }
         let core = Core::new(schema.store.clone(), layout, builtins, storage, world);
         let capabilities = capabilities(config, schema);
@@ -103,17 +96,10 @@ fn is_serializable(level: Level) -> bool {
 }
 
 fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
-    let refuse = |reason: String| {
-        Err(OpenError::Config {
-            store: schema.store.clone(),
-            reason,
-        })
-    };
+    let refuse = |reason: String| Err(OpenError::Config { store: schema.store.clone(), reason });
     let count = config.replicas.len();
     if count == 0 || count > REPLICAS_MAX {
-        return refuse(format!(
-            "it needs 1 to {REPLICAS_MAX} replicas, not {count}"
-        ));
+        return refuse(format!("it needs 1 to {REPLICAS_MAX} replicas, not {count}"));
     }
     if count > 1 && is_serializable(schema.level) {
         return refuse(format!(
@@ -128,10 +114,7 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
     }
     // The name is part of a file name, and must not lead out of the folder.
     let fits = |name: &Name| {
-        !name.is_empty()
-            && name
-                .chars()
-                .all(|c| c.is_alphanumeric() || "_-".contains(c))
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c))
     };
     if config.folder.is_some() && !fits(&schema.store) {
         return refuse("its name cannot be part of a file name".into());
@@ -176,11 +159,7 @@ fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
         once: Once::Serial,
         // The answer is lost where the disk fails during a commit.
         may_lose_answers: config.folder.is_some(),
-        replicas: if is_serializable {
-            Vec::new()
-        } else {
-            config.replicas.clone()
-        },
+        replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },
         operations_per_round_trip: usize::MAX,
         round_trip: Duration::ZERO,
     }

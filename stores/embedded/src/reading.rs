@@ -59,15 +59,7 @@ impl<'a> Reading<'a> {
         base: &'a dyn View,
         changes: &'a Changes,
     ) -> Self {
-        Self {
-            core,
-            replica,
-            base,
-            changes,
-            read_set: None,
-            is_dense: false,
-            witnesses: None,
-        }
+        Self { core, replica, base, changes, read_set: None, is_dense: false, witnesses: None }
     }
 
     /// The answer to one read.
@@ -81,11 +73,7 @@ impl<'a> Reading<'a> {
             Some(object) => self.witnesses(object)?,
             None => Vec::new(),
         };
-        Ok(Answer {
-            data,
-            version: Version(version),
-            witnesses,
-        })
+        Ok(Answer { data, version: Version(version), witnesses })
     }
 
     fn find(&mut self, read: &Read) -> Result<Found, Failure> {
@@ -101,15 +89,8 @@ impl<'a> Reading<'a> {
             Read::Entries(address) => self.entries(address),
             Read::LogSize(address) => self.size(address, Shape::Log),
             Read::LogLast(address, count) => self.log_last(address, *count),
-            Read::LogSlice {
-                address,
-                from,
-                count,
-            } => self.log_slice(address, *from, *count),
-            Read::Query {
-                operation,
-                arguments,
-            } => {
+            Read::LogSlice { address, from, count } => self.log_slice(address, *from, *count),
+            Read::Query { operation, arguments } => {
                 let builtin = builtin::find(&self.core.builtins, operation)?;
                 self.query(builtin, arguments)
             }
@@ -208,11 +189,7 @@ impl<'a> Reading<'a> {
         if count > 0 && from < header.count {
             let prefix = key::elements(&field);
             let first = key::with(&prefix, &from.to_be_bytes());
-            let (first, mut skip) = if self.is_dense {
-                (Some(&*first), 0)
-            } else {
-                (None, from)
-            };
+            let (first, mut skip) = if self.is_dense { (Some(&*first), 0) } else { (None, from) };
             self.scan(&prefix, first, Direction::Forward, |_, row| {
                 if skip > 0 {
                     skip -= 1;
@@ -267,10 +244,7 @@ impl<'a> Reading<'a> {
     fn header(&mut self, object: &[u8], field: &[u8]) -> Result<Header, Failure> {
         match self.fetch(key::header(field), true)? {
             Some(row) => Ok(Header::decode(&row)),
-            None => Ok(Header {
-                version: self.deleted_at(object)?,
-                ..Header::default()
-            }),
+            None => Ok(Header { version: self.deleted_at(object)?, ..Header::default() }),
         }
     }
 
@@ -356,8 +330,7 @@ fn register(row: &[u8]) -> Data {
 }
 
 fn presence(row: Option<&[u8]>) -> Presence {
-    row.map(|row| Presence::decode(&mut Reader(row)))
-        .unwrap_or_default()
+    row.map(|row| Presence::decode(&mut Reader(row))).unwrap_or_default()
 }
 
 fn object_of(read: &Read) -> Option<&Ref> {

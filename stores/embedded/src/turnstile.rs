@@ -36,10 +36,7 @@ pub struct Turnstile<J> {
 
 impl<J> Default for Turnstile<J> {
     fn default() -> Self {
-        Self {
-            waiting: Mutex::new(Vec::new()),
-            gate: Mutex::new(()),
-        }
+        Self { waiting: Mutex::new(Vec::new()), gate: Mutex::new(()) }
     }
 }
 
@@ -63,11 +60,7 @@ pub trait Settle: Send + Sync + 'static {
 pub async fn submit<E: Settle, T>(engine: &Arc<E>, slot: Arc<Slot<T>>, job: E::Job) -> T {
     let turnstile = engine.turnstile();
     if engine.core().storage.is_durable() {
-        turnstile
-            .waiting
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(job);
+        turnstile.waiting.lock().unwrap_or_else(PoisonError::into_inner).push(job);
         let blocking = Arc::clone(engine);
         let work = Box::new(move || drain(&*blocking));
         engine.core().world.run_blocking(work).await;
@@ -75,8 +68,7 @@ pub async fn submit<E: Settle, T>(engine: &Arc<E>, slot: Arc<Slot<T>>, job: E::J
         let _gate = turnstile.gate.lock().expect(CORRUPT);
         engine.settle(vec![job]);
     }
-    slot.take()
-        .expect("whoever took the job filled its slot before leaving the gate")
+    slot.take().expect("whoever took the job filled its slot before leaving the gate")
 }
 
 const CORRUPT: &str = "no commit before this one found the store corrupt";
@@ -87,10 +79,7 @@ fn drain<E: Settle>(engine: &E) {
     let _gate = turnstile.gate.lock().expect(CORRUPT);
     loop {
         let jobs: Vec<E::Job> = {
-            let mut waiting = turnstile
-                .waiting
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut waiting = turnstile.waiting.lock().unwrap_or_else(PoisonError::into_inner);
             let count = waiting.len().min(GROUP_MAX);
             waiting.drain(..count).collect()
         };

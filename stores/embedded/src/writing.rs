@@ -21,10 +21,7 @@ pub fn prepare(core: &Core, writes: Vec<Write>, before: usize) -> Result<Vec<Wri
     }
     let prepare = |write| {
         let write = match write {
-            Write::Command {
-                operation,
-                arguments,
-            } => builtin::find(&core.builtins, &operation)?
+            Write::Command { operation, arguments } => builtin::find(&core.builtins, &operation)?
                 .write(&arguments)
                 .map_err(|why| format!("operation {operation} {why}"))?,
             other => other,

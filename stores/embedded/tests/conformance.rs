@@ -53,9 +53,7 @@ impl Factory for EmbeddedFactory {
     }
 
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>> {
-        let folder = self
-            .is_durable
-            .then(|| TempDir::new().expect("a temporary folder"));
+        let folder = self.is_durable.then(|| TempDir::new().expect("a temporary folder"));
         Box::pin(std::future::ready(self.open_in(folder, schema)))
     }
 

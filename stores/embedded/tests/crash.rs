@@ -17,9 +17,8 @@ const DELAY: Duration = Duration::from_millis(10);
 
 fn open(world: &Arc<TestWorld>, level: Level, disk: &TwinDisk) -> Option<Arc<dyn DataStore>> {
     let replicas = if level == Level::Causal { 2 } else { 1 };
-    let config = EmbeddedConfig::in_memory()
-        .with_replicas(replicas)
-        .with_delay(DELAY, Duration::ZERO);
+    let config =
+        EmbeddedConfig::in_memory().with_replicas(replicas).with_delay(DELAY, Duration::ZERO);
     let storage = DiskStorage::open_backend(disk.clone()).ok()?;
     let world: Arc<dyn World> = world.clone();
     Embedded::open_over(Box::new(storage), &config, &usual(level), world).ok()
@@ -58,10 +57,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
     let mut random = seed;
     let world = TestWorld::new(seed);
     let mut disk = TwinDisk::new();
-    let mut known = Known {
-        acknowledged: 0,
-        has_unknown: false,
-    };
+    let mut known = Known { acknowledged: 0, has_unknown: false };
     let mut is_made = false;
     for life in 0..4 {
         let calls = next_random(&mut random) % 120;
@@ -89,10 +85,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
             let there = count_series(&world, &store, &session("r2"));
             assert_eq!(there, found, "life {life}: at the other replica");
         }
-        known = Known {
-            acknowledged: found,
-            has_unknown: false,
-        };
+        known = Known { acknowledged: found, has_unknown: false };
         drop(store);
         // What reopening wrote may be lost as well.
         disk = disk.crash(&mut random);
@@ -113,10 +106,7 @@ fn check(level: Level, fault: DiskFault, seeds: std::ops::Range<u64>) {
             }
         }
     }
-    assert!(
-        total > 100,
-        "hardly anything was committed, so nothing was tested"
-    );
+    assert!(total > 100, "hardly anything was committed, so nothing was tested");
 }
 
 #[test]
@@ -151,9 +141,5 @@ fn the_disk_loses_what_was_not_synced() {
         (bytes[0], bytes[1023])
     });
     let outcomes: std::collections::BTreeSet<(u8, u8)> = outcomes.collect();
-    assert_eq!(
-        outcomes.len(),
-        9,
-        "each sector old, older or new: {outcomes:?}"
-    );
+    assert_eq!(outcomes.len(), 9, "each sector old, older or new: {outcomes:?}");
 }

@@ -29,9 +29,8 @@ fn open(
     folder: &Path,
 ) -> Result<Arc<dyn DataStore>, OpenError> {
     let replicas = if level == Level::Causal { 2 } else { 1 };
-    let config = EmbeddedConfig::in_folder(folder)
-        .with_replicas(replicas)
-        .with_delay(DELAY, Duration::ZERO);
+    let config =
+        EmbeddedConfig::in_folder(folder).with_replicas(replicas).with_delay(DELAY, Duration::ZERO);
     let world: Arc<dyn World> = world.clone();
     Embedded::open(config, usual(level), world)
 }
@@ -54,10 +53,7 @@ fn child() {
         let committed = world.block_on(write(&store, &Session::default(), nth(n)));
         committed.expect("the commit succeeds");
         world.advance(DELAY / 2);
-        if writeln!(out, "\nacknowledged {n}")
-            .and_then(|()| out.flush())
-            .is_err()
-        {
+        if writeln!(out, "\nacknowledged {n}").and_then(|()| out.flush()).is_err() {
             // The parent is gone.
             return;
         }
@@ -117,10 +113,7 @@ fn kill_often(level: Level) {
         if level == Level::Causal {
             world.advance(DELAY * 2);
             let there = count_series(&world, &store, &session("r2"));
-            assert_eq!(
-                there, found,
-                "at the other replica, round {round} of seed 17"
-            );
+            assert_eq!(there, found, "at the other replica, round {round} of seed 17");
         }
         before = found;
     }
@@ -152,9 +145,6 @@ fn a_second_process_is_told_that_the_folder_is_in_use() {
     child.kill().expect("the child is ours to kill");
     child.wait().expect("the child ends");
     let shown = folder.path().display().to_string();
-    assert!(
-        error.contains(&shown) && error.contains("in use"),
-        "{error}"
-    );
+    assert!(error.contains(&shown) && error.contains("in use"), "{error}");
     open(&TestWorld::new(1), Level::Linearizable, folder.path()).expect("the lock is gone");
 }

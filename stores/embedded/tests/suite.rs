@@ -77,11 +77,7 @@ impl DataStore for Broken {
             return self.inner.outcome(id);
         }
         let committed = self.committed.lock().expect("no panic").contains(&id);
-        let outcome = if committed {
-            Outcome::Committed
-        } else {
-            Outcome::NotCommitted
-        };
+        let outcome = if committed { Outcome::Committed } else { Outcome::NotCommitted };
         Box::pin(std::future::ready(Ok(outcome)))
     }
 }
@@ -195,9 +191,7 @@ impl Factory for BrokenFactory {
         if self.flaw == Flaw::NotCausal {
             schema.level = Level::Eventual;
         }
-        let config = EmbeddedConfig::in_memory()
-            .with_replicas(replicas)
-            .with_delay(delay, delay);
+        let config = EmbeddedConfig::in_memory().with_replicas(replicas).with_delay(delay, delay);
         let world: Arc<dyn World> = self.world.clone();
         let inner = Embedded::open(config, schema, world).expect("the store opens");
         let store: Arc<dyn DataStore> = Arc::new(Broken {
@@ -225,24 +219,13 @@ impl Factory for BrokenFactory {
 #[track_caller]
 fn check(level: Level, flaw: Flaw, expected: &[&str]) {
     let world = TestWorld::new(9);
-    let factory = BrokenFactory {
-        level,
-        flaw,
-        world: world.clone(),
-    };
+    let factory = BrokenFactory { level, flaw, world: world.clone() };
     let report = world.block_on(conformance::run(&factory));
     let failed: Vec<&str> = report.failures.iter().map(|failure| failure.test).collect();
     for test in expected {
-        assert!(
-            failed.contains(test),
-            "{flaw:?} passes {test}, and fails only {failed:?}"
-        );
+        assert!(failed.contains(test), "{flaw:?} passes {test}, and fails only {failed:?}");
     }
-    assert_eq!(
-        failed.is_empty(),
-        expected.is_empty(),
-        "{flaw:?}: {failed:?}"
-    );
+    assert_eq!(failed.is_empty(), expected.is_empty(), "{flaw:?}: {failed:?}");
 }
 
 #[test]
@@ -272,10 +255,7 @@ fn a_store_without_isolation_fails() {
 
 #[test]
 fn a_store_that_loses_a_write_fails() {
-    let tests = [
-        "a_deleted_object_reads_as_absent",
-        "many_elements_and_lines",
-    ];
+    let tests = ["a_deleted_object_reads_as_absent", "many_elements_and_lines"];
     for level in Level::ALL {
         check(level, Flaw::LosesWrite, &tests);
     }
@@ -323,9 +303,6 @@ fn a_store_that_says_too_little_about_what_it_read_fails() {
 fn a_store_that_merges_wrongly_fails() {
     let adds = ["concurrent_adds_are_all_kept", "random_writes_converge"];
     check(Level::Eventual, Flaw::ForgetsAdds, &adds);
-    let causes = [
-        "effects_come_after_their_causes",
-        "what_a_session_wrote_stays_in_order",
-    ];
+    let causes = ["effects_come_after_their_causes", "what_a_session_wrote_stays_in_order"];
     check(Level::Causal, Flaw::NotCausal, &causes);
 }

@@ -63,11 +63,7 @@ async fn flushed_writes_are_seen_by_their_transaction_alone(bench: &Bench<'_>) -
     let own = get(&mut transaction, Read::Register(at("a", TEXT))).await?;
     let expected = Data::Register(Some(Value::from("x")));
     ensure_eq!(own, expected, "a transaction's own flushed write");
-    ensure_eq!(
-        bench.read(&reads()).await?,
-        before,
-        "another's flushed writes"
-    );
+    ensure_eq!(bench.read(&reads()).await?, before, "another's flushed writes");
     transaction.commit(commit(Vec::new())).await?;
     let found = bench.data(Read::Register(at("a", TEXT))).await?;
     ensure_eq!(found, expected, "after the commit");
@@ -128,10 +124,7 @@ async fn a_transaction_reads_one_snapshot(bench: &Bench<'_>) -> Checked {
         };
         ensure_eq!(second[read_first], first[0], "the same unit, read again");
         let again = reader.read(&all).await;
-        ensure!(
-            again.is_err() || again == Ok(second.clone()),
-            "the snapshot moved"
-        );
+        ensure!(again.is_err() || again == Ok(second.clone()), "the snapshot moved");
         let later = bench.read(&all).await?;
         ensure!(later != second, "a new transaction sees the old state");
     }
@@ -189,11 +182,7 @@ async fn concurrent_adds_are_all_kept(bench: &Bench<'_>) -> Checked {
         ];
         let found = bench.read_at(replica, &reads).await?;
         let found: Vec<Data> = found.into_iter().map(|answer| answer.data).collect();
-        let expected = [
-            Data::Counter(all.into()),
-            Data::Count(all),
-            Data::Count(all),
-        ];
+        let expected = [Data::Counter(all.into()), Data::Count(all), Data::Count(all)];
         ensure_eq!(found[..], expected[..], "at replica {replica}");
     }
     Ok(())

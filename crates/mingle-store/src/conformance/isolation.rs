@@ -54,30 +54,15 @@ async fn no_lost_update(bench: &Bench<'_>) -> Checked {
     let write = |n| Write::Assign(x.clone(), Value::Int(n));
     bench.write(vec![write(0)]).await?;
     let reads = [Read::Register(x.clone()), Read::Register(x.clone())];
-    overlap(
-        bench,
-        reads,
-        [write(1), write(2)],
-        "a lost update of a register",
-    )
-    .await?;
+    overlap(bench, reads, [write(1), write(2)], "a lost update of a register").await?;
     let (map, key) = (at("x", MARKS), Value::from("k"));
-    let reads = [
-        Read::Entry(map.clone(), key.clone()),
-        Read::Entry(map.clone(), key.clone()),
-    ];
+    let reads = [Read::Entry(map.clone(), key.clone()), Read::Entry(map.clone(), key.clone())];
     let put = |n| Write::Put(map.clone(), key.clone(), Value::Int(n));
     overlap(bench, reads, [put(1), put(2)], "a lost update of an entry").await?;
     let count = at("x", COUNT);
     let reads = [Read::Counter(count.clone()), Read::Counter(count.clone())];
     let adds = [Write::Add(count.clone(), 1), Write::Add(count, 1)];
-    overlap(
-        bench,
-        reads,
-        adds,
-        "an add that depends on the counter's value",
-    )
-    .await
+    overlap(bench, reads, adds, "an add that depends on the counter's value").await
 }
 
 async fn no_write_skew(bench: &Bench<'_>) -> Checked {
@@ -88,10 +73,7 @@ async fn no_write_skew(bench: &Bench<'_>) -> Checked {
     overlap(bench, reads, [write(&y, 0), write(&x, 0)], "a write skew").await?;
     let tags = at("t", TAGS);
     let (a, b) = (Value::from("a"), Value::from("b"));
-    let reads = [
-        Read::Contains(tags.clone(), a.clone()),
-        Read::Contains(tags.clone(), b.clone()),
-    ];
+    let reads = [Read::Contains(tags.clone(), a.clone()), Read::Contains(tags.clone(), b.clone())];
     let writes = [Write::Insert(tags.clone(), b), Write::Insert(tags, a)];
     overlap(bench, reads, writes, "a write skew over elements").await
 }
@@ -102,48 +84,14 @@ async fn no_phantoms(bench: &Bench<'_>) -> Checked {
     let insert = |n| Write::Insert(tags.clone(), text(n));
     let put = |n| Write::Put(marks.clone(), text(n), Value::Int(0));
     let append = |n| Write::Append(lines.clone(), text(n));
-    let slice = Read::LogSlice {
-        address: lines.clone(),
-        from: 0,
-        count: 100,
-    };
+    let slice = Read::LogSlice { address: lines.clone(), from: 0, count: 100 };
     let cases = [
-        (
-            Read::SetSize(tags.clone()),
-            insert(0),
-            insert(1),
-            "the size of a set",
-        ),
-        (
-            Read::Elements(tags.clone()),
-            insert(2),
-            insert(3),
-            "the elements of a set",
-        ),
-        (
-            Read::MapSize(marks.clone()),
-            put(0),
-            put(1),
-            "the size of a map",
-        ),
-        (
-            Read::Entries(marks.clone()),
-            put(2),
-            put(3),
-            "the entries of a map",
-        ),
-        (
-            Read::LogSize(lines.clone()),
-            append(0),
-            append(1),
-            "the size of a log",
-        ),
-        (
-            Read::LogLast(lines.clone(), 5),
-            append(2),
-            append(3),
-            "the end of a log",
-        ),
+        (Read::SetSize(tags.clone()), insert(0), insert(1), "the size of a set"),
+        (Read::Elements(tags.clone()), insert(2), insert(3), "the elements of a set"),
+        (Read::MapSize(marks.clone()), put(0), put(1), "the size of a map"),
+        (Read::Entries(marks.clone()), put(2), put(3), "the entries of a map"),
+        (Read::LogSize(lines.clone()), append(0), append(1), "the size of a log"),
+        (Read::LogLast(lines.clone(), 5), append(2), append(3), "the end of a log"),
         (slice, append(4), append(5), "a slice of a log"),
         (
             Read::Elements(tags.clone()),
@@ -168,9 +116,7 @@ async fn no_lost_creation(bench: &Bench<'_>) -> Checked {
 
 async fn no_write_skew_over_existence(bench: &Bench<'_>) -> Checked {
     let (a, b) = (thing("a"), thing("b"));
-    bench
-        .write(vec![Write::Create(a.clone()), Write::Create(b.clone())])
-        .await?;
+    bench.write(vec![Write::Create(a.clone()), Write::Create(b.clone())]).await?;
     let reads = [Read::Exists(a.clone()), Read::Exists(b.clone())];
     let writes = [Write::Delete(b), Write::Delete(a)];
     overlap(bench, reads, writes, "a write skew over deletions").await?;
@@ -182,11 +128,7 @@ async fn no_write_skew_over_existence(bench: &Bench<'_>) -> Checked {
 
 /// A read-only transaction sees either nothing or all of another.
 async fn no_fractured_read(bench: &Bench<'_>) -> Checked {
-    let set = |n| {
-        ["x", "y"]
-            .map(|key| Write::Assign(at(key, NUMBER), Value::Int(n)))
-            .to_vec()
-    };
+    let set = |n| ["x", "y"].map(|key| Write::Assign(at(key, NUMBER), Value::Int(n))).to_vec();
     bench.write(set(0)).await?;
     let mut reader = bench.begin().await?;
     let x = get(&mut reader, Read::Register(at("x", NUMBER))).await?;
@@ -260,9 +202,7 @@ async fn random_transfers_keep_the_total(bench: &Bench<'_>) -> Checked {
     const SEED: u64 = 41;
     let account = |n: u64| at(&format!("account {}", n % 4), NUMBER);
     let balance = |n, amount| Write::Assign(account(n), Value::Int(amount));
-    bench
-        .write((0..4).map(|n| balance(n, 100)).collect())
-        .await?;
+    bench.write((0..4).map(|n| balance(n, 100)).collect()).await?;
     let all: Vec<Read> = (0..4).map(|n| Read::Register(account(n))).collect();
     let all = &all;
     let task = |task: u64| -> BoxFuture<'_, Result<(), Wrong>> {

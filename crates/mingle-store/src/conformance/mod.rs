@@ -91,10 +91,7 @@ impl Report {
         assert!(!self.passed.is_empty(), "no test was run");
         let show = |failure: &Failure| format!("  {}: {}\n", failure.test, failure.message);
         let failures: String = self.failures.iter().map(show).collect();
-        assert!(
-            failures.is_empty(),
-            "the store does not conform:\n{failures}"
-        );
+        assert!(failures.is_empty(), "the store does not conform:\n{failures}");
     }
 }
 
@@ -158,13 +155,7 @@ fn short(value: &(impl fmt::Debug + ?Sized)) -> String {
 pub async fn run(factory: &dyn Factory) -> Report {
     let mut report = Report::default();
     let is_serializable = matches!(factory.level(), Level::Linearizable | Level::Snapshot);
-    let common = [
-        operations::TESTS,
-        values::TESTS,
-        atomicity::TESTS,
-        once::TESTS,
-        versions::TESTS,
-    ];
+    let common = [operations::TESTS, values::TESTS, atomicity::TESTS, once::TESTS, versions::TESTS];
     let own = match (is_serializable, factory.level()) {
         (true, _) => vec![isolation::TESTS],
         (false, Level::Causal) => vec![replicas::TESTS, replicas::CAUSAL_TESTS],
@@ -175,10 +166,7 @@ pub async fn run(factory: &dyn Factory) -> Report {
         let bench = Bench { factory, store };
         match test(&bench).await {
             Ok(()) => report.passed.push(name),
-            Err(Wrong(message)) => report.failures.push(Failure {
-                test: name,
-                message,
-            }),
+            Err(Wrong(message)) => report.failures.push(Failure { test: name, message }),
         }
     }
     report
@@ -202,9 +190,7 @@ impl Bench<'_> {
     }
 
     fn session(&self, replica: usize) -> Session {
-        Session {
-            replica: self.replicas().get(replica).cloned(),
-        }
+        Session { replica: self.replicas().get(replica).cloned() }
     }
 
     fn replicas(&self) -> &[Name] {

@@ -36,11 +36,7 @@ impl Model {
                 fields.registers.insert(address.field, value.clone());
             }
             Write::Add(address, amount) => {
-                *self
-                    .fields_mut(address)
-                    .counters
-                    .entry(address.field)
-                    .or_default() += amount;
+                *self.fields_mut(address).counters.entry(address.field).or_default() += amount;
             }
             Write::Insert(address, value) => {
                 let set = self.fields_mut(address).sets.entry(address.field);
@@ -107,11 +103,7 @@ impl Model {
                 let count = usize::try_from(*count).unwrap_or(usize::MAX);
                 Data::Values(lines[lines.len().saturating_sub(count)..].to_vec())
             }
-            Read::LogSlice {
-                address,
-                from,
-                count,
-            } => {
+            Read::LogSlice { address, from, count } => {
                 let lines = at(address).logs.get(&address.field).into_iter().flatten();
                 let from = usize::try_from(*from).unwrap_or(usize::MAX);
                 let count = usize::try_from(*count).unwrap_or(usize::MAX);

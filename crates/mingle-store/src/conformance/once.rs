@@ -15,17 +15,11 @@ tests![
 ];
 
 fn id(sequence: u64) -> TransactionId {
-    TransactionId {
-        origin: Origin(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef),
-        sequence,
-    }
+    TransactionId { origin: Origin(0x0123_4567_89ab_cdef_0123_4567_89ab_cdef), sequence }
 }
 
 fn add(sequence: u64) -> Commit {
-    Commit {
-        id: Some(id(sequence)),
-        writes: vec![Write::Add(at("c", COUNT), 1)],
-    }
+    Commit { id: Some(id(sequence)), writes: vec![Write::Add(at("c", COUNT), 1)] }
 }
 
 async fn the_outcome_of_a_commit_is_known(bench: &Bench<'_>) -> Checked {
@@ -44,8 +38,7 @@ async fn the_outcome_of_a_commit_is_known(bench: &Bench<'_>) -> Checked {
 
 async fn a_late_commit_of_what_was_not_committed_fails(bench: &Bench<'_>) -> Checked {
     let mut open = bench.begin().await?;
-    open.flush(vec![Write::Assign(at("c", TEXT), Value::from("late"))])
-        .await?;
+    open.flush(vec![Write::Assign(at("c", TEXT), Value::from("late"))]).await?;
     let outcome = bench.store.outcome(id(1)).await?;
     ensure_eq!(outcome, Outcome::NotCommitted, "an open transaction");
     let result = open.commit(add(1)).await;
@@ -55,11 +48,7 @@ async fn a_late_commit_of_what_was_not_committed_fails(bench: &Bench<'_>) -> Che
     let reads = [Read::Counter(at("c", COUNT)), Read::Register(at("c", TEXT))];
     let found = bench.read(&reads).await?;
     let found: Vec<Data> = found.into_iter().map(|answer| answer.data).collect();
-    ensure_eq!(
-        found[..],
-        [Data::Counter(0), Data::Register(None)][..],
-        "what a late commit left"
-    );
+    ensure_eq!(found[..], [Data::Counter(0), Data::Register(None)][..], "what a late commit left");
     bench.begin().await?.commit(add(2)).await?;
     Ok(())
 }
@@ -81,9 +70,7 @@ async fn one_id_takes_effect_once(bench: &Bench<'_>) -> Checked {
     }
     bench.deliver().await;
     for replica in 0..replicas {
-        let found = bench
-            .data_at(replica, Read::Counter(at("c", COUNT)))
-            .await?;
+        let found = bench.data_at(replica, Read::Counter(at("c", COUNT))).await?;
         ensure_eq!(found, Data::Counter(1), "commits of one id");
     }
     Ok(())
@@ -92,20 +79,14 @@ async fn one_id_takes_effect_once(bench: &Bench<'_>) -> Checked {
 async fn outcomes_survive_a_restart(bench: &Bench<'_>) -> Checked {
     let schema = store_schema(bench.factory.level());
     let store = bench.factory.open(schema.clone()).await;
-    let before = Bench {
-        factory: bench.factory,
-        store,
-    };
+    let before = Bench { factory: bench.factory, store };
     before.begin().await?.commit(add(1)).await?;
     let outcome = before.store.outcome(id(2)).await?;
     ensure_eq!(outcome, Outcome::NotCommitted, "before a restart");
     let Some(store) = bench.factory.reopen(before.store, schema).await else {
         return Ok(());
     };
-    let after = Bench {
-        factory: bench.factory,
-        store,
-    };
+    let after = Bench { factory: bench.factory, store };
     let late = after.begin().await?.commit(add(2)).await;
     ensure!(late.is_err(), "a late commit after a restart gave {late:?}");
     let outcome = after.store.outcome(id(1)).await?;

@@ -24,11 +24,7 @@ tests![
 /// All reads that a `Thing` has.
 pub(super) fn all_reads(key: &str) -> Vec<Read> {
     let (tags, marks, lines) = (at(key, TAGS), at(key, MARKS), at(key, LINES));
-    let slice = |from, count| Read::LogSlice {
-        address: lines.clone(),
-        from,
-        count,
-    };
+    let slice = |from, count| Read::LogSlice { address: lines.clone(), from, count };
     vec![
         Read::Exists(thing(key)),
         Read::Register(at(key, TEXT)),
@@ -95,17 +91,9 @@ async fn writing_makes_an_object_exist(bench: &Bench<'_>) -> Checked {
     ];
     for (index, write) in writes.into_iter().enumerate() {
         let exists = Read::Exists(thing(&format!("w{index}")));
-        ensure_eq!(
-            bench.data(exists.clone()).await?,
-            Data::Bool(false),
-            "before {write:?}"
-        );
+        ensure_eq!(bench.data(exists.clone()).await?, Data::Bool(false), "before {write:?}");
         bench.write(vec![write.clone()]).await?;
-        ensure_eq!(
-            bench.data(exists).await?,
-            Data::Bool(true),
-            "after {write:?}"
-        );
+        ensure_eq!(bench.data(exists).await?, Data::Bool(true), "after {write:?}");
     }
     Ok(())
 }
@@ -182,11 +170,7 @@ async fn random_transactions_do_what_the_model_does(bench: &Bench<'_>) -> Checke
             let reads = all_reads(key);
             for (read, answer) in reads.iter().zip(transaction.read(&reads).await?) {
                 let expected = draft.read(read);
-                ensure_eq!(
-                    answer.data,
-                    expected,
-                    "round {round}, after a flush, {read:?}"
-                );
+                ensure_eq!(answer.data, expected, "round {round}, after a flush, {read:?}");
             }
         }
         let writes = draw(&mut random);
@@ -207,22 +191,9 @@ async fn random_transactions_do_what_the_model_does(bench: &Bench<'_>) -> Checke
 async fn counters_are_exact_beyond_64_bits(bench: &Bench<'_>) -> Checked {
     let (most, least) = (i128::from(i64::MAX), i128::from(i64::MIN));
     let mut sum = 0;
-    for amount in [
-        most,
-        most,
-        most,
-        1,
-        least,
-        most,
-        -3 * most,
-        least,
-        least,
-        least,
-    ] {
+    for amount in [most, most, most, 1, least, most, -3 * most, least, least, least] {
         sum += amount;
-        bench
-            .write(vec![Write::Add(at("c", COUNT), amount)])
-            .await?;
+        bench.write(vec![Write::Add(at("c", COUNT), amount)]).await?;
         let found = bench.data(Read::Counter(at("c", COUNT))).await?;
         ensure_eq!(found, Data::Counter(sum), "after adding {amount}");
     }
@@ -253,10 +224,7 @@ async fn what_does_not_fit_the_schema_is_refused(bench: &Bench<'_>) -> Checked {
         Write::Insert(at("s", TEXT), Value::from("x")),
         Write::Add(at("s", LINES), 1),
         Write::Assign(at("s", 99), Value::from("x")),
-        Write::Command {
-            operation: "nothing".into(),
-            arguments: Vec::new(),
-        },
+        Write::Command { operation: "nothing".into(), arguments: Vec::new() },
     ];
     for write in writes {
         let transaction = bench.begin().await?;
@@ -270,9 +238,7 @@ async fn what_does_not_fit_the_schema_is_refused(bench: &Bench<'_>) -> Checked {
         "after refused writes"
     );
     if !bench.replicas().is_empty() {
-        let session = Session {
-            replica: Some("nowhere".into()),
-        };
+        let session = Session { replica: Some("nowhere".into()) };
         let error = match bench.store.begin(&session).await {
             Ok(_) => return Err(Wrong("a session at no replica was let in".into())),
             Err(error) => error.to_string(),
@@ -294,14 +260,9 @@ async fn what_was_written_survives_a_restart(bench: &Bench<'_>) -> Checked {
     let level = bench.factory.level();
     let schema = super::schema::store_schema(level);
     let store = bench.factory.open(schema.clone()).await;
-    let other = Bench {
-        factory: bench.factory,
-        store,
-    };
-    for write in [
-        Write::Append(at("r", LINES), Value::from("kept")),
-        Write::Add(at("r", COUNT), 3),
-    ] {
+    let other = Bench { factory: bench.factory, store };
+    for write in [Write::Append(at("r", LINES), Value::from("kept")), Write::Add(at("r", COUNT), 3)]
+    {
         other.write(vec![write]).await?;
     }
     let reads = all_reads("r");
@@ -309,10 +270,7 @@ async fn what_was_written_survives_a_restart(bench: &Bench<'_>) -> Checked {
     let Some(store) = bench.factory.reopen(other.store, schema).await else {
         return check_thing(bench, &model, "r", "after 200 writes").await;
     };
-    let other = Bench {
-        factory: bench.factory,
-        store,
-    };
+    let other = Bench { factory: bench.factory, store };
     ensure_eq!(other.read(&reads).await?, before, "after a restart");
     let transaction = other.begin().await?;
     transaction.commit(Commit::default()).await?;

@@ -28,9 +28,7 @@ tests![
 
 /// Those that only causal stores must pass.
 pub(super) const CAUSAL_TESTS: &[(&str, super::Test)] = &[
-    ("effects_come_after_their_causes", |bench| {
-        Box::pin(effects_come_after_their_causes(bench))
-    }),
+    ("effects_come_after_their_causes", |bench| Box::pin(effects_come_after_their_causes(bench))),
     ("what_a_session_wrote_stays_in_order", |bench| {
         Box::pin(what_a_session_wrote_stays_in_order(bench))
     }),
@@ -50,11 +48,7 @@ async fn everywhere(bench: &Bench<'_>, reads: &[Read], what: &str) -> Result<Vec
     for replica in 1..bench.replicas().len() {
         let other = data(bench.read_at(replica, reads).await?);
         for ((read, first), other) in reads.iter().zip(&first).zip(&other) {
-            ensure_eq!(
-                *other,
-                *first,
-                "{what}: {read:?} at replica {replica} and 0"
-            );
+            ensure_eq!(*other, *first, "{what}: {read:?} at replica {replica} and 0");
         }
     }
     Ok(first)
@@ -67,9 +61,7 @@ async fn a_session_sees_what_it_wrote_and_others_once_it_is_delivered(
     for replica in 0..bench.replicas().len() {
         let value = text(&format!("at {replica}"));
         let expected = Data::Register(Some(value.clone()));
-        bench
-            .write_at(replica, vec![Write::Assign(at("x", TEXT), value)])
-            .await?;
+        bench.write_at(replica, vec![Write::Assign(at("x", TEXT), value)]).await?;
         let own = bench.data_at(replica, read.clone()).await?;
         ensure_eq!(own, expected, "at the replica that wrote it");
         let other = (replica + 1) % bench.replicas().len();
@@ -84,10 +76,7 @@ async fn a_session_sees_what_it_wrote_and_others_once_it_is_delivered(
 
 async fn one_after_another_the_last_write_wins_everywhere(bench: &Bench<'_>) -> Checked {
     let count = bench.replicas().len();
-    let reads = [
-        Read::Register(at("x", NUMBER)),
-        Read::Entry(at("x", MARKS), text("k")),
-    ];
+    let reads = [Read::Register(at("x", NUMBER)), Read::Entry(at("x", MARKS), text("k"))];
     for n in 0..12i64 {
         let value = Value::Int(n);
         let writes = vec![
@@ -114,10 +103,7 @@ async fn concurrent_writes_end_up_alike(bench: &Bench<'_>) -> Checked {
             bench.write_at(replica, writes).await?;
         }
         bench.deliver().await;
-        let reads = [
-            Read::Register(at("x", NUMBER)),
-            Read::Entry(at("x", MARKS), text("k")),
-        ];
+        let reads = [Read::Register(at("x", NUMBER)), Read::Entry(at("x", MARKS), text("k"))];
         for found in everywhere(bench, &reads, "after delivery").await? {
             let Data::Register(Some(Value::Int(found))) = found else {
                 return Err(Wrong(format!("round {round}: found {found:?}")));
@@ -130,33 +116,18 @@ async fn concurrent_writes_end_up_alike(bench: &Bench<'_>) -> Checked {
 
 async fn an_insert_survives_a_concurrent_removal(bench: &Bench<'_>) -> Checked {
     let tags = at("s", TAGS);
-    let contains = [
-        Read::Contains(tags.clone(), text("a")),
-        Read::SetSize(tags.clone()),
-    ];
-    bench
-        .write_at(0, vec![Write::Insert(tags.clone(), text("a"))])
-        .await?;
+    let contains = [Read::Contains(tags.clone(), text("a")), Read::SetSize(tags.clone())];
+    bench.write_at(0, vec![Write::Insert(tags.clone(), text("a"))]).await?;
     bench.deliver().await;
-    bench
-        .write_at(1, vec![Write::Remove(tags.clone(), text("a"))])
-        .await?;
-    bench
-        .write_at(2, vec![Write::Insert(tags.clone(), text("a"))])
-        .await?;
+    bench.write_at(1, vec![Write::Remove(tags.clone(), text("a"))]).await?;
+    bench.write_at(2, vec![Write::Insert(tags.clone(), text("a"))]).await?;
     bench.deliver().await;
     let found = everywhere(bench, &contains, "an insert and a removal").await?;
     ensure_eq!(found, vec![Data::Bool(true), Data::Count(1)], "add wins");
-    bench
-        .write_at(1, vec![Write::Remove(tags, text("a"))])
-        .await?;
+    bench.write_at(1, vec![Write::Remove(tags, text("a"))]).await?;
     bench.deliver().await;
     let found = everywhere(bench, &contains, "a removal after both").await?;
-    ensure_eq!(
-        found,
-        vec![Data::Bool(false), Data::Count(0)],
-        "all were seen"
-    );
+    ensure_eq!(found, vec![Data::Bool(false), Data::Count(0)], "all were seen");
     Ok(())
 }
 
@@ -165,9 +136,7 @@ async fn a_put_survives_a_concurrent_removal(bench: &Bench<'_>) -> Checked {
     let put = |n| Write::Put(marks.clone(), text("k"), Value::Int(n));
     bench.write_at(0, vec![put(1)]).await?;
     bench.deliver().await;
-    bench
-        .write_at(0, vec![Write::Erase(marks.clone(), text("k"))])
-        .await?;
+    bench.write_at(0, vec![Write::Erase(marks.clone(), text("k"))]).await?;
     bench.write_at(1, vec![put(2)]).await?;
     bench.deliver().await;
     let reads = [Read::Entry(marks.clone(), text("k")), Read::MapSize(marks)];
@@ -185,10 +154,8 @@ async fn counters_and_logs_keep_what_all_replicas_add(bench: &Bench<'_>) -> Chec
             let amount = i128::from(i64::MAX) * round - replica as i128;
             sum += amount;
             let line = text(&format!("{round} {replica}"));
-            let writes = vec![
-                Write::Add(at("c", COUNT), amount),
-                Write::Append(at("c", LINES), line),
-            ];
+            let writes =
+                vec![Write::Add(at("c", COUNT), amount), Write::Append(at("c", LINES), line)];
             bench.write_at(replica, writes).await?;
         }
         if round % 2 == 0 {
@@ -196,10 +163,7 @@ async fn counters_and_logs_keep_what_all_replicas_add(bench: &Bench<'_>) -> Chec
         }
     }
     bench.deliver().await;
-    let reads = [
-        Read::Counter(at("c", COUNT)),
-        Read::LogLast(at("c", LINES), u64::MAX),
-    ];
+    let reads = [Read::Counter(at("c", COUNT)), Read::LogLast(at("c", LINES), u64::MAX)];
     let found = everywhere(bench, &reads, "after delivery").await?;
     ensure_eq!(found[0], Data::Counter(sum), "the sum of all adds");
     let Data::Values(lines) = &found[1] else {
@@ -209,15 +173,9 @@ async fn counters_and_logs_keep_what_all_replicas_add(bench: &Bench<'_>) -> Chec
     for replica in 0..count {
         let own: Vec<&Value> = lines
             .iter()
-            .filter(|line| {
-                line.as_str()
-                    .is_some_and(|l| l.ends_with(&format!(" {replica}")))
-            })
+            .filter(|line| line.as_str().is_some_and(|l| l.ends_with(&format!(" {replica}"))))
             .collect();
-        ensure!(
-            own.is_sorted(),
-            "replica {replica} wrote otherwise than {own:?}"
-        );
+        ensure!(own.is_sorted(), "replica {replica} wrote otherwise than {own:?}");
     }
     Ok(())
 }
@@ -266,10 +224,7 @@ async fn a_write_survives_a_concurrent_deletion(bench: &Bench<'_>) -> Checked {
     bench.write_at(0, fill).await?;
     bench.deliver().await;
     bench.write_at(0, vec![Write::Delete(thing("x"))]).await?;
-    let writes = vec![
-        Write::Assign(at("x", TEXT), text("new")),
-        Write::Add(at("x", COUNT), 7),
-    ];
+    let writes = vec![Write::Assign(at("x", TEXT), text("new")), Write::Add(at("x", COUNT), 7)];
     bench.write_at(1, writes).await?;
     bench.deliver().await;
     let reads = [
@@ -287,11 +242,7 @@ async fn a_write_survives_a_concurrent_deletion(bench: &Bench<'_>) -> Checked {
         Data::Counter(7),
         Data::Count(0),
     ];
-    ensure_eq!(
-        found,
-        expected,
-        "what was written apart survives, and nothing else"
-    );
+    ensure_eq!(found, expected, "what was written apart survives, and nothing else");
     Ok(())
 }
 
@@ -301,37 +252,25 @@ async fn concurrent_deletions_take_each_add_once(bench: &Bench<'_>) -> Checked {
     bench.deliver().await;
     bench.write_at(0, add(30)).await?;
     for replica in [0, 1] {
-        bench
-            .write_at(replica, vec![Write::Delete(thing("x"))])
-            .await?;
+        bench.write_at(replica, vec![Write::Delete(thing("x"))]).await?;
     }
     bench.write_at(2, add(4)).await?;
     bench.write_at(0, add(1)).await?;
     bench.deliver().await;
     let reads = [Read::Counter(at("x", COUNT))];
     let found = everywhere(bench, &reads, "two deletions").await?;
-    ensure_eq!(
-        found,
-        vec![Data::Counter(5)],
-        "what neither deletion had seen"
-    );
+    ensure_eq!(found, vec![Data::Counter(5)], "what neither deletion had seen");
     Ok(())
 }
 
 async fn witness_rows_reach_every_replica(bench: &Bench<'_>) -> Checked {
     let row = mingle_model::WitnessRow {
         object: thing("x"),
-        id: mingle_model::TransactionId {
-            origin: mingle_model::Origin(1),
-            sequence: 1,
-        },
+        id: mingle_model::TransactionId { origin: mingle_model::Origin(1), sequence: 1 },
         intent: "i".into(),
         stores: vec!["a".into()],
     };
-    let writes = vec![
-        Write::Assign(at("x", TEXT), text("witnessed")),
-        Write::Witness(row.clone()),
-    ];
+    let writes = vec![Write::Assign(at("x", TEXT), text("witnessed")), Write::Witness(row.clone())];
     bench.write_at(0, writes).await?;
     let reads = [Read::Register(at("x", TEXT))];
     for _ in 0..20 {
@@ -339,10 +278,7 @@ async fn witness_rows_reach_every_replica(bench: &Bench<'_>) -> Checked {
             let answer = super::one(bench.read_at(replica, &reads).await?)?;
             let is_written = answer.data != Data::Register(None);
             let is_witnessed = answer.witnesses == [row.clone()];
-            ensure!(
-                is_written <= is_witnessed,
-                "a write without its witness row"
-            );
+            ensure!(is_written <= is_witnessed, "a write without its witness row");
         }
         bench.factory.step(&*bench.store).await;
     }
@@ -375,10 +311,7 @@ async fn random_writes_converge(bench: &Bench<'_>) -> Checked {
         bench.deliver().await;
         let what = format!("seed {seed}");
         everywhere(bench, &all_reads(&key), &what).await?;
-        let reads = [
-            Read::Counter(at(&other, COUNT)),
-            Read::LogSize(at(&other, LINES)),
-        ];
+        let reads = [Read::Counter(at(&other, COUNT)), Read::LogSize(at(&other, LINES))];
         let found = everywhere(bench, &reads, &what).await?;
         let expected = vec![Data::Counter(sum), Data::Count(60)];
         ensure_eq!(found, expected, "{what}: nothing is lost");
@@ -389,10 +322,7 @@ async fn random_writes_converge(bench: &Bench<'_>) -> Checked {
 async fn what_is_on_its_way_survives_a_restart(bench: &Bench<'_>) -> Checked {
     let schema = super::schema::store_schema(bench.factory.level());
     let store = bench.factory.open(schema.clone()).await;
-    let before = Bench {
-        factory: bench.factory,
-        store,
-    };
+    let before = Bench { factory: bench.factory, store };
     for replica in 0..3 {
         let write = Write::Add(at("x", COUNT), 1 << replica);
         before.write_at(replica, vec![write]).await?;
@@ -400,10 +330,7 @@ async fn what_is_on_its_way_survives_a_restart(bench: &Bench<'_>) -> Checked {
     let Some(store) = bench.factory.reopen(before.store, schema).await else {
         return Ok(());
     };
-    let after = Bench {
-        factory: bench.factory,
-        store,
-    };
+    let after = Bench { factory: bench.factory, store };
     after.deliver().await;
     let found = everywhere(&after, &[Read::Counter(at("x", COUNT))], "after a restart").await?;
     ensure_eq!(found, vec![Data::Counter(7)], "after a restart");
@@ -421,21 +348,12 @@ async fn effects_come_after_their_causes(bench: &Bench<'_>) -> Checked {
     let mut copied = 0;
     for n in 1..=200 {
         let value = Value::Int(n);
-        bench
-            .write_at(0, vec![Write::Assign(original.clone(), value)])
-            .await?;
+        bench.write_at(0, vec![Write::Assign(original.clone(), value)]).await?;
         let seen = number(bench.data_at(1, Read::Register(original.clone())).await?);
         copied = copied.max(seen);
-        bench
-            .write_at(1, vec![Write::Assign(copy.clone(), Value::Int(seen))])
-            .await?;
-        let reads = [
-            Read::Register(copy.clone()),
-            Read::Register(original.clone()),
-        ];
-        let found = data(bench.read_at(2, &reads).await?)
-            .into_iter()
-            .map(number);
+        bench.write_at(1, vec![Write::Assign(copy.clone(), Value::Int(seen))]).await?;
+        let reads = [Read::Register(copy.clone()), Read::Register(original.clone())];
+        let found = data(bench.read_at(2, &reads).await?).into_iter().map(number);
         let found: Vec<i64> = found.collect();
         ensure!(
             found[0] <= found[1],
@@ -447,10 +365,7 @@ async fn effects_come_after_their_causes(bench: &Bench<'_>) -> Checked {
             bench.factory.step(&*bench.store).await;
         }
     }
-    ensure!(
-        copied > 0,
-        "nothing was ever delivered, so nothing was tested"
-    );
+    ensure!(copied > 0, "nothing was ever delivered, so nothing was tested");
     Ok(())
 }
 
@@ -473,10 +388,7 @@ async fn what_a_session_wrote_stays_in_order(bench: &Bench<'_>) -> Checked {
                 })
                 .collect();
             ensure!(found[0] <= found[1], "replica {replica} sees {found:?}");
-            ensure!(
-                *last <= found[1],
-                "replica {replica} went back to {found:?}"
-            );
+            ensure!(*last <= found[1], "replica {replica} went back to {found:?}");
             *last = found[1];
         }
     }

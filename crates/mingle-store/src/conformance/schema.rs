@@ -133,8 +133,5 @@ pub fn thing(key: &str) -> Ref {
 
 /// A field of the `Thing` with this key.
 pub fn at(key: &str, field: u16) -> Address {
-    Address {
-        object: thing(key),
-        field,
-    }
+    Address { object: thing(key), field }
 }

@@ -21,17 +21,7 @@ tests![
 
 /// Odd values of a type, none equal to another.
 fn odd_values(value_type: &Type) -> Vec<Value> {
-    let texts = [
-        "",
-        "a",
-        "a ",
-        "ab",
-        "\u{1}",
-        "é",
-        "😀",
-        "\u{10ffff}",
-        "'\"\\%_;--",
-    ];
+    let texts = ["", "a", "a ", "ab", "\u{1}", "é", "😀", "\u{10ffff}", "'\"\\%_;--"];
     let ints = [0, 1, -1, i64::MAX, i64::MIN, 255, 256, -256, 1 << 53];
     match value_type {
         Type::Bool => vec![Value::Bool(true), Value::Bool(false)],
@@ -51,18 +41,9 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
         .map(Value::from)
         .to_vec(),
         Type::String => texts.map(Value::from).to_vec(),
-        Type::Bytes => [
-            &b""[..],
-            b"\0",
-            b"\0\0",
-            b"\0\xff",
-            b"\0\x01",
-            b"\xff",
-            b"\xff\xff",
-            b"a",
-        ]
-        .map(|bytes| Value::Bytes(bytes.into()))
-        .to_vec(),
+        Type::Bytes => [&b""[..], b"\0", b"\0\0", b"\0\xff", b"\0\x01", b"\xff", b"\xff\xff", b"a"]
+            .map(|bytes| Value::Bytes(bytes.into()))
+            .to_vec(),
         Type::Time => ints.map(|ms| Value::Time(Time(ms))).to_vec(),
         Type::Struct(_) => vec![
             point(0, None),
@@ -93,10 +74,7 @@ fn point(x: i64, label: Option<&str>) -> Value {
 
 fn odd(key: i64, shape: u16, value_type: usize) -> Address {
     let value_type = u16::try_from(value_type).expect("a handful of types");
-    Address {
-        object: Ref::new("Odd", Value::Int(key)),
-        field: odd_field(shape, value_type),
-    }
+    Address { object: Ref::new("Odd", Value::Int(key)), field: odd_field(shape, value_type) }
 }
 
 /// Values by type, sorted.
@@ -144,9 +122,7 @@ async fn odd_values_are_elements_in_order(bench: &Bench<'_>) -> Checked {
             let contains = Read::Contains(set.clone(), value.clone());
             let found = bench.data(contains.clone()).await?;
             ensure_eq!(found, Data::Bool(true), "{value}");
-            bench
-                .write(vec![Write::Remove(set.clone(), value.clone())])
-                .await?;
+            bench.write(vec![Write::Remove(set.clone(), value.clone())]).await?;
             let found = bench.data(contains).await?;
             ensure_eq!(found, Data::Bool(false), "{value}, removed");
         }
@@ -160,9 +136,8 @@ async fn odd_values_are_keys_of_maps_in_order(bench: &Bench<'_>) -> Checked {
     for (index, values) in by_type() {
         let map = odd(2, 2, index);
         let numbered = values.iter().enumerate();
-        let entries: Vec<(Value, Value)> = numbered
-            .map(|(n, key)| (key.clone(), Value::from(n as f64)))
-            .collect();
+        let entries: Vec<(Value, Value)> =
+            numbered.map(|(n, key)| (key.clone(), Value::from(n as f64))).collect();
         let puts = entries.iter().rev();
         let writes = puts.map(|(k, v)| Write::Put(map.clone(), k.clone(), v.clone()));
         bench.write(writes.collect()).await?;
@@ -181,9 +156,7 @@ async fn odd_values_are_lines_in_order(bench: &Bench<'_>) -> Checked {
         let log = odd(3, 3, index);
         let lines: Vec<Value> = values.iter().rev().chain(&values).cloned().collect();
         for chunk in lines.chunks(3) {
-            let appends = chunk
-                .iter()
-                .map(|line| Write::Append(log.clone(), line.clone()));
+            let appends = chunk.iter().map(|line| Write::Append(log.clone(), line.clone()));
             bench.write(appends.collect()).await?;
         }
         let found = bench.data(Read::LogLast(log, u64::MAX)).await?;
@@ -201,10 +174,7 @@ async fn odd_values_are_keys_of_objects(bench: &Bench<'_>) -> Checked {
         ("ByRef", Type::Ref("Thing".into())),
     ];
     for (kind, key_type) in kinds {
-        let count = |key: &Value| Address {
-            object: Ref::new(kind, key.clone()),
-            field: 0,
-        };
+        let count = |key: &Value| Address { object: Ref::new(kind, key.clone()), field: 0 };
         let keys = odd_values(&key_type);
         let numbered = || (1i128..).zip(&keys);
         let adds = numbered().map(|(n, key)| Write::Add(count(key), n));
@@ -213,17 +183,11 @@ async fn odd_values_are_keys_of_objects(bench: &Bench<'_>) -> Checked {
             let found = bench.data(Read::Counter(count(key))).await?;
             ensure_eq!(found, Data::Counter(n), "{kind}[{key}]");
         }
-        bench
-            .write(vec![Write::Delete(count(&keys[0]).object)])
-            .await?;
+        bench.write(vec![Write::Delete(count(&keys[0]).object)]).await?;
         for (n, key) in numbered() {
             let found = bench.data(Read::Counter(count(key))).await?;
             let expected = if n == 1 { 0 } else { n };
-            ensure_eq!(
-                found,
-                Data::Counter(expected),
-                "{kind}[{key}] beside a deletion"
-            );
+            ensure_eq!(found, Data::Counter(expected), "{kind}[{key}] beside a deletion");
         }
     }
     Ok(())
@@ -248,12 +212,7 @@ async fn large_values_are_kept(bench: &Bench<'_>) -> Checked {
         Read::Entry(at(&key, MARKS), larger.clone()),
         Read::Exists(thing(&key[1..])),
     ];
-    let found: Vec<Data> = bench
-        .read(&reads)
-        .await?
-        .into_iter()
-        .map(|a| a.data)
-        .collect();
+    let found: Vec<Data> = bench.read(&reads).await?.into_iter().map(|a| a.data).collect();
     let expected = [
         Data::Register(Some(large.clone())),
         Data::Values(vec![large, larger]),
@@ -284,10 +243,7 @@ async fn keys_that_begin_alike_are_told_apart(bench: &Bench<'_>) -> Checked {
         let expected = if key == "a" {
             vec![Data::Values(vec![]), Data::Entries(vec![])]
         } else {
-            vec![
-                Data::Values(vec![value.clone()]),
-                Data::Entries(vec![(value, Value::Int(n))]),
-            ]
+            vec![Data::Values(vec![value.clone()]), Data::Entries(vec![(value, Value::Int(n))])]
         };
         let reads = [Read::Elements(at(key, TAGS)), Read::Entries(at(key, MARKS))];
         let found = bench.read(&reads).await?.into_iter().map(|a| a.data);

@@ -18,23 +18,11 @@ tests![
 fn units() -> Vec<(Read, Write)> {
     let text = |text: &str| Value::from(text);
     vec![
-        (
-            Read::Register(at("v", TEXT)),
-            Write::Assign(at("v", TEXT), text("x")),
-        ),
-        (
-            Read::Register(at("v", NUMBER)),
-            Write::Assign(at("v", NUMBER), Value::Int(1)),
-        ),
+        (Read::Register(at("v", TEXT)), Write::Assign(at("v", TEXT), text("x"))),
+        (Read::Register(at("v", NUMBER)), Write::Assign(at("v", NUMBER), Value::Int(1))),
         (Read::Counter(at("v", COUNT)), Write::Add(at("v", COUNT), 1)),
-        (
-            Read::Contains(at("v", TAGS), text("a")),
-            Write::Insert(at("v", TAGS), text("a")),
-        ),
-        (
-            Read::Contains(at("v", TAGS), text("b")),
-            Write::Insert(at("v", TAGS), text("b")),
-        ),
+        (Read::Contains(at("v", TAGS), text("a")), Write::Insert(at("v", TAGS), text("a"))),
+        (Read::Contains(at("v", TAGS), text("b")), Write::Insert(at("v", TAGS), text("b"))),
         (
             Read::Entry(at("v", MARKS), text("a")),
             Write::Put(at("v", MARKS), text("a"), Value::Int(1)),
@@ -43,14 +31,8 @@ fn units() -> Vec<(Read, Write)> {
             Read::Entry(at("v", MARKS), text("b")),
             Write::Put(at("v", MARKS), text("b"), Value::Int(1)),
         ),
-        (
-            Read::LogSize(at("v", LINES)),
-            Write::Append(at("v", LINES), text("line")),
-        ),
-        (
-            Read::Register(at("w", TEXT)),
-            Write::Assign(at("w", TEXT), text("x")),
-        ),
+        (Read::LogSize(at("v", LINES)), Write::Append(at("v", LINES), text("line"))),
+        (Read::Register(at("w", TEXT)), Write::Assign(at("w", TEXT), text("x"))),
     ]
 }
 
@@ -91,9 +73,7 @@ async fn a_deletion_changes_the_version(bench: &Bench<'_>) -> Checked {
     let exists = Read::Exists(thing("d"));
     let text = Read::Register(at("d", TEXT));
     for _ in 0..2 {
-        bench
-            .write(vec![Write::Assign(at("d", TEXT), Value::from("x"))])
-            .await?;
+        bench.write(vec![Write::Assign(at("d", TEXT), Value::from("x"))]).await?;
         seen.push(bench.read(&[text.clone(), exists.clone()]).await?);
         bench.write(vec![Write::Delete(thing("d"))]).await?;
         seen.push(bench.read(&[text.clone(), exists.clone()]).await?);
@@ -102,11 +82,7 @@ async fn a_deletion_changes_the_version(bench: &Bench<'_>) -> Checked {
         let mut versions: Vec<Version> = seen.iter().map(|answers| answers[unit].version).collect();
         versions.sort_unstable();
         versions.dedup();
-        ensure_eq!(
-            versions.len(),
-            4,
-            "versions of a unit written and deleted twice"
-        );
+        ensure_eq!(versions.len(), 4, "versions of a unit written and deleted twice");
     }
     Ok(())
 }
@@ -119,18 +95,12 @@ async fn a_flushed_write_has_a_version_of_its_own(bench: &Bench<'_>) -> Checked 
     let mut open = bench.begin().await?;
     open.flush(vec![write("flushed")]).await?;
     let flushed = one(open.read(std::slice::from_ref(&read)).await?)?;
-    ensure!(
-        flushed.version != committed.version,
-        "a flush keeps the version"
-    );
+    ensure!(flushed.version != committed.version, "a flush keeps the version");
     drop(open);
     for n in 0..5 {
         bench.write(vec![write(&format!("later {n}"))]).await?;
         let later = one(bench.read(std::slice::from_ref(&read)).await?)?;
-        ensure!(
-            later.version != flushed.version,
-            "a dropped version is used again"
-        );
+        ensure!(later.version != flushed.version, "a dropped version is used again");
     }
     Ok(())
 }
@@ -138,10 +108,7 @@ async fn a_flushed_write_has_a_version_of_its_own(bench: &Bench<'_>) -> Checked 
 fn witness(key: &str, sequence: u64, stores: &[&str]) -> WitnessRow {
     WitnessRow {
         object: thing(key),
-        id: TransactionId {
-            origin: Origin(u128::MAX - 1),
-            sequence,
-        },
+        id: TransactionId { origin: Origin(u128::MAX - 1), sequence },
         intent: "intents".into(),
         stores: stores.iter().map(|name| (*name).into()).collect(),
     }
@@ -157,10 +124,7 @@ async fn witness_rows_come_with_reads_of_their_object(bench: &Bench<'_>) -> Chec
         ensure_eq!(answer.witnesses, Vec::new(), "after a drop");
     }
     bench
-        .write(vec![
-            Write::Assign(at("o", TEXT), Value::from("x")),
-            Write::Witness(row.clone()),
-        ])
+        .write(vec![Write::Assign(at("o", TEXT), Value::from("x")), Write::Witness(row.clone())])
         .await?;
     let mut reads = super::operations::all_reads("o");
     reads.push(read[1].clone());
@@ -202,10 +166,6 @@ async fn witness_rows_are_added_and_forgotten_one_by_one(bench: &Bench<'_>) -> C
         ensure_eq!(found, expected, "witness rows, after one was forgotten");
     }
     let exists = one(bench.read(&read).await?)?;
-    ensure_eq!(
-        exists.data,
-        crate::operation::Data::Bool(false),
-        "witnessed, not written"
-    );
+    ensure_eq!(exists.data, crate::operation::Data::Bool(false), "witnessed, not written");
     Ok(())
 }

@@ -106,10 +106,7 @@ impl CountingStore {
     /// Counts calls of `inner`; the counters are shared.
     pub fn new(inner: Arc<dyn DataStore>) -> (Arc<Self>, Arc<Counters>) {
         let counters = Arc::new(Counters::default());
-        let store = Self {
-            inner,
-            counters: Arc::clone(&counters),
-        };
+        let store = Self { inner, counters: Arc::clone(&counters) };
         (Arc::new(store), counters)
     }
 }

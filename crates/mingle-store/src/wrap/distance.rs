@@ -63,13 +63,9 @@ impl FromStr for Distance {
             None => (text, None),
         };
         let mean = parse_duration(mean).map_err(fail)?;
-        let jitter = jitter
-            .map_or(Ok(Duration::ZERO), parse_duration)
-            .map_err(fail)?;
+        let jitter = jitter.map_or(Ok(Duration::ZERO), parse_duration).map_err(fail)?;
         if jitter > mean {
-            return Err(fail(format!(
-                "the jitter {jitter:?} is more than the mean {mean:?}"
-            )));
+            return Err(fail(format!("the jitter {jitter:?} is more than the mean {mean:?}")));
         }
         Ok(Self { mean, jitter })
     }
@@ -82,9 +78,7 @@ impl FromStr for Distance {
 /// What was found instead.
 pub fn parse_duration(text: &str) -> Result<Duration, String> {
     let text = text.trim();
-    let end = text
-        .find(|c: char| !c.is_ascii_digit() && c != '.')
-        .unwrap_or(text.len());
+    let end = text.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(text.len());
     let (number, unit) = text.split_at(end);
     let number: f64 = number
         .parse()
@@ -157,11 +151,7 @@ impl DistantStore {
     pub fn new(inner: Arc<dyn DataStore>, distance: Distance, world: Arc<dyn World>) -> Arc<Self> {
         let mut capabilities = inner.capabilities().clone();
         capabilities.round_trip += distance.mean;
-        Arc::new(Self {
-            inner,
-            capabilities,
-            link: Link { world, distance },
-        })
+        Arc::new(Self { inner, capabilities, link: Link { world, distance } })
     }
 }
 

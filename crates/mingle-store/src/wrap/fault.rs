@@ -84,29 +84,17 @@ impl FaultPlan {
     /// assert_eq!(plan.calls(Call::Commit), 0);
     /// ```
     pub fn scripted(script: impl IntoIterator<Item = (Call, u64, Fault)>) -> Arc<Self> {
-        let script = script
-            .into_iter()
-            .map(|(call, index, fault)| ((call, index), fault));
-        Self::new(State {
-            script: script.collect(),
-            ..State::default()
-        })
+        let script = script.into_iter().map(|(call, index, fault)| ((call, index), fault));
+        Self::new(State { script: script.collect(), ..State::default() })
     }
 
     /// Fails calls at these rates; the same seed and calls give the same faults.
     pub fn seeded(seed: u64, rates: Rates) -> Arc<Self> {
-        Self::new(State {
-            rates,
-            random: seed,
-            ..State::default()
-        })
+        Self::new(State { rates, random: seed, ..State::default() })
     }
 
     fn new(state: State) -> Arc<Self> {
-        Arc::new(Self {
-            is_on: AtomicBool::new(true),
-            state: Mutex::new(state),
-        })
+        Arc::new(Self { is_on: AtomicBool::new(true), state: Mutex::new(state) })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -147,12 +135,7 @@ impl FaultPlan {
 
 impl State {
     fn draw(&mut self, call: Call) -> Option<Fault> {
-        let Rates {
-            conflict,
-            unavailable,
-            lost_before,
-            lost_after,
-        } = self.rates;
+        let Rates { conflict, unavailable, lost_before, lost_after } = self.rates;
         let mut left = crate::random::next_random(&mut self.random) % 1000;
         let mut falls = |rate: u16| {
             let falls = left < u64::from(rate);
@@ -190,11 +173,7 @@ impl FaultyStore {
     pub fn new(inner: Arc<dyn DataStore>, plan: Arc<FaultPlan>) -> Arc<Self> {
         let mut capabilities = inner.capabilities().clone();
         capabilities.may_lose_answers = true;
-        Arc::new(Self {
-            inner,
-            plan,
-            capabilities,
-        })
+        Arc::new(Self { inner, plan, capabilities })
     }
 
     fn unavailable(&self) -> StoreError {
@@ -297,10 +276,8 @@ impl Transaction for Faulty {
             if commit.writes.is_empty() && !self.has_flushed {
                 return self.inner.commit(commit).await;
             }
-            let lost = StoreError::Unknown {
-                store: self.capabilities.store.clone(),
-                id: commit.id,
-            };
+            let lost =
+                StoreError::Unknown { store: self.capabilities.store.clone(), id: commit.id };
             match self.plan.next(Call::Commit) {
                 None => self.inner.commit(commit).await,
                 Some(Fault::Conflict) => Err(StoreError::Conflict),

@@ -68,19 +68,13 @@ pub struct Recording {
 impl Recording {
     /// The events so far, in order.
     pub fn events(&self) -> Vec<Event> {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .clone()
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 }
 
 impl Sink for Recording {
     fn record(&self, event: Event) {
-        self.events
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(event);
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
     }
 }
 
@@ -182,8 +176,7 @@ impl Open {
     }
 
     fn record(&self, start: Duration, call: EventCall) {
-        self.recorder
-            .record(self.number, &self.session, start, call);
+        self.recorder.record(self.number, &self.session, start, call);
     }
 }
 
@@ -212,8 +205,7 @@ impl Transaction for Recorded {
         Box::pin(async move {
             let start = self.open.now();
             let flushed = self.inner.as_mut().expect(OPEN).flush(writes.clone()).await;
-            self.open
-                .record(start, EventCall::Flush(writes, flushed.clone()));
+            self.open.record(start, EventCall::Flush(writes, flushed.clone()));
             flushed
         })
     }
@@ -226,11 +218,7 @@ impl Transaction for Recorded {
             let start = self.open.now();
             let (id, writes) = (commit.id, commit.writes.clone());
             let result = self.inner.take().expect(OPEN).commit(commit).await;
-            let call = EventCall::Commit {
-                id,
-                writes,
-                result: result.clone(),
-            };
+            let call = EventCall::Commit { id, writes, result: result.clone() };
             self.open.is_over = true;
             self.open.record(start, call);
             result

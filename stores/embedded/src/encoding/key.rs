@@ -63,9 +63,7 @@ pub fn queued(replica: u8, number: u64) -> Vec<u8> {
 
 /// The number at the end of a key.
 pub fn number(key: &[u8]) -> u64 {
-    let tail = key
-        .last_chunk()
-        .expect("the keys of updates end in eight bytes");
+    let tail = key.last_chunk().expect("the keys of updates end in eight bytes");
     u64::from_be_bytes(*tail)
 }
 

@@ -122,9 +122,7 @@ fn take(key: &mut &[u8]) -> u8 {
 }
 
 fn decode_u64(key: &mut &[u8]) -> u64 {
-    let (first, rest) = key
-        .split_first_chunk()
-        .expect("a key that ends early is corrupt");
+    let (first, rest) = key.split_first_chunk().expect("a key that ends early is corrupt");
     *key = rest;
     u64::from_be_bytes(*first)
 }
@@ -147,10 +145,8 @@ fn decode_float(key: &mut &[u8]) -> Float {
 fn decode_bytes(key: &mut &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     loop {
-        let zero = key
-            .iter()
-            .position(|byte| *byte == 0)
-            .expect("a key that ends early is corrupt");
+        let zero =
+            key.iter().position(|byte| *byte == 0).expect("a key that ends early is corrupt");
         bytes.extend(&key[..zero]);
         *key = &key[zero + 1..];
         if take(key) == 0 {

@@ -67,11 +67,7 @@ impl Header {
     /// From the row form.
     pub fn decode(row: &[u8]) -> Self {
         let mut reader = Reader(row);
-        Self {
-            version: reader.u64(),
-            count: reader.u64(),
-            removed_at: reader.u64(),
-        }
+        Self { version: reader.u64(), count: reader.u64(), removed_at: reader.u64() }
     }
 }
 
@@ -99,11 +95,7 @@ impl Presence {
 
     /// From the row form.
     pub fn decode(reader: &mut Reader<'_>) -> Self {
-        Self {
-            version: reader.u64(),
-            exists: reader.u8() != 0,
-            deleted_at: reader.u64(),
-        }
+        Self { version: reader.u64(), exists: reader.u8() != 0, deleted_at: reader.u64() }
     }
 }
 
@@ -123,17 +115,11 @@ pub fn witness(row: &WitnessRow) -> Vec<u8> {
 
 /// The witness row of `object` with this key part.
 pub fn decode_witness(object: &Ref, key: &[u8]) -> WitnessRow {
-    let (origin, rest) = key
-        .split_first_chunk()
-        .expect("a witness key begins with an id");
-    let (sequence, rest) = rest
-        .split_first_chunk()
-        .expect("a witness key begins with an id");
+    let (origin, rest) = key.split_first_chunk().expect("a witness key begins with an id");
+    let (sequence, rest) = rest.split_first_chunk().expect("a witness key begins with an id");
     let mut reader = Reader(rest);
     let intent = read_name(&mut reader);
-    let stores = (0..reader.count())
-        .map(|_| read_name(&mut reader))
-        .collect();
+    let stores = (0..reader.count()).map(|_| read_name(&mut reader)).collect();
     WitnessRow {
         object: object.clone(),
         id: TransactionId {
@@ -147,9 +133,7 @@ pub fn decode_witness(object: &Ref, key: &[u8]) -> WitnessRow {
 
 /// A name.
 pub fn read_name(reader: &mut Reader<'_>) -> Name {
-    std::str::from_utf8(reader.bytes())
-        .expect("names were written as UTF-8: it is corrupt")
-        .into()
+    std::str::from_utf8(reader.bytes()).expect("names were written as UTF-8: it is corrupt").into()
 }
 
 /// What became of a commit with an id.

@@ -17,9 +17,7 @@ const FORMAT: u8 = 1;
 pub fn check(value: &Value) -> Result<(), String> {
     let depth = depth(value, 0);
     if depth > VALUE_DEPTH_MAX {
-        return Err(format!(
-            "a value nests deeper than {VALUE_DEPTH_MAX} levels"
-        ));
+        return Err(format!("a value nests deeper than {VALUE_DEPTH_MAX} levels"));
     }
     // Escaping at most doubles what a value weighs.
     if value.weight() > ENCODED_BYTES_MAX / 2 {
@@ -37,11 +35,9 @@ fn depth(value: &Value, above: usize) -> usize {
         return above;
     }
     match value {
-        Value::Struct(values) | Value::List(values) => values
-            .iter()
-            .map(|value| depth(value, above + 1))
-            .max()
-            .unwrap_or(above),
+        Value::Struct(values) | Value::List(values) => {
+            values.iter().map(|value| depth(value, above + 1)).max().unwrap_or(above)
+        }
         Value::Option(Some(value)) => depth(value, above + 1),
         Value::Ref(object) => depth(object.key(), above + 1),
         _ => above,

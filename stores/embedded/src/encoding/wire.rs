@@ -52,9 +52,7 @@ impl<'a> Reader<'a> {
     }
 
     fn array<const N: usize>(&mut self) -> [u8; N] {
-        self.take(N)
-            .try_into()
-            .expect("take gives as many as asked")
+        self.take(N).try_into().expect("take gives as many as asked")
     }
 
     /// One byte.

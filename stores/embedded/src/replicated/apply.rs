@@ -44,13 +44,7 @@ pub fn apply(
     state.context.add(update.dot.origin, update.dot.sequence);
     draft.put(state_key, state.encode());
     let early = EarlyRemovals::load(draft, replica)?;
-    let mut apply = Apply {
-        core,
-        draft,
-        replica,
-        version,
-        seen: state.context,
-    };
+    let mut apply = Apply { core, draft, replica, version, seen: state.context };
     for scope in &update.scopes {
         apply.scope(scope, &update.context)?;
     }
@@ -76,10 +70,7 @@ pub fn apply(
 /// A replica's state; `like` tells how many replicas there are.
 fn state(draft: &Draft<'_>, replica: u8, like: &Context) -> Result<ReplicaState, StorageError> {
     let row = draft.get(&key::replica(replica))?;
-    Ok(row.map_or_else(
-        || ReplicaState::new(like.origins()),
-        |row| ReplicaState::decode(&row),
-    ))
+    Ok(row.map_or_else(|| ReplicaState::new(like.origins()), |row| ReplicaState::decode(&row)))
 }
 
 impl Apply<'_, '_> {
@@ -168,9 +159,8 @@ impl Apply<'_, '_> {
     ) -> Result<(), StorageError> {
         let key = self.own(b'd', rest);
         let row = self.draft.get(&key)?;
-        let (mut presence, mut dots) = row
-            .map(|row| rows::decode_presence(&row))
-            .unwrap_or_default();
+        let (mut presence, mut dots) =
+            row.map(|row| rows::decode_presence(&row)).unwrap_or_default();
         change(&mut dots);
         let exists = !dots.is_empty();
         if presence.exists != exists {
@@ -187,8 +177,7 @@ impl Apply<'_, '_> {
         let key = self.own(b'd', rest);
         let mut tally = self.tally(&key)?;
         tally.add(update.dot.origin, update.dot.sequence, amount, &self.seen);
-        self.draft
-            .put(key, rows::encode_counter(self.version, &tally));
+        self.draft.put(key, rows::encode_counter(self.version, &tally));
         Ok(())
     }
 

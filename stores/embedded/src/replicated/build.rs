@@ -139,11 +139,8 @@ impl Build<'_> {
         self.lines.retain(|(log, _)| !log.starts_with(&prefix));
         self.scopes.retain(|key, _| !key.starts_with(&prefix));
         self.objects.insert(prefix.clone(), false);
-        let scope = Scope {
-            prefix: prefix.clone(),
-            object: Some(ObjectScope::default()),
-            is_log: false,
-        };
+        let scope =
+            Scope { prefix: prefix.clone(), object: Some(ObjectScope::default()), is_log: false };
         self.scopes.insert(prefix, scope);
     }
 
@@ -169,12 +166,7 @@ impl Build<'_> {
         for (key, (kind, added)) in self.units {
             let removed = dots(draft, replica, kind, &key)?;
             if added.is_some() || !removed.is_empty() {
-                units.push(UnitChange {
-                    kind,
-                    key,
-                    removed,
-                    added,
-                });
+                units.push(UnitChange { kind, key, removed, added });
             }
         }
         let keys = |adds: bool| {
@@ -182,10 +174,7 @@ impl Build<'_> {
             rows.map(|(key, _)| key.clone()).collect()
         };
         Ok(Update {
-            dot: Dot {
-                origin: replica,
-                sequence: state.context.prefix(replica) + 1,
-            },
+            dot: Dot { origin: replica, sequence: state.context.prefix(replica) + 1 },
             timestamp: state.clock + 1,
             context: state.context.clone(),
             scopes,

@@ -21,9 +21,7 @@ struct Seen {
 impl Context {
     /// Nothing, of so many origins.
     pub fn new(origins: usize) -> Self {
-        Self {
-            origins: vec![Seen::default(); origins],
-        }
+        Self { origins: vec![Seen::default(); origins] }
     }
 
     /// How many origins there are.
@@ -40,9 +38,7 @@ impl Context {
 
     /// Up to which number all updates of this origin are among them.
     pub fn prefix(&self, origin: u8) -> u64 {
-        self.origins
-            .get(usize::from(origin))
-            .map_or(0, |seen| seen.prefix)
+        self.origins.get(usize::from(origin)).map_or(0, |seen| seen.prefix)
     }
 
     /// Adds an update.
@@ -83,8 +79,6 @@ impl Context {
             prefix: reader.u64(),
             extras: (0..reader.count()).map(|_| reader.u64()).collect(),
         });
-        Self {
-            origins: origins.collect(),
-        }
+        Self { origins: origins.collect() }
     }
 }

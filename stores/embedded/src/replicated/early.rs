@@ -32,9 +32,7 @@ impl EarlyRemovals {
     pub fn load(draft: &Draft<'_>, replica: u8) -> Result<Self, StorageError> {
         let rows = draft.rows(&key::early(replica))?;
         let decode = |(key, row): (Bytes, Bytes)| (key, Early::decode(&row));
-        Ok(Self {
-            rows: rows.into_iter().map(decode).collect(),
-        })
+        Ok(Self { rows: rows.into_iter().map(decode).collect() })
     }
 
     /// Whether what the update `dot` writes at `key` was removed before it came.
@@ -70,9 +68,7 @@ impl Early {
         Self {
             context: update.context.clone(),
             scopes: update.scopes.iter().map(|s| s.prefix.clone()).collect(),
-            dots: dots
-                .filter(|(dot, _)| !seen.contains(dot.origin, dot.sequence))
-                .collect(),
+            dots: dots.filter(|(dot, _)| !seen.contains(dot.origin, dot.sequence)).collect(),
         }
     }
 
@@ -102,9 +98,7 @@ impl Early {
         let mut reader = Reader(row);
         Self {
             context: Context::decode(&mut reader),
-            scopes: (0..reader.count())
-                .map(|_| reader.bytes().to_vec())
-                .collect(),
+            scopes: (0..reader.count()).map(|_| reader.bytes().to_vec()).collect(),
             dots: (0..reader.count())
                 .map(|_| (Dot::decode(&mut reader), reader.bytes().to_vec()))
                 .collect(),

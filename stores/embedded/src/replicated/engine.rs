@@ -80,10 +80,7 @@ impl ReplicatedStore {
             is_causal: capabilities.level == mingle_model::Level::Causal,
             tentative: AtomicU64::new(TENTATIVE),
         };
-        Ok(Self {
-            engine: Arc::new(engine),
-            capabilities,
-        })
+        Ok(Self { engine: Arc::new(engine), capabilities })
     }
 
     fn replica(&self, session: &Session) -> Result<u8, StoreError> {
@@ -190,8 +187,7 @@ impl ReplicatedTransaction {
             let update = self.engine.load(&draft, key::number(&key))?;
             self.engine.receive(&mut draft, self.replica, &update)?;
         }
-        self.engine
-            .tentative(&mut draft, self.replica, &self.flushed)?;
+        self.engine.tentative(&mut draft, self.replica, &self.flushed)?;
         Ok(draft)
     }
 }
@@ -233,20 +229,14 @@ impl Transaction for ReplicatedTransaction {
             let mut writes = this.flushed;
             writes.extend(late);
             if writes.is_empty() {
-                return Ok(Committed {
-                    version: Version(this.seen),
-                });
+                return Ok(Committed { version: Version(this.seen) });
             }
             if this.snapshot.is_none() {
                 engine.deliver(this.replica).await?;
             }
             let slot = Slot::new();
-            let job = CommitJob {
-                replica: this.replica,
-                writes,
-                id: commit.id,
-                slot: Arc::clone(&slot),
-            };
+            let job =
+                CommitJob { replica: this.replica, writes, id: commit.id, slot: Arc::clone(&slot) };
             submit(&engine, slot, Job::Commit(job)).await
         })
     }
@@ -446,17 +436,14 @@ impl Engine {
 
     fn state(&self, draft: &Draft<'_>, replica: u8) -> Result<ReplicaState, StorageError> {
         let row = draft.get(&key::replica(replica))?;
-        Ok(row.map_or_else(
-            || ReplicaState::new(self.replicas),
-            |row| ReplicaState::decode(&row),
-        ))
+        Ok(row.map_or_else(|| ReplicaState::new(self.replicas), |row| ReplicaState::decode(&row)))
     }
 
     fn load(&self, draft: &Draft<'_>, number: u64) -> Result<Update, StorageError> {
         let row = draft.get(&key::update(number))?;
-        Ok(Update::decode(&row.expect(
-            "an update stays until no queue has it: the store is corrupt",
-        )))
+        Ok(Update::decode(
+            &row.expect("an update stays until no queue has it: the store is corrupt"),
+        ))
     }
 
     /// Applies an update, under the next version of the replica, which it returns.

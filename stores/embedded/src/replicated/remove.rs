@@ -46,8 +46,7 @@ impl Apply<'_, '_> {
             let key = self.own(b'd', counter);
             let mut tally = self.tally(&key)?;
             tally.remove(removal, &self.seen);
-            self.draft
-                .put(key, rows::encode_counter(self.version, &tally));
+            self.draft.put(key, rows::encode_counter(self.version, &tally));
         }
         Ok(())
     }
@@ -61,9 +60,8 @@ impl Apply<'_, '_> {
         context: &Context,
     ) -> Result<(), StorageError> {
         let kind: [u8; 4] = *object.first_chunk().expect("an object's prefix has a kind");
-        let (field, tail) = key[2 + object.len()..]
-            .split_first_chunk()
-            .expect("a row's key has a field");
+        let (field, tail) =
+            key[2 + object.len()..].split_first_chunk().expect("a row's key has a field");
         let id = u16::from_be_bytes(*field);
         let field_end = object.len() + 2;
         if id == 0 {
@@ -73,8 +71,7 @@ impl Apply<'_, '_> {
                 return Ok(());
             }
             presence.deleted_at = self.version;
-            self.draft
-                .put(key.clone(), rows::encode_presence(presence, &dots));
+            self.draft.put(key.clone(), rows::encode_presence(presence, &dots));
             return self.presence(&key[2..], |dots| dots.retain(|dot| !covered(dot)));
         }
         let shape = self.core.layout.shape(u32::from_be_bytes(kind), id);
@@ -124,9 +121,5 @@ pub fn element_kind(field: usize) -> UnitKind {
 
 /// The scope that clears a collection.
 pub fn collection_scope(field: &[u8], is_log: bool) -> Scope {
-    Scope {
-        prefix: key::elements(field),
-        object: None,
-        is_log,
-    }
+    Scope { prefix: key::elements(field), object: None, is_log }
 }

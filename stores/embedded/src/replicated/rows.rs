@@ -92,13 +92,8 @@ pub fn line_key(timestamp: u64, dot: Dot, index: u32) -> [u8; 21] {
 /// The dot in a line's key.
 pub fn line_dot(key: &[u8]) -> Dot {
     let tail: &[u8; 21] = key.last_chunk().expect("a line's key ends in 21 bytes");
-    let sequence = tail[9..17]
-        .try_into()
-        .expect("eight bytes of a fixed array");
-    Dot {
-        origin: tail[8],
-        sequence: u64::from_be_bytes(sequence),
-    }
+    let sequence = tail[9..17].try_into().expect("eight bytes of a fixed array");
+    Dot { origin: tail[8], sequence: u64::from_be_bytes(sequence) }
 }
 
 /// How far a replica is.
@@ -115,11 +110,7 @@ pub struct ReplicaState {
 impl ReplicaState {
     /// Before the first update.
     pub fn new(replicas: usize) -> Self {
-        Self {
-            count: 0,
-            clock: 0,
-            context: Context::new(replicas),
-        }
+        Self { count: 0, clock: 0, context: Context::new(replicas) }
     }
 
     /// The row form.
@@ -134,10 +125,6 @@ impl ReplicaState {
     /// From the row form.
     pub fn decode(row: &[u8]) -> Self {
         let mut reader = Reader(row);
-        Self {
-            count: reader.u64(),
-            clock: reader.u64(),
-            context: Context::decode(&mut reader),
-        }
+        Self { count: reader.u64(), clock: reader.u64(), context: Context::decode(&mut reader) }
     }
 }

@@ -68,9 +68,7 @@ impl Sum {
         Self {
             to: reader.u64(),
             sum: reader.i128(),
-            extras: (0..reader.count())
-                .map(|_| (reader.u64(), reader.i128()))
-                .collect(),
+            extras: (0..reader.count()).map(|_| (reader.u64(), reader.i128())).collect(),
         }
     }
 }
@@ -148,9 +146,7 @@ impl Tally {
             let removed = Sum::decode(reader);
             (origin, Part { added, removed })
         });
-        Self {
-            parts: parts.collect(),
-        }
+        Self { parts: parts.collect() }
     }
 }
 

@@ -89,10 +89,7 @@ impl Dot {
 
     /// Takes a dot.
     pub fn decode(reader: &mut Reader<'_>) -> Self {
-        Self {
-            origin: reader.u8(),
-            sequence: reader.u64(),
-        }
+        Self { origin: reader.u8(), sequence: reader.u64() }
     }
 }
 
@@ -139,26 +136,11 @@ impl Update {
         let scopes = many(reader, Scope::decode);
         let units = many(reader, UnitChange::decode);
         let adds = many(reader, |reader| (reader.bytes().to_vec(), reader.i128()));
-        let lines = many(reader, |reader| {
-            (reader.bytes().to_vec(), reader.bytes().to_vec())
-        });
+        let lines = many(reader, |reader| (reader.bytes().to_vec(), reader.bytes().to_vec()));
         let witnesses = many(reader, |reader| reader.bytes().to_vec());
         let forgotten = many(reader, |reader| reader.bytes().to_vec());
-        assert!(
-            reader.is_empty(),
-            "an update with bytes left over is corrupt"
-        );
-        Self {
-            dot,
-            timestamp,
-            context,
-            scopes,
-            units,
-            adds,
-            lines,
-            witnesses,
-            forgotten,
-        }
+        assert!(reader.is_empty(), "an update with bytes left over is corrupt");
+        Self { dot, timestamp, context, scopes, units, adds, lines, witnesses, forgotten }
     }
 }
 
@@ -188,11 +170,7 @@ impl Scope {
                 (reader.bytes().to_vec(), tally::decode_removal(reader))
             }),
         });
-        Self {
-            prefix,
-            object,
-            is_log,
-        }
+        Self { prefix, object, is_log }
     }
 }
 

@@ -41,10 +41,7 @@ impl Apply<'_, '_> {
             }
             Write::Add(address, amount) => {
                 let field = self.field(address)?;
-                let sum = self
-                    .draft
-                    .get(&field)?
-                    .map_or(0, |row| row::counter_sum(&row));
+                let sum = self.draft.get(&field)?.map_or(0, |row| row::counter_sum(&row));
                 let sum = sum.wrapping_add(*amount);
                 self.draft.put(field, row::counter(self.version, sum).0);
                 Ok(())
@@ -95,17 +92,11 @@ impl Apply<'_, '_> {
 
     fn presence(&self, key: &[u8]) -> Result<Presence, StorageError> {
         let row = self.draft.get(key)?;
-        Ok(row
-            .map(|row| Presence::decode(&mut Reader(&row)))
-            .unwrap_or_default())
+        Ok(row.map(|row| Presence::decode(&mut Reader(&row))).unwrap_or_default())
     }
 
     fn set_presence(&mut self, key: Vec<u8>, deleted_at: u64, exists: bool) {
-        let presence = Presence {
-            version: self.version,
-            exists,
-            deleted_at,
-        };
+        let presence = Presence { version: self.version, exists, deleted_at };
         self.draft.put(key, presence.encode().0);
     }
 
@@ -197,11 +188,7 @@ impl Apply<'_, '_> {
         for row in self.draft.keys(&key::elements(&field))? {
             self.draft.remove(row);
         }
-        let header = Header {
-            version: self.version,
-            count: 0,
-            removed_at: self.version,
-        };
+        let header = Header { version: self.version, count: 0, removed_at: self.version };
         self.draft.put(header_key, header.encode());
         Ok(())
     }

@@ -56,10 +56,7 @@ impl SerializableStore {
             turnstile: Turnstile::default(),
             tentative: AtomicU64::new(TENTATIVE),
         });
-        Self {
-            engine,
-            capabilities,
-        }
+        Self { engine, capabilities }
     }
 }
 
@@ -165,9 +162,7 @@ impl Transaction for SerializableTransaction {
             let mut writes = this.flushed;
             writes.extend(late);
             if writes.is_empty() {
-                return Ok(Committed {
-                    version: Version(this.seen),
-                });
+                return Ok(Committed { version: Version(this.seen) });
             }
             let slot = Slot::new();
             let job = CommitJob {
@@ -279,11 +274,7 @@ impl Engine {
         if let Some(id) = job.id {
             draft.put(key::outcome(id), Fate::Committed.encode());
         }
-        let mut apply = Apply {
-            core: &self.core,
-            draft,
-            version,
-        };
+        let mut apply = Apply { core: &self.core, draft, version };
         for write in &job.writes {
             apply.write(write)?;
         }

@@ -83,10 +83,7 @@ impl DiskStorage {
         let transaction = database.begin_write().map_err(StorageError::new)?;
         transaction.open_table(ROWS).map_err(StorageError::new)?;
         transaction.commit().map_err(StorageError::new)?;
-        Ok(Self {
-            database,
-            _lock: lock,
-        })
+        Ok(Self { database, _lock: lock })
     }
 }
 
@@ -122,9 +119,7 @@ impl Storage for DiskStorage {
 
     fn commit(&self, changes: Changes) -> Result<(), StorageError> {
         let mut transaction = self.database.begin_write().map_err(StorageError::new)?;
-        transaction
-            .set_durability(Durability::Immediate)
-            .map_err(StorageError::new)?;
+        transaction.set_durability(Durability::Immediate).map_err(StorageError::new)?;
         {
             let mut table = transaction.open_table(ROWS).map_err(StorageError::new)?;
             for (key, value) in &changes {

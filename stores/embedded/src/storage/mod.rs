@@ -87,9 +87,7 @@ pub struct StorageError {
 impl StorageError {
     /// Wraps what a library said.
     pub fn new(cause: impl fmt::Display) -> Self {
-        Self {
-            message: cause.to_string(),
-        }
+        Self { message: cause.to_string() }
     }
 }
 

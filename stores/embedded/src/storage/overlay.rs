@@ -39,9 +39,7 @@ impl View for Overlay<'_> {
             return Ok(());
         }
         let upper = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-        let ours = self
-            .changes
-            .range::<[u8], _>((Bound::Included(lower), upper));
+        let ours = self.changes.range::<[u8], _>((Bound::Included(lower), upper));
         let ours: Box<dyn Iterator<Item = (&Bytes, &Option<Bytes>)>> = match direction {
             Direction::Forward => Box::new(ours),
             Direction::Backward => Box::new(ours.rev()),

@@ -60,9 +60,7 @@ impl TwinDisk {
             fault: None,
             is_dead: false,
         };
-        Self {
-            state: Arc::new(Mutex::new(state)),
-        }
+        Self { state: Arc::new(Mutex::new(state)) }
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -185,11 +183,7 @@ impl StorageBackend for TwinDisk {
             state.current.resize(end, 0);
         }
         // A write that fails may have been done in part.
-        let end = if failed.is_err() {
-            start + data.len() / 2
-        } else {
-            end
-        };
+        let end = if failed.is_err() { start + data.len() / 2 } else { end };
         state.current[start..end].copy_from_slice(&data[..end - start]);
         for sector in sectors {
             let after = state.sector(sector);

@@ -53,17 +53,12 @@ pub fn usual(level: Level) -> StoreSchema {
 
 /// A field of the `Note` with this key.
 pub fn at(key: &str, field: u16) -> Address {
-    Address {
-        object: Ref::new("Note", Value::from(key)),
-        field,
-    }
+    Address { object: Ref::new("Note", Value::from(key)), field }
 }
 
 /// A session at a replica.
 pub fn session(replica: &str) -> Session {
-    Session {
-        replica: Some(replica.into()),
-    }
+    Session { replica: Some(replica.into()) }
 }
 
 /// Commits writes in a transaction of their own.
@@ -95,9 +90,7 @@ pub fn data(
     at: &Session,
     reads: &[Read],
 ) -> Vec<Data> {
-    let answers = world
-        .block_on(read(store, at, reads))
-        .expect("the read succeeds");
+    let answers = world.block_on(read(store, at, reads)).expect("the read succeeds");
     answers.into_iter().map(|answer| answer.data).collect()
 }
 
@@ -135,16 +128,8 @@ pub fn count_series(world: &TestWorld, store: &Arc<dyn DataStore>, at_session: &
     assert_eq!(found[1], Data::Register(last.clone()), "the register");
     let sum = i128::from(count) * (i128::from(count) + 1) / 2;
     assert_eq!(found[2], Data::Counter(sum), "the counter");
-    assert_eq!(
-        found[3],
-        Data::Values(last.into_iter().collect()),
-        "the set"
-    );
+    assert_eq!(found[3], Data::Values(last.into_iter().collect()), "the set");
     let entries: BTreeMap<Value, Value> = (1..=count).map(|n| (int(n % 7), int(n))).collect();
-    assert_eq!(
-        found[4],
-        Data::Entries(entries.into_iter().collect()),
-        "the map"
-    );
+    assert_eq!(found[4], Data::Entries(entries.into_iter().collect()), "the map");
     count
 }
