@@ -18,8 +18,11 @@ pub mod code;
 pub mod diagnostic;
 pub mod flat;
 pub mod flow;
+#[cfg(feature = "generate")]
+pub mod generate;
 pub mod hir;
 pub mod ops;
+pub mod plain;
 mod program;
 pub mod split;
 pub mod syntax;

@@ -196,9 +196,10 @@ impl<'a> Machine<'a> {
                     }
                 }
             }
-            ReadKind::Contents(_, field) => {
+            ReadKind::Contents(kind, field) => {
+                let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
                 let base = self.base(read)?;
-                self.contents(&object, *field, base.as_ref()).map(|(first, second)| {
+                self.contents(&object, *field, is_map, base.as_ref()).map(|(first, second)| {
                     let list = |values: Vec<Value>| Value::List(Arc::from(values));
                     std::iter::once(list(first)).chain(second.map(list)).collect()
                 })
@@ -247,6 +248,7 @@ impl<'a> Machine<'a> {
         &self,
         object: &Ref,
         field: u16,
+        is_map: bool,
         base: Option<&Data>,
     ) -> Option<(Vec<Value>, Option<Vec<Value>>)> {
         let view = self.view(object, field);
@@ -259,17 +261,8 @@ impl<'a> Machine<'a> {
                         | FieldWrites::Log(true, _)
                 )
             );
-        let empty = Data::Values(Vec::new());
-        let base = match base {
-            _ if cleared => match view.writes {
-                Some(FieldWrites::Map(..)) => &Data::Entries(Vec::new()),
-                _ => base
-                    .filter(|base| matches!(base, Data::Entries(entries) if entries.is_empty()))
-                    .unwrap_or(&empty),
-            },
-            Some(base) => base,
-            None => return None,
-        };
+        let empty = if is_map { Data::Entries(Vec::new()) } else { Data::Values(Vec::new()) };
+        let base = if cleared { &empty } else { base? };
         Some(match (base, view.writes) {
             (Data::Values(values), Some(FieldWrites::Set(_, elements))) => {
                 let mut all: BTreeSet<Value> = values.iter().cloned().collect();
@@ -401,7 +394,7 @@ impl<'a> Machine<'a> {
                 Some(list(base.iter().chain(own.iter().skip(skip)).take(count).cloned().collect())?)
             }
             CollectionRead::SetList | CollectionRead::LogList | CollectionRead::MapKeys => {
-                match self.contents(object, field, base) {
+                match self.contents(object, field, read == CollectionRead::MapKeys, base) {
                     Some((first, _)) => Some(list(first)?),
                     None => None,
                 }

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::super::ast::{BinaryOp, Expr, ExprKind, Init};
+use super::super::ast::{BinaryOp, Expr, ExprKind, Ident, Init};
 use super::super::lexer::{bytes_value, string_value};
 use super::super::token::{Keyword, Punct, Span, TokenKind};
 use super::{EXPRESSION_HEIGHT_MAX, Parse, Parser};
@@ -127,7 +127,7 @@ impl Parser<'_> {
     fn postfix(&mut self, mut expr: Expr) -> Parse<Expr> {
         let mut height = self.height;
         while self.eat(Punct::Dot) {
-            let name = self.ident("a field or method")?;
+            let name = self.member()?;
             let start = expr.span.start;
             let kind = if self.is(Punct::LeftParen) {
                 let args = self.args(Punct::LeftParen, Punct::RightParen)?;
@@ -142,6 +142,17 @@ impl Parser<'_> {
         }
         self.height = height;
         Ok(expr)
+    }
+
+    /// The name after a dot. A method may be called like a reserved word, as `put` of maps is.
+    fn member(&mut self) -> Parse<Ident> {
+        let is_call = self.kind_ahead(1) == TokenKind::Punct(Punct::LeftParen);
+        if is_call && matches!(self.kind(), TokenKind::Keyword(_)) {
+            let ident = Ident { name: self.intern(self.at), span: self.here() };
+            self.advance();
+            return Ok(ident);
+        }
+        self.ident("a field or method")
     }
 
     /// Arguments in brackets; leaves the height of the highest.
