@@ -16,6 +16,7 @@ mod advice;
 pub mod check;
 pub mod code;
 pub mod diagnostic;
+pub mod explain;
 pub mod flat;
 pub mod flow;
 #[cfg(feature = "generate")]

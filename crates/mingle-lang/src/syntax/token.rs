@@ -218,6 +218,11 @@ impl<'a> TextPlaces<'a> {
         Self { source, line_starts }
     }
 
+    /// The source.
+    pub fn source(&self) -> &'a Source {
+        self.source
+    }
+
     /// The line and column of a byte.
     pub fn position(&self, byte: usize) -> Position {
         let line = self.line_starts.partition_point(|start| *start as usize <= byte) - 1;
