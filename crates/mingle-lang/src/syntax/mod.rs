@@ -8,7 +8,8 @@ pub mod ast;
 pub mod lexer;
 pub mod parser;
 pub mod token;
+pub mod walk;
 
 pub use lexer::lex;
 pub use parser::parse;
-pub use token::{Places, Position, Source, Span, Token, TokenKind, Trivia};
+pub use token::{Places, Position, Source, Span, TextPlaces, Token, TokenKind, Trivia};
