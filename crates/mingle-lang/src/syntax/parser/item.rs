@@ -149,8 +149,10 @@ impl Parser<'_> {
         }
         let store = self.ident("the store that the object lives in")?;
         self.expect(Punct::LeftBrace)?;
+        let docs = self.docs();
         self.expect_word("key")?;
-        let key = self.param("the name of the key")?;
+        let mut key = self.param("the name of the key")?;
+        key.docs = docs;
         self.close(Punct::Semicolon, "the key")?;
         let mut fields = Vec::new();
         while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
