@@ -1,5 +1,26 @@
 //! The Mingle language: from text to a checked, split program.
+//!
+//! The way of a program, each step in a module of its own:
+//!
+//! - [`syntax`]: text to tokens to a tree;
+//! - [`check`]: names and types, giving [`hir`], the unsplit program;
+//! - [`flat`]: one effect a statement, variables followed assignment by assignment;
+//! - [`flow`]: what influences what, and whether that is allowed;
+//! - [`diagnostic`]: what is wrong, as data, and as text;
+//! - [`format`]: the tree as text again, laid out in the one way.
+//!
+//! Nothing here reads a file, a clock or the environment.
 
+mod advice;
+pub mod check;
 pub mod diagnostic;
+pub mod flat;
+pub mod flow;
 pub mod format;
+pub mod hir;
+pub mod ops;
+mod program;
 pub mod syntax;
+
+pub use diagnostic::apply_edits;
+pub use program::{Checked, EndorsementInfo, check, check_with};

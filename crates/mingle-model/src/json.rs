@@ -68,12 +68,9 @@ pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
                 json
             }
         }
-        (Value::List(items), Type::List(inner)) => Json::Array(
-            items
-                .iter()
-                .map(|item| to_json(schema, item, inner))
-                .collect(),
-        ),
+        (Value::List(items), Type::List(inner)) => {
+            Json::Array(items.iter().map(|item| to_json(schema, item, inner)).collect())
+        }
         (Value::Ref(object), Type::Ref(name)) => {
             to_json(schema, object.key(), &schema.objects[name].key_type)
         }
@@ -137,14 +134,10 @@ fn float_to_json(value: Float) -> Json {
 /// assert_eq!(error.to_string(), "at [1]: expected an int, found true");
 /// ```
 pub fn from_json(schema: &Schema, json: &Json, value_type: &Type) -> Result<Value, JsonError> {
-    let mut reader = Reader {
-        schema,
-        path: Vec::new(),
-    };
-    reader.read(json, value_type).map_err(|message| JsonError {
-        path: reader.path.concat(),
-        message,
-    })
+    let mut reader = Reader { schema, path: Vec::new() };
+    reader
+        .read(json, value_type)
+        .map_err(|message| JsonError { path: reader.path.concat(), message })
 }
 
 struct Reader<'a> {
@@ -163,9 +156,7 @@ impl Reader<'_> {
                 Json::Bool(value) => Ok(Value::Bool(*value)),
                 _ => Err(expected("a bool", json)),
             },
-            Type::Int => read_int(json)
-                .map(Value::Int)
-                .ok_or_else(|| expected("an int", json)),
+            Type::Int => read_int(json).map(Value::Int).ok_or_else(|| expected("an int", json)),
             Type::Float => read_float(json).ok_or_else(|| expected("a float", json)),
             Type::String => match json {
                 Json::String(text) => read_string(text),
@@ -242,14 +233,10 @@ impl Reader<'_> {
             .ok_or_else(|| format!("no struct is called {name}"))?
             .clone();
         let Json::Object(fields) = json else {
-            return Err(expected(
-                &format!("an object with the fields of {name}"),
-                json,
-            ));
+            return Err(expected(&format!("an object with the fields of {name}"), json));
         };
-        if let Some(unknown) = fields
-            .keys()
-            .find(|key| !declared.fields.iter().any(|(known, _)| **known == ***key))
+        if let Some(unknown) =
+            fields.keys().find(|key| !declared.fields.iter().any(|(known, _)| **known == ***key))
         {
             return Err(format!("{name} has no field {unknown:?}"));
         }
@@ -287,14 +274,10 @@ pub fn read_string(text: &str) -> Result<Value, String> {
 }
 
 fn read_bytes(text: &str) -> Result<Value, String> {
-    let bytes = BASE64
-        .decode(text)
-        .map_err(|error| format!("expected bytes in base64: {error}"))?;
+    let bytes =
+        BASE64.decode(text).map_err(|error| format!("expected bytes in base64: {error}"))?;
     if bytes.len() > STRING_BYTES_MAX {
-        return Err(format!(
-            "bytes hold at most {STRING_BYTES_MAX} bytes, found {}",
-            bytes.len()
-        ));
+        return Err(format!("bytes hold at most {STRING_BYTES_MAX} bytes, found {}", bytes.len()));
     }
     Ok(Value::Bytes(bytes.into()))
 }

@@ -19,12 +19,7 @@ pub enum Level {
 
 impl Level {
     /// All of them, strongest first.
-    pub const ALL: [Self; 4] = [
-        Self::Linearizable,
-        Self::Snapshot,
-        Self::Causal,
-        Self::Eventual,
-    ];
+    pub const ALL: [Self; 4] = [Self::Linearizable, Self::Snapshot, Self::Causal, Self::Eventual];
 
     /// The name that programs use.
     pub fn name(self) -> &'static str {
@@ -74,9 +69,7 @@ impl Default for Levels {
     fn default() -> Self {
         Self {
             names: Level::ALL.iter().map(|level| level.name().into()).collect(),
-            stronger: (0..4)
-                .map(|level| (0..level).map(LevelId).collect())
-                .collect(),
+            stronger: (0..4).map(|level| (0..level).map(LevelId).collect()).collect(),
             carriers: Level::ALL.to_vec(),
         }
     }
@@ -85,10 +78,7 @@ impl Default for Levels {
 impl Levels {
     /// The level called `name`.
     pub fn find(&self, name: &str) -> Option<LevelId> {
-        self.names
-            .iter()
-            .position(|known| &**known == name)
-            .map(|index| LevelId(index as u16))
+        self.names.iter().position(|known| &**known == name).map(|index| LevelId(index as u16))
     }
 
     /// The name of a level.

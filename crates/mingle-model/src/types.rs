@@ -145,19 +145,12 @@ impl Schema {
             Type::Struct(name) => {
                 let declared = &self.structs[name];
                 Value::Struct(
-                    declared
-                        .fields
-                        .iter()
-                        .map(|(_, inner)| self.default_of(inner))
-                        .collect(),
+                    declared.fields.iter().map(|(_, inner)| self.default_of(inner)).collect(),
                 )
             }
             Type::Ref(name) => {
                 let declared = &self.objects[name];
-                Value::Ref(Ref::new(
-                    declared.name.clone(),
-                    self.default_of(&declared.key_type),
-                ))
+                Value::Ref(Ref::new(declared.name.clone(), self.default_of(&declared.key_type)))
             }
             Type::Option(_) => Value::NONE,
             Type::List(_) => Value::List(Arc::new([])),

@@ -256,9 +256,7 @@ impl PartialOrd for Float {
 
 impl Ord for Float {
     fn cmp(&self, other: &Self) -> Ordering {
-        self.0
-            .partial_cmp(&other.0)
-            .unwrap_or_else(|| self.0.is_nan().cmp(&other.0.is_nan()))
+        self.0.partial_cmp(&other.0).unwrap_or_else(|| self.0.is_nan().cmp(&other.0.is_nan()))
     }
 }
 
@@ -334,11 +332,7 @@ mod tests {
 
     #[test]
     fn times_read_back_as_they_show() {
-        for text in [
-            "2026-11-20T10:00:00Z",
-            "1969-12-31T23:59:59.999Z",
-            "2026-11-20",
-        ] {
+        for text in ["2026-11-20T10:00:00Z", "1969-12-31T23:59:59.999Z", "2026-11-20"] {
             let time = Time::parse(text).expect("a time");
             assert_eq!(Time::parse(&time.to_string()), Ok(time), "{text}");
         }

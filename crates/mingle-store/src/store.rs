@@ -197,17 +197,11 @@ impl fmt::Display for StoreError {
             Self::Unavailable { store, reason } => {
                 write!(f, "store {store} is unavailable: {reason}")
             }
-            Self::Unknown {
-                store,
-                id: Some(id),
-            } => {
+            Self::Unknown { store, id: Some(id) } => {
                 write!(f, "store {store} did not say whether {id} took effect")
             }
             Self::Unknown { store, id: None } => {
-                write!(
-                    f,
-                    "store {store} did not say whether the commit took effect"
-                )
+                write!(f, "store {store} did not say whether the commit took effect")
             }
             Self::Refused { store, reason } => write!(f, "store {store} refuses: {reason}"),
         }

@@ -34,10 +34,8 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
 
 /// The edits as bytes and new text, from first to last, without overlap.
 pub(super) fn in_order<'a>(source: &Source, edits: &'a [Edit]) -> Vec<(Range<usize>, &'a str)> {
-    let mut ordered: Vec<_> = edits
-        .iter()
-        .map(|edit| (source.bytes(edit.span), edit.text.as_str()))
-        .collect();
+    let mut ordered: Vec<_> =
+        edits.iter().map(|edit| (source.bytes(edit.span), edit.text.as_str())).collect();
     ordered.sort_by_key(|(bytes, _)| (bytes.start, bytes.end));
     let mut at = 0;
     ordered.retain(|(bytes, _)| {
@@ -60,10 +58,7 @@ mod tests {
         let edits: Vec<Edit> = edits
             .iter()
             .map(|(start, end, text)| Edit {
-                span: Span {
-                    start: *start,
-                    end: *end,
-                },
+                span: Span { start: *start, end: *end },
                 text: (*text).into(),
             })
             .collect();
@@ -74,10 +69,7 @@ mod tests {
     fn edits_are_carried_out_in_order() {
         check(&[], "let x = 1; // é");
         check(&[(3, 4, "2"), (0, 1, "var")], "var x = 2; // é");
-        check(
-            &[(1, 1, "a"), (1, 1, "b "), (1, 2, "y")],
-            "let ab y = 1; // é",
-        );
+        check(&[(1, 1, "a"), (1, 1, "b "), (1, 2, "y")], "let ab y = 1; // é");
         check(&[(0, 3, "all"), (1, 2, "lost")], "all 1; // é");
         check(&[(5, 5, "!"), (99, 100, "?")], "let x = 1; // é!?");
     }

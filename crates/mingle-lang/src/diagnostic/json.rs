@@ -5,7 +5,8 @@
 
 use serde_json::{Value, json};
 
-use super::{Diagnostic, Endorsement};
+use super::Diagnostic;
+use crate::EndorsementInfo;
 use crate::syntax::{Places, Position, Source, Span, TextPlaces};
 
 /// One file's diagnostics and endorsements: `{"diagnostics": […], "endorsements": […]}`.
@@ -13,7 +14,7 @@ pub fn to_json(
     source: &Source,
     file: &str,
     diagnostics: &[Diagnostic],
-    endorsements: &[Endorsement],
+    endorsements: &[EndorsementInfo],
 ) -> Value {
     json!({
         "diagnostics": diagnostics_to_json(source, file, diagnostics),
@@ -24,17 +25,14 @@ pub fn to_json(
 /// The elements of `"diagnostics"`, so that those of several files can stand in one list.
 pub fn diagnostics_to_json(source: &Source, file: &str, diagnostics: &[Diagnostic]) -> Vec<Value> {
     let places = TextPlaces::new(source);
-    diagnostics
-        .iter()
-        .map(|found| diagnostic(&places, file, found))
-        .collect()
+    diagnostics.iter().map(|found| diagnostic(&places, file, found)).collect()
 }
 
 /// The elements of `"endorsements"`.
 pub fn endorsements_to_json(
     source: &Source,
     file: &str,
-    endorsements: &[Endorsement],
+    endorsements: &[EndorsementInfo],
 ) -> Vec<Value> {
     let places = TextPlaces::new(source);
     endorsements
@@ -57,10 +55,8 @@ fn diagnostic(places: &TextPlaces<'_>, file: &str, found: &Diagnostic) -> Value 
         .iter()
         .map(|label| with_place(places, file, label.span, ("message", &label.message)));
     let help = found.help.iter().map(|help| {
-        let edits = help
-            .edits
-            .iter()
-            .map(|edit| with_place(places, file, edit.span, ("text", &edit.text)));
+        let edits =
+            help.edits.iter().map(|edit| with_place(places, file, edit.span, ("text", &edit.text)));
         json!({ "message": help.message, "edits": edits.collect::<Vec<_>>() })
     });
     let (start, end) = places.place(found.span);

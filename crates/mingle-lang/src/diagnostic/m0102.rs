@@ -1,1 +1,13 @@
 #![doc = include_str!("m0102.md")]
+
+use super::{Code, Diagnostic};
+use crate::syntax::Span;
+
+/// `first` is where the name was declared before; none if the language itself has it.
+pub(crate) fn render(name: &str, span: Span, first: Option<Span>) -> Diagnostic {
+    match first {
+        Some(first) => Diagnostic::new(Code::M0102, format!("`{name}` is declared twice"), span, "declared again")
+            .with_label(first, "first declared here"),
+        None => Diagnostic::new(Code::M0102, format!("`{name}` is a name of the language itself"), span, "cannot be declared"),
+    }
+}

@@ -1,1 +1,68 @@
 #![doc = include_str!("m0201.md")]
+
+use super::{Code, Diagnostic};
+use crate::syntax::Span;
+
+/// How types do not fit.
+#[derive(Clone, Debug)]
+pub(crate) enum Mismatch {
+    /// One type is needed and another there.
+    Types { expected: String, found: String },
+    /// The operands of an operator.
+    Operands { operator: &'static str, left: String, right: String },
+    /// `none` or `[]` without a type around it.
+    Unknown { literal: &'static str },
+    /// Something that gives no value where one is needed.
+    NoValue { what: String },
+    /// A type that cannot be a key.
+    Key { found: String },
+    /// Keys that are refs to each other.
+    KeyCycle { object: String },
+    /// A struct in itself.
+    Recursive { name: String },
+    /// The kind of an object as a type.
+    BareObject { name: String },
+    /// A write where only reads may stand.
+    Write { what: String, place: &'static str },
+    /// A default that is not constant.
+    NotConstant,
+    /// `return` with or without a value, against the declaration.
+    Return { expected: Option<String> },
+}
+
+pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
+    let new = |title: String, label: String| Diagnostic::new(Code::M0201, title, span, label);
+    match mismatch {
+        Mismatch::Types { expected, found } => {
+            let plain = new(format!("expected `{expected}`, found `{found}`"), format!("this is `{found}`"));
+            if found == format!("option<{expected}>") {
+                plain.with_note("`value ?? default` takes the value out of an option")
+            } else if expected == format!("option<{found}>") {
+                plain.with_note("`some(value)` makes an option")
+            } else {
+                plain
+            }
+        }
+        Mismatch::Operands { operator, left, right } => {
+            let plain = new(format!("`{operator}` does not go with `{left}` and `{right}`"), format!("`{left}` {operator} `{right}`"));
+            match (&*left, &*right) {
+                ("int", "float") | ("float", "int") => plain.with_note("`float(…)` and `int(…)` convert"),
+                _ => plain,
+            }
+        }
+        Mismatch::Unknown { literal } => new(
+            format!("the type of `{literal}` is not known here"),
+            "write the type of the variable: `let x: … =`".into(),
+        ),
+        Mismatch::NoValue { what } => new(format!("expected a value, but {what} gives none"), "no value".into()),
+        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time` or a `ref`".into()),
+        Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
+        Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
+        Mismatch::BareObject { name } => new(format!("an object is not a value: expected `ref {name}`"), format!("write `ref {name}`")),
+        Mismatch::Write { what, place } => new(format!("{what} writes, which is not allowed {place}"), "only reads may stand here".into()),
+        Mismatch::NotConstant => new("a default is a constant".into(), "this is not constant".into()),
+        Mismatch::Return { expected: Some(expected) } => new(format!("expected a value of type `{expected}` after `return`"), "no value".into()),
+        Mismatch::Return { expected: None } => new("the transaction declares no result".into(), "a value is returned".into())
+            .with_note("declare the result's type with `-> type` after the parameters"),
+    }
+}

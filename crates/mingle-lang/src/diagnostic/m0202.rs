@@ -1,1 +1,40 @@
 #![doc = include_str!("m0202.md")]
+
+use super::{Code, Diagnostic};
+use crate::syntax::Span;
+
+/// What does not fit in number or name.
+#[derive(Clone, Debug)]
+pub(crate) enum Arity {
+    /// Arguments.
+    Arguments { of: String, expected: usize, found: usize },
+    /// Fields that are missing.
+    Missing { of: String, fields: Vec<String> },
+    /// A field that stands twice.
+    Twice { name: String, first: Span },
+    /// `new` without a key where none can be drawn.
+    KeyNeeded { object: String, key: String, is_put: bool },
+    /// Variables of a `for`.
+    Variables { over: String, expected: usize },
+}
+
+pub(crate) fn render(arity: Arity, span: Span) -> Diagnostic {
+    let new = |title: String, label: String| Diagnostic::new(Code::M0202, title, span, label);
+    match arity {
+        Arity::Arguments { of, expected, found } => {
+            let plural = if expected == 1 { "" } else { "s" };
+            new(format!("`{of}` takes {expected} argument{plural}, found {found}"), format!("expected {expected}"))
+        }
+        Arity::Missing { of, fields } => new(
+            format!("`{of}` lacks {}", fields.iter().map(|field| format!("`{field}`")).collect::<Vec<_>>().join(", ")),
+            "every field needs a value".into(),
+        ),
+        Arity::Twice { name, first } => new(format!("`{name}` is given twice"), "again".into()).with_label(first, "first here"),
+        Arity::KeyNeeded { object, key, is_put } => {
+            let why = if is_put { "`put` needs the key" } else { "only a key of type `string` can be drawn" };
+            new(format!("`{object}` needs its key `{key}` here"), why.into())
+        }
+        Arity::Variables { over, expected: 1 } => new(format!("a `for` over `{over}` takes one variable"), "one too many".into()),
+        Arity::Variables { over, .. } => new(format!("a `for` over `{over}` takes two variables: key and value"), "one is missing".into()),
+    }
+}

@@ -1,1 +1,38 @@
 #![doc = include_str!("m0203.md")]
+
+use super::{Code, Diagnostic, Edit};
+use crate::syntax::Span;
+
+/// What cannot be assigned.
+#[derive(Clone, Debug)]
+pub(crate) enum Fixed {
+    /// A `let`, and its keyword.
+    Let { name: String, declared: Span, keyword: Span },
+    /// A parameter, a loop's variable, or one of an arm.
+    Bound { name: String, declared: Span },
+    /// The key of an object.
+    Key { object: String, key: String },
+    /// A collection.
+    Collection { field: String, field_type: String },
+    /// A field of a struct value.
+    StructField { name: String },
+}
+
+pub(crate) fn render(fixed: Fixed, span: Span) -> Diagnostic {
+    let new = |title: String, label: &str| Diagnostic::new(Code::M0203, title, span, label);
+    match fixed {
+        Fixed::Let { name, declared, keyword } => new(format!("`{name}` is a `let` and cannot be assigned"), "assigned here")
+            .with_label(declared, "declared here")
+            .with_help("declare it with `var`", vec![Edit { span: keyword, text: "var".into() }]),
+        Fixed::Bound { name, declared } => new(format!("`{name}` cannot be assigned"), "assigned here")
+            .with_label(declared, "a parameter, or bound by a `for` or `match`")
+            .with_note(format!("copy it: `var copy = {name};`")),
+        Fixed::Key { object, key } => new(format!("`{key}` is the key of `{object}` and never changes"), "assigned here"),
+        Fixed::Collection { field, field_type } => new(
+            format!("`{field}` is a `{field_type}`, which is changed by its operations, not assigned"),
+            "assigned here",
+        ),
+        Fixed::StructField { name } => new(format!("`{name}` is a field of a struct, and structs are values that do not change"), "assigned here")
+            .with_note("assign a new struct as a whole"),
+    }
+}

@@ -1,1 +1,55 @@
 #![doc = include_str!("m0204.md")]
+
+use super::{Code, Diagnostic, Edit};
+use crate::syntax::Span;
+
+/// What a type cannot do.
+#[derive(Clone, Debug)]
+pub(crate) enum Unfit {
+    /// No method of that name.
+    Method { on: String, name: String, near: Option<String> },
+    /// No fields.
+    Field { on: String, name: String },
+    /// Not ordered.
+    Order { found: String },
+    /// Not iterable.
+    Iterate { found: String },
+    /// No value to be called.
+    Call { name: String, what: &'static str },
+    /// A conversion that is not there.
+    Convert { to: &'static str, found: String },
+    /// A function that calls itself.
+    Recursion { name: String },
+    /// Functions written in place grow beyond a bound.
+    TooLarge { name: String, limit: usize },
+    /// More stores and endorsements than one transaction may have.
+    TooManySources { limit: usize },
+    /// `unique()` in a function.
+    UniqueInFunction,
+}
+
+pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
+    let new = |title: String, label: String| Diagnostic::new(Code::M0204, title, span, label);
+    match unfit {
+        Unfit::Method { on, name, near } => {
+            let plain = new(format!("`{on}` has no operation `{name}`"), "no such operation".into());
+            match near {
+                Some(near) => plain.with_help(format!("there is `{near}`"), vec![Edit { span, text: near }]),
+                None => plain,
+            }
+        }
+        Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
+        Unfit::Order { found } => new(format!("`{found}` has no order"), "cannot be compared with `<`, `<=`, `>`, `>=`, `min` or `max`".into())
+            .with_note("ordered are `int`, `float`, `string`, `bytes` and `time`"),
+        Unfit::Iterate { found } => new(format!("`{found}` cannot be iterated"), "expected a list, set, map or log".into()),
+        Unfit::Call { name, what } => new(format!("`{name}` is {what}, which cannot be called"), "called here".into()),
+        Unfit::Convert { to, found } => new(format!("`{to}(…)` does not convert `{found}`"), format!("this is `{found}`")),
+        Unfit::Recursion { name } => new(format!("`{name}` would call itself"), "functions do not recurse".into()),
+        Unfit::TooLarge { name, limit } => new(
+            format!("`{name}` grows beyond {limit} operations once its functions are written in place"),
+            "split it up".into(),
+        ),
+        Unfit::TooManySources { limit } => new(format!("a transaction has at most {limit} stores and endorsements"), "too many".into()),
+        Unfit::UniqueInFunction => new("`unique()` stands in a function".into(), "draw it in the transaction and pass it on".into()),
+    }
+}

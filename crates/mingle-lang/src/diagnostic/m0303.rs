@@ -1,1 +1,10 @@
 #![doc = include_str!("m0303.md")]
+
+use super::flow::{Fact, diagnostic};
+use super::{Code, Diagnostic};
+
+pub(crate) fn render(fact: Fact) -> Diagnostic {
+    let verb = if fact.is_read { "read" } else { "written" };
+    let title = format!("a ref from {} names the object that is {verb} in the stronger store {}", fact.source, fact.target);
+    diagnostic(Code::M0303, title, fact)
+}

@@ -5,7 +5,7 @@
 //! and never chooses words.
 
 mod edit;
-mod endorsement;
+pub(crate) mod flow;
 mod json;
 mod render;
 
@@ -14,7 +14,6 @@ use std::fmt;
 use crate::syntax::Span;
 
 pub use edit::apply_edits;
-pub use endorsement::{Endorsement, endorsements};
 pub use json::{diagnostics_to_json, endorsements_to_json, to_json};
 pub use render::{render_human, render_short};
 
@@ -85,10 +84,7 @@ codes! {
 impl Code {
     /// The code that is written like this, in capitals or not.
     pub fn find(text: &str) -> Option<Self> {
-        Self::ALL
-            .iter()
-            .copied()
-            .find(|code| code.text().eq_ignore_ascii_case(text))
+        Self::ALL.iter().copied().find(|code| code.text().eq_ignore_ascii_case(text))
     }
 }
 
@@ -137,26 +133,13 @@ pub struct Diagnostic {
 impl Diagnostic {
     /// A diagnostic with a label at its place.
     pub fn new(code: Code, title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
-        let labels = vec![Label {
-            span,
-            message: label.into(),
-        }];
-        Self {
-            code,
-            title: title.into(),
-            span,
-            labels,
-            notes: Vec::new(),
-            help: Vec::new(),
-        }
+        let labels = vec![Label { span, message: label.into() }];
+        Self { code, title: title.into(), span, labels, notes: Vec::new(), help: Vec::new() }
     }
 
     /// With one more label.
     pub fn with_label(mut self, span: Span, message: impl Into<String>) -> Self {
-        self.labels.push(Label {
-            span,
-            message: message.into(),
-        });
+        self.labels.push(Label { span, message: message.into() });
         self
     }
 
@@ -168,10 +151,7 @@ impl Diagnostic {
 
     /// With one more piece of advice.
     pub fn with_help(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Self {
-        self.help.push(Help {
-            message: message.into(),
-            edits,
-        });
+        self.help.push(Help { message: message.into(), edits });
         self
     }
 
@@ -215,6 +195,11 @@ pub struct Diagnostics {
     seen: std::collections::HashSet<(Span, Code)>,
     /// How many more there were.
     pub omitted: usize,
+    /// How many errors there were, shown or not.
+    pub errors: usize,
+    /// Parts of the program could not be read, so what speaks of missing names or of things
+    /// unused may come from that, and is not shown.
+    pub only_certain: bool,
 }
 
 /// A program with more mistakes than this shows only so many.
@@ -223,6 +208,12 @@ pub const DIAGNOSTICS_MAX: usize = 1_000;
 impl Diagnostics {
     /// Adds one, unless the same code was reported at the same place.
     pub fn push(&mut self, diagnostic: Diagnostic) {
+        if self.only_certain
+            && (diagnostic.code == Code::M0101 || diagnostic.severity() == Severity::Warning)
+        {
+            return;
+        }
+        self.errors += usize::from(diagnostic.severity() == Severity::Error);
         if self.found.len() >= DIAGNOSTICS_MAX {
             self.omitted += 1;
         } else if self.seen.insert((diagnostic.span, diagnostic.code)) {
@@ -232,6 +223,7 @@ impl Diagnostics {
 
     /// Adds one although there may be another of its code at its place.
     pub fn push_distinct(&mut self, diagnostic: Diagnostic) {
+        self.errors += usize::from(diagnostic.severity() == Severity::Error);
         if self.found.len() >= DIAGNOSTICS_MAX {
             self.omitted += 1;
         } else {
@@ -241,9 +233,7 @@ impl Diagnostics {
 
     /// Whether any is an error.
     pub fn has_errors(&self) -> bool {
-        self.found
-            .iter()
-            .any(|diagnostic| diagnostic.severity() == Severity::Error)
+        self.errors > 0
     }
 
     /// Whether there is no more room.
@@ -253,8 +243,7 @@ impl Diagnostics {
 
     /// All of them, in source order.
     pub fn into_sorted(mut self) -> Vec<Diagnostic> {
-        self.found
-            .sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
+        self.found.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         self.found
     }
 }
@@ -276,10 +265,8 @@ pub(crate) fn near_miss<'a>(
 
 /// Optimal string alignment distance: insertions, deletions, changes, and swaps of neighbours.
 fn distance(a: &str, b: &str) -> usize {
-    let (a, b): (Vec<char>, Vec<char>) = (
-        a.to_lowercase().chars().collect(),
-        b.to_lowercase().chars().collect(),
-    );
+    let (a, b): (Vec<char>, Vec<char>) =
+        (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());
     let mut rows = vec![(0..=b.len()).collect::<Vec<usize>>()];
     for i in 1..=a.len() {
         let mut row = vec![i];

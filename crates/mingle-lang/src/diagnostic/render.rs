@@ -37,16 +37,8 @@ pub fn render_human(
     color: bool,
 ) -> String {
     let places = TextPlaces::new(source);
-    let renderer = if color {
-        Renderer::styled()
-    } else {
-        Renderer::plain()
-    };
-    let view = View {
-        source,
-        places: &places,
-        file,
-    };
+    let renderer = if color { Renderer::styled() } else { Renderer::plain() };
+    let view = View { source, places: &places, file };
     let mut text = String::new();
     for diagnostic in diagnostics {
         text.push_str(&renderer.render(&view.report(diagnostic)));
@@ -89,9 +81,8 @@ impl<'a> View<'a> {
             Severity::Error => Level::ERROR,
             Severity::Warning => Level::WARNING,
         };
-        let title = level
-            .primary_title(one_line(&diagnostic.title))
-            .id(Code::text(diagnostic.code));
+        let title =
+            level.primary_title(one_line(&diagnostic.title)).id(Code::text(diagnostic.code));
         let mut first = Group::with_title(title).elements(self.snippets(diagnostic));
         let more = diagnostic.labels.len().saturating_sub(LABELS_MAX);
         if more > 0 {
@@ -128,20 +119,15 @@ impl<'a> View<'a> {
         marks.sort_by_key(|(bytes, ..)| (bytes.start, bytes.end));
         let mut clusters = clusters(marks, |mark| &mark.0);
         clusters.sort_by_key(|marks| !marks.iter().any(|mark| mark.1 == AnnotationKind::Primary));
-        clusters
-            .into_iter()
-            .flat_map(|marks| self.snippet(&marks))
-            .collect()
+        clusters.into_iter().flat_map(|marks| self.snippet(&marks)).collect()
     }
 
     fn snippet(&self, marks: &[Mark<'a>]) -> Vec<Element<'a>> {
         let (window, is_cut) = self.window(marks.iter().map(|mark| &mark.0));
-        let annotations = marks
-            .iter()
-            .map(|(bytes, kind, message)| -> Annotation<'a> {
-                let span = kind.span(bytes.start - window.start..bytes.end - window.start);
-                span.label((!message.is_empty()).then_some(*message))
-            });
+        let annotations = marks.iter().map(|(bytes, kind, message)| -> Annotation<'a> {
+            let span = kind.span(bytes.start - window.start..bytes.end - window.start);
+            span.label((!message.is_empty()).then_some(*message))
+        });
         let first_line = self.places.position(window.start).line as usize;
         let snippet = Snippet::source(&self.source.text[window.clone()])
             .line_start(first_line)
@@ -150,23 +136,15 @@ impl<'a> View<'a> {
             return vec![snippet.path(self.file).into()];
         }
         // The renderer would count columns from the cut.
-        let primary = marks
-            .iter()
-            .find(|mark| mark.1 == AnnotationKind::Primary)
-            .or(marks.first());
+        let primary = marks.iter().find(|mark| mark.1 == AnnotationKind::Primary).or(marks.first());
         let at = self.places.position(primary.map_or(0, |mark| mark.0.start));
-        let origin = Origin::path(self.file)
-            .line(at.line as usize)
-            .char_column(at.column as usize);
+        let origin = Origin::path(self.file).line(at.line as usize).char_column(at.column as usize);
         vec![origin.into(), snippet.into()]
     }
 
     fn patches(&self, edits: &'a [Edit]) -> Vec<Element<'a>> {
         let edits = in_order(self.source, edits);
-        let size: usize = edits
-            .iter()
-            .map(|(bytes, text)| bytes.len() + text.len())
-            .sum();
+        let size: usize = edits.iter().map(|(bytes, text)| bytes.len() + text.len()).sum();
         if size > PATCH_MAX {
             return Vec::new();
         }

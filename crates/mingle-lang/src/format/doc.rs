@@ -71,10 +71,7 @@ struct Mode {
 /// Writes a document as text.
 pub(super) fn layout(docs: &[Doc]) -> String {
     let mut writer = Writer::default();
-    let whole = Mode {
-        indent: 0,
-        is_flat: false,
-    };
+    let whole = Mode { indent: 0, is_flat: false };
     let mut rest: Vec<(Mode, &Doc)> = docs.iter().rev().map(|doc| (whole, doc)).collect();
     while let Some((mode, doc)) = rest.pop() {
         match doc {
@@ -92,10 +89,7 @@ pub(super) fn layout(docs: &[Doc]) -> String {
             Doc::Trailing(text) => writer.trailing(text, mode.indent),
             Doc::Comment(text) => writer.comment(text, mode.indent),
             Doc::Indent(_, inner) => {
-                let inside = Mode {
-                    indent: mode.indent + INDENT,
-                    ..mode
-                };
+                let inside = Mode { indent: mode.indent + INDENT, ..mode };
                 rest.extend(inner.iter().rev().map(|doc| (inside, doc)));
             }
             Doc::Group(breaks, inner) => {
@@ -203,20 +197,14 @@ impl Writer {
     }
 
     fn blank(&mut self, indent: usize) {
-        self.pending = Pending::Newline {
-            indent,
-            blank: true,
-        };
+        self.pending = Pending::Newline { indent, blank: true };
     }
 
     /// Where the line goes on that a comment interrupts.
     fn interrupted(&self, indent: usize) -> Pending {
         match self.pending {
             Pending::Newline { .. } => self.pending,
-            _ => Pending::Newline {
-                indent: indent + INDENT,
-                blank: false,
-            },
+            _ => Pending::Newline { indent: indent + INDENT, blank: false },
         }
     }
 

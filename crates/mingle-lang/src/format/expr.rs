@@ -102,11 +102,7 @@ impl Formatter<'_> {
                 self.ident(name, docs);
                 self.inits(inits, close, docs);
             }
-            ExprKind::Create {
-                is_put,
-                object,
-                inits,
-            } => {
+            ExprKind::Create { is_put, object, inits } => {
                 docs.extend([Doc::text(if *is_put { "put" } else { "new" }), Doc::Space]);
                 self.ident(object, docs);
                 self.inits(inits, close, docs);
@@ -123,10 +119,10 @@ impl Formatter<'_> {
     /// An expression whose breaks belong to whoever surrounds it.
     pub(super) fn open_expr(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
         docs.extend(self.comments(expr.span.start));
-        if matches!(expr.kind, ExprKind::Binary(..)) {
-            self.binary(expr, docs);
-        } else {
-            self.expr(expr, docs);
+        match expr.kind {
+            ExprKind::Binary(..) => self.binary(expr, docs),
+            ExprKind::Endorse { .. } => self.endorse(expr, docs),
+            _ => self.expr(expr, docs),
         }
     }
 
@@ -204,12 +200,7 @@ impl Formatter<'_> {
         }
         inner.push(Doc::IfBroken(","));
         inner.extend(self.comments(close));
-        docs.push(Doc::group(vec![
-            Doc::text(open),
-            Doc::indent(inner),
-            edge,
-            Doc::text(shut),
-        ]));
+        docs.push(Doc::group(vec![Doc::text(open), Doc::indent(inner), edge, Doc::text(shut)]));
     }
 
     /// A chain of operators that bind equally, each operator before its right side.
@@ -253,21 +244,13 @@ impl Formatter<'_> {
     }
 
     fn endorse(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
-        let ExprKind::Endorse {
-            value,
-            level,
-            reason,
-        } = &expr.kind
-        else {
+        let ExprKind::Endorse { value, level, reason } = &expr.kind else {
             return;
         };
         // The value's own bracket closes right after it.
         let call = Expr {
             kind: ExprKind::Error,
-            span: crate::syntax::Span {
-                start: expr.span.start,
-                end: value.span.end + 1,
-            },
+            span: crate::syntax::Span { start: expr.span.start, end: value.span.end + 1 },
         };
         self.bracketed("endorse(", value, &call, ")", docs);
         docs.extend([Doc::Space, Doc::text("as"), Doc::Space]);

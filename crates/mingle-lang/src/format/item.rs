@@ -14,9 +14,7 @@ impl Formatter<'_> {
         for item in &program.items {
             let start = match previous {
                 None => LineStart::First,
-                Some(previous) if is_one_line(previous) && is_one_line(item) => {
-                    LineStart::AsWritten
-                }
+                Some(previous) if is_one_line(previous) && is_short(item) => LineStart::AsWritten,
                 Some(_) => LineStart::Blank,
             };
             docs.extend(self.line(item.span.start, start));
@@ -69,11 +67,7 @@ impl Formatter<'_> {
     }
 
     fn operation(&mut self, operation: &Operation, docs: &mut Vec<Doc>) {
-        let word = if operation.is_command {
-            "command"
-        } else {
-            "query"
-        };
+        let word = if operation.is_command { "command" } else { "query" };
         docs.extend([Doc::text(word), Doc::Space]);
         self.ident(&operation.name, docs);
         self.params(operation.name.span, &operation.params, docs);
@@ -188,11 +182,7 @@ impl Formatter<'_> {
         }
         self.expr(&function.body, &mut inner);
         inner.extend(self.last_comments(function.body_span.end - 1, LineStart::AsWritten));
-        docs.push(Doc::group(vec![
-            Doc::indent(inner),
-            Doc::Line,
-            Doc::text("}"),
-        ]));
+        docs.push(Doc::group(vec![Doc::indent(inner), Doc::Line, Doc::text("}")]));
     }
 
     fn transaction(&mut self, transaction: &Transaction, docs: &mut Vec<Doc>) {
@@ -211,7 +201,12 @@ impl Formatter<'_> {
     }
 }
 
-/// Items of this kind may stand together without an empty line.
+/// Stores and levels may follow one another without an empty line.
+fn is_short(item: &Item) -> bool {
+    matches!(item.kind, ItemKind::Level { .. } | ItemKind::Store(_))
+}
+
+/// Those of them that take a line.
 fn is_one_line(item: &Item) -> bool {
     match &item.kind {
         ItemKind::Level { .. } => true,

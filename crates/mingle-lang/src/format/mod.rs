@@ -49,9 +49,7 @@ impl Formatter<'_> {
 
     /// The comments up to a token that they may document.
     fn doc_comments(&mut self, token: u32) -> Vec<Doc> {
-        self.collect(token, |this, comment, trails| {
-            this.before_docs(comment, token, trails)
-        })
+        self.collect(token, |this, comment, trails| this.before_docs(comment, token, trails))
     }
 
     fn collect(&mut self, token: u32, doc: impl Fn(&Self, Trivia, bool) -> Doc) -> Vec<Doc> {
@@ -107,11 +105,7 @@ impl Formatter<'_> {
 
     fn comment(&self, comment: Trivia, trails: bool) -> Doc {
         let text = self.source.trivia_text(comment).to_owned();
-        if trails {
-            Doc::Trailing(text)
-        } else {
-            Doc::Comment(text)
-        }
+        if trails { Doc::Trailing(text) } else { Doc::Comment(text) }
     }
 
     /// A comment before what may be documented: one that comes to stand there only now must not
@@ -140,14 +134,9 @@ impl Formatter<'_> {
     fn gap(&self, start: u32) -> bool {
         let tokens = &self.source.tokens;
         let token = tokens.partition_point(|token| token.start < start);
-        let trivia = self
-            .source
-            .trivia
-            .partition_point(|other| other.start < start);
+        let trivia = self.source.trivia.partition_point(|other| other.start < start);
         let end_of_token = token.checked_sub(1).map_or(0, |last| tokens[last].end);
-        let end_of_comment = trivia
-            .checked_sub(1)
-            .map_or(0, |last| self.source.trivia[last].end);
+        let end_of_comment = trivia.checked_sub(1).map_or(0, |last| self.source.trivia[last].end);
         let from = end_of_token.max(end_of_comment);
         let between = &self.source.text[from as usize..start as usize];
         between.bytes().filter(|byte| *byte == b'\n').count() > 1

@@ -44,12 +44,7 @@ impl Formatter<'_> {
                 self.head(condition, docs);
                 self.block(body, docs);
             }
-            StmtKind::For {
-                first,
-                second,
-                iterated,
-                body,
-            } => {
+            StmtKind::For { first, second, iterated, body } => {
                 docs.extend([Doc::text("for"), Doc::Space]);
                 self.ident(first, docs);
                 if let Some(second) = second {
@@ -94,7 +89,7 @@ impl Formatter<'_> {
     /// The head of a statement up to its brace, which stands on its own line after a condition
     /// of several lines.
     fn head(&mut self, head: &Expr, docs: &mut Vec<Doc>) {
-        if matches!(head.kind, ExprKind::Binary(..)) {
+        if matches!(head.kind, ExprKind::Binary(..) | ExprKind::Endorse { .. }) {
             docs.extend(self.comments(head.span.start));
             let mut parts = Vec::new();
             self.open_expr(head, &mut parts);
@@ -124,13 +119,8 @@ impl Formatter<'_> {
     }
 
     fn match_statement(&mut self, statement: &Stmt, docs: &mut Vec<Doc>) {
-        let StmtKind::Match {
-            scrutinee,
-            some_name,
-            some_block,
-            none_block,
-            some_first,
-        } = &statement.kind
+        let StmtKind::Match { scrutinee, some_name, some_block, none_block, some_first } =
+            &statement.kind
         else {
             return;
         };
@@ -160,12 +150,7 @@ impl Formatter<'_> {
     }
 
     fn require(&mut self, statement: &Stmt, docs: &mut Vec<Doc>) {
-        let StmtKind::Require {
-            condition,
-            message,
-            code,
-        } = &statement.kind
-        else {
+        let StmtKind::Require { condition, message, code } = &statement.kind else {
             return;
         };
         docs.extend([Doc::text("require"), Doc::Space]);

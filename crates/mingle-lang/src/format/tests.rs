@@ -31,21 +31,14 @@ fn shape(source: &Source) -> String {
 
 /// The comments in order, without their slashes: one that moves no longer documents anything.
 fn comments(source: &Source) -> Vec<&str> {
-    let texts = source
-        .trivia
-        .iter()
-        .map(|comment| source.trivia_text(*comment));
+    let texts = source.trivia.iter().map(|comment| source.trivia_text(*comment));
     texts.map(|text| text.trim_start_matches('/')).collect()
 }
 
 /// What holds of every program.
 fn check_rules(text: &str) {
     let once = formatted(text);
-    assert_eq!(
-        formatted(&once),
-        once,
-        "not idempotent:\n{text}\n---\n{once}"
-    );
+    assert_eq!(formatted(&once), once, "not idempotent:\n{text}\n---\n{once}");
     let (before, after) = (lex(text), lex(once.as_str()));
     assert_eq!(shape(&before), shape(&after), "{text}\n---\n{once}");
     assert_eq!(comments(&before), comments(&after), "{text}\n---\n{once}");

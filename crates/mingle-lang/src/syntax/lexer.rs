@@ -30,11 +30,7 @@ pub fn lex(text: impl Into<String>) -> Source {
     };
     lexer.run();
     let (tokens, trivia) = (lexer.tokens, lexer.trivia);
-    Source {
-        text,
-        tokens,
-        trivia,
-    }
+    Source { text, tokens, trivia }
 }
 
 struct Lexer<'a> {
@@ -79,11 +75,7 @@ impl Lexer<'_> {
             last.end = self.at as u32;
             return;
         }
-        self.tokens.push(Token {
-            kind,
-            start: start as u32,
-            end: self.at as u32,
-        });
+        self.tokens.push(Token { kind, start: start as u32, end: self.at as u32 });
     }
 
     fn peek(&self, ahead: usize) -> Option<u8> {
@@ -104,20 +96,12 @@ impl Lexer<'_> {
     fn comment(&mut self) {
         let start = self.at;
         let rest = &self.bytes[start..];
-        let length = rest
-            .iter()
-            .position(|byte| *byte == b'\n')
-            .unwrap_or(rest.len());
+        let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
         self.at = start + length;
         let end = start + self.text[start..self.at].trim_end().len();
         let is_doc = rest.starts_with(b"///") && rest.get(3) != Some(&b'/');
         let before = self.tokens.len() as u32;
-        self.trivia.push(Trivia {
-            before,
-            is_doc,
-            start: start as u32,
-            end: end as u32,
-        });
+        self.trivia.push(Trivia { before, is_doc, start: start as u32, end: end as u32 });
     }
 
     fn block_comment(&mut self) -> TokenKind {
@@ -127,23 +111,18 @@ impl Lexer<'_> {
     }
 
     fn starts_name(&self) -> bool {
-        self.text[self.at..]
-            .chars()
-            .next()
-            .is_some_and(char::is_alphabetic)
+        self.text[self.at..].chars().next().is_some_and(char::is_alphabetic)
     }
 
     fn word(&mut self) -> TokenKind {
         let rest = &self.text[self.at..];
-        let ascii = rest
-            .bytes()
-            .position(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_'));
+        let ascii = rest.bytes().position(|byte| !(byte.is_ascii_alphanumeric() || byte == b'_'));
         let length = match ascii {
             Some(at) if rest.as_bytes()[at].is_ascii() => at,
             None => rest.len(),
-            Some(_) => rest
-                .find(|c: char| !(c.is_alphanumeric() || c == '_'))
-                .unwrap_or(rest.len()),
+            Some(_) => {
+                rest.find(|c: char| !(c.is_alphanumeric() || c == '_')).unwrap_or(rest.len())
+            }
         };
         self.at += length;
         Keyword::from_text(&rest[..length]).map_or(TokenKind::Ident, TokenKind::Keyword)
@@ -205,11 +184,7 @@ impl Lexer<'_> {
                 }
             }
         }
-        if good {
-            kind
-        } else {
-            TokenKind::Bad(BadToken::Escape)
-        }
+        if good { kind } else { TokenKind::Bad(BadToken::Escape) }
     }
 
     /// Passes an escape, and says whether it is one.
@@ -227,9 +202,7 @@ impl Lexer<'_> {
             }
             Some(b'u') if kind == TokenKind::String => {
                 let rest = &self.text[self.at..];
-                let Some(close) = rest
-                    .find('}')
-                    .filter(|at| *at <= 8 && rest.starts_with('{'))
+                let Some(close) = rest.find('}').filter(|at| *at <= 8 && rest.starts_with('{'))
                 else {
                     return false;
                 };
@@ -308,11 +281,8 @@ pub fn bytes_value(literal: &str) -> Vec<u8> {
             b'r' => b'\r',
             b'0' => 0,
             b'x' => {
-                let mut digit = || {
-                    char::from(next())
-                        .to_digit(16)
-                        .expect("the lexer saw the digits")
-                };
+                let mut digit =
+                    || char::from(next()).to_digit(16).expect("the lexer saw the digits");
                 (digit() * 16 + digit()) as u8
             }
             other => other,

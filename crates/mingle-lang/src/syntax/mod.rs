@@ -8,7 +8,6 @@ pub mod ast;
 pub mod lexer;
 pub mod parser;
 pub mod token;
-pub mod walk;
 
 pub use lexer::lex;
 pub use parser::parse;

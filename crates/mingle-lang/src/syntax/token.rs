@@ -119,26 +119,17 @@ pub struct Span {
 impl Span {
     /// The span of one token.
     pub fn token(index: u32) -> Self {
-        Self {
-            start: index,
-            end: index + 1,
-        }
+        Self { start: index, end: index + 1 }
     }
 
     /// From the start of this to the end of `other`.
     pub fn to(self, other: Self) -> Self {
-        Self {
-            start: self.start,
-            end: other.end.max(self.end),
-        }
+        Self { start: self.start, end: other.end.max(self.end) }
     }
 
     /// The place before this span.
     pub fn before(self) -> Self {
-        Self {
-            start: self.start,
-            end: self.start,
-        }
+        Self { start: self.start, end: self.start }
     }
 
     /// Whether `other` lies within this span.
@@ -232,9 +223,8 @@ impl<'a> TextPlaces<'a> {
     pub fn new(source: &'a Source) -> Self {
         let bytes = source.text.as_bytes();
         let breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let line_starts = std::iter::once(0)
-            .chain(breaks.map(|(index, _)| index as u32 + 1))
-            .collect();
+        let line_starts =
+            std::iter::once(0).chain(breaks.map(|(index, _)| index as u32 + 1)).collect();
         let mut before = 0;
         let characters_before = bytes
             .chunks(BLOCK)
@@ -244,11 +234,7 @@ impl<'a> TextPlaces<'a> {
                 so_far
             })
             .collect();
-        Self {
-            source,
-            line_starts,
-            characters_before,
-        }
+        Self { source, line_starts, characters_before }
     }
 
     /// The line and column of a byte; a byte beyond the end counts as the end.
@@ -257,10 +243,7 @@ impl<'a> TextPlaces<'a> {
         let line = self.line(byte);
         let start = self.line_starts[line] as usize;
         let column = self.characters_up_to(byte) - self.characters_up_to(start);
-        Position {
-            line: line as u32 + 1,
-            column: column + 1,
-        }
+        Position { line: line as u32 + 1, column: column + 1 }
     }
 
     /// The bytes of the line that a byte stands in, its end included.
@@ -271,9 +254,7 @@ impl<'a> TextPlaces<'a> {
     }
 
     fn line(&self, byte: usize) -> usize {
-        self.line_starts
-            .partition_point(|start| *start as usize <= byte)
-            - 1
+        self.line_starts.partition_point(|start| *start as usize <= byte) - 1
     }
 
     fn characters_up_to(&self, byte: usize) -> u32 {
@@ -313,10 +294,7 @@ mod tests {
             let text = format!("one\n{}|", "é".repeat(length));
             let source = crate::syntax::lex(text);
             let places = TextPlaces::new(&source);
-            let expected = Position {
-                line: 2,
-                column: length as u32 + 2,
-            };
+            let expected = Position { line: 2, column: length as u32 + 2 };
             assert_eq!(places.position(source.text.len()), expected, "{length}");
             assert_eq!(places.line_bytes(5), 4..source.text.len());
         }

@@ -24,29 +24,21 @@ fn flow_error(source: &Source) -> Diagnostic {
     let read = find(source, "user", 1).to(find(source, ")", 1));
     let effect = find(source, "group", 1).to(find(source, "user", 2));
     let condition = find(source, "size", 2).to(find(source, "10", 0));
-    Diagnostic::new(
-        Code::M0302,
-        "a weaker condition decides",
-        effect,
-        "written here",
-    )
-    .with_label(condition, "the condition")
-    .with_label(read, "read from `inboxes` here")
-    .with_note("`causal` is weaker than `linearizable`")
-    .with_help(
-        "endorse the condition",
-        vec![
-            Edit {
-                span: condition.before(),
-                text: "endorse(".into(),
-            },
-            Edit {
-                span: find(source, "10", 0),
-                text: "10) as linearizable because \"…\"".into(),
-            },
-        ],
-    )
-    .with_help("move the object to a stronger store", vec![])
+    Diagnostic::new(Code::M0302, "a weaker condition decides", effect, "written here")
+        .with_label(condition, "the condition")
+        .with_label(read, "read from `inboxes` here")
+        .with_note("`causal` is weaker than `linearizable`")
+        .with_help(
+            "endorse the condition",
+            vec![
+                Edit { span: condition.before(), text: "endorse(".into() },
+                Edit {
+                    span: find(source, "10", 0),
+                    text: "10) as linearizable because \"…\"".into(),
+                },
+            ],
+        )
+        .with_help("move the object to a stronger store", vec![])
 }
 
 /// The source and all renderings of one diagnostic.
@@ -68,10 +60,7 @@ fn a_flow_is_shown_with_its_path_and_its_advice() {
     let diagnostic = flow_error(&source);
     insta::assert_snapshot!(renderings(&source, &diagnostic));
     let mended = apply_edits(&source, &diagnostic.help[0].edits);
-    assert!(
-        mended.contains("if endorse(size > 10) as linearizable because \"…\" {"),
-        "{mended}"
-    );
+    assert!(mended.contains("if endorse(size > 10) as linearizable because \"…\" {"), "{mended}");
 }
 
 #[test]
@@ -105,11 +94,7 @@ fn distant_marks_stand_in_snippets_of_their_own() {
 
 #[test]
 fn a_very_long_line_is_cut_around_the_mark() {
-    let source = lex(format!(
-        "{}here{}",
-        "x ".repeat(50_000),
-        " y".repeat(50_000)
-    ));
+    let source = lex(format!("{}here{}", "x ".repeat(50_000), " y".repeat(50_000)));
     let diagnostic = Diagnostic::new(Code::M0001, "long", find(&source, "here", 0), "this");
     let text = render_human(&source, "a.mingle", &[diagnostic], false);
     assert!(text.contains("a.mingle:1:100001"), "{text}");
@@ -145,18 +130,9 @@ fn no_span_makes_it_panic() {
 fn check_span(source: &Source, span: Span) {
     let edits = || {
         vec![
-            Edit {
-                span,
-                text: "new\n".into(),
-            },
-            Edit {
-                span: span.before(),
-                text: String::new(),
-            },
-            Edit {
-                span: Span::token(0),
-                text: "é".into(),
-            },
+            Edit { span, text: "new\n".into() },
+            Edit { span: span.before(), text: String::new() },
+            Edit { span: Span::token(0), text: "é".into() },
         ]
     };
     let all = [
@@ -164,10 +140,7 @@ fn check_span(source: &Source, span: Span) {
             .with_label(Span::default(), "start")
             .with_label(span.before(), "")
             .with_help("help", edits()),
-        Diagnostic {
-            labels: vec![],
-            ..Diagnostic::new(Code::W0501, "", span, "")
-        },
+        Diagnostic { labels: vec![], ..Diagnostic::new(Code::W0501, "", span, "") },
     ];
     for color in [false, true] {
         assert!(!render_human(source, "a", &all, color).is_empty());
@@ -186,20 +159,11 @@ fn a_large_program_with_many_mistakes_is_rendered() {
         let diagnostics: Vec<_> = (0..1_000)
             .map(|index| {
                 let at = Span::token((count / 1_000) * index);
-                let all = Span {
-                    start: at.start,
-                    end: count,
-                };
+                let all = Span { start: at.start, end: count };
                 Diagnostic::new(Code::M0301, "mistake", at, "here")
                     .with_label(all, "all the rest")
                     .with_label(Span::token(count - 1), "the end")
-                    .with_help(
-                        "remove it",
-                        vec![Edit {
-                            span: all,
-                            text: String::new(),
-                        }],
-                    )
+                    .with_help("remove it", vec![Edit { span: all, text: String::new() }])
             })
             .collect();
         let text = render_human(&source, "a", &diagnostics, false);

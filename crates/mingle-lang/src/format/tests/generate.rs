@@ -2,11 +2,7 @@
 
 /// A program's tokens; each choice is taken from `choices`, and 0 when they run out.
 pub(super) fn program(choices: Vec<u16>) -> Vec<String> {
-    let mut generator = Generator {
-        choices: choices.into_iter(),
-        tokens: Vec::new(),
-        depth: 0,
-    };
+    let mut generator = Generator { choices: choices.into_iter(), tokens: Vec::new(), depth: 0 };
     for _ in 0..generator.choose(6) {
         generator.item();
     }

@@ -1,6 +1,6 @@
 //! Expressions.
 
-use super::super::ast::{BinaryOp, Expr, ExprKind, Init};
+use super::super::ast::{BinaryOp, Expr, ExprKind, Ident, Init};
 use super::super::lexer::{bytes_value, string_value};
 use super::super::token::{Keyword, Punct, Span, TokenKind};
 use super::{EXPRESSION_HEIGHT_MAX, Parse, Parser};
@@ -32,12 +32,7 @@ impl Parser<'_> {
     fn finish(&mut self, kind: ExprKind, span: Span, parts: usize) -> Parse<Expr> {
         self.height = parts + 1;
         if self.height > EXPRESSION_HEIGHT_MAX {
-            return Err(self.give_up(
-                Syntax::TooDeep {
-                    limit: EXPRESSION_HEIGHT_MAX,
-                },
-                self.here(),
-            ));
+            return Err(self.give_up(Syntax::TooDeep { limit: EXPRESSION_HEIGHT_MAX }, self.here()));
         }
         Ok(Expr { kind, span })
     }
@@ -76,19 +71,13 @@ impl Parser<'_> {
             }
             if op.is_comparison() {
                 if compared {
-                    return Err(self.mistake(Syntax::Chain {
-                        operator: op.text(),
-                    }));
+                    return Err(self.mistake(Syntax::Chain { operator: op.text() }));
                 }
                 compared = true;
             }
             self.advance();
             // `??` groups to the right, all others to the left.
-            let right_weakest = if op == BinaryOp::Coalesce {
-                precedence
-            } else {
-                precedence + 1
-            };
+            let right_weakest = if op == BinaryOp::Coalesce { precedence } else { precedence + 1 };
             let right = self.nested(|parser| parser.binary(right_weakest, braces))?;
             let span = left.span.to(right.span);
             let parts = left_height.max(self.height);
@@ -129,19 +118,16 @@ impl Parser<'_> {
         self.advance();
         let digits = self.text().replace('_', "");
         let Ok(value) = format!("-{digits}").parse::<i64>() else {
-            return Err(self.mistake(Syntax::Number {
-                text: format!("-{digits}"),
-            }));
+            return Err(self.mistake(Syntax::Number { text: format!("-{digits}") }));
         };
         self.advance();
-        self.finish(ExprKind::Int(value), self.since(start), 0)
-            .map(Some)
+        self.finish(ExprKind::Int(value), self.since(start), 0).map(Some)
     }
 
     fn postfix(&mut self, mut expr: Expr) -> Parse<Expr> {
         let mut height = self.height;
         while self.eat(Punct::Dot) {
-            let name = self.ident("a field or method")?;
+            let name = self.member()?;
             let start = expr.span.start;
             let kind = if self.is(Punct::LeftParen) {
                 let args = self.args(Punct::LeftParen, Punct::RightParen)?;
@@ -156,6 +142,17 @@ impl Parser<'_> {
         }
         self.height = height;
         Ok(expr)
+    }
+
+    /// The name after a dot. A map has an operation `put`, which is a reserved word elsewhere.
+    fn member(&mut self) -> Parse<Ident> {
+        let is_call = self.kind_ahead(1) == TokenKind::Punct(Punct::LeftParen);
+        if self.is_keyword(Keyword::Put) && is_call {
+            let ident = Ident { name: self.intern(self.at), span: self.here() };
+            self.advance();
+            return Ok(ident);
+        }
+        self.ident("a field or method")
     }
 
     /// Arguments in brackets; leaves the height of the highest.
@@ -205,11 +202,7 @@ impl Parser<'_> {
         match self.kind() {
             TokenKind::Int => self.int(),
             TokenKind::Float => {
-                let value = self
-                    .text()
-                    .replace('_', "")
-                    .parse()
-                    .expect("the lexer saw a float");
+                let value = self.text().replace('_', "").parse().expect("the lexer saw a float");
                 self.literal(ExprKind::Float(value))
             }
             TokenKind::String => {
@@ -277,11 +270,7 @@ impl Parser<'_> {
                 }
                 let inits = self.inits()?;
                 let parts = self.height;
-                let kind = ExprKind::Create {
-                    is_put: keyword == Keyword::Put,
-                    object,
-                    inits,
-                };
+                let kind = ExprKind::Create { is_put: keyword == Keyword::Put, object, inits };
                 self.finish(kind, self.since(start), parts)
             }
             Keyword::If => self.if_expr(),
@@ -338,11 +327,7 @@ impl Parser<'_> {
             reason = Some((string_value(self.text()).into(), self.here()));
             self.advance();
         }
-        let kind = ExprKind::Endorse {
-            value: Box::new(value),
-            level,
-            reason,
-        };
+        let kind = ExprKind::Endorse { value: Box::new(value), level, reason };
         self.finish(kind, self.since(start), parts)
     }
 
@@ -360,11 +345,7 @@ impl Parser<'_> {
             if !self.eat(Punct::RightBracket) {
                 return Err(self.expected("`]`".into()));
             }
-            return self.finish(
-                ExprKind::Index(name, Box::new(key)),
-                self.since(start),
-                parts,
-            );
+            return self.finish(ExprKind::Index(name, Box::new(key)), self.since(start), parts);
         }
         if self.is(Punct::LeftBrace) && braces == Braces::Allowed && self.is_struct_value() {
             let inits = self.inits()?;

@@ -14,11 +14,7 @@ impl Parser<'_> {
         while self.kind() != TokenKind::End {
             let (start, docs) = (self.at, self.docs());
             match self.item() {
-                Ok(kind) => items.push(Item {
-                    docs,
-                    kind,
-                    span: self.since(start),
-                }),
+                Ok(kind) => items.push(Item { docs, kind, span: self.since(start) }),
                 Err(Mistake) => {
                     if self.at == start {
                         self.advance();
@@ -80,11 +76,7 @@ impl Parser<'_> {
         } else {
             self.close(Punct::Semicolon, "the store")?;
         }
-        Ok(Store {
-            name,
-            level,
-            operations,
-        })
+        Ok(Store { name, level, operations })
     }
 
     fn operation(&mut self) -> Parse<Operation> {
@@ -98,14 +90,7 @@ impl Parser<'_> {
         let params = self.params()?;
         let result = self.result_type()?;
         self.close(Punct::Semicolon, "the operation")?;
-        Ok(Operation {
-            docs,
-            is_command,
-            name,
-            params,
-            result,
-            span: self.since(start),
-        })
+        Ok(Operation { docs, is_command, name, params, result, span: self.since(start) })
     }
 
     fn params(&mut self) -> Parse<Vec<Param>> {
@@ -126,19 +111,11 @@ impl Parser<'_> {
         let name = self.ident(what)?;
         self.expect(Punct::Colon)?;
         let param_type = self.type_expr()?;
-        Ok(Param {
-            docs,
-            name,
-            param_type,
-        })
+        Ok(Param { docs, name, param_type })
     }
 
     fn result_type(&mut self) -> Parse<Option<TypeExpr>> {
-        if self.eat(Punct::Arrow) {
-            self.type_expr().map(Some)
-        } else {
-            Ok(None)
-        }
+        if self.eat(Punct::Arrow) { self.type_expr().map(Some) } else { Ok(None) }
     }
 
     fn object(&mut self) -> Parse<Object> {
@@ -163,52 +140,31 @@ impl Parser<'_> {
             }
         }
         self.expect(Punct::RightBrace)?;
-        Ok(Object {
-            name,
-            store,
-            key,
-            fields,
-        })
+        Ok(Object { name, store, key, fields })
     }
 
     fn object_field(&mut self) -> Parse<ObjectField> {
         let (start, docs) = (self.at, self.docs());
         if self.kind_ahead(1) != TokenKind::Punct(Punct::Colon) {
             if self.is_word("index") {
-                return Err(self.mistake(Syntax::Reserved {
-                    what: "`index … on`",
-                }));
+                return Err(self.mistake(Syntax::Reserved { what: "`index … on`" }));
             }
             if self.is_word("unique") {
-                return Err(self.mistake(Syntax::Reserved {
-                    what: "`unique …`"
-                }));
+                return Err(self.mistake(Syntax::Reserved { what: "`unique …`" }));
             }
         }
         let name = self.ident("a field")?;
         self.expect(Punct::Colon)?;
         let field_type = self.type_expr()?;
         if self.is_word("within") {
-            return Err(self.mistake(Syntax::Reserved {
-                what: "`within …`"
-            }));
+            return Err(self.mistake(Syntax::Reserved { what: "`within …`" }));
         }
         if self.is_word("by") {
             return Err(self.mistake(Syntax::Reserved { what: "`by …`" }));
         }
-        let default = if self.eat(Punct::Assign) {
-            Some(self.expr()?)
-        } else {
-            None
-        };
+        let default = if self.eat(Punct::Assign) { Some(self.expr()?) } else { None };
         self.close(Punct::Semicolon, "the field")?;
-        Ok(ObjectField {
-            docs,
-            name,
-            field_type,
-            default,
-            span: self.since(start),
-        })
+        Ok(ObjectField { docs, name, field_type, default, span: self.since(start) })
     }
 
     fn struct_item(&mut self) -> Parse<Struct> {
@@ -240,14 +196,7 @@ impl Parser<'_> {
         }
         let body = self.expr()?;
         self.expect(Punct::RightBrace)?;
-        Ok(Function {
-            name,
-            params,
-            result,
-            lets,
-            body,
-            body_span: self.since(start),
-        })
+        Ok(Function { name, params, result, lets, body, body_span: self.since(start) })
     }
 
     fn transaction(&mut self) -> Parse<Transaction> {
@@ -260,13 +209,7 @@ impl Parser<'_> {
         let params = self.params()?;
         let result = self.result_type()?;
         let body = self.block()?;
-        Ok(Transaction {
-            isolated,
-            name,
-            params,
-            result,
-            body,
-        })
+        Ok(Transaction { isolated, name, params, result, body })
     }
 
     pub(super) fn type_expr(&mut self) -> Parse<TypeExpr> {
@@ -300,10 +243,7 @@ impl Parser<'_> {
         };
         // Where `>=` was split, its first half belongs to this type.
         let end = self.at + u32::from(self.greater_split);
-        Ok(TypeExpr {
-            kind,
-            span: super::Span { start, end },
-        })
+        Ok(TypeExpr { kind, span: super::Span { start, end } })
     }
 
     fn reserved_at(&mut self, token: u32, what: &'static str) -> Mistake {

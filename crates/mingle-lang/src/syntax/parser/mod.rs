@@ -26,15 +26,8 @@ pub const EXPRESSION_HEIGHT_MAX: usize = 256;
 const MISTAKES_MAX: usize = 500;
 
 /// Words that start an item where a name follows them.
-const ITEM_WORDS: [&str; 7] = [
-    "level",
-    "store",
-    "object",
-    "struct",
-    "fn",
-    "transaction",
-    "isolated",
-];
+const ITEM_WORDS: [&str; 7] =
+    ["level", "store", "object", "struct", "fn", "transaction", "isolated"];
 
 /// Reads a program from its tokens; what could not be read is missing from the tree and
 /// described by the diagnostics.
@@ -107,10 +100,7 @@ impl Parser<'_> {
 
     /// From `start` to the token before this one.
     fn since(&self, start: u32) -> Span {
-        Span {
-            start,
-            end: self.at.max(start),
-        }
+        Span { start, end: self.at.max(start) }
     }
 
     fn advance(&mut self) {
@@ -149,11 +139,7 @@ impl Parser<'_> {
     }
 
     fn expect(&mut self, punct: Punct) -> Parse<()> {
-        if self.eat(punct) {
-            Ok(())
-        } else {
-            Err(self.expected(format!("`{}`", punct.text())))
-        }
+        if self.eat(punct) { Ok(()) } else { Err(self.expected(format!("`{}`", punct.text()))) }
     }
 
     /// Expects what closes or separates; where it is missing, goes on as if it were there.
@@ -169,11 +155,7 @@ impl Parser<'_> {
             || self.is(Punct::RightBrace)
             || self.kind() == TokenKind::End;
         let found = self.found();
-        let missing = Syntax::Missing {
-            token: punct.text(),
-            after: after.to_owned(),
-            found,
-        };
+        let missing = Syntax::Missing { token: punct.text(), after: after.to_owned(), found };
         self.report(missing, self.here());
         if starts_anew { Ok(()) } else { Err(Mistake) }
     }
@@ -201,19 +183,13 @@ impl Parser<'_> {
     fn ident(&mut self, what: &str) -> Parse<Ident> {
         match self.kind() {
             TokenKind::Ident => {
-                let ident = Ident {
-                    name: self.intern(self.at),
-                    span: self.here(),
-                };
+                let ident = Ident { name: self.intern(self.at), span: self.here() };
                 self.advance();
                 Ok(ident)
             }
             TokenKind::Keyword(word) => {
                 let word = word.text().to_owned();
-                Err(self.mistake(Syntax::ReservedWord {
-                    word,
-                    expected: what.to_owned(),
-                }))
+                Err(self.mistake(Syntax::ReservedWord { word, expected: what.to_owned() }))
             }
             _ => Err(self.expected(what.to_owned())),
         }
@@ -236,10 +212,7 @@ impl Parser<'_> {
             TokenKind::Punct(punct) => format!("`{}`", punct.text()),
             _ => {
                 let shown: String = self.text().chars().take(30).collect();
-                format!(
-                    "`{}`",
-                    shown.escape_debug().to_string().replace("\\\"", "\"")
-                )
+                format!("`{}`", shown.escape_debug().to_string().replace("\\\"", "\""))
             }
         }
     }
@@ -253,10 +226,7 @@ impl Parser<'_> {
             TokenKind::Bad(BadToken::Escape) => Syntax::Escape,
             TokenKind::Bad(BadToken::Number) => Syntax::Number { text: text() },
             TokenKind::Bad(BadToken::BlockComment) => Syntax::BlockComment,
-            _ => Syntax::Expected {
-                expected,
-                found: self.found(),
-            },
+            _ => Syntax::Expected { expected, found: self.found() },
         };
         self.mistake(syntax)
     }
@@ -399,6 +369,12 @@ mod tests {
     }
 
     #[test]
+    fn a_map_has_an_operation_put() {
+        assert_eq!(titles("transaction t(r: ref R) { r.map.put(1, 2); }"), [""; 0]);
+        assert_eq!(titles("transaction t(r: ref R) { r.put = 1; }").len(), 1);
+    }
+
+    #[test]
     fn depth_is_bounded() {
         for text in [
             format!("fn f() -> int {{ {}1{} }}", "(".repeat(10_000), ")".repeat(10_000)),
@@ -416,6 +392,11 @@ mod tests {
 
     #[test]
     fn type_arguments_may_end_at_an_assignment() {
-        assert_eq!(titles("object O in s { key k: int; f: option<option<int>>= none; g: option<int>=none; }"), [""; 0]);
+        assert_eq!(
+            titles(
+                "object O in s { key k: int; f: option<option<int>>= none; g: option<int>=none; }"
+            ),
+            [""; 0]
+        );
     }
 }

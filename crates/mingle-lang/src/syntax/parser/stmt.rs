@@ -12,10 +12,7 @@ impl Parser<'_> {
             parser.expect(Punct::LeftBrace)?;
             let statements = parser.statements();
             parser.expect(Punct::RightBrace)?;
-            Ok(Block {
-                statements,
-                span: parser.since(start),
-            })
+            Ok(Block { statements, span: parser.since(start) })
         })
     }
 
@@ -30,10 +27,7 @@ impl Parser<'_> {
                 }
                 StmtKind::Error
             });
-            statements.push(Stmt {
-                kind,
-                span: self.since(start),
-            });
+            statements.push(Stmt { kind, span: self.since(start) });
         }
         statements
     }
@@ -51,21 +45,14 @@ impl Parser<'_> {
             TokenKind::Keyword(Keyword::While) => {
                 self.advance();
                 let condition = self.head_expr()?;
-                Ok(StmtKind::While {
-                    condition,
-                    body: self.block()?,
-                })
+                Ok(StmtKind::While { condition, body: self.block()? })
             }
             TokenKind::Keyword(Keyword::For) => self.for_statement(),
             TokenKind::Keyword(Keyword::Match) => self.match_statement(),
             TokenKind::Keyword(Keyword::Require) => self.require_statement(),
             TokenKind::Keyword(Keyword::Return) => {
                 self.advance();
-                let value = if self.is(Punct::Semicolon) {
-                    None
-                } else {
-                    Some(self.expr()?)
-                };
+                let value = if self.is(Punct::Semicolon) { None } else { Some(self.expr()?) };
                 self.close(Punct::Semicolon, "`return`")?;
                 Ok(StmtKind::Return(value))
             }
@@ -79,21 +66,11 @@ impl Parser<'_> {
         let mutable = self.is_keyword(Keyword::Var);
         self.advance();
         let name = self.ident("the name of the variable")?;
-        let written_type = if self.eat(Punct::Colon) {
-            Some(self.type_expr()?)
-        } else {
-            None
-        };
+        let written_type = if self.eat(Punct::Colon) { Some(self.type_expr()?) } else { None };
         self.expect(Punct::Assign)?;
         let value = self.expr()?;
         self.close(Punct::Semicolon, "the value")?;
-        Ok(Let {
-            mutable,
-            name,
-            written_type,
-            value,
-            span: self.since(start),
-        })
+        Ok(Let { mutable, name, written_type, value, span: self.since(start) })
     }
 
     fn if_statement(&mut self) -> Parse<If> {
@@ -110,32 +87,20 @@ impl Parser<'_> {
             } else {
                 Some(Else::Block(parser.block()?))
             };
-            Ok(If {
-                condition,
-                then_block,
-                else_branch,
-            })
+            Ok(If { condition, then_block, else_branch })
         })
     }
 
     fn for_statement(&mut self) -> Parse<StmtKind> {
         self.advance();
         let first = self.ident("the loop's variable")?;
-        let second = if self.eat(Punct::Comma) {
-            Some(self.ident("the second variable")?)
-        } else {
-            None
-        };
+        let second =
+            if self.eat(Punct::Comma) { Some(self.ident("the second variable")?) } else { None };
         if !self.eat_keyword(Keyword::In) {
             return Err(self.expected("`in`".into()));
         }
         let iterated = self.head_expr()?;
-        Ok(StmtKind::For {
-            first,
-            second,
-            iterated,
-            body: self.block()?,
-        })
+        Ok(StmtKind::For { first, second, iterated, body: self.block()? })
     }
 
     fn match_statement(&mut self) -> Parse<StmtKind> {
@@ -170,13 +135,7 @@ impl Parser<'_> {
             self.report(Syntax::Arms { missing }, head);
             return Ok(StmtKind::Error);
         };
-        Ok(StmtKind::Match {
-            scrutinee,
-            some_name,
-            some_block,
-            none_block,
-            some_first,
-        })
+        Ok(StmtKind::Match { scrutinee, some_name, some_block, none_block, some_first })
     }
 
     fn require_statement(&mut self) -> Parse<StmtKind> {
@@ -186,17 +145,9 @@ impl Parser<'_> {
             return Err(self.expected("`else` and a message".into()));
         }
         let message = self.expr()?;
-        let code = if self.eat_keyword(Keyword::As) {
-            Some(self.ident("a code")?)
-        } else {
-            None
-        };
+        let code = if self.eat_keyword(Keyword::As) { Some(self.ident("a code")?) } else { None };
         self.close(Punct::Semicolon, "the `require`")?;
-        Ok(StmtKind::Require {
-            condition,
-            message,
-            code,
-        })
+        Ok(StmtKind::Require { condition, message, code })
     }
 
     fn expression_statement(&mut self) -> Parse<StmtKind> {

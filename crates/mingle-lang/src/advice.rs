@@ -1,0 +1,54 @@
+//! Advice is tried before it is given: an edit is shown only if the program that it gives has
+//! fewer errors.
+
+use crate::diagnostic::{Edit, Severity, apply_edits};
+use crate::flow::Rules;
+use crate::program::{Checked, check_once};
+use crate::syntax::Source;
+
+/// No more text than this is checked again for the sake of advice.
+const TRIED_BYTES_MAX: usize = 8 << 20;
+
+/// Fills in what edits take from the text, tries the advice on flows, and keeps what helps.
+pub(crate) fn keep_what_helps(checked: &mut Checked, rules: Rules) {
+    let errors = count_errors(checked);
+    let mut left = TRIED_BYTES_MAX;
+    let source = &checked.source;
+    for diagnostic in &mut checked.diagnostics {
+        if !diagnostic.code.text().starts_with("M03") {
+            continue;
+        }
+        diagnostic.help.retain_mut(|help| {
+            fill(source, &mut help.edits);
+            let Some(rest) = left.checked_sub(source.text.len()) else { return false };
+            left = rest;
+            let tried = check_once(apply_edits(source, &help.edits), rules);
+            count_errors(&tried) < errors
+        });
+    }
+}
+
+fn count_errors(checked: &Checked) -> usize {
+    let errors =
+        checked.diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error);
+    errors.count() + checked.omitted
+}
+
+/// Replaces what stands for parts of the text: `{text}` for what the edit itself replaces,
+/// `{read}` for what the next one replaces, `{indent}` for the line's indentation.
+fn fill(source: &Source, edits: &mut [Edit]) {
+    let spans: Vec<_> = edits.iter().map(|edit| edit.span).collect();
+    for (index, edit) in edits.iter_mut().enumerate() {
+        if edit.text.contains("{text}") {
+            edit.text = edit.text.replace("{text}", source.span_text(edit.span));
+        }
+        if let (true, Some(next)) = (edit.text.contains("{read}"), spans.get(index + 1)) {
+            let at = source.bytes(edit.span).start;
+            let line = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+            let blanks = source.text[line..at].len() - source.text[line..at].trim_start().len();
+            let indent = &source.text[line..line + blanks];
+            edit.text =
+                edit.text.replace("{indent}", indent).replace("{read}", source.span_text(*next));
+        }
+    }
+}

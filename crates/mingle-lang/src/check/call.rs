@@ -1,0 +1,428 @@
+//! Calls: built-in functions, declared functions, methods, and operations of stores.
+
+use std::sync::Arc;
+
+use mingle_model::{FieldType, Type};
+
+use super::expr::Evaluated;
+use super::{Body, Checker, Named};
+use crate::diagnostic::m0201::{self, Mismatch};
+use crate::diagnostic::m0202::{self, Arity};
+use crate::diagnostic::m0204::{self, Unfit};
+use crate::diagnostic::{m0101, near_miss};
+use crate::hir::{CollectionRead, CollectionWrite, Expr, ExprKind, Place, StoreId, WriteOp};
+use crate::ops::Op;
+use crate::syntax::Span;
+use crate::syntax::ast::{self, Ident};
+
+const BUILTINS: [&str; 11] = [
+    "now",
+    "unique",
+    "string",
+    "int",
+    "float",
+    "min",
+    "max",
+    "abs",
+    "checked_add",
+    "checked_sub",
+    "checked_mul",
+];
+
+/// Whether the language itself has a function of that name.
+pub(super) fn is_builtin(name: &str) -> bool {
+    BUILTINS.contains(&name)
+}
+
+/// What a method of a collection does.
+enum Method {
+    Read(CollectionRead, Vec<Type>, Type),
+    Write(CollectionWrite, Vec<Type>),
+}
+
+impl Checker<'_> {
+    pub(super) fn call(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Evaluated> {
+        if is_builtin(&name.name) {
+            return self.builtin(body, span, name, args).map(Evaluated::Value);
+        }
+        let id = match self.names.get(&name.name) {
+            Some((Named::Function(id), _)) => *id,
+            Some((named, _)) => {
+                let what = match named {
+                    Named::Store(_) => "a store",
+                    Named::Object(_) => "an object",
+                    _ => "a struct",
+                };
+                let unfit = Unfit::Call { name: name.name.to_string(), what };
+                self.diagnostics.push(m0204::render(unfit, name.span));
+                return None;
+            }
+            None => {
+                let unfit = Unfit::Call { name: name.name.to_string(), what: "a variable" };
+                if body.find(&name.name).is_some() {
+                    self.diagnostics.push(m0204::render(unfit, name.span));
+                } else {
+                    let functions = self.program.functions.iter().map(|function| &*function.name);
+                    let near = near_miss(&name.name, functions.chain(BUILTINS));
+                    self.diagnostics.push(m0101::render("function", &name.name, name.span, near));
+                }
+                for arg in args {
+                    self.value(body, arg);
+                }
+                return None;
+            }
+        };
+        if let Some(caller) = body.function {
+            self.function_uses[caller.index()].push((id, span));
+        }
+        let function = &self.program.functions[id.index()];
+        let result = function.result.clone();
+        let params: Vec<Option<Type>> =
+            function.vars[..function.param_count].iter().map(|var| var.var_type.clone()).collect();
+        let args = self.arguments(body, span, &name.name, &params, args)?;
+        Some(Evaluated::Value(Expr { kind: ExprKind::Call(id, args), value_type: result?, span }))
+    }
+
+    /// Arguments for parameters of these types; none if a mistake was reported.
+    fn arguments(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        of: &str,
+        params: &[Option<Type>],
+        args: &[ast::Expr],
+    ) -> Option<Vec<Expr>> {
+        if params.len() != args.len() {
+            let arity =
+                Arity::Arguments { of: of.to_owned(), expected: params.len(), found: args.len() };
+            self.diagnostics.push(m0202::render(arity, span));
+            return None;
+        }
+        let checked: Vec<Option<Expr>> = params
+            .iter()
+            .zip(args)
+            .map(|(param, arg)| match param {
+                Some(param) => self.value_of(body, arg, param),
+                None => self.value(body, arg),
+            })
+            .collect();
+        checked.into_iter().collect()
+    }
+
+    fn builtin(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Expr> {
+        let expected = match &*name.name {
+            "now" | "unique" => 0,
+            "string" | "int" | "float" | "abs" => 1,
+            _ => 2,
+        };
+        if args.len() != expected {
+            let arity = Arity::Arguments { of: name.name.to_string(), expected, found: args.len() };
+            self.diagnostics.push(m0202::render(arity, span));
+            return None;
+        }
+        let option = |inner| Type::Option(Arc::new(inner));
+        let (kind, value_type) = match (&*name.name, args) {
+            ("now", _) => {
+                if body.reads_only == Some("in a default") {
+                    self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
+                    return None;
+                }
+                (ExprKind::Now, Type::Time)
+            }
+            ("unique", _) => {
+                if body.reads_only == Some("in a default") {
+                    self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
+                    return None;
+                }
+                if body.function.is_some() {
+                    self.diagnostics.push(m0204::render(Unfit::UniqueInFunction, span));
+                    return None;
+                }
+                body.unique_sites += 1;
+                (ExprKind::Unique(body.unique_sites - 1), Type::String)
+            }
+            ("min" | "max", [left, right]) => {
+                let (left, right) = self.same_type(body, left, right)?;
+                self.ordered(&left.value_type, span)?;
+                let value_type = left.value_type.clone();
+                let op = if &*name.name == "min" { Op::Min } else { Op::Max };
+                (ExprKind::Local(op, vec![left, right]), value_type)
+            }
+            (checked, [left, right]) => {
+                let left = self.value_of(body, left, &Type::Int);
+                let right = self.value_of(body, right, &Type::Int);
+                let op = match checked {
+                    "checked_add" => Op::CheckedAdd,
+                    "checked_sub" => Op::CheckedSubtract,
+                    _ => Op::CheckedMultiply,
+                };
+                (ExprKind::Local(op, vec![left?, right?]), option(Type::Int))
+            }
+            (convert, args) => {
+                let arg = self.value(body, &args[0])?;
+                let (op, value_type) = match (convert, &arg.value_type) {
+                    (
+                        "string",
+                        Type::Bool | Type::Int | Type::Float | Type::String | Type::Time,
+                    ) => (Op::ToString, Type::String),
+                    ("int", Type::Int) | ("float", Type::Float) => return Some(arg),
+                    ("int", Type::Float) => (Op::IntFromFloat, Type::Int),
+                    ("int", Type::Time) => (Op::IntFromTime, Type::Int),
+                    ("int", Type::String) => (Op::IntFromString, option(Type::Int)),
+                    ("float", Type::Int) => (Op::FloatFromInt, Type::Float),
+                    ("float", Type::String) => (Op::FloatFromString, option(Type::Float)),
+                    ("abs", Type::Int) => (Op::AbsInt, Type::Int),
+                    ("abs", Type::Float) => (Op::AbsFloat, Type::Float),
+                    (convert, found) => {
+                        let to = BUILTINS
+                            .iter()
+                            .find(|known| **known == convert)
+                            .copied()
+                            .unwrap_or("convert");
+                        self.diagnostics.push(m0204::render(
+                            Unfit::Convert { to, found: found.to_string() },
+                            args[0].span,
+                        ));
+                        return None;
+                    }
+                };
+                (ExprKind::Local(op, vec![arg]), value_type)
+            }
+        };
+        Some(Expr { kind, value_type, span })
+    }
+
+    pub(super) fn method(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        object: &ast::Expr,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Evaluated> {
+        if let ast::ExprKind::Name(store) = &object.kind
+            && body.find(store).is_none()
+            && let Some((Named::Store(id), _)) = self.names.get(store)
+        {
+            return self.operation(body, span, *id, name, args);
+        }
+        let receiver = self.evaluate(body, object, None);
+        let Some(receiver) = receiver else {
+            for arg in args {
+                self.value(body, arg);
+            }
+            return None;
+        };
+        if let Evaluated::Collection(place, field_type) = receiver {
+            return self.collection_method(body, span, place, &field_type, name, args);
+        }
+        let receiver = self.as_value(receiver, object.span)?;
+        if let Type::Ref(kind) = &receiver.value_type
+            && let Some(kind) = self.object_of(kind)
+        {
+            let boxed = Box::new(receiver.clone());
+            match &*name.name {
+                "exists" => {
+                    self.arguments(body, span, "exists", &[], args)?;
+                    return Some(Evaluated::Value(Expr {
+                        kind: ExprKind::Exists(boxed, kind),
+                        value_type: Type::Bool,
+                        span,
+                    }));
+                }
+                "delete" => {
+                    self.arguments(body, span, "delete", &[], args)?;
+                    self.no_write(body, "`delete`", span)?;
+                    return Some(Evaluated::Write(WriteOp::Delete(*boxed, kind)));
+                }
+                _ => {}
+            }
+        }
+        self.value_method(body, span, receiver, name, args).map(Evaluated::Value)
+    }
+
+    fn value_method(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        receiver: Expr,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Expr> {
+        let option = |inner: &Type| Type::Option(Arc::new(inner.clone()));
+        let found = receiver.value_type.clone();
+        let (op, params, result) = match (&found, &*name.name) {
+            (Type::List(_), "size") => (Op::ListSize, vec![], Type::Int),
+            (Type::List(inner), "get") => (Op::ListGet, vec![Type::Int], option(inner)),
+            (Type::List(inner), "contains") => {
+                (Op::ListContains, vec![(**inner).clone()], Type::Bool)
+            }
+            (Type::String, "size") => (Op::StringSize, vec![], Type::Int),
+            (Type::String, "contains") => (Op::StringContains, vec![Type::String], Type::Bool),
+            (Type::Bytes, "size") => (Op::BytesSize, vec![], Type::Int),
+            (Type::Option(_), "is_some") => (Op::IsSome, vec![], Type::Bool),
+            (Type::Int, "checked_add") => (Op::CheckedAdd, vec![Type::Int], option(&Type::Int)),
+            (Type::Int, "checked_sub") => {
+                (Op::CheckedSubtract, vec![Type::Int], option(&Type::Int))
+            }
+            (Type::Int, "checked_mul") => {
+                (Op::CheckedMultiply, vec![Type::Int], option(&Type::Int))
+            }
+            _ => {
+                let known: &[&str] = match &found {
+                    Type::List(_) => &["size", "get", "contains"],
+                    Type::String => &["size", "contains"],
+                    Type::Option(_) => &["is_some"],
+                    Type::Ref(_) => &["exists", "delete"],
+                    Type::Bytes => &["size"],
+                    _ => &[],
+                };
+                return self.no_method(body, &found.to_string(), name, known, args);
+            }
+        };
+        let params: Vec<_> = params.into_iter().map(Some).collect();
+        let args = self.arguments(body, span, &name.name, &params, args)?;
+        let operands = std::iter::once(receiver).chain(args).collect();
+        Some(Expr { kind: ExprKind::Local(op, operands), value_type: result, span })
+    }
+
+    fn no_method<T>(
+        &mut self,
+        body: &mut Body,
+        on: &str,
+        name: &Ident,
+        known: &[&str],
+        args: &[ast::Expr],
+    ) -> Option<T> {
+        let near = near_miss(&name.name, known.iter().copied()).map(str::to_owned);
+        let unfit = Unfit::Method { on: on.to_owned(), name: name.name.to_string(), near };
+        self.diagnostics.push(m0204::render(unfit, name.span));
+        for arg in args {
+            self.value(body, arg);
+        }
+        None
+    }
+
+    fn collection_method(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        place: Place,
+        field_type: &FieldType,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Evaluated> {
+        let Some(method) = find_method(field_type, &name.name) else {
+            let known: &[&str] = match field_type {
+                FieldType::Counter => &["add", "value"],
+                FieldType::Set(_) => &["insert", "remove", "clear", "contains", "size", "to_list"],
+                FieldType::Map(..) => &["put", "remove", "clear", "get", "size", "keys"],
+                _ => &["append", "clear", "last", "slice", "size", "to_list"],
+            };
+            return self.no_method(body, &field_type.to_string(), name, known, args);
+        };
+        let params = match &method {
+            Method::Read(_, params, _) | Method::Write(_, params) => {
+                params.iter().cloned().map(Some).collect::<Vec<_>>()
+            }
+        };
+        let args = self.arguments(body, span, &name.name, &params, args)?;
+        match method {
+            Method::Read(read, _, value_type) => {
+                let kind = ExprKind::Collection(place, read, args);
+                Some(Evaluated::Value(Expr { kind, value_type, span }))
+            }
+            Method::Write(write, _) => {
+                self.no_write(body, &format!("`{}`", name.name), span)?;
+                Some(Evaluated::Write(WriteOp::Collection(place, write, args)))
+            }
+        }
+    }
+
+    fn operation(
+        &mut self,
+        body: &mut Body,
+        span: Span,
+        store: StoreId,
+        name: &Ident,
+        args: &[ast::Expr],
+    ) -> Option<Evaluated> {
+        self.store_used[store.index()] = true;
+        let declared = &self.program.stores[store.index()];
+        let index = declared.operations.iter().position(|operation| operation.name == name.name);
+        let Some(index) = index else {
+            let near =
+                near_miss(&name.name, declared.operations.iter().map(|operation| &*operation.name));
+            let what = format!("operation of the store `{}`", declared.name);
+            self.diagnostics.push(m0101::render(&what, &name.name, name.span, near));
+            for arg in args {
+                self.value(body, arg);
+            }
+            return None;
+        };
+        let operation = declared.operations[index].clone();
+        let params: Vec<_> =
+            operation.params.iter().map(|(_, found)| Some(found.clone())).collect();
+        let args = self.arguments(body, span, &name.name, &params, args)?;
+        if operation.is_command {
+            self.no_write(body, &format!("the command `{}`", name.name), span)?;
+        } else if body.reads_only == Some("in a default") {
+            self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
+            return None;
+        }
+        let kind = ExprKind::Operation(store, index as u32, args);
+        Some(match operation.result {
+            Some(value_type) => Evaluated::Value(Expr { kind, value_type, span }),
+            None => Evaluated::Done(Expr { kind, value_type: Type::Bool, span }),
+        })
+    }
+}
+
+fn find_method(field_type: &FieldType, name: &str) -> Option<Method> {
+    use CollectionRead as R;
+    use CollectionWrite as W;
+    let list = |inner: &Type| Type::List(Arc::new(inner.clone()));
+    Some(match (field_type, name) {
+        (FieldType::Counter, "add") => Method::Write(W::Add, vec![Type::Int]),
+        (FieldType::Counter, "value") => Method::Read(R::CounterValue, vec![], Type::Int),
+        (FieldType::Set(inner), "insert") => Method::Write(W::Insert, vec![inner.clone()]),
+        (FieldType::Set(inner), "remove") => Method::Write(W::Remove, vec![inner.clone()]),
+        (FieldType::Set(inner), "contains") => {
+            Method::Read(R::SetContains, vec![inner.clone()], Type::Bool)
+        }
+        (FieldType::Set(_), "size") => Method::Read(R::SetSize, vec![], Type::Int),
+        (FieldType::Set(inner), "to_list") => Method::Read(R::SetList, vec![], list(inner)),
+        (FieldType::Map(key, value), "put") => {
+            Method::Write(W::Put, vec![key.clone(), value.clone()])
+        }
+        (FieldType::Map(key, _), "remove") => Method::Write(W::Erase, vec![key.clone()]),
+        (FieldType::Map(key, value), "get") => {
+            Method::Read(R::MapGet, vec![key.clone()], Type::Option(Arc::new(value.clone())))
+        }
+        (FieldType::Map(..), "size") => Method::Read(R::MapSize, vec![], Type::Int),
+        (FieldType::Map(key, _), "keys") => Method::Read(R::MapKeys, vec![], list(key)),
+        (FieldType::Log(inner), "append") => Method::Write(W::Append, vec![inner.clone()]),
+        (FieldType::Log(inner), "last") => Method::Read(R::LogLast, vec![Type::Int], list(inner)),
+        (FieldType::Log(inner), "slice") => {
+            Method::Read(R::LogSlice, vec![Type::Int, Type::Int], list(inner))
+        }
+        (FieldType::Log(_), "size") => Method::Read(R::LogSize, vec![], Type::Int),
+        (FieldType::Log(inner), "to_list") => Method::Read(R::LogList, vec![], list(inner)),
+        (FieldType::Set(_) | FieldType::Map(..) | FieldType::Log(_), "clear") => {
+            Method::Write(W::Clear, vec![])
+        }
+        _ => return None,
+    })
+}

@@ -1,0 +1,99 @@
+//! Written types.
+
+use std::sync::Arc;
+
+use mingle_model::{FieldType, Name, Type};
+
+use super::{Checker, Named};
+use crate::diagnostic::m0201::{self, Mismatch};
+use crate::diagnostic::m0206::{self, Collection};
+use crate::diagnostic::{m0101, near_miss};
+use crate::hir::ObjectId;
+use crate::syntax::Span;
+use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
+
+impl Checker<'_> {
+    /// The type of a value; none if a mistake was reported.
+    pub(super) fn value_type(&mut self, written: &TypeExpr) -> Option<Type> {
+        match &written.kind {
+            TypeKind::Named(name) => self.named_type(name, written.span),
+            TypeKind::Ref(object) => {
+                let id = self.object(object)?;
+                self.object_used[id.index()] = true;
+                Some(Type::Ref(object.name.clone()))
+            }
+            TypeKind::Option(inner) => Some(Type::Option(Arc::new(self.value_type(inner)?))),
+            TypeKind::List(inner) => Some(Type::List(Arc::new(self.value_type(inner)?))),
+            TypeKind::Counter => self.collection_type("counter", written.span),
+            TypeKind::Set(_) => self.collection_type("set", written.span),
+            TypeKind::Map(..) => self.collection_type("map", written.span),
+            TypeKind::Log(_) => self.collection_type("log", written.span),
+            TypeKind::Error => None,
+        }
+    }
+
+    fn collection_type(&mut self, name: &str, span: Span) -> Option<Type> {
+        self.diagnostics.push(m0206::render(Collection::Type { name: name.to_owned() }, span));
+        None
+    }
+
+    fn named_type(&mut self, name: &Name, span: Span) -> Option<Type> {
+        Some(match &**name {
+            "bool" => Type::Bool,
+            "int" => Type::Int,
+            "float" => Type::Float,
+            "string" => Type::String,
+            "bytes" => Type::Bytes,
+            "time" => Type::Time,
+            _ => match self.names.get(name) {
+                Some((Named::Struct, _)) => Type::Struct(name.clone()),
+                Some((Named::Object(_), _)) => {
+                    self.diagnostics
+                        .push(m0201::render(Mismatch::BareObject { name: name.to_string() }, span));
+                    return None;
+                }
+                _ => {
+                    let builtin = ["bool", "int", "float", "string", "bytes", "time", "counter"];
+                    let structs =
+                        self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Struct));
+                    let near = near_miss(name, structs.map(|(name, _)| &**name).chain(builtin));
+                    self.diagnostics.push(m0101::render("type", name, span, near));
+                    return None;
+                }
+            },
+        })
+    }
+
+    /// The type of an object's field.
+    pub(super) fn field_type(&mut self, written: &TypeExpr) -> Option<FieldType> {
+        Some(match &written.kind {
+            TypeKind::Counter => FieldType::Counter,
+            TypeKind::Set(inner) => FieldType::Set(self.value_type(inner)?),
+            TypeKind::Log(inner) => FieldType::Log(self.value_type(inner)?),
+            TypeKind::Map(key, value) => {
+                let (key, value) = (self.value_type(key), self.value_type(value));
+                FieldType::Map(key?, value?)
+            }
+            _ => FieldType::Register(self.value_type(written)?),
+        })
+    }
+
+    /// The object of that name.
+    pub(super) fn object(&mut self, ident: &Ident) -> Option<ObjectId> {
+        if let Some((Named::Object(id), _)) = self.names.get(&ident.name) {
+            return Some(*id);
+        }
+        let objects = self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Object(_)));
+        let near = near_miss(&ident.name, objects.map(|(name, _)| &**name));
+        self.diagnostics.push(m0101::render("object", &ident.name, ident.span, near));
+        None
+    }
+
+    /// The object that a `ref` of this type names.
+    pub(super) fn object_of(&self, name: &str) -> Option<ObjectId> {
+        match self.names.get(name) {
+            Some((Named::Object(id), _)) => Some(*id),
+            _ => None,
+        }
+    }
+}

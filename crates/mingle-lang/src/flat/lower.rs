@@ -1,0 +1,675 @@
+//! From the checked tree to flattened statements.
+
+use std::collections::HashSet;
+
+use mingle_model::{Name, Type, Value};
+
+use super::{
+    Access, Endorsement, Flat, Kind, Operand, ReadKind, Slot, SlotInfo, Stmt, StmtId, WriteKind,
+};
+use crate::hir::{self, Expr, ExprKind, Iterated, ObjectId, Program, StmtKind, VarId, WriteOp};
+use crate::ops::Op;
+use crate::syntax::Span;
+
+/// Functions written in place may add so many statements to one transaction.
+pub(crate) const INLINED_MAX: usize = 100_000;
+
+/// Flattens a transaction. None where the functions in it, written in place, are too large.
+pub(crate) fn lower(program: &Program, transaction: &hir::Transaction) -> Option<Flat> {
+    let mut lowering = Lowering {
+        program,
+        flat: Flat { param_count: transaction.param_count, ..Flat::default() },
+        env: vec![Operand::Const(Value::Bool(false)); transaction.vars.len()],
+        changes: Vec::new(),
+        vars: &transaction.vars,
+        block: Vec::new(),
+        parent: None,
+        call: None,
+        inlined: 0,
+        too_large: false,
+    };
+    for (index, var) in transaction.vars[..transaction.param_count].iter().enumerate() {
+        let slot_type = var.var_type.clone().unwrap_or(Type::Bool);
+        let slot = lowering.slot(Some(var.name.clone()), slot_type);
+        lowering.env[index] = Operand::Slot(slot);
+    }
+    lowering.statements(&transaction.body);
+    lowering.flat.body = std::mem::take(&mut lowering.block);
+    let mut flat = lowering.flat;
+    if lowering.too_large {
+        return None;
+    }
+    super::live::mark(&mut flat);
+    Some(flat)
+}
+
+struct Lowering<'a> {
+    program: &'a Program,
+    flat: Flat,
+    /// What each variable holds now.
+    env: Vec<Operand>,
+    /// Variables that changed and what they held before, so that branches can be undone.
+    changes: Vec<(VarId, Operand)>,
+    vars: &'a [hir::Var],
+    block: Vec<StmtId>,
+    parent: Option<StmtId>,
+    call: Option<Span>,
+    inlined: usize,
+    too_large: bool,
+}
+
+/// Whether control goes on after what was lowered.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum After {
+    GoesOn,
+    Returned,
+}
+
+impl<'a> Lowering<'a> {
+    fn slot(&mut self, name: Option<Name>, slot_type: Type) -> Slot {
+        self.flat.slots.push(SlotInfo { name, slot_type });
+        Slot(self.flat.slots.len() as u32 - 1)
+    }
+
+    fn push(&mut self, kind: Kind, span: Span) -> StmtId {
+        let id = StmtId(self.flat.statements.len() as u32);
+        let source = self.flat.sources.len().saturating_sub(1) as u32;
+        self.flat.statements.push(Stmt {
+            kind,
+            span,
+            source,
+            call: self.call,
+            parent: self.parent,
+        });
+        self.block.push(id);
+        id
+    }
+
+    fn set(&mut self, var: VarId, value: Operand) {
+        let old = std::mem::replace(&mut self.env[var.index()], value);
+        self.changes.push((var, old));
+    }
+
+    /// Undoes changes back to a mark, and gives each changed variable with its last value.
+    fn undo(&mut self, mark: usize) -> Vec<(VarId, Operand)> {
+        let mut last = Vec::new();
+        let mut seen = HashSet::new();
+        for (var, old) in self.changes.split_off(mark).into_iter().rev() {
+            let value = std::mem::replace(&mut self.env[var.index()], old);
+            if seen.insert(var) {
+                last.push((var, value));
+            }
+        }
+        last.sort_by_key(|(var, _)| *var);
+        last
+    }
+
+    /// Lowers what `build` pushes into a block of its own, within `parent`.
+    fn nested<T>(
+        &mut self,
+        parent: StmtId,
+        build: impl FnOnce(&mut Self) -> T,
+    ) -> (Vec<StmtId>, T) {
+        let outer_block = std::mem::take(&mut self.block);
+        let outer_parent = self.parent.replace(parent);
+        let result = build(self);
+        self.parent = outer_parent;
+        (std::mem::replace(&mut self.block, outer_block), result)
+    }
+
+    fn statements(&mut self, statements: &'a [hir::Stmt]) -> After {
+        for statement in statements {
+            if self.too_large || self.statement(statement) == After::Returned {
+                // What follows is never reached.
+                return After::Returned;
+            }
+        }
+        After::GoesOn
+    }
+
+    fn statement(&mut self, statement: &'a hir::Stmt) -> After {
+        self.flat.sources.push(statement.span);
+        match &statement.kind {
+            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
+                let value = self.named(*var, value, statement.span);
+                self.set(*var, value);
+            }
+            StmtKind::Write(write) => self.write(write, statement.span),
+            StmtKind::If { condition, then_block, else_block } => {
+                let span = condition.span;
+                let condition = self.expr(condition);
+                return self.branch(
+                    (condition, span),
+                    statement.span,
+                    |lowering| lowering.statements(then_block),
+                    |lowering| lowering.statements(else_block),
+                );
+            }
+            StmtKind::Match { scrutinee, some_var, some_block, none_block } => {
+                let span = scrutinee.span;
+                let option = self.expr(scrutinee);
+                let condition = self.local(Op::IsSome, vec![option.clone()], Type::Bool, span);
+                let bind = |lowering: &mut Self| {
+                    let var = &lowering.vars[some_var.index()];
+                    let dst = lowering
+                        .slot(Some(var.name.clone()), var.var_type.clone().unwrap_or(Type::Bool));
+                    let span = var.span;
+                    lowering.push(Kind::Local { dst, op: Op::Unwrap, args: vec![option] }, span);
+                    lowering.set(*some_var, Operand::Slot(dst));
+                    lowering.statements(some_block)
+                };
+                return self.branch((condition, span), statement.span, bind, |lowering| {
+                    lowering.statements(none_block)
+                });
+            }
+            StmtKind::While { condition, body } => self.while_loop(statement, condition, body),
+            StmtKind::For { first, second, iterated, body } => {
+                self.for_loop(statement, (*first, *second), iterated, body);
+            }
+            StmtKind::Require { condition, message, code } => {
+                let condition_span = condition.span;
+                let condition = self.expr(condition);
+                let message = self.expr(message);
+                let code = code.clone();
+                let kind =
+                    Kind::Require { condition, condition_span, message, code, must_be_new: None };
+                self.push(kind, statement.span);
+            }
+            StmtKind::Return(value) => {
+                let value = value.as_ref().map(|value| self.expr(value));
+                self.push(Kind::Return { value }, statement.span);
+                return After::Returned;
+            }
+            StmtKind::Expr(value) => {
+                self.expr(value);
+            }
+        }
+        After::GoesOn
+    }
+
+    fn branch(
+        &mut self,
+        (condition, condition_span): (Operand, Span),
+        span: Span,
+        then: impl FnOnce(&mut Self) -> After,
+        otherwise: impl FnOnce(&mut Self) -> After,
+    ) -> After {
+        let placeholder = Kind::Return { value: None };
+        let id = self.push(placeholder, span);
+        let mark = self.changes.len();
+        let (mut then_block, then_after) = self.nested(id, then);
+        let then_values = self.undo(mark);
+        let (mut else_block, else_after) = self.nested(id, otherwise);
+        let else_values = self.undo(mark);
+        let mut merges = Vec::new();
+        match (then_after, else_after) {
+            (After::Returned, After::Returned) => {}
+            (After::Returned, After::GoesOn) => {
+                else_values.into_iter().for_each(|(var, value)| self.set(var, value))
+            }
+            (After::GoesOn, After::Returned) => {
+                then_values.into_iter().for_each(|(var, value)| self.set(var, value))
+            }
+            (After::GoesOn, After::GoesOn) => {
+                let find = |values: &[(VarId, Operand)], var| {
+                    values
+                        .binary_search_by_key(&var, |(var, _)| *var)
+                        .ok()
+                        .map(|at| values[at].1.clone())
+                };
+                let changed = then_values.iter().chain(&else_values).map(|(var, _)| *var);
+                let mut changed: Vec<VarId> = changed.collect();
+                changed.sort_unstable();
+                changed.dedup();
+                for var in changed {
+                    let before = self.env[var.index()].clone();
+                    let then_value = find(&then_values, var).unwrap_or_else(|| before.clone());
+                    let else_value = find(&else_values, var).unwrap_or(before);
+                    let declared = &self.vars[var.index()];
+                    let slot = self.slot(
+                        Some(declared.name.clone()),
+                        declared.var_type.clone().unwrap_or(Type::Bool),
+                    );
+                    for (block, value) in
+                        [(&mut then_block, then_value), (&mut else_block, else_value)]
+                    {
+                        let copy = Kind::Copy { dst: slot, src: value };
+                        let (pushed, ()) = self.nested(id, |lowering| {
+                            lowering.push(copy, span);
+                        });
+                        block.extend(pushed);
+                    }
+                    merges.push(slot);
+                    self.set(var, Operand::Slot(slot));
+                }
+            }
+        }
+        self.flat.statements[id.index()].kind =
+            Kind::If { condition, condition_span, then_block, else_block, merges };
+        if then_after == After::Returned && else_after == After::Returned {
+            After::Returned
+        } else {
+            After::GoesOn
+        }
+    }
+
+    /// Gives each variable that a loop assigns a slot of its own, and copies its value in.
+    fn carry(&mut self, body: &[hir::Stmt], span: Span) -> Vec<(VarId, Slot)> {
+        let mut assigned = HashSet::new();
+        assigned_vars(body, &mut assigned);
+        let mut declared = HashSet::new();
+        declared_vars(body, &mut declared);
+        let mut assigned: Vec<VarId> = assigned.difference(&declared).copied().collect();
+        assigned.sort_unstable();
+        let mut carried = Vec::new();
+        for var in assigned {
+            let declared = &self.vars[var.index()];
+            let slot = self
+                .slot(Some(declared.name.clone()), declared.var_type.clone().unwrap_or(Type::Bool));
+            let src = self.env[var.index()].clone();
+            self.push(Kind::Copy { dst: slot, src }, span);
+            self.set(var, Operand::Slot(slot));
+            carried.push((var, slot));
+        }
+        carried
+    }
+
+    /// At the end of a loop's body: copies each carried variable back into its slot.
+    fn carry_back(&mut self, carried: &[(VarId, Slot)], span: Span) {
+        for (var, slot) in carried {
+            let src = self.env[var.index()].clone();
+            if src != Operand::Slot(*slot) {
+                self.push(Kind::Copy { dst: *slot, src }, span);
+            }
+        }
+    }
+
+    fn while_loop(&mut self, statement: &'a hir::Stmt, condition: &'a Expr, body: &'a [hir::Stmt]) {
+        let span = statement.span;
+        let carried = self.carry(body, span);
+        let id = self.push(Kind::Return { value: None }, span);
+        let mark = self.changes.len();
+        let (head, condition_operand) = self.nested(id, |lowering| lowering.expr(condition));
+        let (block, ()) = self.nested(id, |lowering| {
+            lowering.statements(body);
+            lowering.carry_back(&carried, span);
+        });
+        self.undo(mark);
+        self.flat.statements[id.index()].kind = Kind::While {
+            head,
+            condition: condition_operand,
+            condition_span: condition.span,
+            body: block,
+            carried: carried.into_iter().map(|(_, slot)| slot).collect(),
+        };
+    }
+
+    fn for_loop(
+        &mut self,
+        statement: &'a hir::Stmt,
+        (first, second): (VarId, Option<VarId>),
+        iterated: &'a Iterated,
+        body: &'a [hir::Stmt],
+    ) {
+        let span = statement.span;
+        let (lists, iterated_span) = match iterated {
+            Iterated::List(list) => (vec![self.expr(list)], list.span),
+            Iterated::Collection(place) => {
+                let object = self.expr(&place.object);
+                let of = |var: VarId| {
+                    Type::List(self.vars[var.index()].var_type.clone().unwrap_or(Type::Bool).into())
+                };
+                let types: Vec<Type> = std::iter::once(first).chain(second).map(of).collect();
+                let dsts: Vec<Slot> = types.into_iter().map(|list| self.slot(None, list)).collect();
+                let lists = dsts.iter().map(|slot| Operand::Slot(*slot)).collect();
+                let kind = ReadKind::Contents(place.kind, place.field);
+                self.read(
+                    kind,
+                    self.program.store_of(place.kind),
+                    Some((object, place.object.span)),
+                    Vec::new(),
+                    dsts,
+                    place.span,
+                );
+                (lists, place.span)
+            }
+        };
+        let count = self.local(Op::ListSize, vec![lists[0].clone()], Type::Int, iterated_span);
+        let carried = self.carry(body, span);
+        let id = self.push(Kind::Return { value: None }, span);
+        let mark = self.changes.len();
+        let mut columns = Vec::new();
+        for (var, list) in std::iter::once(first).chain(second).zip(lists) {
+            let declared = &self.vars[var.index()];
+            let item = self
+                .slot(Some(declared.name.clone()), declared.var_type.clone().unwrap_or(Type::Bool));
+            self.set(var, Operand::Slot(item));
+            columns.push((list, item));
+        }
+        let (block, ()) = self.nested(id, |lowering| {
+            lowering.statements(body);
+            lowering.carry_back(&carried, span);
+        });
+        self.undo(mark);
+        let carried = carried.into_iter().map(|(_, slot)| slot).collect();
+        self.flat.statements[id.index()].kind =
+            Kind::For { count, iterated_span, columns, body: block, carried };
+    }
+
+    fn local(&mut self, op: Op, args: Vec<Operand>, value_type: Type, span: Span) -> Operand {
+        let dst = self.slot(None, value_type);
+        self.push(Kind::Local { dst, op, args }, span);
+        Operand::Slot(dst)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    fn read(
+        &mut self,
+        kind: ReadKind,
+        store: hir::StoreId,
+        object: Option<(Operand, Span)>,
+        args: Vec<(Operand, Span)>,
+        dsts: Vec<Slot>,
+        span: Span,
+    ) -> Operand {
+        let first = Operand::Slot(dsts[0]);
+        self.push(Kind::Read(Access { store, kind, object, args, dsts }), span);
+        first
+    }
+
+    /// Evaluates the value of a variable, so that the variable has a slot of its own.
+    fn named(&mut self, var: VarId, value: &'a Expr, span: Span) -> Operand {
+        let before = self.flat.slots.len();
+        let operand = self.expr(value);
+        let name = self.vars[var.index()].name.clone();
+        match &operand {
+            Operand::Const(_) => operand,
+            // A slot that this expression made for itself becomes the variable's.
+            Operand::Slot(slot)
+                if slot.index() >= before && self.flat.slots[slot.index()].name.is_none() =>
+            {
+                self.flat.slots[slot.index()].name = Some(name);
+                operand
+            }
+            Operand::Slot(_) => {
+                let dst = self.slot(Some(name), value.value_type.clone());
+                self.push(Kind::Copy { dst, src: operand }, span);
+                Operand::Slot(dst)
+            }
+        }
+    }
+
+    fn exprs(&mut self, exprs: &'a [Expr]) -> Vec<(Operand, Span)> {
+        exprs.iter().map(|expr| (self.expr(expr), expr.span)).collect()
+    }
+
+    fn expr(&mut self, expr: &'a Expr) -> Operand {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Const(value) => Operand::Const(value.clone()),
+            ExprKind::Var(var) => self.env[var.index()].clone(),
+            ExprKind::Local(op, args) => {
+                let args = args.iter().map(|arg| self.expr(arg)).collect();
+                self.local(op.clone(), args, expr.value_type.clone(), span)
+            }
+            ExprKind::Struct(inits) => {
+                let mut values: Vec<(u16, Operand)> =
+                    inits.iter().map(|(index, value)| (*index, self.expr(value))).collect();
+                values.sort_by_key(|(index, _)| *index);
+                let args = values.into_iter().map(|(_, value)| value).collect();
+                self.local(Op::MakeStruct, args, expr.value_type.clone(), span)
+            }
+            ExprKind::Register(place) => {
+                self.place_read(ReadKind::Register(place.kind, place.field), place, &[], expr)
+            }
+            ExprKind::Collection(place, read, args) => self.place_read(
+                ReadKind::Collection(place.kind, place.field, *read),
+                place,
+                args,
+                expr,
+            ),
+            ExprKind::Exists(object, kind) => {
+                let operand = self.expr(object);
+                let dst = self.slot(None, Type::Bool);
+                let store = self.program.store_of(*kind);
+                self.read(
+                    ReadKind::Exists(*kind),
+                    store,
+                    Some((operand, object.span)),
+                    Vec::new(),
+                    vec![dst],
+                    span,
+                )
+            }
+            ExprKind::Create { is_put, kind, key, inits } => {
+                self.create(expr, *is_put, *kind, key, inits)
+            }
+            ExprKind::Call(function, args) => self.call(*function, args, expr),
+            ExprKind::Operation(store, index, args) => {
+                let args = self.exprs(args);
+                let operation = &self.program.stores[store.index()].operations[*index as usize];
+                let result = operation.result.clone();
+                if !operation.is_command {
+                    let dst = self.slot(None, result.unwrap_or(Type::Bool));
+                    return self.read(ReadKind::Query(*index), *store, None, args, vec![dst], span);
+                }
+                let dsts: Vec<Slot> =
+                    result.map(|found| self.slot(None, found)).into_iter().collect();
+                let value = dsts
+                    .first()
+                    .map_or(Operand::Const(Value::Bool(false)), |slot| Operand::Slot(*slot));
+                let kind = WriteKind::Command(*index);
+                self.push(
+                    Kind::Write(Access { store: *store, kind, object: None, args, dsts }),
+                    span,
+                );
+                value
+            }
+            ExprKind::Now => {
+                let dst = self.slot(None, Type::Time);
+                self.push(Kind::Now { dst }, span);
+                Operand::Slot(dst)
+            }
+            ExprKind::Unique(site) => self.unique(*site, span),
+            ExprKind::Endorse { value, level, reason } => {
+                let src = self.expr(value);
+                let endorsement = self.flat.endorsements.len() as u32;
+                self.flat.endorsements.push(Endorsement {
+                    span,
+                    level: *level,
+                    reason: reason.clone(),
+                });
+                let dst = self.slot(None, expr.value_type.clone());
+                self.push(Kind::Endorse { dst, src, endorsement }, span);
+                Operand::Slot(dst)
+            }
+        }
+    }
+
+    fn unique(&mut self, site: u32, span: Span) -> Operand {
+        let dst = self.slot(None, Type::String);
+        self.push(Kind::Unique { dst, site }, span);
+        Operand::Slot(dst)
+    }
+
+    fn place_read(
+        &mut self,
+        kind: ReadKind,
+        place: &'a hir::Place,
+        args: &'a [Expr],
+        expr: &Expr,
+    ) -> Operand {
+        let object = self.expr(&place.object);
+        let args = self.exprs(args);
+        let dst = self.slot(None, expr.value_type.clone());
+        let store = self.program.store_of(place.kind);
+        self.read(kind, store, Some((object, place.object.span)), args, vec![dst], expr.span)
+    }
+
+    fn create(
+        &mut self,
+        expr: &'a Expr,
+        is_put: bool,
+        kind: ObjectId,
+        key: &'a Result<Box<Expr>, u32>,
+        inits: &'a [(u16, Expr)],
+    ) -> Operand {
+        let span = expr.span;
+        let (key_operand, key_span) = match key {
+            Ok(key) => (self.expr(key), key.span),
+            Err(site) => (self.unique(*site, span), span),
+        };
+        let name = self.program.objects[kind.index()].declared.name.clone();
+        let object =
+            self.local(Op::MakeRef(name), vec![key_operand], expr.value_type.clone(), span);
+        let values: Vec<(Operand, Span)> =
+            inits.iter().map(|(_, value)| (self.expr(value), value.span)).collect();
+        let store = self.program.store_of(kind);
+        if !is_put && key.is_ok() {
+            let exists = self.slot(None, Type::Bool);
+            let read = ReadKind::ExistsForNew(kind);
+            let exists = self.read(
+                read,
+                store,
+                Some((object.clone(), key_span)),
+                Vec::new(),
+                vec![exists],
+                span,
+            );
+            let condition = self.local(Op::Not, vec![exists], Type::Bool, span);
+            let must_be_new = Some(object.clone());
+            let message = Operand::Const(Value::from("it exists already"));
+            self.push(
+                Kind::Require { condition, condition_span: span, message, code: None, must_be_new },
+                span,
+            );
+        }
+        let fields = inits.iter().map(|(field, _)| *field).collect();
+        let kind = WriteKind::Create(kind, fields);
+        let access = Access {
+            store,
+            kind,
+            object: Some((object.clone(), key_span)),
+            args: values,
+            dsts: Vec::new(),
+        };
+        self.push(Kind::Write(access), span);
+        object
+    }
+
+    fn call(&mut self, function: hir::FunctionId, args: &'a [Expr], expr: &Expr) -> Operand {
+        let args: Vec<Operand> = args.iter().map(|arg| self.expr(arg)).collect();
+        let before = self.flat.statements.len();
+        let program = self.program;
+        let function = &program.functions[function.index()];
+        let Some(body) = &function.body else { return Operand::Const(Value::Bool(false)) };
+        if self.too_large {
+            return Operand::Const(Value::Bool(false));
+        }
+        let outer_call = self.call;
+        self.call = outer_call.or(Some(expr.span));
+        let outer_vars = std::mem::replace(&mut self.vars, &function.vars);
+        let mut env = args;
+        env.resize(function.vars.len(), Operand::Const(Value::Bool(false)));
+        let outer_env = std::mem::replace(&mut self.env, env);
+        let outer_changes = std::mem::take(&mut self.changes);
+        for (var, value) in &function.lets {
+            let value = self.named(*var, value, value.span);
+            self.set(*var, value);
+        }
+        let result = self.expr(body);
+        self.changes = outer_changes;
+        self.env = outer_env;
+        self.vars = outer_vars;
+        self.call = outer_call;
+        if outer_call.is_none() {
+            self.inlined += self.flat.statements.len() - before;
+        }
+        self.too_large |= self.inlined.max(self.flat.statements.len() - before) > INLINED_MAX;
+        result
+    }
+
+    fn write(&mut self, write: &'a WriteOp, span: Span) {
+        let (kind, store, object, args) = match write {
+            WriteOp::Assign(place, op, value) => {
+                let object = self.expr(&place.object);
+                let store = self.program.store_of(place.kind);
+                let object = (object, place.object.span);
+                let value_operand = match op {
+                    None => self.expr(value),
+                    Some(op) => {
+                        let dst = self.slot(None, value.value_type.clone());
+                        let kind = ReadKind::Register(place.kind, place.field);
+                        let old = self.read(
+                            kind,
+                            store,
+                            Some(object.clone()),
+                            Vec::new(),
+                            vec![dst],
+                            place.span,
+                        );
+                        let value_operand = self.expr(value);
+                        self.local(
+                            op.clone(),
+                            vec![old, value_operand],
+                            value.value_type.clone(),
+                            span,
+                        )
+                    }
+                };
+                let args = vec![(value_operand, value.span)];
+                (WriteKind::Assign(place.kind, place.field), store, object, args)
+            }
+            WriteOp::Collection(place, op, args) => {
+                let object = (self.expr(&place.object), place.object.span);
+                let args = self.exprs(args);
+                let kind = WriteKind::Collection(place.kind, place.field, *op);
+                (kind, self.program.store_of(place.kind), object, args)
+            }
+            WriteOp::Delete(object, kind) => {
+                let operand = (self.expr(object), object.span);
+                (WriteKind::Delete(*kind), self.program.store_of(*kind), operand, Vec::new())
+            }
+        };
+        self.push(
+            Kind::Write(Access { store, kind, object: Some(object), args, dsts: Vec::new() }),
+            span,
+        );
+    }
+}
+
+/// The variables that statements assign.
+fn assigned_vars(statements: &[hir::Stmt], found: &mut HashSet<VarId>) {
+    each_block(statements, &mut |statement| {
+        if let StmtKind::Assign(var, _) = &statement.kind {
+            found.insert(*var);
+        }
+    });
+}
+
+/// The variables that statements declare.
+fn declared_vars(statements: &[hir::Stmt], found: &mut HashSet<VarId>) {
+    each_block(statements, &mut |statement| {
+        if let StmtKind::Let(var, _) = &statement.kind {
+            found.insert(*var);
+        }
+    });
+}
+
+fn each_block(statements: &[hir::Stmt], visit: &mut impl FnMut(&hir::Stmt)) {
+    for statement in statements {
+        visit(statement);
+        match &statement.kind {
+            StmtKind::If { then_block, else_block, .. } => {
+                each_block(then_block, visit);
+                each_block(else_block, visit);
+            }
+            StmtKind::While { body, .. } | StmtKind::For { body, .. } => each_block(body, visit),
+            StmtKind::Match { some_block, none_block, .. } => {
+                each_block(some_block, visit);
+                each_block(none_block, visit);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,368 @@
+//! The flattened transaction (MixT §5.1): each statement has at most one effect, operands are
+//! slots or constants, and variables are followed assignment by assignment.
+//!
+//! A slot is assigned by one statement, except where control flow merges: there each way copies
+//! into one slot. Functions stand written in place. What nothing depends on is dropped.
+
+mod live;
+mod lower;
+
+use mingle_model::{LevelId, Name, Type, Value};
+
+use crate::hir::{CollectionRead, CollectionWrite, ObjectId, StoreId};
+use crate::ops::Op;
+use crate::syntax::Span;
+
+pub(crate) use lower::{INLINED_MAX, lower};
+
+/// A slot: index into [`Flat::slots`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Slot(pub u32);
+
+impl Slot {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// A statement: index into [`Flat::statements`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct StmtId(pub u32);
+
+impl StmtId {
+    /// As an index.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// What a statement works on.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Operand {
+    /// The value in a slot.
+    Slot(Slot),
+    /// A constant.
+    Const(Value),
+}
+
+impl Operand {
+    /// The slot, if it is one.
+    pub fn slot(&self) -> Option<Slot> {
+        match self {
+            Self::Slot(slot) => Some(*slot),
+            Self::Const(_) => None,
+        }
+    }
+}
+
+/// What is known of a slot.
+#[derive(Clone, Debug)]
+pub struct SlotInfo {
+    /// The variable whose value it holds; none for a part of an expression.
+    pub name: Option<Name>,
+    /// Its type.
+    pub slot_type: Type,
+}
+
+/// A flattened transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Flat {
+    /// Its slots; the parameters stand first.
+    pub slots: Vec<SlotInfo>,
+    /// How many of them are parameters.
+    pub param_count: usize,
+    /// All statements; inner ones stand after the ones around them.
+    pub statements: Vec<Stmt>,
+    /// The outermost statements.
+    pub body: Vec<StmtId>,
+    /// Its endorsements.
+    pub endorsements: Vec<Endorsement>,
+    /// Where the statements of the program stand, by their number.
+    pub sources: Vec<Span>,
+    /// The statements that something depends on, by id.
+    pub live: Vec<bool>,
+}
+
+impl Flat {
+    /// The statement with this id.
+    pub fn get(&self, id: StmtId) -> &Stmt {
+        &self.statements[id.index()]
+    }
+
+    /// The statements around one, innermost first.
+    pub fn ancestors(&self, id: StmtId) -> impl Iterator<Item = StmtId> + '_ {
+        std::iter::successors(self.get(id).parent, |id| self.get(*id).parent)
+    }
+
+    /// All live statements in program order.
+    pub fn live_statements(&self) -> impl Iterator<Item = (StmtId, &Stmt)> {
+        let all = self.statements.iter().enumerate();
+        all.filter(|(index, _)| self.live[*index]).map(|(index, stmt)| (StmtId(index as u32), stmt))
+    }
+}
+
+/// An endorsement.
+#[derive(Clone, Debug)]
+pub struct Endorsement {
+    /// All of it.
+    pub span: Span,
+    /// As which level.
+    pub level: LevelId,
+    /// Why.
+    pub reason: Name,
+}
+
+/// A flattened statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What it does.
+    pub kind: Kind,
+    /// The part of the program that it comes from.
+    pub span: Span,
+    /// The number of the program's statement that it comes from.
+    pub source: u32,
+    /// The call that it was written in place of, the outermost one.
+    pub call: Option<Span>,
+    /// The statement around it.
+    pub parent: Option<StmtId>,
+}
+
+/// What a flattened statement does.
+#[derive(Clone, Debug)]
+pub enum Kind {
+    /// A local operation.
+    Local {
+        /// Where the result goes.
+        dst: Slot,
+        /// The operation.
+        op: Op,
+        /// Its operands.
+        args: Vec<Operand>,
+    },
+    /// A copy.
+    Copy {
+        /// Where it goes.
+        dst: Slot,
+        /// What is copied.
+        src: Operand,
+    },
+    /// The transaction's start.
+    Now {
+        /// Where it goes.
+        dst: Slot,
+    },
+    /// A fresh id.
+    Unique {
+        /// Where it goes.
+        dst: Slot,
+        /// The site.
+        site: u32,
+    },
+    /// A read.
+    Read(Access<ReadKind>),
+    /// A write.
+    Write(Access<WriteKind>),
+    /// Aborts unless a condition holds.
+    Require {
+        /// The condition.
+        condition: Operand,
+        /// Where it stands.
+        condition_span: Span,
+        /// The message.
+        message: Operand,
+        /// The code.
+        code: Option<Name>,
+        /// The object that must not exist, where this is the check of a `new`.
+        must_be_new: Option<Operand>,
+    },
+    /// Branches.
+    If {
+        /// The condition.
+        condition: Operand,
+        /// Where it stands.
+        condition_span: Span,
+        /// If it holds.
+        then_block: Vec<StmtId>,
+        /// If not.
+        else_block: Vec<StmtId>,
+        /// The slots into which both branches copy.
+        merges: Vec<Slot>,
+    },
+    /// Loops while a condition holds.
+    While {
+        /// Computes the condition, before each round.
+        head: Vec<StmtId>,
+        /// The condition.
+        condition: Operand,
+        /// Where it stands.
+        condition_span: Span,
+        /// The body.
+        body: Vec<StmtId>,
+        /// The slots that carry variables from round to round.
+        carried: Vec<Slot>,
+    },
+    /// Loops over lists of one length.
+    For {
+        /// How many rounds.
+        count: Operand,
+        /// Where what is iterated stands.
+        iterated_span: Span,
+        /// The lists, and the slots that hold their items.
+        columns: Vec<(Operand, Slot)>,
+        /// The body.
+        body: Vec<StmtId>,
+        /// The slots that carry variables from round to round.
+        carried: Vec<Slot>,
+    },
+    /// Ends the transaction.
+    Return {
+        /// Its result.
+        value: Option<Operand>,
+    },
+    /// Takes a value under a level of its own.
+    Endorse {
+        /// Where it goes.
+        dst: Slot,
+        /// The value.
+        src: Operand,
+        /// Index into [`Flat::endorsements`].
+        endorsement: u32,
+    },
+}
+
+/// An effect at a store.
+#[derive(Clone, Debug)]
+pub struct Access<K> {
+    /// The store.
+    pub store: StoreId,
+    /// What is done.
+    pub kind: K,
+    /// The object; none for operations of the store.
+    pub object: Option<(Operand, Span)>,
+    /// Arguments.
+    pub args: Vec<(Operand, Span)>,
+    /// Where results go: one, or two for the entries of a map.
+    pub dsts: Vec<Slot>,
+}
+
+/// What is read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ReadKind {
+    /// Whether an object exists.
+    Exists(ObjectId),
+    /// The same, as the check of a `new`.
+    ExistsForNew(ObjectId),
+    /// A register.
+    Register(ObjectId, u16),
+    /// A collection.
+    Collection(ObjectId, u16, CollectionRead),
+    /// The contents of a collection, for a `for`.
+    Contents(ObjectId, u16),
+    /// A query.
+    Query(u32),
+}
+
+/// What is written.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum WriteKind {
+    /// A register.
+    Assign(ObjectId, u16),
+    /// A collection.
+    Collection(ObjectId, u16, CollectionWrite),
+    /// Everything of an object.
+    Delete(ObjectId),
+    /// An object and these of its registers.
+    Create(ObjectId, Vec<u16>),
+    /// A command.
+    Command(u32),
+}
+
+impl ReadKind {
+    /// The kind of object and the field, if there is one.
+    pub fn place(&self) -> Option<(ObjectId, Option<u16>)> {
+        match self {
+            Self::Exists(kind) | Self::ExistsForNew(kind) => Some((*kind, None)),
+            Self::Register(kind, field)
+            | Self::Collection(kind, field, _)
+            | Self::Contents(kind, field) => Some((*kind, Some(*field))),
+            Self::Query(_) => None,
+        }
+    }
+}
+
+impl WriteKind {
+    /// Whether what `read` reads may depend on this write, at one store.
+    pub fn may_change(&self, read: &ReadKind) -> bool {
+        let Some((kind, field)) = read.place() else { return true };
+        match self {
+            Self::Assign(written, register) | Self::Collection(written, register, _) => {
+                *written == kind && field.is_none_or(|field| field == *register)
+            }
+            Self::Delete(written) | Self::Create(written, _) => *written == kind,
+            Self::Command(_) => true,
+        }
+    }
+}
+
+impl Stmt {
+    /// Every operand, each once.
+    pub fn operands(&self) -> Vec<&Operand> {
+        match &self.kind {
+            Kind::Local { args, .. } => args.iter().collect(),
+            Kind::Copy { src, .. } | Kind::Endorse { src, .. } => vec![src],
+            Kind::Now { .. } | Kind::Unique { .. } => Vec::new(),
+            Kind::Read(access) => access.operands(),
+            Kind::Write(access) => access.operands(),
+            Kind::Require { condition, message, must_be_new, .. } => {
+                [condition, message].into_iter().chain(must_be_new).collect()
+            }
+            Kind::If { condition, .. } | Kind::While { condition, .. } => vec![condition],
+            Kind::For { count, columns, .. } => {
+                std::iter::once(count).chain(columns.iter().map(|(list, _)| list)).collect()
+            }
+            Kind::Return { value } => value.iter().collect(),
+        }
+    }
+
+    /// The slots that it assigns.
+    pub fn dsts(&self) -> Vec<Slot> {
+        match &self.kind {
+            Kind::Local { dst, .. }
+            | Kind::Copy { dst, .. }
+            | Kind::Now { dst }
+            | Kind::Unique { dst, .. }
+            | Kind::Endorse { dst, .. } => vec![*dst],
+            Kind::Read(access) => access.dsts.clone(),
+            Kind::Write(access) => access.dsts.clone(),
+            Kind::For { columns, .. } => columns.iter().map(|(_, item)| *item).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The blocks that it holds, in program order.
+    pub fn blocks(&self) -> Vec<&[StmtId]> {
+        match &self.kind {
+            Kind::If { then_block, else_block, .. } => vec![then_block, else_block],
+            Kind::While { head, body, .. } => vec![head, body],
+            Kind::For { body, .. } => vec![body],
+            _ => Vec::new(),
+        }
+    }
+
+    /// The store at which it has an effect.
+    pub fn store(&self) -> Option<StoreId> {
+        match &self.kind {
+            Kind::Read(access) => Some(access.store),
+            Kind::Write(access) => Some(access.store),
+            _ => None,
+        }
+    }
+}
+
+impl<K> Access<K> {
+    fn operands(&self) -> Vec<&Operand> {
+        let object = self.object.iter().map(|(operand, _)| operand);
+        object.chain(self.args.iter().map(|(operand, _)| operand)).collect()
+    }
+}

@@ -1,0 +1,241 @@
+//! Information flow: which stores' data influenced what (MixT §4.3, §5.2), and in which order a
+//! transaction visits its stores.
+//!
+//! Provenance is computed for every slot by spreading sources along the edges of the flattened
+//! transaction: from operands to results, and from conditions to what they merge. Each effect is
+//! then held against the rules of the reference; paths are searched only for what breaks one.
+
+mod advice;
+mod endorsement;
+mod graph;
+mod order;
+mod path;
+mod rules;
+
+use mingle_model::Levels;
+
+use crate::diagnostic::Diagnostics;
+use crate::flat::{Flat, Kind, StmtId};
+use crate::hir::{Program, StoreId, Transaction};
+
+pub(crate) use endorsement::Slice;
+pub(crate) use graph::Graph;
+
+/// A transaction has at most this many stores and endorsements together.
+pub(crate) const SOURCES_MAX: usize = 128;
+
+/// A set of sources: bit `i` stands for the transaction's `i`th store, or, beyond those, for an
+/// endorsement.
+pub(crate) type Sources = u128;
+
+/// What flow analysis found out about a transaction.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Flow {
+    /// The stores that it visits, in visiting order.
+    pub(crate) order: Vec<StoreId>,
+    /// What endorsements depend on, by statement.
+    pub(crate) endorsed: Slice,
+}
+
+/// The flow rules; tests switch them off one by one to see that something notices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// M0301
+    pub values: bool,
+    /// M0302
+    pub contexts: bool,
+    /// M0303
+    pub refs: bool,
+    /// M0304, M0307
+    pub failures: bool,
+    /// M0306
+    pub termination: bool,
+    /// A `return` adds its context to what follows.
+    pub returns: bool,
+    /// A condition flows into what it merges.
+    pub merges: bool,
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self {
+            values: true,
+            contexts: true,
+            refs: true,
+            failures: true,
+            termination: true,
+            returns: true,
+            merges: true,
+        }
+    }
+}
+
+/// Everything that the analysis of one transaction works on.
+pub(crate) struct Analysis<'a> {
+    pub(crate) program: &'a Program,
+    pub(crate) transaction: &'a Transaction,
+    pub(crate) flat: &'a Flat,
+    pub(crate) rules: Rules,
+    /// The stores that it visits, in order of their declaration.
+    pub(crate) stores: Vec<StoreId>,
+    pub(crate) graph: Graph,
+    /// Its `return`s.
+    pub(crate) returns: Vec<StmtId>,
+    /// Provenance of each slot.
+    pub(crate) sources: Vec<Sources>,
+    /// The context of each statement: the conditions around it, and those before it that may
+    /// have returned.
+    pub(crate) contexts: Vec<Sources>,
+}
+
+/// Checks the flow rules, and finds the order in which the transaction visits its stores.
+pub(crate) fn analyse(
+    program: &Program,
+    transaction: &Transaction,
+    flat: &Flat,
+    rules: Rules,
+    diagnostics: &mut Diagnostics,
+) -> Flow {
+    let mut stores: Vec<StoreId> =
+        flat.live_statements().filter_map(|(_, stmt)| stmt.store()).collect();
+    stores.sort_unstable();
+    stores.dedup();
+    if stores.len() + flat.endorsements.len() > SOURCES_MAX {
+        let unfit = crate::diagnostic::m0204::Unfit::TooManySources { limit: SOURCES_MAX };
+        diagnostics.push(crate::diagnostic::m0204::render(unfit, transaction.span));
+        return Flow::default();
+    }
+    let graph = Graph::new(flat, rules.merges);
+    let mut analysis = Analysis {
+        program,
+        transaction,
+        flat,
+        rules,
+        stores,
+        graph,
+        returns: flat
+            .live_statements()
+            .filter(|(_, stmt)| matches!(stmt.kind, Kind::Return { .. }))
+            .map(|(id, _)| id)
+            .collect(),
+        sources: Vec::new(),
+        contexts: Vec::new(),
+    };
+    analysis.sources = analysis.graph.spread(flat, |stmt| analysis.own_sources(stmt), false);
+    analysis.contexts = analysis.contexts_with(&analysis.sources);
+    let endorsed = analysis.endorsed_slice();
+    let needs = if endorsed.statements.is_empty() {
+        analysis.check(None, diagnostics)
+    } else {
+        let truth = analysis.with_true_sources();
+        let needs = analysis.check(Some((&truth, &endorsed)), diagnostics);
+        analysis.check_endorsements(&truth, &endorsed, &needs, diagnostics);
+        needs
+    };
+    let order = analysis.visiting_order(&needs, diagnostics);
+    Flow { order, endorsed }
+}
+
+impl Analysis<'_> {
+    pub(crate) fn levels(&self) -> &Levels {
+        &self.program.levels
+    }
+
+    pub(crate) fn bit_of(&self, store: StoreId) -> Sources {
+        1 << self.stores.binary_search(&store).expect("the transaction visits this store")
+    }
+
+    pub(crate) fn endorsement_bit(&self, endorsement: u32) -> Sources {
+        1 << (self.stores.len() + endorsement as usize)
+    }
+
+    /// The sources that a statement itself adds to what it assigns.
+    pub(crate) fn own_sources(&self, stmt: &Kind) -> Sources {
+        match stmt {
+            Kind::Read(access) => self.bit_of(access.store),
+            // A command's result is data of its store.
+            Kind::Write(access) => self.bit_of(access.store),
+            Kind::Endorse { endorsement, .. } => self.endorsement_bit(*endorsement),
+            _ => 0,
+        }
+    }
+
+    /// The context of every statement under these provenances of slots.
+    pub(crate) fn contexts_with(&self, sources: &[Sources]) -> Vec<Sources> {
+        let mut contexts = vec![0; self.flat.statements.len()];
+        self.block_contexts(&self.flat.body, 0, 0, sources, &mut contexts);
+        contexts
+    }
+
+    /// Sets the contexts in a block; gives the context that its `return`s add to what follows.
+    fn block_contexts(
+        &self,
+        block: &[StmtId],
+        outer: Sources,
+        returned: Sources,
+        sources: &[Sources],
+        contexts: &mut [Sources],
+    ) -> Sources {
+        let mut returned = returned;
+        for id in block.iter().filter(|id| self.flat.live[id.index()]) {
+            let stmt = self.flat.get(*id);
+            let context = outer | returned;
+            contexts[id.index()] = context;
+            if matches!(stmt.kind, Kind::Return { .. }) && self.rules.returns {
+                returned |= outer;
+            }
+            let blocks = stmt.blocks();
+            if blocks.is_empty() {
+                continue;
+            }
+            let inner = outer | self.condition_sources(&stmt.kind, sources);
+            let results: Vec<Sources> = blocks
+                .iter()
+                .map(|block| self.block_contexts(block, inner, returned, sources, contexts))
+                .collect();
+            returned = results.into_iter().fold(returned, |all, result| all | result);
+        }
+        returned
+    }
+
+    /// The provenance of what decides whether the blocks of a statement run.
+    pub(crate) fn condition_sources(&self, stmt: &Kind, sources: &[Sources]) -> Sources {
+        let condition = match stmt {
+            Kind::If { condition, .. } | Kind::While { condition, .. } => condition,
+            Kind::For { count, .. } => count,
+            _ => return 0,
+        };
+        condition.slot().map_or(0, |slot| sources[slot.index()])
+    }
+
+    /// The sources in `sources` that are not at least as strong as `target`.
+    pub(crate) fn weaker_than(&self, sources: Sources, target: StoreId) -> Sources {
+        let target = self.program.level_of(target);
+        bits(sources)
+            .filter(|bit| {
+                let level = match self.stores.get(*bit) {
+                    Some(store) => self.program.level_of(*store),
+                    None => self.flat.endorsements[*bit - self.stores.len()].level,
+                };
+                !self.levels().is_at_least(level, target)
+            })
+            .fold(0, |all, bit| all | 1 << bit)
+    }
+
+    /// The stores in a set of sources.
+    pub(crate) fn stores_in(&self, sources: Sources) -> impl Iterator<Item = StoreId> + '_ {
+        bits(sources).filter_map(|bit| self.stores.get(bit).copied())
+    }
+}
+
+/// The set bits, lowest first.
+pub(crate) fn bits(mut sources: Sources) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        if sources == 0 {
+            return None;
+        }
+        let bit = sources.trailing_zeros() as usize;
+        sources &= sources - 1;
+        Some(bit)
+    })
+}

@@ -1,0 +1,368 @@
+//! The checked program: names resolved, types known, as a tree.
+//!
+//! This is the unsplit program. The plain interpreter runs it as it stands; flow analysis and
+//! splitting start from it.
+
+use std::sync::Arc;
+
+use mingle_model::{LevelId, Levels, Name, ObjectType, Schema, Type, Value};
+
+use crate::ops::Op;
+use crate::syntax::Span;
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident,)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u32);
+
+        impl $name {
+            /// As an index.
+            pub fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )*};
+}
+
+ids! {
+    /// A store: index into [`Program::stores`].
+    StoreId,
+    /// A kind of object: index into [`Program::objects`].
+    ObjectId,
+    /// A function: index into [`Program::functions`].
+    FunctionId,
+    /// A variable of one transaction or function: index into its `vars`.
+    VarId,
+}
+
+/// A checked program.
+#[derive(Clone, Debug, Default)]
+pub struct Program {
+    /// Its levels.
+    pub levels: Levels,
+    /// Its stores, as declared.
+    pub stores: Vec<Store>,
+    /// Its objects, as declared.
+    pub objects: Vec<Object>,
+    /// Structs and objects for who has no need of spans.
+    pub schema: Arc<Schema>,
+    /// Its functions.
+    pub functions: Vec<Function>,
+    /// Its transactions.
+    pub transactions: Vec<Transaction>,
+}
+
+impl Program {
+    /// The store in which a kind of object lives.
+    pub fn store_of(&self, object: ObjectId) -> StoreId {
+        self.objects[object.index()].store
+    }
+
+    /// The level of a store.
+    pub fn level_of(&self, store: StoreId) -> LevelId {
+        self.stores[store.index()].level
+    }
+
+    /// The transaction called `name`.
+    pub fn transaction(&self, name: &str) -> Option<&Transaction> {
+        self.transactions.iter().find(|transaction| &*transaction.name == name)
+    }
+}
+
+/// A store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    /// Its name.
+    pub name: Name,
+    /// Its level.
+    pub level: LevelId,
+    /// Where it is named.
+    pub span: Span,
+    /// Its operations.
+    pub operations: Vec<Operation>,
+}
+
+/// A declared operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    /// Its name.
+    pub name: Name,
+    /// Whether it writes.
+    pub is_command: bool,
+    /// Names and types of its parameters.
+    pub params: Vec<(Name, Type)>,
+    /// What it gives.
+    pub result: Option<Type>,
+    /// Where it is named.
+    pub span: Span,
+    /// Its doc comment.
+    pub docs: String,
+}
+
+/// A kind of object.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// What it holds.
+    pub declared: Arc<ObjectType>,
+    /// Its store.
+    pub store: StoreId,
+    /// Where it is named.
+    pub span: Span,
+    /// Where its store is named.
+    pub store_span: Span,
+    /// Its doc comment.
+    pub docs: String,
+}
+
+/// A variable.
+#[derive(Clone, Debug)]
+pub struct Var {
+    /// Its name.
+    pub name: Name,
+    /// Its type; none where its declaration has a mistake.
+    pub var_type: Option<Type>,
+    /// Where it is named.
+    pub span: Span,
+    /// Whether it is a `var`.
+    pub mutable: bool,
+}
+
+/// A pure function.
+#[derive(Clone, Debug)]
+pub struct Function {
+    /// Its name.
+    pub name: Name,
+    /// Its variables, the parameters first.
+    pub vars: Vec<Var>,
+    /// How many of them are parameters.
+    pub param_count: usize,
+    /// Bindings before the result.
+    pub lets: Vec<(VarId, Expr)>,
+    /// Its result; none where it has a mistake.
+    pub body: Option<Expr>,
+    /// The type of the result.
+    pub result: Option<Type>,
+}
+
+/// A transaction.
+#[derive(Clone, Debug)]
+pub struct Transaction {
+    /// Its name.
+    pub name: Name,
+    /// Where it is named.
+    pub span: Span,
+    /// Its doc comment.
+    pub docs: String,
+    /// Where `isolated` stands.
+    pub isolated: Option<Span>,
+    /// Its variables, the parameters first.
+    pub vars: Vec<Var>,
+    /// How many of them are parameters.
+    pub param_count: usize,
+    /// What it gives.
+    pub result: Option<Type>,
+    /// Its statements.
+    pub body: Vec<Stmt>,
+}
+
+impl Transaction {
+    /// Names and types of the parameters.
+    pub fn params(&self) -> impl Iterator<Item = (&Name, &Type)> {
+        self.vars[..self.param_count]
+            .iter()
+            .filter_map(|var| Some((&var.name, var.var_type.as_ref()?)))
+    }
+}
+
+/// A statement.
+#[derive(Clone, Debug)]
+pub struct Stmt {
+    /// What it does.
+    pub kind: StmtKind,
+    /// All of it.
+    pub span: Span,
+}
+
+/// What a statement does.
+#[derive(Clone, Debug)]
+pub enum StmtKind {
+    /// Declares a variable.
+    Let(VarId, Expr),
+    /// Assigns a variable.
+    Assign(VarId, Expr),
+    /// Writes an object.
+    Write(WriteOp),
+    /// Branches.
+    If {
+        /// The condition.
+        condition: Expr,
+        /// If it holds.
+        then_block: Vec<Stmt>,
+        /// If not.
+        else_block: Vec<Stmt>,
+    },
+    /// Loops while a condition holds.
+    While {
+        /// The condition.
+        condition: Expr,
+        /// The body.
+        body: Vec<Stmt>,
+    },
+    /// Loops over contents as they are at the start.
+    For {
+        /// The element, or the key.
+        first: VarId,
+        /// The value, over a map.
+        second: Option<VarId>,
+        /// What is iterated.
+        iterated: Iterated,
+        /// The body.
+        body: Vec<Stmt>,
+    },
+    /// Branches on an option.
+    Match {
+        /// The option.
+        scrutinee: Expr,
+        /// The variable of the `some` arm.
+        some_var: VarId,
+        /// If there is a value.
+        some_block: Vec<Stmt>,
+        /// If not.
+        none_block: Vec<Stmt>,
+    },
+    /// Aborts unless a condition holds.
+    Require {
+        /// The condition.
+        condition: Expr,
+        /// The message.
+        message: Expr,
+        /// The code.
+        code: Option<Name>,
+    },
+    /// Ends the transaction.
+    Return(Option<Expr>),
+    /// Evaluates an expression for its effect.
+    Expr(Expr),
+}
+
+/// What a `for` iterates.
+#[derive(Clone, Debug)]
+pub enum Iterated {
+    /// A list value.
+    List(Expr),
+    /// A set, map or log of an object.
+    Collection(Place),
+}
+
+/// A field of the object that an expression names.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The handle.
+    pub object: Box<Expr>,
+    /// Its kind.
+    pub kind: ObjectId,
+    /// The field.
+    pub field: u16,
+    /// The whole place as written.
+    pub span: Span,
+}
+
+/// A write to an object.
+#[derive(Clone, Debug)]
+pub enum WriteOp {
+    /// `r.f = e`, or with an operation between the old value and `e`.
+    Assign(Place, Option<Op>, Expr),
+    /// An operation of a collection that writes.
+    Collection(Place, CollectionWrite, Vec<Expr>),
+    /// `r.delete()`
+    Delete(Expr, ObjectId),
+}
+
+/// An operation of a collection that writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CollectionWrite {
+    Add,
+    Insert,
+    Remove,
+    Put,
+    Erase,
+    Append,
+    Clear,
+}
+
+/// An operation of a collection that reads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum CollectionRead {
+    CounterValue,
+    SetContains,
+    SetSize,
+    SetList,
+    MapGet,
+    MapSize,
+    MapKeys,
+    LogLast,
+    LogSlice,
+    LogSize,
+    LogList,
+}
+
+/// An expression.
+#[derive(Clone, Debug)]
+pub struct Expr {
+    /// What it computes.
+    pub kind: ExprKind,
+    /// Of which type.
+    pub value_type: Type,
+    /// Where.
+    pub span: Span,
+}
+
+/// What an expression computes.
+#[derive(Clone, Debug)]
+pub enum ExprKind {
+    /// A constant.
+    Const(Value),
+    /// A variable.
+    Var(VarId),
+    /// A local operation.
+    Local(Op, Vec<Expr>),
+    /// A register.
+    Register(Place),
+    /// A read of a collection.
+    Collection(Place, CollectionRead, Vec<Expr>),
+    /// `r.exists()`
+    Exists(Box<Expr>, ObjectId),
+    /// `new` or `put`.
+    Create {
+        /// Whether it is `put`.
+        is_put: bool,
+        /// The kind of object.
+        kind: ObjectId,
+        /// The key; none where a fresh one is drawn at this site.
+        key: Result<Box<Expr>, u32>,
+        /// Fields and their values, as written.
+        inits: Vec<(u16, Expr)>,
+    },
+    /// A struct: fields and their values, as written.
+    Struct(Vec<(u16, Expr)>),
+    /// A function's result.
+    Call(FunctionId, Vec<Expr>),
+    /// An operation of a store: its index there.
+    Operation(StoreId, u32, Vec<Expr>),
+    /// `now()`
+    Now,
+    /// `unique()` at this site.
+    Unique(u32),
+    /// `endorse(…)`
+    Endorse {
+        /// What is endorsed.
+        value: Box<Expr>,
+        /// As which level.
+        level: LevelId,
+        /// Why.
+        reason: Name,
+    },
+}

@@ -1,0 +1,285 @@
+//! Local operations: what is computed from values alone.
+//!
+//! All of them are total (language reference, "Arithmetic is total"); the one thing that can go
+//! wrong is a result larger than a value may be.
+
+use std::sync::Arc;
+
+use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX};
+use mingle_model::{Float, Name, Ref, Time, Value};
+
+/// A local operation.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+#[allow(missing_docs)]
+pub enum Op {
+    Not,
+    And,
+    Or,
+    /// `if c { a } else { b }` over three values.
+    Select,
+    Equal,
+    NotEqual,
+    Less,
+    LessEqual,
+    Greater,
+    GreaterEqual,
+    NegateInt,
+    AddInt,
+    SubtractInt,
+    MultiplyInt,
+    /// Gives an option.
+    DivideInt,
+    /// Gives an option.
+    RemainderInt,
+    /// By a literal other than 0.
+    DivideIntBy,
+    /// By a literal other than 0.
+    RemainderIntBy,
+    CheckedAdd,
+    CheckedSubtract,
+    CheckedMultiply,
+    AbsInt,
+    NegateFloat,
+    AddFloat,
+    SubtractFloat,
+    MultiplyFloat,
+    DivideFloat,
+    RemainderFloat,
+    AbsFloat,
+    Min,
+    Max,
+    /// Time plus milliseconds.
+    AddTime,
+    /// Time minus milliseconds.
+    SubtractMs,
+    /// Time minus time, in milliseconds.
+    SubtractTime,
+    ConcatString,
+    StringSize,
+    StringContains,
+    BytesSize,
+    ConcatList,
+    MakeList,
+    ListSize,
+    ListGet,
+    ListContains,
+    Some,
+    IsSome,
+    /// The value in an option that is known to hold one.
+    Unwrap,
+    /// `option<T> ?? T`
+    OrValue,
+    /// `option<T> ?? option<T>`
+    OrOption,
+    /// Of the values in the order of the struct's fields.
+    MakeStruct,
+    StructField(u16),
+    /// Of a key.
+    MakeRef(Name),
+    KeyOf,
+    ToString,
+    IntFromFloat,
+    IntFromString,
+    IntFromTime,
+    FloatFromInt,
+    FloatFromString,
+}
+
+/// A value that would be larger than the language allows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TooLarge {
+    /// A string of this many bytes.
+    String(usize),
+    /// A list of this many items.
+    List(usize),
+}
+
+impl std::fmt::Display for TooLarge {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::String(size) => {
+                write!(f, "a string of {size} bytes, the limit is {STRING_BYTES_MAX}")
+            }
+            Self::List(size) => write!(f, "a list of {size} items, the limit is {LIST_ITEMS_MAX}"),
+        }
+    }
+}
+
+/// Computes an operation over arguments of the types that the checker saw.
+///
+/// # Errors
+///
+/// When the result would be too large.
+///
+/// # Panics
+///
+/// When an argument is not of the type that the operation takes; checked programs never do this.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_lang::ops::{Op, apply};
+/// use mingle_model::Value;
+///
+/// let sum = apply(&Op::AddInt, &[Value::Int(i64::MAX), Value::Int(1)]).unwrap();
+/// assert_eq!(sum, Value::Int(i64::MAX));
+/// let quotient = apply(&Op::DivideInt, &[Value::Int(1), Value::Int(0)]).unwrap();
+/// assert_eq!(quotient, Value::NONE);
+/// ```
+pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
+    use Value::{Bool, Int};
+    Ok(match (op, args) {
+        (Op::Not, [Bool(a)]) => Bool(!a),
+        (Op::And, [Bool(a), Bool(b)]) => Bool(*a && *b),
+        (Op::Or, [Bool(a), Bool(b)]) => Bool(*a || *b),
+        (Op::Select, [Bool(condition), a, b]) => if *condition { a } else { b }.clone(),
+        (Op::Equal, [a, b]) => Bool(a == b),
+        (Op::NotEqual, [a, b]) => Bool(a != b),
+        (Op::Less, [a, b]) => Bool(a < b),
+        (Op::LessEqual, [a, b]) => Bool(a <= b),
+        (Op::Greater, [a, b]) => Bool(a > b),
+        (Op::GreaterEqual, [a, b]) => Bool(a >= b),
+        (Op::Min, [a, b]) => a.min(b).clone(),
+        (Op::Max, [a, b]) => a.max(b).clone(),
+        (Op::Some, [value]) => Value::some(value.clone()),
+        (Op::IsSome, [Value::Option(value)]) => Bool(value.is_some()),
+        (Op::Unwrap, [Value::Option(Some(value))]) => (**value).clone(),
+        (Op::OrValue, [Value::Option(value), other]) => value.as_deref().unwrap_or(other).clone(),
+        (Op::OrOption, [Value::Option(value), other]) => {
+            if value.is_some() {
+                args[0].clone()
+            } else {
+                other.clone()
+            }
+        }
+        (Op::MakeStruct, values) => Value::Struct(values.into()),
+        (Op::StructField(index), [Value::Struct(values)]) => values[usize::from(*index)].clone(),
+        (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
+        (Op::KeyOf, [Value::Ref(object)]) => object.key().clone(),
+        (Op::IntFromTime, [Value::Time(time)]) => Int(time.0),
+        (Op::AddTime, [Value::Time(a), Int(b)]) => Value::Time(Time(a.0.saturating_add(*b))),
+        (Op::SubtractMs, [Value::Time(a), Int(b)]) => Value::Time(Time(a.0.saturating_sub(*b))),
+        (Op::SubtractTime, [Value::Time(a), Value::Time(b)]) => Int(a.0.saturating_sub(b.0)),
+        (_, [Int(..), ..]) => int_op(op, args),
+        (_, [Value::Float(..), ..]) => float_op(op, args),
+        _ => return text_or_list_op(op, args),
+    })
+}
+
+fn mismatch(op: &Op, args: &[Value]) -> ! {
+    panic!("{op:?} does not apply to {args:?}: the program was not checked")
+}
+
+fn int_op(op: &Op, args: &[Value]) -> Value {
+    use Value::Int;
+    let option = |value: Option<i64>| value.map_or(Value::NONE, |value| Value::some(Int(value)));
+    match (op, args) {
+        (Op::NegateInt, [Int(a)]) => Int(a.saturating_neg()),
+        (Op::AbsInt, [Int(a)]) => Int(a.saturating_abs()),
+        (Op::AddInt, [Int(a), Int(b)]) => Int(a.saturating_add(*b)),
+        (Op::SubtractInt, [Int(a), Int(b)]) => Int(a.saturating_sub(*b)),
+        (Op::MultiplyInt, [Int(a), Int(b)]) => Int(a.saturating_mul(*b)),
+        (Op::DivideInt, [Int(a), Int(b)]) => option((*b != 0).then(|| a.saturating_div(*b))),
+        (Op::RemainderInt, [Int(a), Int(b)]) => option((*b != 0).then(|| a.wrapping_rem(*b))),
+        (Op::DivideIntBy, [Int(a), Int(b)]) => Int(a.saturating_div(*b)),
+        (Op::RemainderIntBy, [Int(a), Int(b)]) => Int(a.wrapping_rem(*b)),
+        (Op::CheckedAdd, [Int(a), Int(b)]) => option(a.checked_add(*b)),
+        (Op::CheckedSubtract, [Int(a), Int(b)]) => option(a.checked_sub(*b)),
+        (Op::CheckedMultiply, [Int(a), Int(b)]) => option(a.checked_mul(*b)),
+        (Op::FloatFromInt, [Int(a)]) => Value::from(*a as f64),
+        (Op::ToString, [Int(a)]) => Value::from(a.to_string()),
+        _ => mismatch(op, args),
+    }
+}
+
+fn float_op(op: &Op, args: &[Value]) -> Value {
+    let value = match (op, args) {
+        (Op::NegateFloat, [Value::Float(Float(a))]) => -a,
+        (Op::AbsFloat, [Value::Float(Float(a))]) => a.abs(),
+        (Op::AddFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a + b,
+        (Op::SubtractFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a - b,
+        (Op::MultiplyFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a * b,
+        (Op::DivideFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a / b,
+        (Op::RemainderFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a % b,
+        // Saturates, and NaN becomes 0, as `as` does in Rust.
+        (Op::IntFromFloat, [Value::Float(Float(a))]) => return Value::Int(*a as i64),
+        (Op::ToString, [Value::Float(a)]) => return Value::from(a.to_string()),
+        _ => mismatch(op, args),
+    };
+    Value::from(value)
+}
+
+fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
+    Ok(match (op, args) {
+        (Op::ConcatString, [Value::String(a), Value::String(b)]) => {
+            let size = a.len() + b.len();
+            if size > STRING_BYTES_MAX {
+                return Err(TooLarge::String(size));
+            }
+            Value::String(Arc::from([&**a, &**b].concat()))
+        }
+        (Op::StringSize, [Value::String(a)]) => Value::Int(a.chars().count() as i64),
+        (Op::StringContains, [Value::String(a), Value::String(b)]) => Value::Bool(a.contains(&**b)),
+        (Op::BytesSize, [Value::Bytes(a)]) => Value::Int(a.len() as i64),
+        (Op::MakeList, items) => {
+            check_list(items.len())?;
+            Value::List(items.into())
+        }
+        (Op::ConcatList, [Value::List(a), Value::List(b)]) => {
+            check_list(a.len() + b.len())?;
+            Value::List(a.iter().chain(b.iter()).cloned().collect())
+        }
+        (Op::ListSize, [Value::List(items)]) => Value::Int(items.len() as i64),
+        (Op::ListGet, [Value::List(items), Value::Int(index)]) => {
+            let item = usize::try_from(*index).ok().and_then(|index| items.get(index));
+            item.map_or(Value::NONE, |item| Value::some(item.clone()))
+        }
+        (Op::ListContains, [Value::List(items), item]) => Value::Bool(items.contains(item)),
+        (Op::ToString, [Value::Bool(a)]) => Value::from(a.to_string()),
+        (Op::ToString, [Value::String(_)]) => args[0].clone(),
+        (Op::ToString, [Value::Time(a)]) => Value::from(a.to_string()),
+        (Op::IntFromString, [Value::String(text)]) => {
+            text.parse::<i64>().map_or(Value::NONE, |value| Value::some(Value::Int(value)))
+        }
+        (Op::FloatFromString, [Value::String(text)]) => {
+            text.parse::<f64>().map_or(Value::NONE, |value| Value::some(Value::from(value)))
+        }
+        _ => mismatch(op, args),
+    })
+}
+
+/// Checks the size of a list.
+///
+/// # Errors
+///
+/// When it has more items than a list may have.
+pub fn check_list(items: usize) -> Result<(), TooLarge> {
+    if items > LIST_ITEMS_MAX { Err(TooLarge::List(items)) } else { Ok(()) }
+}
+
+/// A fresh id: a function of the transaction's seed, the place in the program, and the indices
+/// of the loops around it, so that whoever runs the transaction again draws the same.
+pub fn unique(seed: u128, site: u32, loops: &[u64]) -> Value {
+    let (mut high, mut low) = ((seed >> 64) as u64, seed as u64);
+    for part in
+        std::iter::once(u64::from(site) << 32 | loops.len() as u64).chain(loops.iter().copied())
+    {
+        high = mix(high ^ part).wrapping_add(low);
+        low = mix(low.rotate_left(23) ^ high);
+    }
+    let mut bits = (u128::from(high) << 64) | u128::from(low);
+    let mut text = [0; 26];
+    for digit in &mut text {
+        *digit = b"0123456789abcdefghjkmnpqrstvwxyz"[(bits % 32) as usize];
+        bits /= 32;
+    }
+    Value::from(std::str::from_utf8(&text).expect("the digits are ASCII"))
+}
+
+/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of 64 bits.
+fn mix(value: u64) -> u64 {
+    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
+    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+    value ^ (value >> 31)
+}

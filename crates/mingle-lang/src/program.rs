@@ -1,0 +1,115 @@
+//! The compiler's front door.
+
+use mingle_model::Name;
+
+use crate::diagnostic::{Diagnostic, Diagnostics, Severity, m0204};
+use crate::flow::Rules;
+use crate::syntax::{self, Source, Span, ast};
+use crate::{advice, check as names_and_types, flat, flow, hir};
+
+/// A program, as far as it could be understood, and what is wrong with it.
+#[derive(Clone, Debug)]
+pub struct Checked {
+    /// The text and its tokens.
+    pub source: Source,
+    /// The tree.
+    pub syntax: ast::Program,
+    /// The checked program; none if there are errors.
+    pub program: Option<hir::Program>,
+    /// What is wrong, in source order.
+    pub diagnostics: Vec<Diagnostic>,
+    /// How many more diagnostics there were.
+    pub omitted: usize,
+    /// Its endorsements, in source order.
+    pub endorsements: Vec<EndorsementInfo>,
+}
+
+impl Checked {
+    /// Whether any diagnostic is an error.
+    pub fn has_errors(&self) -> bool {
+        self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
+    }
+}
+
+/// An endorsement in a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EndorsementInfo {
+    /// Where it stands.
+    pub span: Span,
+    /// As which level.
+    pub level: Name,
+    /// Why.
+    pub reason: Name,
+}
+
+/// Reads and checks a program.
+///
+/// # Examples
+///
+/// ```
+/// let checked = mingle_lang::check("store accounts: strong;");
+/// assert!(checked.diagnostics.iter().any(|found| found.title == "no level is called `strong`"));
+/// assert!(checked.program.is_none());
+/// ```
+pub fn check(text: impl Into<String>) -> Checked {
+    check_with(text, Rules::default())
+}
+
+/// As [`check`], with some flow rules switched off: for tests that want to see what notices.
+pub fn check_with(text: impl Into<String>, rules: Rules) -> Checked {
+    let mut checked = check_once(text, rules);
+    advice::keep_what_helps(&mut checked, rules);
+    checked
+}
+
+/// Checks, with advice that was not tried yet.
+pub(crate) fn check_once(text: impl Into<String>, rules: Rules) -> Checked {
+    let source = syntax::lex(text);
+    let (tree, found) = syntax::parse(&source);
+    let mut diagnostics = Diagnostics::default();
+    for diagnostic in found {
+        diagnostics.push_distinct(diagnostic);
+    }
+    let is_broken = diagnostics.has_errors();
+    let (program, good) = names_and_types::check(&tree, is_broken, &mut diagnostics);
+    let mut endorsements = Vec::new();
+    if !is_broken {
+        for (transaction, good) in program.transactions.iter().zip(good) {
+            if good {
+                check_flow(&program, transaction, rules, &mut endorsements, &mut diagnostics);
+            }
+        }
+    }
+    endorsements.sort_by_key(|endorsement: &EndorsementInfo| endorsement.span);
+    let program = (!diagnostics.has_errors()).then_some(program);
+    let omitted = diagnostics.omitted;
+    Checked {
+        source,
+        syntax: tree,
+        program,
+        diagnostics: diagnostics.into_sorted(),
+        omitted,
+        endorsements,
+    }
+}
+
+fn check_flow(
+    program: &hir::Program,
+    transaction: &hir::Transaction,
+    rules: Rules,
+    endorsements: &mut Vec<EndorsementInfo>,
+    diagnostics: &mut Diagnostics,
+) {
+    let Some(flat) = flat::lower(program, transaction) else {
+        let unfit =
+            m0204::Unfit::TooLarge { name: transaction.name.to_string(), limit: flat::INLINED_MAX };
+        diagnostics.push(m0204::render(unfit, transaction.span));
+        return;
+    };
+    endorsements.extend(flat.endorsements.iter().map(|endorsement| EndorsementInfo {
+        span: endorsement.span,
+        level: program.levels.name(endorsement.level).clone(),
+        reason: endorsement.reason.clone(),
+    }));
+    flow::analyse(program, transaction, &flat, rules, diagnostics);
+}
