@@ -1,12 +1,14 @@
 //! `mingle check`: what is wrong with programs.
 
+use std::fmt::Write as _;
+
 use clap::ValueEnum;
 use mingle_lang::Checked;
 use mingle_lang::diagnostic::{diagnostics_to_json, endorsements_to_json, render_short};
 use mingle_lang::syntax::{Places, TextPlaces};
 use serde_json::json;
 
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::files;
 use crate::output::{Color, human, print, summary};
 use crate::progress::Progress;
@@ -48,7 +50,7 @@ pub enum Format {
 }
 
 /// Runs it.
-pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+pub fn run(args: &Args, color: Color) -> Exit {
     let (mut exit, mut checked) = (Exit::Success, Vec::new());
     for path in &args.files {
         let text = match files::read(path) {
@@ -79,7 +81,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     if let (Format::Human, Some(summary)) = (args.format, summary(all)) {
         eprintln!("{summary}");
     }
-    Ok(exit)
+    exit
 }
 
 fn as_json(checked: &[(&str, Checked)]) -> String {
@@ -110,7 +112,8 @@ fn as_text(checked: &[(&str, Checked)], args: &Args, color: Color) -> String {
                 let (at, _) = places.place(endorsement.span);
                 let (level, reason) = (&endorsement.level, &endorsement.reason);
                 let place = format!("{file}:{}:{}", at.line, at.column);
-                text.push_str(&format!("{place}: endorsed as {level}: {reason}\n"));
+                writeln!(text, "{place}: endorsed as {level}: {reason}")
+                    .expect("writing to a string does not fail");
             }
         }
     }

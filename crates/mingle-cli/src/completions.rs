@@ -4,7 +4,7 @@ use clap::CommandFactory;
 use clap_complete::Shell;
 
 use crate::Cli;
-use crate::exit::{Exit, Failure};
+use crate::exit::Exit;
 use crate::output::print;
 
 /// Print completions for a shell.
@@ -21,9 +21,9 @@ pub struct Args {
 }
 
 /// Runs it.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
+pub fn run(args: &Args) -> Exit {
     let mut text = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "mingle", &mut text);
     print(&String::from_utf8_lossy(&text));
-    Ok(Exit::Success)
+    Exit::Success
 }

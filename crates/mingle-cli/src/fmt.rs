@@ -29,7 +29,7 @@ pub struct Args {
 }
 
 /// Runs it.
-pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+pub fn run(args: &Args, color: Color) -> Exit {
     let mut exit = Exit::Success;
     for path in &args.files {
         match one(path, args.check, color) {
@@ -41,7 +41,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
             }
         }
     }
-    Ok(exit)
+    exit
 }
 
 fn one(path: &str, check: bool, color: Color) -> Result<Exit, Failure> {

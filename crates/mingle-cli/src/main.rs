@@ -16,8 +16,6 @@ use std::process::ExitCode;
 
 use clap::{Parser, Subcommand};
 
-use exit::Exit;
-
 /// Mixed-consistency transactions: check, explain, format and run programs.
 #[derive(Parser)]
 #[command(
@@ -55,10 +53,10 @@ enum Command {
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
-        Command::Check(args) => check::run(&args, cli.color),
+        Command::Check(args) => Ok(check::run(&args, cli.color)),
         Command::Explain(args) => explain::run(&args),
-        Command::Fmt(args) => fmt::run(&args, cli.color),
-        Command::Completions(args) => completions::run(&args),
+        Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
+        Command::Completions(args) => Ok(completions::run(&args)),
     };
     match exit {
         Ok(exit) => exit.into(),

@@ -4,6 +4,7 @@
 use crate::diagnostic::{Edit, Severity, apply_edits};
 use crate::flow::Rules;
 use crate::program::{Checked, check_once};
+use crate::split::Mutation;
 use crate::syntax::Source;
 
 /// No more text than this is checked again for the sake of advice.
@@ -22,7 +23,7 @@ pub(crate) fn keep_what_helps(checked: &mut Checked, rules: Rules) {
             fill(source, &mut help.edits);
             let Some(rest) = left.checked_sub(source.text.len()) else { return false };
             left = rest;
-            let tried = check_once(apply_edits(source, &help.edits), rules);
+            let tried = check_once(apply_edits(source, &help.edits), rules, Mutation::None);
             count_errors(&tried) < errors
         });
     }

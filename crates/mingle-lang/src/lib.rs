@@ -6,6 +6,8 @@
 //! - [`check`]: names and types, giving [`hir`], the unsplit program;
 //! - [`flat`]: one effect a statement, variables followed assignment by assignment;
 //! - [`flow`]: what influences what, and whether that is allowed;
+//! - [`split`]: one phase for each store, and what they hand on;
+//! - [`code`]: the instruction list;
 //! - [`diagnostic`]: what is wrong, as data, and as text;
 //! - [`format`]: the tree as text again, laid out in the one way.
 //!
@@ -13,6 +15,7 @@
 
 mod advice;
 pub mod check;
+pub mod code;
 pub mod diagnostic;
 pub mod flat;
 pub mod flow;
@@ -20,7 +23,9 @@ pub mod format;
 pub mod hir;
 pub mod ops;
 mod program;
+pub mod split;
 pub mod syntax;
 
+pub use code::{Instr, Phase, Plan, Program};
 pub use diagnostic::apply_edits;
 pub use program::{Checked, EndorsementInfo, check, check_with};

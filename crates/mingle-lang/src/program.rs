@@ -1,9 +1,13 @@
 //! The compiler's front door.
 
+use std::sync::Arc;
+
 use mingle_model::Name;
 
+use crate::code::{self, Plan, Program};
 use crate::diagnostic::{Diagnostic, Diagnostics, Severity, m0204};
 use crate::flow::Rules;
+use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
 use crate::{advice, check as names_and_types, flat, flow, hir};
 
@@ -14,8 +18,8 @@ pub struct Checked {
     pub source: Source,
     /// The tree.
     pub syntax: ast::Program,
-    /// The checked program; none if there are errors.
-    pub program: Option<hir::Program>,
+    /// The checked and split program; none if there are errors.
+    pub program: Option<Program>,
     /// What is wrong, in source order.
     pub diagnostics: Vec<Diagnostic>,
     /// How many more diagnostics there were.
@@ -52,18 +56,19 @@ pub struct EndorsementInfo {
 /// assert!(checked.program.is_none());
 /// ```
 pub fn check(text: impl Into<String>) -> Checked {
-    check_with(text, Rules::default())
+    check_with(text, Rules::default(), Mutation::None)
 }
 
-/// As [`check`], with some flow rules switched off: for tests that want to see what notices.
-pub fn check_with(text: impl Into<String>, rules: Rules) -> Checked {
-    let mut checked = check_once(text, rules);
+/// As [`check`], with parts of the compiler broken: for tests that want to see what notices.
+#[doc(hidden)]
+pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
+    let mut checked = check_once(text, rules, mutation);
     advice::keep_what_helps(&mut checked, rules);
     checked
 }
 
 /// Checks, with advice that was not tried yet.
-pub(crate) fn check_once(text: impl Into<String>, rules: Rules) -> Checked {
+pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let source = syntax::lex(text);
     let (tree, found) = syntax::parse(&source);
     let mut diagnostics = Diagnostics::default();
@@ -73,15 +78,25 @@ pub(crate) fn check_once(text: impl Into<String>, rules: Rules) -> Checked {
     let is_broken = diagnostics.has_errors();
     let (program, good) = names_and_types::check(&tree, is_broken, &mut diagnostics);
     let mut endorsements = Vec::new();
+    let mut plans = Vec::new();
     if !is_broken {
         for (transaction, good) in program.transactions.iter().zip(good) {
             if good {
-                check_flow(&program, transaction, rules, &mut endorsements, &mut diagnostics);
+                let plan = split(
+                    &program,
+                    transaction,
+                    rules,
+                    mutation,
+                    &mut endorsements,
+                    &mut diagnostics,
+                );
+                plans.extend(plan.map(Arc::new));
             }
         }
     }
     endorsements.sort_by_key(|endorsement: &EndorsementInfo| endorsement.span);
-    let program = (!diagnostics.has_errors()).then_some(program);
+    let program =
+        (!diagnostics.has_errors()).then(|| Program { checked: Arc::new(program), plans });
     let omitted = diagnostics.omitted;
     Checked {
         source,
@@ -93,23 +108,27 @@ pub(crate) fn check_once(text: impl Into<String>, rules: Rules) -> Checked {
     }
 }
 
-fn check_flow(
+/// Checks the flow of a transaction, and splits it if that is sound.
+fn split(
     program: &hir::Program,
     transaction: &hir::Transaction,
     rules: Rules,
+    mutation: Mutation,
     endorsements: &mut Vec<EndorsementInfo>,
     diagnostics: &mut Diagnostics,
-) {
+) -> Option<Plan> {
     let Some(flat) = flat::lower(program, transaction) else {
         let unfit =
             m0204::Unfit::TooLarge { name: transaction.name.to_string(), limit: flat::INLINED_MAX };
         diagnostics.push(m0204::render(unfit, transaction.span));
-        return;
+        return None;
     };
     endorsements.extend(flat.endorsements.iter().map(|endorsement| EndorsementInfo {
         span: endorsement.span,
         level: program.levels.name(endorsement.level).clone(),
         reason: endorsement.reason.clone(),
     }));
-    flow::analyse(program, transaction, &flat, rules, diagnostics);
+    let errors = diagnostics.errors;
+    let flow = flow::analyse(program, transaction, &flat, rules, diagnostics);
+    (diagnostics.errors == errors).then(|| code::plan(program, transaction, flat, &flow, mutation))
 }

@@ -5,7 +5,9 @@ use mingle_lang::{Checked, check, format};
 
 /// A fenced block: the words after the fence, and its text.
 pub struct Block {
+    /// The words after the fence.
     pub info: String,
+    /// What stands between the fences.
     pub text: String,
 }
 

@@ -1,0 +1,408 @@
+//! The instruction list of a split program, and how a phase's tree becomes one.
+//!
+//! One interpreter runs it everywhere. Jumps are absolute; a phase ends at `Return` or at the end
+//! of its code.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use mingle_model::{LevelId, Name, Schema, Type};
+
+use crate::flat::{Access, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
+use crate::flow::Flow;
+use crate::hir::{self, StoreId};
+use crate::ops::Op;
+use crate::split::Mutation;
+use crate::split::keep::{Kept, keep};
+use crate::split::phases::{Mode, Phases};
+use crate::split::schedule::schedule;
+use crate::split::tree::{Node, project};
+
+/// A loop fetches for so many rounds at once.
+pub const PREFETCH_ROUNDS: usize = 1_000;
+
+/// A split transaction.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// Its name.
+    pub name: Name,
+    /// Its doc comment.
+    pub docs: String,
+    /// Names and types of the parameters.
+    pub params: Vec<(Name, Type)>,
+    /// What it gives.
+    pub result: Option<Type>,
+    /// Whether it is `isolated`.
+    pub isolated: bool,
+    /// How many slots it needs; the parameters stand first.
+    pub slot_count: usize,
+    /// How many queues of recorded values it needs.
+    pub queue_count: usize,
+    /// Its phases, in order.
+    pub phases: Vec<Phase>,
+    /// The first phase that writes.
+    pub first_write: Option<usize>,
+    pub(crate) flat: Arc<Flat>,
+}
+
+impl Plan {
+    /// Whether it reads before an endorsement.
+    pub fn endorses(&self) -> bool {
+        self.phases.iter().any(|phase| phase.before_endorsement)
+    }
+}
+
+/// A phase of a split transaction.
+#[derive(Clone, Debug)]
+pub struct Phase {
+    /// The store that it visits; none for a transaction that visits no store.
+    pub store: Option<StoreId>,
+    /// The store's level.
+    pub level: Option<LevelId>,
+    /// Whether it writes.
+    pub mode: Mode,
+    /// Whether it only serves an endorsement.
+    pub before_endorsement: bool,
+    /// What it does.
+    pub code: Vec<Instr>,
+    pub(crate) tree: Vec<Node>,
+    pub(crate) kept: Kept,
+}
+
+/// A read as an instruction.
+#[derive(Clone, Debug)]
+pub struct ReadSpec {
+    /// What is read.
+    pub kind: ReadKind,
+    /// The object.
+    pub object: Option<Operand>,
+    /// Arguments.
+    pub args: Vec<Operand>,
+}
+
+/// A write as an instruction.
+#[derive(Clone, Debug)]
+pub struct WriteSpec {
+    /// What is written.
+    pub kind: WriteKind,
+    /// The object.
+    pub object: Option<Operand>,
+    /// Arguments.
+    pub args: Vec<Operand>,
+}
+
+/// An instruction.
+#[derive(Clone, Debug)]
+pub enum Instr {
+    /// A local operation.
+    Local {
+        /// Where the result goes.
+        dst: Slot,
+        /// The operation.
+        op: Op,
+        /// Its operands.
+        args: Vec<Operand>,
+    },
+    /// A copy.
+    Copy {
+        /// Where it goes.
+        dst: Slot,
+        /// What is copied.
+        src: Operand,
+    },
+    /// The transaction's start.
+    Now {
+        /// Where it goes.
+        dst: Slot,
+    },
+    /// A fresh id.
+    Unique {
+        /// Where it goes.
+        dst: Slot,
+        /// The site.
+        site: u32,
+    },
+    /// Keeps a value for later phases.
+    Record {
+        /// In which queue.
+        queue: u32,
+        /// Of which slot.
+        slot: Slot,
+    },
+    /// Takes the next value that an earlier phase kept.
+    Replay {
+        /// From which queue.
+        queue: u32,
+        /// Into which slot.
+        dst: Slot,
+    },
+    /// Reads that go out together, in one round trip.
+    Fetch(Vec<ReadSpec>),
+    /// A read whose answer was fetched, joined with the transaction's own writes.
+    Read {
+        /// What.
+        read: ReadSpec,
+        /// Where results go.
+        dsts: Vec<Slot>,
+    },
+    /// A write.
+    Write {
+        /// What.
+        write: WriteSpec,
+        /// Where a command's result goes.
+        dst: Option<Slot>,
+    },
+    /// Aborts unless a condition holds.
+    Require {
+        /// The condition.
+        condition: Operand,
+        /// The message.
+        message: Operand,
+        /// The code.
+        code: Option<Name>,
+        /// The object that must not exist.
+        must_be_new: Option<Operand>,
+    },
+    /// Goes on elsewhere.
+    Jump(usize),
+    /// Goes on elsewhere if a condition does not hold.
+    JumpUnless(Operand, usize),
+    /// Starts to count rounds.
+    WhileStart,
+    /// Counts a round and goes back.
+    WhileNext(usize),
+    /// Ends the innermost `while`.
+    WhileEnd,
+    /// Starts a loop over lists: `rounds` is how often it runs, unless it has columns.
+    ForStart {
+        /// How many rounds, where no item is used.
+        rounds: Operand,
+        /// Lists and the slots of their items.
+        columns: Vec<(Operand, Slot)>,
+        /// The code that computes the refs of what is fetched in advance: it runs from the next
+        /// instruction up to this one, where the body starts.
+        body: usize,
+        /// What is fetched in advance, in each chunk of rounds.
+        prefetch: Vec<ReadSpec>,
+        /// Where the loop ends.
+        end: usize,
+    },
+    /// Goes to the next round of the innermost `for`, or leaves it.
+    ForNext(usize),
+    /// Ends the phase.
+    Return {
+        /// The transaction's result, if this phase computes it.
+        value: Option<Operand>,
+    },
+}
+
+/// A checked and split program, ready to run.
+#[derive(Clone, Debug)]
+pub struct Program {
+    /// The unsplit program.
+    pub checked: Arc<hir::Program>,
+    /// Its transactions, split, as declared.
+    pub plans: Vec<Arc<Plan>>,
+}
+
+impl Program {
+    /// The transaction called `name`.
+    pub fn plan(&self, name: &str) -> Option<&Arc<Plan>> {
+        self.plans.iter().find(|plan| &*plan.name == name)
+    }
+
+    /// What the program declares of its data.
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.checked.schema
+    }
+}
+
+pub(crate) fn plan(
+    program: &hir::Program,
+    transaction: &hir::Transaction,
+    flat: Flat,
+    flow: &Flow,
+    mutation: Mutation,
+) -> Plan {
+    let phases = Phases::new(program, &flat, flow, mutation);
+    let kept = keep(&flat, &phases, mutation);
+    let mut queues = Queues::default();
+    let mut built = Vec::new();
+    for (index, (phase, kept)) in phases.phases.iter().zip(kept).enumerate() {
+        let tree = project(&flat, &phases, &kept, index);
+        let tree = schedule(&flat, mutation, tree);
+        let mut emit = Emit { flat: &flat, queues: &mut queues, code: Vec::new() };
+        emit.block(&tree);
+        let code = emit.code;
+        built.push(Phase {
+            store: phase.store,
+            level: phase.store.map(|store| program.level_of(store)),
+            mode: phase.mode,
+            before_endorsement: phase.before_endorsement,
+            code,
+            tree,
+            kept,
+        });
+    }
+    Plan {
+        name: transaction.name.clone(),
+        docs: transaction.docs.clone(),
+        params: transaction.params().map(|(name, found)| (name.clone(), found.clone())).collect(),
+        result: transaction.result.clone(),
+        isolated: transaction.isolated.is_some(),
+        slot_count: flat.slots.len(),
+        queue_count: queues.ids.len(),
+        first_write: phases.first_write(),
+        phases: built,
+        flat: Arc::new(flat),
+    }
+}
+
+/// Numbers the queues of recorded values.
+#[derive(Default)]
+struct Queues {
+    ids: HashMap<(StmtId, Slot), u32>,
+}
+
+impl Queues {
+    fn id(&mut self, stmt: StmtId, slot: Slot) -> u32 {
+        let next = self.ids.len() as u32;
+        *self.ids.entry((stmt, slot)).or_insert(next)
+    }
+}
+
+struct Emit<'a> {
+    flat: &'a Flat,
+    queues: &'a mut Queues,
+    code: Vec<Instr>,
+}
+
+impl Emit<'_> {
+    fn block(&mut self, nodes: &[Node]) {
+        for node in nodes {
+            self.node(node);
+        }
+    }
+
+    fn node(&mut self, node: &Node) {
+        match node {
+            Node::Run(id) => self.run(*id),
+            Node::Record(id, slot) => {
+                let queue = self.queues.id(*id, *slot);
+                self.code.push(Instr::Record { queue, slot: *slot });
+            }
+            Node::Replay(id, slot) => {
+                let queue = self.queues.id(*id, *slot);
+                self.code.push(Instr::Replay { queue, dst: *slot });
+            }
+            Node::Fetch(reads) => {
+                let reads = reads.iter().filter_map(|id| self.read_spec(*id)).collect();
+                self.code.push(Instr::Fetch(reads));
+            }
+            Node::If(id, then, otherwise) => self.branch(*id, then, otherwise),
+            Node::While(id, head, body) => {
+                let Kind::While { condition, .. } = &self.flat.get(*id).kind else { return };
+                self.code.push(Instr::WhileStart);
+                let start = self.code.len();
+                self.block(head);
+                let exit = self.code.len();
+                self.code.push(Instr::JumpUnless(condition.clone(), 0));
+                self.block(body);
+                self.code.push(Instr::WhileNext(start));
+                self.code[exit] = Instr::JumpUnless(condition.clone(), self.code.len());
+                self.code.push(Instr::WhileEnd);
+            }
+            Node::For(id, used, prefetch, body) => {
+                let Kind::For { count, columns, .. } = &self.flat.get(*id).kind else { return };
+                let columns: Vec<(Operand, Slot)> =
+                    used.iter().map(|index| columns[*index].clone()).collect();
+                let start = self.code.len();
+                self.code.push(Instr::Jump(0));
+                let mut reads = Vec::new();
+                if let Some(prefetch) = prefetch {
+                    self.block(&prefetch.steps);
+                    reads = prefetch.reads.iter().filter_map(|id| self.read_spec(*id)).collect();
+                }
+                let body_start = self.code.len();
+                self.block(body);
+                self.code.push(Instr::ForNext(start));
+                let end = self.code.len();
+                let rounds = count.clone();
+                self.code[start] =
+                    Instr::ForStart { rounds, columns, body: body_start, prefetch: reads, end };
+            }
+            Node::Return(id, is_result) => {
+                let Kind::Return { value } = &self.flat.get(*id).kind else { return };
+                let value = value.clone().filter(|_| *is_result);
+                self.code.push(Instr::Return { value });
+            }
+        }
+    }
+
+    fn branch(&mut self, id: StmtId, then: &[Node], otherwise: &[Node]) {
+        let Kind::If { condition, .. } = &self.flat.get(id).kind else { return };
+        let test = self.code.len();
+        self.code.push(Instr::Jump(0));
+        self.block(then);
+        if otherwise.is_empty() {
+            self.code[test] = Instr::JumpUnless(condition.clone(), self.code.len());
+            return;
+        }
+        let skip = self.code.len();
+        self.code.push(Instr::Jump(0));
+        self.code[test] = Instr::JumpUnless(condition.clone(), self.code.len());
+        self.block(otherwise);
+        self.code[skip] = Instr::Jump(self.code.len());
+    }
+
+    fn run(&mut self, id: StmtId) {
+        let instr = match &self.flat.get(id).kind {
+            Kind::Local { dst, op, args } => {
+                Instr::Local { dst: *dst, op: op.clone(), args: args.clone() }
+            }
+            Kind::Copy { dst, src } | Kind::Endorse { dst, src, .. } => {
+                Instr::Copy { dst: *dst, src: src.clone() }
+            }
+            Kind::Now { dst } => Instr::Now { dst: *dst },
+            Kind::Unique { dst, site } => Instr::Unique { dst: *dst, site: *site },
+            Kind::Read(access) => {
+                Instr::Read { read: read_spec(access), dsts: access.dsts.clone() }
+            }
+            Kind::Write(access) => {
+                let write = WriteSpec {
+                    kind: access.kind.clone(),
+                    object: object(access),
+                    args: args(access),
+                };
+                Instr::Write { write, dst: access.dsts.first().copied() }
+            }
+            Kind::Require { condition, message, code, must_be_new, .. } => Instr::Require {
+                condition: condition.clone(),
+                message: message.clone(),
+                code: code.clone(),
+                must_be_new: must_be_new.clone(),
+            },
+            Kind::If { .. } | Kind::While { .. } | Kind::For { .. } | Kind::Return { .. } => return,
+        };
+        self.code.push(instr);
+    }
+
+    fn read_spec(&self, id: StmtId) -> Option<ReadSpec> {
+        match &self.flat.get(id).kind {
+            Kind::Read(access) => Some(read_spec(access)),
+            _ => None,
+        }
+    }
+}
+
+fn object<K>(access: &Access<K>) -> Option<Operand> {
+    access.object.as_ref().map(|(operand, _)| operand.clone())
+}
+
+fn args<K>(access: &Access<K>) -> Vec<Operand> {
+    access.args.iter().map(|(operand, _)| operand.clone()).collect()
+}
+
+fn read_spec(access: &Access<ReadKind>) -> ReadSpec {
+    ReadSpec { kind: access.kind.clone(), object: object(access), args: args(access) }
+}

@@ -1,0 +1,249 @@
+//! What each phase keeps of the program: what it runs, what it replays, what it records.
+
+use std::collections::{BTreeSet, HashSet};
+
+use super::Mutation;
+use super::phases::Phases;
+use crate::flat::{Flat, Kind, Operand, Slot, StmtId};
+
+/// What one phase keeps.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Kept {
+    /// Statements that it runs; of loops and branches, those that it goes through.
+    pub(crate) run: HashSet<StmtId>,
+    /// Statements in place of which it takes what an earlier phase recorded.
+    pub(crate) replay: BTreeSet<(StmtId, Slot)>,
+    /// Slots that it records as each of these statements assigns them.
+    pub(crate) record: BTreeSet<(StmtId, Slot)>,
+    /// Items of loops that it uses.
+    pub(crate) items: HashSet<Slot>,
+    /// Loops of which it needs only the number of rounds.
+    pub(crate) counted: HashSet<StmtId>,
+}
+
+impl Kept {
+    pub(crate) fn contains(&self, id: StmtId) -> bool {
+        self.run.contains(&id)
+            || self.replay.range((id, Slot(0))..=(id, Slot(u32::MAX))).next().is_some()
+    }
+}
+
+/// What all phases keep, by phase.
+pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept> {
+    let mut defs: Vec<Vec<StmtId>> = vec![Vec::new(); flat.slots.len()];
+    for (id, stmt) in flat.live_statements() {
+        for dst in stmt.dsts() {
+            defs[dst.index()].push(id);
+        }
+    }
+    let again = computed_again(flat, &defs, mutation);
+    let mut keeping = Keeping {
+        flat,
+        phases,
+        mutation,
+        defs,
+        again,
+        kept: vec![Kept::default(); phases.phases.len()],
+        queue: Vec::new(),
+        wanted: HashSet::new(),
+    };
+    for (id, stmt) in flat.live_statements() {
+        let phase = phases.of_stmt[id.index()];
+        match &stmt.kind {
+            Kind::Read(_) | Kind::Write(_) | Kind::Require { .. } | Kind::While { .. } => {
+                keeping.run(id, phase)
+            }
+            Kind::Return { value: Some(_) } => keeping.run(id, phase),
+            _ => {}
+        }
+    }
+    loop {
+        keeping.settle();
+        let mut more = keeping.count_loops();
+        if mutation != Mutation::ReturnForgotten {
+            more |= keeping.keep_returns();
+        }
+        if !more {
+            break;
+        }
+    }
+    keeping.kept
+}
+
+/// The slots that any phase can compute for itself: they depend on parameters and constants alone.
+fn computed_again(flat: &Flat, defs: &[Vec<StmtId>], mutation: Mutation) -> Vec<bool> {
+    let mut again: Vec<bool> = (0..flat.slots.len()).map(|slot| slot < flat.param_count).collect();
+    if mutation == Mutation::NothingAgain {
+        again.fill(true);
+        return again;
+    }
+    // Statements stand behind what they use, but for loops, whose slots have two definitions.
+    for (_, stmt) in flat.live_statements() {
+        let known = |operand: &Operand| operand.slot().is_none_or(|slot| again[slot.index()]);
+        match &stmt.kind {
+            Kind::Local { .. } | Kind::Copy { .. } | Kind::Now { .. } | Kind::Unique { .. } => {
+                let dst = stmt.dsts()[0];
+                let is_known =
+                    defs[dst.index()].len() == 1 && stmt.operands().into_iter().all(known);
+                again[dst.index()] = is_known;
+            }
+            Kind::For { columns, .. } => {
+                for (item, is_known) in
+                    columns.iter().map(|(list, item)| (*item, known(list))).collect::<Vec<_>>()
+                {
+                    again[item.index()] = is_known;
+                }
+            }
+            _ => {}
+        }
+    }
+    again
+}
+
+struct Keeping<'a> {
+    flat: &'a Flat,
+    phases: &'a Phases,
+    mutation: Mutation,
+    defs: Vec<Vec<StmtId>>,
+    again: Vec<bool>,
+    kept: Vec<Kept>,
+    /// Slots whose value a phase needs.
+    queue: Vec<(Slot, usize)>,
+    wanted: HashSet<(Slot, usize)>,
+}
+
+impl Keeping<'_> {
+    fn want(&mut self, operand: &Operand, phase: usize) {
+        if let Some(slot) = operand.slot()
+            && slot.index() >= self.flat.param_count
+            && self.wanted.insert((slot, phase))
+        {
+            self.queue.push((slot, phase));
+        }
+    }
+
+    /// Keeps a statement to be run in a phase, with all that it needs there.
+    fn run(&mut self, id: StmtId, phase: usize) {
+        if !self.kept[phase].run.insert(id) {
+            return;
+        }
+        let flat = self.flat;
+        let stmt = flat.get(id);
+        match &stmt.kind {
+            // Which of its lists a loop needs depends on which items are used.
+            Kind::For { .. } => {}
+            // A `return` of another phase only ends this one.
+            Kind::Return { .. } if self.phases.of_stmt[id.index()] != phase => {}
+            Kind::If { .. }
+                if self.mutation == Mutation::ConditionNotReplayed
+                    && self.phases.of_stmt[id.index()] < phase => {}
+            _ => {
+                for operand in stmt.operands() {
+                    self.want(operand, phase);
+                }
+            }
+        }
+        self.around(id, phase);
+    }
+
+    /// Keeps the loops and branches around a statement.
+    fn around(&mut self, id: StmtId, phase: usize) {
+        if let Some(parent) = self.flat.get(id).parent {
+            self.run(parent, phase);
+        }
+    }
+
+    fn settle(&mut self) {
+        while let Some((slot, phase)) = self.queue.pop() {
+            for def in self.defs[slot.index()].clone() {
+                self.define(slot, def, phase);
+            }
+        }
+    }
+
+    /// Makes a slot's value known in a phase, as far as this statement assigns it.
+    fn define(&mut self, slot: Slot, def: StmtId, phase: usize) {
+        let flat = self.flat;
+        if let Kind::For { columns, .. } = &flat.get(def).kind {
+            self.kept[phase].items.insert(slot);
+            self.run(def, phase);
+            let list = columns.iter().find(|(_, item)| *item == slot).map(|(list, _)| list);
+            self.want(list.expect("an item has its list"), phase);
+            return;
+        }
+        let computed = self.phases.of_stmt[def.index()];
+        if computed == phase || self.again[slot.index()] {
+            self.run(def, phase);
+        } else if computed < phase {
+            let is_merge = matches!(flat.get(def).kind, Kind::Copy { .. })
+                && self.defs[slot.index()].len() > 1;
+            if self.mutation == Mutation::MergeNotRecorded && is_merge {
+                return;
+            }
+            self.kept[phase].replay.insert((def, slot));
+            self.around(def, phase);
+            self.kept[computed].record.insert((def, slot));
+            self.run(def, computed);
+        }
+        // A value that only a later phase assigns is not read here: the flow rules see to that.
+    }
+
+    /// Loops of which no item is used need their number of rounds. Says whether that is news.
+    fn count_loops(&mut self) -> bool {
+        let flat = self.flat;
+        let mut more = false;
+        for phase in 0..self.kept.len() {
+            let loops: Vec<StmtId> = self.kept[phase].run.iter().copied().collect();
+            for id in loops {
+                let Kind::For { count, columns, .. } = &flat.get(id).kind else { continue };
+                let uses_items =
+                    columns.iter().any(|(_, item)| self.kept[phase].items.contains(item));
+                if !uses_items && self.kept[phase].counted.insert(id) {
+                    self.want(count, phase);
+                    more = true;
+                }
+            }
+        }
+        more
+    }
+
+    /// Keeps each `return` behind which a phase has something to do. Says whether that is news.
+    fn keep_returns(&mut self) -> bool {
+        let flat = self.flat;
+        let mut found = Vec::new();
+        for (phase, kept) in self.kept.iter().enumerate() {
+            returns_before(flat, &flat.body, kept, false, &mut |id| found.push((id, phase)));
+        }
+        let mut more = false;
+        for (id, phase) in found {
+            if !self.kept[phase].run.contains(&id) {
+                self.run(id, phase);
+                more = true;
+            }
+        }
+        more
+    }
+}
+
+/// Finds the `return`s in a block behind which something is kept; `after` says whether something
+/// is behind the block.
+fn returns_before(
+    flat: &Flat,
+    block: &[StmtId],
+    kept: &Kept,
+    after: bool,
+    found: &mut impl FnMut(StmtId),
+) {
+    let mut after = after;
+    for id in block.iter().rev().filter(|id| flat.live[id.index()]) {
+        let stmt = flat.get(*id);
+        if let Kind::If { then_block, else_block, .. } = &stmt.kind {
+            returns_before(flat, then_block, kept, after, found);
+            returns_before(flat, else_block, kept, after, found);
+        }
+        if after && matches!(stmt.kind, Kind::Return { .. }) {
+            found(*id);
+        }
+        after |= kept.contains(*id);
+    }
+}

@@ -1,0 +1,181 @@
+//! Which phase each statement belongs to.
+
+use super::Mutation;
+use crate::flat::{Flat, Kind, Operand, StmtId};
+use crate::flow::Flow;
+use crate::hir::{Program, StoreId};
+
+/// Whether a phase writes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Mode {
+    /// It only reads.
+    Read,
+    /// It writes.
+    Write,
+}
+
+/// One phase, before its program is known.
+#[derive(Clone, Debug)]
+pub(crate) struct Phase {
+    /// Its store; none for a transaction that visits no store.
+    pub(crate) store: Option<StoreId>,
+    pub(crate) before_endorsement: bool,
+    pub(crate) mode: Mode,
+}
+
+/// The phases of a transaction, and where each statement belongs.
+#[derive(Clone, Debug)]
+pub(crate) struct Phases {
+    pub(crate) phases: Vec<Phase>,
+    /// The phase of each statement, by id; of a loop or branch the first phase that can run it.
+    pub(crate) of_stmt: Vec<usize>,
+}
+
+impl Phases {
+    pub(crate) fn new(program: &Program, flat: &Flat, flow: &Flow, mutation: Mutation) -> Self {
+        let order = match mutation {
+            Mutation::OrderAsDeclared => {
+                let mut order = flow.order.clone();
+                order.sort_unstable();
+                order
+            }
+            _ => flow.order.clone(),
+        };
+        let _ = program;
+        let mut phases = Vec::new();
+        for before in [true, false] {
+            for store in &order {
+                let mut effects = flat
+                    .live_statements()
+                    .filter(|(id, stmt)| {
+                        stmt.store() == Some(*store) && flow.endorsed.contains(*id) == before
+                    })
+                    .peekable();
+                if effects.peek().is_some() {
+                    let writes = effects.any(|(_, stmt)| matches!(stmt.kind, Kind::Write(_)));
+                    let mode = if writes { Mode::Write } else { Mode::Read };
+                    phases.push(Phase { store: Some(*store), before_endorsement: before, mode });
+                }
+            }
+        }
+        if phases.is_empty() {
+            phases.push(Phase { store: None, before_endorsement: false, mode: Mode::Read });
+        }
+        let of_effect = |id: StmtId, store: StoreId| {
+            let before = flow.endorsed.contains(id);
+            phases
+                .iter()
+                .position(|phase| phase.store == Some(store) && phase.before_endorsement == before)
+                .expect("every effect's store has a phase")
+        };
+        let mut assignment = Assignment {
+            flat,
+            mutation,
+            last: phases.len() - 1,
+            of_slot: vec![0; flat.slots.len()],
+            of_stmt: vec![0; flat.statements.len()],
+            changed: true,
+        };
+        // Loops carry values back, so this runs until nothing moves to a later phase any more.
+        while assignment.changed {
+            assignment.changed = false;
+            assignment.block(&flat.body, 0, 0, &of_effect);
+        }
+        let of_stmt = assignment.of_stmt;
+        Self { phases, of_stmt }
+    }
+
+    /// The first phase that writes.
+    pub(crate) fn first_write(&self) -> Option<usize> {
+        self.phases.iter().position(|phase| phase.mode == Mode::Write)
+    }
+}
+
+struct Assignment<'a> {
+    flat: &'a Flat,
+    mutation: Mutation,
+    last: usize,
+    of_slot: Vec<usize>,
+    of_stmt: Vec<usize>,
+    changed: bool,
+}
+
+impl Assignment<'_> {
+    fn operand(&self, operand: &Operand) -> usize {
+        operand.slot().map_or(0, |slot| self.of_slot[slot.index()])
+    }
+
+    /// Goes through a block in a context that is known from phase `outer` on; gives the phase
+    /// from which on it is known whether control goes on behind it.
+    fn block(
+        &mut self,
+        block: &[StmtId],
+        outer: usize,
+        returned: usize,
+        of_effect: &impl Fn(StmtId, StoreId) -> usize,
+    ) -> usize {
+        let flat = self.flat;
+        let mut returned = returned;
+        for id in block.iter().filter(|id| flat.live[id.index()]) {
+            let stmt = flat.get(*id);
+            let context = outer.max(returned);
+            let operands =
+                stmt.operands().into_iter().map(|operand| self.operand(operand)).max().unwrap_or(0);
+            let phase = match &stmt.kind {
+                Kind::Read(access) => of_effect(*id, access.store),
+                Kind::Write(access) => of_effect(*id, access.store),
+                Kind::Require { .. } if self.mutation == Mutation::RequireLate => self.last,
+                Kind::Local { .. } | Kind::Copy { .. }
+                    if self.mutation == Mutation::ContextIgnored =>
+                {
+                    operands
+                }
+                // The items of each list are known when that list is.
+                Kind::For { count, .. } => self.operand(count).max(context),
+                _ => operands.max(context),
+            };
+            self.set_stmt(*id, phase);
+            if let Kind::For { columns, .. } = &stmt.kind {
+                for (list, item) in columns {
+                    let list = self.operand(list);
+                    self.set_slot(item.index(), list);
+                }
+            } else {
+                for dst in stmt.dsts() {
+                    self.set_slot(dst.index(), phase);
+                }
+            }
+            if matches!(stmt.kind, Kind::Return { .. }) {
+                returned = returned.max(outer);
+            }
+            let condition = match &stmt.kind {
+                Kind::If { condition, .. } | Kind::While { condition, .. } => {
+                    self.operand(condition)
+                }
+                Kind::For { count, .. } => self.operand(count),
+                _ => continue,
+            };
+            let inner = outer.max(condition);
+            let mut after = returned;
+            for block in stmt.blocks() {
+                after = after.max(self.block(block, inner, returned, of_effect));
+            }
+            returned = after;
+        }
+        returned
+    }
+
+    fn set_stmt(&mut self, id: StmtId, phase: usize) {
+        if phase > self.of_stmt[id.index()] {
+            self.of_stmt[id.index()] = phase;
+            self.changed = true;
+        }
+    }
+
+    fn set_slot(&mut self, slot: usize, phase: usize) {
+        if phase > self.of_slot[slot] {
+            self.of_slot[slot] = phase;
+            self.changed = true;
+        }
+    }
+}
