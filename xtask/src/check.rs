@@ -53,7 +53,7 @@ fn generated_programs() -> Outcome {
 }
 
 /// The properties of generated programs: package, part of the tests' names, number of cases.
-const GENERATED: [(&str, &str, &str); 1] = [("mingle-lang", "random_programs", "20000")];
+const GENERATED: [(&str, &str, &str); 1] = [("mingle-lang", "random_programs", "5000")];
 
 #[cfg(test)]
 mod tests {

@@ -375,6 +375,12 @@ mod tests {
     }
 
     #[test]
+    fn words_of_statements_in_items_are_passed() {
+        assert_eq!(titles("object O in s { key k: int; a: int for; b: int; }").len(), 1);
+        assert_eq!(titles("store s: causal { query a() let; while }").len(), 1);
+    }
+
+    #[test]
     fn depth_is_bounded() {
         for text in [
             format!("fn f() -> int {{ {}1{} }}", "(".repeat(10_000), ")".repeat(10_000)),
