@@ -13,7 +13,7 @@ use crate::flow::Flow;
 use crate::hir::{self, StoreId};
 use crate::ops::Op;
 use crate::split::Mutation;
-use crate::split::keep::{Kept, keep};
+use crate::split::keep::keep;
 use crate::split::phases::{Mode, Phases};
 use crate::split::schedule::schedule;
 use crate::split::tree::{Node, project};
@@ -66,7 +66,6 @@ pub struct Phase {
     /// What it does.
     pub code: Vec<Instr>,
     pub(crate) tree: Vec<Node>,
-    pub(crate) kept: Kept,
 }
 
 /// A read as an instruction.
@@ -241,7 +240,6 @@ pub(crate) fn plan(
             before_endorsement: phase.before_endorsement,
             code,
             tree,
-            kept,
         });
     }
     Plan {

@@ -17,11 +17,15 @@ mod advice;
 pub mod check;
 pub mod code;
 pub mod diagnostic;
+pub mod explain;
 pub mod flat;
 pub mod flow;
 pub mod format;
+#[cfg(feature = "generate")]
+pub mod generate;
 pub mod hir;
 pub mod ops;
+pub mod plain;
 mod program;
 pub mod split;
 pub mod syntax;

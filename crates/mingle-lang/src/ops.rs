@@ -152,6 +152,10 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
                 other.clone()
             }
         }
+        (Op::MakeList, items) => {
+            check_list(items.len())?;
+            Value::List(items.into())
+        }
         (Op::MakeStruct, values) => Value::Struct(values.into()),
         (Op::StructField(index), [Value::Struct(values)]) => values[usize::from(*index)].clone(),
         (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
@@ -221,10 +225,6 @@ fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::StringSize, [Value::String(a)]) => Value::Int(a.chars().count() as i64),
         (Op::StringContains, [Value::String(a), Value::String(b)]) => Value::Bool(a.contains(&**b)),
         (Op::BytesSize, [Value::Bytes(a)]) => Value::Int(a.len() as i64),
-        (Op::MakeList, items) => {
-            check_list(items.len())?;
-            Value::List(items.into())
-        }
         (Op::ConcatList, [Value::List(a), Value::List(b)]) => {
             check_list(a.len() + b.len())?;
             Value::List(a.iter().chain(b.iter()).cloned().collect())

@@ -8,14 +8,25 @@
 //! - [`operation`]: reads, their answers, and writes.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
+//! - [`wrap`]: stores around stores: faults, counts, distances, histories.
+//! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
+//!   `TestWorld`, a world for it to run in.
 
+#[cfg(feature = "conformance")]
+pub mod conformance;
 pub mod operation;
+pub mod random;
 pub mod store;
+#[cfg(feature = "conformance")]
+pub mod test_world;
 pub mod world;
+pub mod wrap;
 
 pub use operation::{Address, Answer, Data, Read, Write};
 pub use store::{
-    Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError, StoreSchema,
-    Transaction,
+    Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError, StoreOperation,
+    StoreSchema, Transaction,
 };
+#[cfg(feature = "conformance")]
+pub use test_world::TestWorld;
 pub use world::{BoxFuture, World};

@@ -117,4 +117,7 @@ pub enum Write {
     },
     /// Adds a witness row to its object. Rows are added, never replaced.
     Witness(WitnessRow),
+    /// Removes exactly this witness row, if it is there. For the end of a transaction alone, when
+    /// every replica of every store that it visits has its commit witness.
+    Forget(WitnessRow),
 }

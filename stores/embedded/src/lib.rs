@@ -1,1 +1,34 @@
 //! The embedded engine: stores of every level in this process, in memory or in a folder.
+//!
+//! [`Embedded::open`] gives a [`mingle_store::DataStore`]. Reading order:
+//!
+//! - [`config`]: what can be set, and why a store cannot be opened.
+//! - [`storage`]: ordered rows with snapshots and atomic commits, in memory or in a redb file.
+//! - [`encoding`]: values, keys and rows as bytes.
+//! - [`catalog`], [`layout`]: what is kept of the schema, and the durable ids in keys.
+//! - [`builtin`]: the bodies of declared operations.
+//! - [`reading`], [`writing`]: from rows to answers, and writes checked.
+//! - [`serializable`]: the engine for `linearizable` and `snapshot`.
+//! - [`replicated`]: the engine for `causal` and `eventual`.
+//! - [`turnstile`]: how commits are ordered, and share an `fsync`.
+//!
+//! Invariant: nothing runs in the background. What is due is done when somebody asks, so a test
+//! with a clock of its own sees the same each time.
+
+mod builtin;
+mod catalog;
+pub mod config;
+mod core;
+mod encoding;
+mod layout;
+pub mod limits;
+mod open;
+mod reading;
+mod replicated;
+mod serializable;
+pub mod storage;
+mod turnstile;
+mod writing;
+
+pub use config::{EmbeddedConfig, OpenError};
+pub use open::Embedded;

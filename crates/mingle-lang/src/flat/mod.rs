@@ -350,6 +350,16 @@ impl Stmt {
         }
     }
 
+    /// Whether it is a step that merges or carries a variable, which the program does not write.
+    pub fn blocks_around(&self, flat: &Flat) -> bool {
+        let Kind::Copy { dst, .. } = &self.kind else { return false };
+        flat.statements.iter().any(|stmt| match &stmt.kind {
+            Kind::If { merges, .. } => merges.contains(dst),
+            Kind::While { carried, .. } | Kind::For { carried, .. } => carried.contains(dst),
+            _ => false,
+        })
+    }
+
     /// The store at which it has an effect.
     pub fn store(&self) -> Option<StoreId> {
         match &self.kind {

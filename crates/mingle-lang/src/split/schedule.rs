@@ -93,6 +93,11 @@ impl Waiting {
         }
     }
 
+    /// Whether everything that assigns a slot here is done.
+    fn is_assigned(&self, slot: Slot) -> bool {
+        self.pending.get(&slot).is_none_or(|count| *count == 0)
+    }
+
     /// Passes on what an item assigns.
     fn done(&mut self, items: &[Item], index: usize) {
         for slot in &items[index].assigns {
@@ -215,10 +220,12 @@ impl Scheduler<'_> {
             let next = if let Some(local) = waiting.locals.pop() {
                 local.0
             } else {
-                let head = pinned
-                    .front()
-                    .copied()
-                    .filter(|head| items[*head].tied && items[*head].fetch.is_some());
+                let is_known =
+                    |slot: &Slot| self.mutable.contains(slot) || waiting.is_assigned(*slot);
+                let head = pinned.front().copied().filter(|head| {
+                    let item = &items[*head];
+                    item.tied && item.fetch.is_some() && item.uses.iter().all(is_known)
+                });
                 waiting.fetches.extend(head);
                 let ready: BTreeSet<usize> =
                     std::mem::take(&mut waiting.fetches).into_iter().collect();

@@ -237,6 +237,11 @@ impl<'a> TextPlaces<'a> {
         Self { source, line_starts, characters_before }
     }
 
+    /// The source.
+    pub fn source(&self) -> &'a Source {
+        self.source
+    }
+
     /// The line and column of a byte; a byte beyond the end counts as the end.
     pub fn position(&self, byte: usize) -> Position {
         let byte = byte.min(self.source.text.len());

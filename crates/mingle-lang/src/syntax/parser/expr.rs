@@ -144,10 +144,10 @@ impl Parser<'_> {
         Ok(expr)
     }
 
-    /// The name after a dot. A map has an operation `put`, which is a reserved word elsewhere.
+    /// The name after a dot. A method may be called like a reserved word, as `put` of maps is.
     fn member(&mut self) -> Parse<Ident> {
         let is_call = self.kind_ahead(1) == TokenKind::Punct(Punct::LeftParen);
-        if self.is_keyword(Keyword::Put) && is_call {
+        if is_call && matches!(self.kind(), TokenKind::Keyword(_)) {
             let ident = Ident { name: self.intern(self.at), span: self.here() };
             self.advance();
             return Ok(ident);

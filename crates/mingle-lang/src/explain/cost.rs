@@ -1,0 +1,171 @@
+//! Round trips of a phase, counted without running it.
+
+use serde_json::{Value as Json, json};
+
+use crate::code::{PREFETCH_ROUNDS, Phase};
+use crate::flat::{Flat, Kind, ReadKind, StmtId, WriteKind};
+use crate::hir::CollectionRead;
+use crate::split::Mode;
+use crate::split::tree::Node;
+use crate::syntax::token::TextPlaces;
+
+/// The round trips of a phase: so many, and more for each round of some loops. Where branches
+/// differ, the dearest counts; where two reads ask for the same, fewer are made.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RoundTrips {
+    /// Those outside of loops, the commit of a phase that writes included.
+    pub fixed: u32,
+    /// Those in loops.
+    pub per_iteration: Vec<LoopCost>,
+}
+
+/// Round trips of a loop.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LoopCost {
+    /// The line at which the loop starts.
+    pub line: u32,
+    /// How many round trips.
+    pub count: u32,
+    /// For so many rounds, or fewer at the end; 1 where each round pays.
+    pub iterations: u32,
+}
+
+impl RoundTrips {
+    pub(super) fn to_json(&self) -> Json {
+        let loops = self.per_iteration.iter().map(|cost| {
+            json!({ "loop": format!("line {}", cost.line), "count": cost.count, "iterations": cost.iterations })
+        });
+        json!({ "fixed": self.fixed, "per_iteration": loops.collect::<Vec<_>>() })
+    }
+}
+
+pub(super) fn round_trips(flat: &Flat, phase: &Phase, places: &TextPlaces<'_>) -> RoundTrips {
+    let mut counting =
+        Counting { flat, places, loops: Vec::new(), command_waits: false, written: Vec::new() };
+    let fixed = counting.block(&phase.tree) + u32::from(phase.mode == Mode::Write);
+    RoundTrips { fixed, per_iteration: counting.loops }
+}
+
+struct Counting<'a> {
+    flat: &'a Flat,
+    places: &'a TextPlaces<'a>,
+    loops: Vec<LoopCost>,
+    /// A command was made and may not have been sent.
+    command_waits: bool,
+    /// The writes before.
+    written: Vec<&'a WriteKind>,
+}
+
+impl<'a> Counting<'a> {
+    fn block(&mut self, nodes: &[Node]) -> u32 {
+        nodes.iter().map(|node| self.node(node)).sum()
+    }
+
+    fn fetch(&mut self) -> u32 {
+        1 + u32::from(std::mem::take(&mut self.command_waits))
+    }
+
+    fn node(&mut self, node: &Node) -> u32 {
+        match node {
+            Node::Fetch(_) => self.fetch(),
+            Node::Run(id) => self.run(*id),
+            Node::If(_, then, otherwise) => {
+                let (waits, written) = (self.command_waits, self.written.clone());
+                let then = self.block(then);
+                let waits_then = std::mem::replace(&mut self.command_waits, waits);
+                let written_then = std::mem::replace(&mut self.written, written);
+                let otherwise = self.block(otherwise);
+                self.command_waits |= waits_then;
+                self.written.extend(written_then);
+                then.max(otherwise)
+            }
+            Node::While(id, head, body) => {
+                self.note_writes(body);
+                let head = self.block(head);
+                let body = self.block(body);
+                self.add(*id, head + body, 1);
+                head
+            }
+            Node::For(id, _, prefetch, body) => {
+                let mut fixed = 0;
+                if prefetch.is_some() {
+                    fixed += u32::from(std::mem::take(&mut self.command_waits));
+                    self.add(*id, 1, PREFETCH_ROUNDS as u32);
+                }
+                self.note_writes(body);
+                let body = self.block(body);
+                self.add(*id, body, 1);
+                fixed
+            }
+            Node::Record(..) | Node::Replay(..) | Node::Return(..) => 0,
+        }
+    }
+
+    /// What a loop's body writes, its next round may read.
+    fn note_writes(&mut self, body: &[Node]) {
+        for node in body {
+            match node {
+                Node::Run(id) => {
+                    if let Kind::Write(access) = &self.flat.get(*id).kind {
+                        self.written.push(&access.kind);
+                        self.command_waits |=
+                            matches!(access.kind, WriteKind::Command(_)) && access.dsts.is_empty();
+                    }
+                }
+                Node::If(_, a, b) | Node::While(_, a, b) => {
+                    self.note_writes(a);
+                    self.note_writes(b);
+                }
+                Node::For(_, _, _, body) => self.note_writes(body),
+                _ => {}
+            }
+        }
+    }
+
+    fn run(&mut self, id: StmtId) -> u32 {
+        match &self.flat.get(id).kind {
+            Kind::Read(access) => {
+                let after_write = self.written.iter().any(|write| write.may_change(&access.kind));
+                match &access.kind {
+                    // What was written before is sent first, then the query asked.
+                    ReadKind::Query(_) if after_write => 2,
+                    // The store says which of the own elements are new.
+                    ReadKind::Collection(
+                        _,
+                        _,
+                        CollectionRead::SetSize | CollectionRead::MapSize,
+                    ) if after_write => 1,
+                    _ => 0,
+                }
+            }
+            Kind::Write(access) => {
+                let cost = match &access.kind {
+                    WriteKind::Command(_) if !access.dsts.is_empty() => {
+                        1 + u32::from(!self.written.is_empty() || self.command_waits)
+                    }
+                    WriteKind::Command(_) => {
+                        self.command_waits = true;
+                        0
+                    }
+                    _ => 0,
+                };
+                self.written.push(&access.kind);
+                cost
+            }
+            _ => 0,
+        }
+    }
+
+    fn add(&mut self, id: StmtId, count: u32, iterations: u32) {
+        if count > 0 {
+            let stmt = self.flat.get(id);
+            let span = self.flat.sources[stmt.source as usize];
+            let line = self.places.position(self.places_start(span)).line;
+            self.loops.push(LoopCost { line, count, iterations });
+        }
+    }
+
+    fn places_start(&self, span: crate::syntax::Span) -> usize {
+        self.places.source().bytes(span).start
+    }
+}

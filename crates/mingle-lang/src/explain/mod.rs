@@ -1,0 +1,282 @@
+//! How a transaction runs: its phases, as data, as text and as JSON.
+
+mod cost;
+mod text;
+
+use serde_json::{Value as Json, json};
+
+use crate::code::{Phase, Plan, Program};
+use crate::flat::{Kind, Slot, StmtId};
+use crate::ops::Op;
+use crate::split::Mode;
+use crate::split::tree::Node;
+use crate::syntax::token::TextPlaces;
+use crate::syntax::{Source, Span};
+
+pub use cost::{LoopCost, RoundTrips};
+pub use text::render;
+
+/// A transaction and its phases.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Explained {
+    /// Its name.
+    pub name: String,
+    /// Its head, as the program would write it.
+    pub signature: String,
+    /// Its phases, in order.
+    pub phases: Vec<ExplainedPhase>,
+}
+
+/// A phase.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ExplainedPhase {
+    /// Its store; none for a transaction that visits no store.
+    pub store: Option<String>,
+    /// The store's level.
+    pub level: Option<String>,
+    /// Whether it writes.
+    pub mode: Mode,
+    /// Whether it only serves an endorsement.
+    pub before_endorsement: bool,
+    /// What it reads, as the program writes it.
+    pub reads: Vec<String>,
+    /// What it writes.
+    pub writes: Vec<String>,
+    /// What it records for later phases.
+    pub records: Vec<String>,
+    /// What it takes from earlier phases.
+    pub replays: Vec<String>,
+    /// Its round trips.
+    pub round_trips: RoundTrips,
+    /// What it does, line by line.
+    pub code: Vec<String>,
+}
+
+/// Explains how a transaction runs.
+///
+/// # Examples
+///
+/// ```
+/// let text = "store s: causal; object O in s { key k: int; n: int; }
+/// transaction bump(o: ref O) { o.n += 1; }";
+/// let checked = mingle_lang::check(text);
+/// let program = checked.program.as_ref().unwrap();
+/// let explained = mingle_lang::explain::explain(&checked.source, program, &program.plans[0]);
+/// assert_eq!(explained.phases[0].round_trips.fixed, 2);
+/// assert_eq!(explained.phases[0].reads, ["o.n"]);
+/// ```
+pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
+    let places = TextPlaces::new(source);
+    let params: Vec<String> =
+        plan.params.iter().map(|(name, found)| format!("{name}: {found}")).collect();
+    let result = plan.result.as_ref().map_or(String::new(), |result| format!(" -> {result}"));
+    let isolated = if plan.isolated { "isolated " } else { "" };
+    Explained {
+        name: plan.name.to_string(),
+        signature: format!("{isolated}transaction {}({}){result}", plan.name, params.join(", ")),
+        phases: plan
+            .phases
+            .iter()
+            .map(|phase| Explainer { source, places: &places, plan, phase }.explain(program))
+            .collect(),
+    }
+}
+
+/// The phases of transactions as JSON, as `mingle explain --format json` prints them.
+pub fn to_json(transactions: &[Explained]) -> Json {
+    let transactions = transactions.iter().map(|transaction| {
+        let phases = transaction.phases.iter().map(|phase| {
+            json!({
+                "store": phase.store,
+                "level": phase.level,
+                "mode": if phase.mode == Mode::Write { "write" } else { "read" },
+                "before_endorsement": phase.before_endorsement,
+                "reads": phase.reads,
+                "writes": phase.writes,
+                "records": phase.records,
+                "replays": phase.replays,
+                "round_trips": phase.round_trips.to_json(),
+            })
+        });
+        json!({ "name": transaction.name, "phases": phases.collect::<Vec<_>>() })
+    });
+    json!({ "transactions": transactions.collect::<Vec<_>>() })
+}
+
+struct Explainer<'a> {
+    source: &'a Source,
+    places: &'a TextPlaces<'a>,
+    plan: &'a Plan,
+    phase: &'a Phase,
+}
+
+impl Explainer<'_> {
+    fn explain(&self, program: &Program) -> ExplainedPhase {
+        let mut explained = ExplainedPhase {
+            store: self
+                .phase
+                .store
+                .map(|store| program.checked.stores[store.index()].name.to_string()),
+            level: self.phase.level.map(|level| program.checked.levels.name(level).to_string()),
+            mode: self.phase.mode,
+            before_endorsement: self.phase.before_endorsement,
+            reads: Vec::new(),
+            writes: Vec::new(),
+            records: Vec::new(),
+            replays: Vec::new(),
+            round_trips: cost::round_trips(&self.plan.flat, self.phase, self.places),
+            code: Vec::new(),
+        };
+        self.collect(&self.phase.tree, &mut explained);
+        self.lines(&self.phase.tree, 0, &mut explained.code);
+        explained
+    }
+
+    /// The text of a span, on one line.
+    fn text(&self, span: Span) -> String {
+        let text = self.source.span_text(span);
+        // Comments within would swallow what follows them.
+        let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
+        words.join(" ")
+    }
+
+    /// How the value of a slot is called.
+    fn slot(&self, stmt: StmtId, slot: Slot) -> String {
+        match &self.plan.flat.slots[slot.index()].name {
+            Some(name) => name.to_string(),
+            None => {
+                let stmt = self.plan.flat.get(stmt);
+                let text = self.text(stmt.span);
+                // The size of what a loop runs over is a part of the loop, not of the program's.
+                if matches!(stmt.kind, Kind::Local { op: Op::ListSize, .. })
+                    && !text.contains("size")
+                {
+                    return format!("the number of {text}");
+                }
+                text
+            }
+        }
+    }
+
+    fn collect(&self, nodes: &[Node], explained: &mut ExplainedPhase) {
+        let add = |list: &mut Vec<String>, text: String| {
+            if !list.contains(&text) {
+                list.push(text);
+            }
+        };
+        for node in nodes {
+            match node {
+                Node::Run(id) => {
+                    let stmt = self.plan.flat.get(*id);
+                    match &stmt.kind {
+                        Kind::Read(_) => add(&mut explained.reads, self.text(stmt.span)),
+                        Kind::Write(_) => {
+                            let text = self.text(stmt.span);
+                            add(&mut explained.writes, text.trim_end_matches(';').to_owned());
+                        }
+                        _ => {}
+                    }
+                }
+                Node::Record(id, slot) => add(&mut explained.records, self.slot(*id, *slot)),
+                Node::Replay(id, slot) => add(&mut explained.replays, self.slot(*id, *slot)),
+                Node::If(_, a, b) | Node::While(_, a, b) => {
+                    self.collect(a, explained);
+                    self.collect(b, explained);
+                }
+                Node::For(_, _, _, body) => self.collect(body, explained),
+                Node::Fetch(_) | Node::Return(..) => {}
+            }
+        }
+    }
+
+    fn lines(&self, nodes: &[Node], depth: usize, lines: &mut Vec<String>) {
+        let mut last_source = None;
+        for node in nodes {
+            let mut push = |text: String| lines.push(format!("{}{text}", "    ".repeat(depth)));
+            match node {
+                Node::Fetch(reads) => push(format!("fetch {}", self.names(reads))),
+                Node::Run(id) => {
+                    let stmt = self.plan.flat.get(*id);
+                    let is_shown = match &stmt.kind {
+                        Kind::Write(_) => true,
+                        Kind::Require { must_be_new: Some(_), .. } => {
+                            push(format!("refuse if it exists: {}", self.text(stmt.span)));
+                            false
+                        }
+                        Kind::Require { .. } => true,
+                        _ => self.is_assignment(*id) && last_source != Some(stmt.source),
+                    };
+                    if is_shown {
+                        last_source = Some(stmt.source);
+                        let statement = self.plan.flat.sources[stmt.source as usize];
+                        let span =
+                            if matches!(stmt.kind, Kind::Write(_)) { stmt.span } else { statement };
+                        push(self.text(span));
+                    }
+                }
+                Node::Record(id, slot) => push(format!("record {}", self.slot(*id, *slot))),
+                Node::Replay(id, slot) => push(format!("replay {}", self.slot(*id, *slot))),
+                Node::If(id, then, otherwise) => {
+                    push(format!("{} {{", self.head(*id)));
+                    self.lines(then, depth + 1, lines);
+                    if !otherwise.is_empty() {
+                        lines.push(format!("{}}} else {{", "    ".repeat(depth)));
+                        self.lines(otherwise, depth + 1, lines);
+                    }
+                    lines.push(format!("{}}}", "    ".repeat(depth)));
+                }
+                Node::While(id, head, body) => {
+                    push(format!("{} {{", self.head(*id)));
+                    self.lines(head, depth + 1, lines);
+                    self.lines(body, depth + 1, lines);
+                    lines.push(format!("{}}}", "    ".repeat(depth)));
+                }
+                Node::For(id, _, prefetch, body) => {
+                    push(format!("{} {{", self.head(*id)));
+                    if let Some(prefetch) = prefetch {
+                        let rounds = crate::code::PREFETCH_ROUNDS;
+                        let names = self.names(&prefetch.reads);
+                        lines.push(format!(
+                            "{}fetch {names}, for {rounds} rounds at once",
+                            "    ".repeat(depth + 1)
+                        ));
+                    }
+                    self.lines(body, depth + 1, lines);
+                    lines.push(format!("{}}}", "    ".repeat(depth)));
+                }
+                Node::Return(id, true) => push(self.text(self.plan.flat.get(*id).span)),
+                Node::Return(_, false) => push("end of this phase".into()),
+            }
+        }
+    }
+
+    fn names(&self, reads: &[StmtId]) -> String {
+        let names: Vec<String> =
+            reads.iter().map(|id| self.text(self.plan.flat.get(*id).span)).collect();
+        names.join(", ")
+    }
+
+    /// Whether a statement gives a variable its value.
+    fn is_assignment(&self, id: StmtId) -> bool {
+        let stmt = self.plan.flat.get(id);
+        let is_variable = |slot: &Slot| self.plan.flat.slots[slot.index()].name.is_some();
+        // What merges and carries variables between branches and rounds is no statement of the
+        // program's.
+        let is_step =
+            matches!(&stmt.kind, Kind::Copy { .. }) && stmt.blocks_around(&self.plan.flat);
+        stmt.dsts().iter().any(is_variable) && !is_step
+    }
+
+    /// The head of a loop or branch, without its body.
+    fn head(&self, id: StmtId) -> String {
+        let stmt = self.plan.flat.get(id);
+        let span = stmt.span;
+        let inner = match &stmt.kind {
+            Kind::If { condition_span, .. } | Kind::While { condition_span, .. } => *condition_span,
+            Kind::For { iterated_span, .. } => *iterated_span,
+            _ => span,
+        };
+        self.text(Span { start: span.start, end: inner.end })
+    }
+}

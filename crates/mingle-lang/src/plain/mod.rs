@@ -1,0 +1,358 @@
+//! The plain interpreter: runs an unsplit program over plain maps.
+//!
+//! It shares with the compiler's later steps only the checked tree and the local operations. The
+//! tests hold split programs against it: both must end in the same state with the same result.
+
+mod state;
+
+use mingle_model::{Name, Ref, Time, Value};
+
+use crate::hir::{
+    CollectionRead, Expr, ExprKind, FunctionId, Iterated, Place, Program, Stmt, StmtKind,
+    Transaction, VarId, WriteOp,
+};
+use crate::ops::{self, Op};
+
+pub use state::{FieldState, ObjectState, State};
+
+/// Why a plain run ended without a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Abort {
+    /// A `require` failed.
+    Require(Option<Name>, String),
+    /// A keyed `new` met an object that exists.
+    Exists(Ref),
+    /// A value grew too large, or there were too many steps.
+    Limit,
+    /// The program calls an operation of a store, which has no plain meaning.
+    Operation,
+}
+
+enum Stop {
+    Abort(Abort),
+    Return(Option<Value>),
+}
+
+impl From<Abort> for Stop {
+    fn from(abort: Abort) -> Self {
+        Self::Abort(abort)
+    }
+}
+
+/// Runs a transaction as it is written. If it aborts, the state is as it was.
+///
+/// # Errors
+///
+/// Why it aborted.
+pub fn run(
+    program: &Program,
+    transaction: &Transaction,
+    arguments: &[Value],
+    state: &mut State,
+    now: Time,
+    seed: u128,
+    steps_max: u64,
+) -> Result<Option<Value>, Abort> {
+    let mut after = state.clone();
+    let mut run = Run {
+        program,
+        vars: vec![Value::Bool(false); transaction.vars.len()],
+        state: &mut after,
+        now,
+        seed,
+        rounds: Vec::new(),
+        steps_left: steps_max,
+    };
+    run.vars[..arguments.len()].clone_from_slice(arguments);
+    let result = match run.block(&transaction.body) {
+        Ok(()) => None,
+        Err(Stop::Return(value)) => value,
+        Err(Stop::Abort(abort)) => return Err(abort),
+    };
+    *state = after;
+    Ok(result)
+}
+
+struct Run<'a> {
+    program: &'a Program,
+    vars: Vec<Value>,
+    state: &'a mut State,
+    now: Time,
+    seed: u128,
+    rounds: Vec<u64>,
+    steps_left: u64,
+}
+
+impl Run<'_> {
+    fn block(&mut self, statements: &[Stmt]) -> Result<(), Stop> {
+        statements.iter().try_for_each(|statement| self.statement(statement))
+    }
+
+    fn spend(&mut self) -> Result<(), Abort> {
+        self.steps_left = self.steps_left.checked_sub(1).ok_or(Abort::Limit)?;
+        Ok(())
+    }
+
+    fn statement(&mut self, statement: &Stmt) -> Result<(), Stop> {
+        self.spend()?;
+        match &statement.kind {
+            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
+                self.vars[var.index()] = self.expr(value)?;
+            }
+            StmtKind::Write(write) => self.write(write)?,
+            StmtKind::If { condition, then_block, else_block } => {
+                let block = if self.condition(condition)? { then_block } else { else_block };
+                self.block(block)?;
+            }
+            StmtKind::While { condition, body } => {
+                self.rounds.push(0);
+                while self.condition(condition)? {
+                    self.spend()?;
+                    self.block(body)?;
+                    self.next_round();
+                }
+                self.rounds.pop();
+            }
+            StmtKind::For { first, second, iterated, body } => {
+                self.for_loop((*first, *second), iterated, body)?
+            }
+            StmtKind::Match { scrutinee, some_var, some_block, none_block } => {
+                match self.expr(scrutinee)? {
+                    Value::Option(Some(value)) => {
+                        self.vars[some_var.index()] = (*value).clone();
+                        self.block(some_block)?;
+                    }
+                    _ => self.block(none_block)?,
+                }
+            }
+            StmtKind::Require { condition, message, code } => {
+                let holds = self.condition(condition)?;
+                let message = self.expr(message)?;
+                if !holds {
+                    let message = message.as_str().unwrap_or_default().to_owned();
+                    return Err(Abort::Require(code.clone(), message).into());
+                }
+            }
+            StmtKind::Return(value) => {
+                let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
+                return Err(Stop::Return(value));
+            }
+            StmtKind::Expr(value) => {
+                self.expr(value)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn next_round(&mut self) {
+        *self.rounds.last_mut().expect("a loop is running") += 1;
+    }
+
+    fn for_loop(
+        &mut self,
+        (first, second): (VarId, Option<VarId>),
+        iterated: &Iterated,
+        body: &[Stmt],
+    ) -> Result<(), Stop> {
+        let items: Vec<(Value, Option<Value>)> = match iterated {
+            Iterated::List(list) => {
+                let list = self.expr(list)?;
+                list.as_list().expect("a list").iter().map(|item| (item.clone(), None)).collect()
+            }
+            Iterated::Collection(place) => {
+                let object = self.object(&place.object)?;
+                match self.state.field(&object, place.field) {
+                    Some(FieldState::Set(elements)) => {
+                        elements.iter().map(|element| (element.clone(), None)).collect()
+                    }
+                    Some(FieldState::Log(lines)) => {
+                        lines.iter().map(|line| (line.clone(), None)).collect()
+                    }
+                    Some(FieldState::Map(entries)) => entries
+                        .iter()
+                        .map(|(key, value)| (key.clone(), Some(value.clone())))
+                        .collect(),
+                    _ => Vec::new(),
+                }
+            }
+        };
+        self.rounds.push(0);
+        for (item, value) in items {
+            self.spend()?;
+            self.vars[first.index()] = item;
+            if let (Some(second), Some(value)) = (second, value) {
+                self.vars[second.index()] = value;
+            }
+            self.block(body)?;
+            self.next_round();
+        }
+        self.rounds.pop();
+        Ok(())
+    }
+
+    fn condition(&mut self, condition: &Expr) -> Result<bool, Abort> {
+        Ok(self.expr(condition)?.as_bool().expect("a condition is a bool"))
+    }
+
+    fn object(&mut self, object: &Expr) -> Result<Ref, Abort> {
+        match self.expr(object)? {
+            Value::Ref(object) => Ok(object),
+            other => panic!("{other} is no ref: the program was not checked"),
+        }
+    }
+
+    fn write(&mut self, write: &WriteOp) -> Result<(), Abort> {
+        match write {
+            WriteOp::Assign(place, op, value) => {
+                let object = self.object(&place.object)?;
+                let value = match op {
+                    None => self.expr(value)?,
+                    Some(op) => {
+                        let old = self.register(&object, place);
+                        let value = self.expr(value)?;
+                        ops::apply(op, &[old, value]).map_err(|_| Abort::Limit)?
+                    }
+                };
+                self.state.assign(&object, place.field, value);
+            }
+            WriteOp::Collection(place, op, args) => {
+                let object = self.object(&place.object)?;
+                let args = self.exprs(args)?;
+                let declared = &self.program.objects[place.kind.index()].declared;
+                let field_type = &declared.fields[usize::from(place.field)].field_type;
+                self.state.change(&object, place.field, field_type, *op, args);
+            }
+            WriteOp::Delete(object, _) => {
+                let object = self.object(object)?;
+                self.state.delete(&object);
+            }
+        }
+        Ok(())
+    }
+
+    fn register(&self, object: &Ref, place: &Place) -> Value {
+        match self.state.field(object, place.field) {
+            Some(FieldState::Register(value)) => value.clone(),
+            _ => self.program.objects[place.kind.index()].declared.fields[usize::from(place.field)]
+                .default
+                .clone(),
+        }
+    }
+
+    fn exprs(&mut self, exprs: &[Expr]) -> Result<Vec<Value>, Abort> {
+        exprs.iter().map(|expr| self.expr(expr)).collect()
+    }
+
+    fn expr(&mut self, expr: &Expr) -> Result<Value, Abort> {
+        Ok(match &expr.kind {
+            ExprKind::Const(value) => value.clone(),
+            ExprKind::Var(var) => self.vars[var.index()].clone(),
+            ExprKind::Local(op, args) => {
+                let args = self.exprs(args)?;
+                ops::apply(op, &args).map_err(|_| Abort::Limit)?
+            }
+            ExprKind::Struct(inits) => {
+                let mut values = Vec::new();
+                for (index, value) in inits {
+                    values.push((*index, self.expr(value)?));
+                }
+                values.sort_by_key(|(index, _)| *index);
+                Value::Struct(values.into_iter().map(|(_, value)| value).collect())
+            }
+            ExprKind::Register(place) => {
+                let object = self.object(&place.object)?;
+                self.register(&object, place)
+            }
+            ExprKind::Collection(place, read, args) => {
+                let object = self.object(&place.object)?;
+                let args = self.exprs(args)?;
+                self.collection(&object, place, *read, &args)?
+            }
+            ExprKind::Exists(object, _) => {
+                let object = self.object(object)?;
+                Value::Bool(self.state.exists(&object))
+            }
+            ExprKind::Create { is_put, kind, key, inits } => {
+                let key_value = match key {
+                    Ok(key) => self.expr(key)?,
+                    Err(site) => ops::unique(self.seed, *site, &self.rounds),
+                };
+                let object =
+                    Ref::new(self.program.objects[kind.index()].declared.name.clone(), key_value);
+                let mut values = Vec::new();
+                for (field, value) in inits {
+                    values.push((*field, self.expr(value)?));
+                }
+                if !is_put && key.is_ok() && self.state.exists(&object) {
+                    return Err(Abort::Exists(object));
+                }
+                self.state.create(&object);
+                for (field, value) in values {
+                    self.state.assign(&object, field, value);
+                }
+                Value::Ref(object)
+            }
+            ExprKind::Call(function, args) => self.call(*function, args)?,
+            ExprKind::Operation(..) => return Err(Abort::Operation),
+            ExprKind::Now => Value::Time(self.now),
+            ExprKind::Unique(site) => ops::unique(self.seed, *site, &self.rounds),
+            ExprKind::Endorse { value, .. } => self.expr(value)?,
+        })
+    }
+
+    fn call(&mut self, function: FunctionId, args: &[Expr]) -> Result<Value, Abort> {
+        let mut args = self.exprs(args)?;
+        self.spend()?;
+        let function = &self.program.functions[function.index()];
+        args.resize(function.vars.len(), Value::Bool(false));
+        let outer = std::mem::replace(&mut self.vars, args);
+        for (var, value) in &function.lets {
+            self.vars[var.index()] = self.expr(value)?;
+        }
+        let body = function.body.as_ref().expect("a checked function has a body");
+        let result = self.expr(body);
+        self.vars = outer;
+        result
+    }
+
+    fn collection(
+        &mut self,
+        object: &Ref,
+        place: &Place,
+        read: CollectionRead,
+        args: &[Value],
+    ) -> Result<Value, Abort> {
+        use CollectionRead as R;
+        let int = |count: usize| Value::Int(count as i64);
+        let list = |items: Vec<Value>| ops::apply(&Op::MakeList, &items).map_err(|_| Abort::Limit);
+        let number =
+            |value: &Value| usize::try_from(value.as_int().unwrap_or_default()).unwrap_or(0);
+        let none = FieldState::Register(Value::NONE);
+        let field = self.state.field(object, place.field).unwrap_or(&none);
+        Ok(match (read, field) {
+            (R::CounterValue, FieldState::Counter(sum)) => {
+                Value::Int((*sum).clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+            (R::SetContains, FieldState::Set(elements)) => Value::Bool(elements.contains(&args[0])),
+            (R::SetSize, FieldState::Set(elements)) => int(elements.len()),
+            (R::SetList, FieldState::Set(elements)) => list(elements.iter().cloned().collect())?,
+            (R::MapGet, FieldState::Map(entries)) => {
+                entries.get(&args[0]).cloned().map_or(Value::NONE, Value::some)
+            }
+            (R::MapSize, FieldState::Map(entries)) => int(entries.len()),
+            (R::MapKeys, FieldState::Map(entries)) => list(entries.keys().cloned().collect())?,
+            (R::LogSize, FieldState::Log(lines)) => int(lines.len()),
+            (R::LogList, FieldState::Log(lines)) => list(lines.clone())?,
+            (R::LogLast, FieldState::Log(lines)) => {
+                list(lines[lines.len().saturating_sub(number(&args[0]))..].to_vec())?
+            }
+            (R::LogSlice, FieldState::Log(lines)) => {
+                list(lines.iter().skip(number(&args[0])).take(number(&args[1])).cloned().collect())?
+            }
+            (R::CounterValue | R::SetSize | R::MapSize | R::LogSize, _) => int(0),
+            (R::SetContains, _) => Value::Bool(false),
+            (R::MapGet, _) => Value::NONE,
+            _ => list(Vec::new())?,
+        })
+    }
+}

@@ -1,0 +1,435 @@
+//! The interpreter of one phase.
+//!
+//! It does no I/O: [`Machine::resume`] computes until it needs something of the store, and says
+//! what; whoever drives it hands in the answers and resumes it.
+
+mod read;
+mod write;
+
+use std::sync::Arc;
+
+use mingle_lang::code::{Instr, PREFETCH_ROUNDS, ReadSpec};
+use mingle_lang::flat::{Operand, Slot};
+use mingle_lang::hir;
+use mingle_lang::ops::{self, TooLarge};
+use mingle_lang::split::Mutation;
+use mingle_lang::{Phase, Plan, Program};
+use mingle_model::{Time, Value};
+use mingle_store::{Data, Read, Write};
+use rustc_hash::FxHashMap;
+
+use crate::error::Error;
+use crate::limits::Settings;
+use crate::overlay::Overlay;
+
+/// What a phase keeps for later ones: by queue, the values in the order in which they came.
+#[derive(Clone, Debug, Default)]
+pub struct Recorded {
+    queues: Vec<Vec<Value>>,
+}
+
+impl Recorded {
+    /// Empty queues for a transaction.
+    pub fn new(plan: &Plan) -> Self {
+        Self { queues: vec![Vec::new(); plan.queue_count] }
+    }
+
+    /// Adds what a phase recorded.
+    pub fn merge(&mut self, later: Self) {
+        for (queue, values) in self.queues.iter_mut().zip(later.queues) {
+            if !values.is_empty() {
+                *queue = values;
+            }
+        }
+    }
+
+    /// How many values there are.
+    pub fn count(&self) -> usize {
+        self.queues.iter().map(Vec::len).sum()
+    }
+}
+
+/// What is the same in all phases of one transaction, however often they are tried.
+#[derive(Clone, Debug)]
+pub struct Facts {
+    /// `now()`.
+    pub now: Time,
+    /// What `unique()` draws from.
+    pub seed: u128,
+}
+
+/// What a phase needs before it can go on.
+#[derive(Debug)]
+pub enum Need {
+    /// Answers to these reads, in one round trip, through [`Machine::supply`].
+    Read(Vec<Read>),
+    /// These writes sent ahead, in one round trip.
+    Flush(Vec<Write>),
+    /// Nothing: the phase is done.
+    Done,
+}
+
+/// What a phase leaves.
+#[derive(Debug)]
+pub struct Finished {
+    /// Its writes.
+    pub writes: Vec<Write>,
+    /// What it recorded.
+    pub recorded: Recorded,
+    /// The transaction's result, if this phase computed it.
+    pub result: Option<Value>,
+}
+
+/// A loop that is running.
+#[derive(Debug)]
+struct Loop {
+    round: u64,
+    rounds: u64,
+    columns: Vec<(Arc<[Value]>, Slot)>,
+    /// What was fetched in advance for the current chunk of rounds.
+    chunk: Vec<Read>,
+}
+
+/// The interpreter of one phase.
+#[derive(Debug)]
+pub struct Machine<'a> {
+    program: &'a hir::Program,
+    store: Option<hir::StoreId>,
+    code: &'a [Instr],
+    facts: &'a Facts,
+    /// What earlier phases recorded.
+    earlier: &'a Recorded,
+    cursors: Vec<usize>,
+    slots: Vec<Value>,
+    loops: Vec<Loop>,
+    at: usize,
+    /// What was fetched, as the store has it.
+    fetched: FxHashMap<Read, Data>,
+    /// The reads that answers are awaited for.
+    awaited: Vec<Read>,
+    overlay: Overlay,
+    /// Commands wait to be sent, so what was fetched may be out of date.
+    commands: Vec<Write>,
+    recorded: Recorded,
+    result: Option<Value>,
+    steps_left: u64,
+    bytes_left: usize,
+    unbounded: bool,
+    mutation: Mutation,
+}
+
+impl<'a> Machine<'a> {
+    /// A machine at the start of a phase. Bounds hold unless `unbounded`.
+    pub fn new(
+        program: &'a Program,
+        plan: &'a Plan,
+        phase: &'a Phase,
+        arguments: &[Value],
+        facts: &'a Facts,
+        earlier: &'a Recorded,
+        settings: &Settings,
+        unbounded: bool,
+    ) -> Self {
+        let mut slots = vec![Value::Bool(false); plan.slot_count];
+        slots[..arguments.len()].clone_from_slice(arguments);
+        Self {
+            program: &program.checked,
+            store: phase.store,
+            code: &phase.code,
+            facts,
+            earlier,
+            cursors: vec![0; plan.queue_count],
+            slots,
+            loops: Vec::new(),
+            at: 0,
+            fetched: FxHashMap::default(),
+            awaited: Vec::new(),
+            overlay: Overlay::default(),
+            commands: Vec::new(),
+            recorded: Recorded::new(plan),
+            result: None,
+            steps_left: settings.steps_max,
+            bytes_left: settings.memory_bytes_max,
+            unbounded,
+            mutation: Mutation::None,
+        }
+    }
+
+    /// Breaks a part of the interpreter, for tests that want to see what notices.
+    #[doc(hidden)]
+    pub fn mutate(&mut self, mutation: Mutation) {
+        self.mutation = mutation;
+    }
+
+    /// Computes until something of the store is needed.
+    ///
+    /// # Errors
+    ///
+    /// When a `require` fails or a bound is reached.
+    pub fn resume(&mut self) -> Result<Need, Error> {
+        let code = self.code;
+        while let Some(instr) = code.get(self.at) {
+            if !self.unbounded {
+                self.steps_left = self.steps_left.checked_sub(1).ok_or_else(|| {
+                    Error::Limit(
+                        "the transaction took more steps than it may before its first commit"
+                            .into(),
+                    )
+                })?;
+            }
+            if let Some(need) = self.step(instr)? {
+                return Ok(need);
+            }
+        }
+        Ok(Need::Done)
+    }
+
+    /// Hands in the answers to the reads that were asked for.
+    ///
+    /// # Errors
+    ///
+    /// When they hold more than the transaction may use.
+    pub fn supply(&mut self, answers: Vec<Data>) -> Result<(), Error> {
+        for (read, data) in std::mem::take(&mut self.awaited).into_iter().zip(answers) {
+            self.spend(weight(&data))?;
+            self.fetched.insert(read, data);
+        }
+        Ok(())
+    }
+
+    /// What the phase leaves, once it is done.
+    pub fn finish(mut self) -> Finished {
+        let mut writes = std::mem::take(&mut self.commands);
+        writes.extend(self.overlay.take_writes());
+        Finished { writes, recorded: self.recorded, result: self.result }
+    }
+
+    fn spend(&mut self, bytes: usize) -> Result<(), Error> {
+        if self.unbounded {
+            return Ok(());
+        }
+        self.bytes_left = self.bytes_left.checked_sub(bytes).ok_or_else(|| {
+            Error::Limit(
+                "the transaction used more memory than it may before its first commit".into(),
+            )
+        })?;
+        Ok(())
+    }
+
+    fn value(&self, operand: &Operand) -> Value {
+        match operand {
+            Operand::Slot(slot) => self.slots[slot.index()].clone(),
+            Operand::Const(value) => value.clone(),
+        }
+    }
+
+    fn is_true(&self, operand: &Operand) -> bool {
+        let value = match operand {
+            Operand::Slot(slot) => &self.slots[slot.index()],
+            Operand::Const(value) => value,
+        };
+        value.as_bool().expect("a condition is a bool")
+    }
+
+    fn local(&mut self, dst: Slot, op: &ops::Op, args: &[Operand]) -> Result<(), Error> {
+        let result = match args {
+            [a] => ops::apply(op, &[self.value(a)]),
+            [a, b] => ops::apply(op, &[self.value(a), self.value(b)]),
+            _ => {
+                let values: Vec<Value> = args.iter().map(|arg| self.value(arg)).collect();
+                ops::apply(op, &values)
+            }
+        };
+        self.slots[dst.index()] = result.map_err(too_large)?;
+        Ok(())
+    }
+
+    fn step(&mut self, instr: &'a Instr) -> Result<Option<Need>, Error> {
+        self.at += 1;
+        match instr {
+            Instr::Local { dst, op, args } => self.local(*dst, op, args)?,
+            Instr::Copy { dst, src } => self.slots[dst.index()] = self.value(src),
+            Instr::Now { dst } => self.slots[dst.index()] = Value::Time(self.facts.now),
+            Instr::Unique { dst, site } => {
+                let rounds: Vec<u64> = self.loops.iter().map(|running| running.round).collect();
+                self.slots[dst.index()] = ops::unique(self.facts.seed, *site, &rounds);
+            }
+            Instr::Record { queue, slot } => {
+                let value = self.slots[slot.index()].clone();
+                // Lists share their items with what was read, so only the handle counts.
+                self.spend(size_of::<Value>())?;
+                self.recorded.queues[*queue as usize].push(value);
+            }
+            Instr::Replay { queue, dst } => self.replay(*queue, *dst),
+            Instr::Fetch(reads) => return self.fetch(reads),
+            Instr::Read { read, dsts } => return self.read(read, dsts),
+            Instr::Write { write, dst } => return self.write(write, *dst),
+            Instr::Require { condition, message, code, must_be_new } => {
+                if !self.is_true(condition) {
+                    let refused = must_be_new.as_ref().map(|object| self.value(object));
+                    if let Some(Value::Ref(object)) = refused {
+                        return Err(Error::Exists(object));
+                    }
+                    let message = self.value(message).as_str().unwrap_or_default().to_owned();
+                    return Err(Error::Require { code: code.clone(), message });
+                }
+            }
+            Instr::Jump(target) => self.at = *target,
+            Instr::JumpUnless(condition, target) => {
+                if !self.is_true(condition) {
+                    self.at = *target;
+                }
+            }
+            Instr::WhileStart => self.loops.push(Loop {
+                round: 0,
+                rounds: 0,
+                columns: Vec::new(),
+                chunk: Vec::new(),
+            }),
+            Instr::WhileNext(target) => {
+                self.current_loop().round += 1;
+                self.at = *target;
+            }
+            Instr::WhileEnd => {
+                self.loops.pop();
+            }
+            Instr::ForStart { rounds, columns, body, prefetch, end } => {
+                if !prefetch.is_empty()
+                    && let Some(flush) = self.flush_commands()
+                {
+                    self.at -= 1;
+                    return Ok(Some(flush));
+                }
+                self.start_loop(rounds, columns);
+                return self.round(*body, prefetch, *end);
+            }
+            Instr::ForNext(start) => {
+                let Some(Instr::ForStart { body, prefetch, end, .. }) = self.code.get(*start)
+                else {
+                    unreachable!("a loop goes back to its start")
+                };
+                self.current_loop().round += 1;
+                // The steps of the next chunk stand behind the loop's start.
+                self.at = *start + 1;
+                return self.round(*body, prefetch, *end);
+            }
+            Instr::Return { value } => {
+                if let Some(value) = value {
+                    self.result = Some(self.value(value));
+                }
+                self.at = self.code.len();
+            }
+        }
+        Ok(None)
+    }
+
+    fn current_loop(&mut self) -> &mut Loop {
+        self.loops.last_mut().expect("a loop is running")
+    }
+
+    fn replay(&mut self, queue: u32, dst: Slot) {
+        let values = &self.earlier.queues[queue as usize];
+        let cursor = &mut self.cursors[queue as usize];
+        let at = if self.mutation == Mutation::LoopReplaysFirst { 0 } else { *cursor };
+        self.slots[dst.index()] = values.get(at).expect("an earlier phase recorded this").clone();
+        *cursor += 1;
+    }
+
+    fn start_loop(&mut self, rounds: &Operand, columns: &[(Operand, Slot)]) {
+        let columns: Vec<(Arc<[Value]>, Slot)> = columns
+            .iter()
+            .map(|(list, item)| {
+                let list = self.value(list);
+                (list.as_list().expect("a loop runs over lists").clone(), *item)
+            })
+            .collect();
+        let rounds = match columns.first() {
+            Some((list, _)) => list.len() as u64,
+            None => self.value(rounds).as_int().expect("a number of rounds is an int") as u64,
+        };
+        self.loops.push(Loop { round: 0, rounds, columns, chunk: Vec::new() });
+    }
+
+    /// Starts a round of the innermost `for`, or leaves it; `at` stands behind its start.
+    fn round(
+        &mut self,
+        body: usize,
+        prefetch: &'a [ReadSpec],
+        end: usize,
+    ) -> Result<Option<Need>, Error> {
+        let running = self.current_loop();
+        let (round, rounds) = (running.round, running.rounds);
+        if round >= rounds {
+            self.loops.pop();
+            self.at = end;
+            return Ok(None);
+        }
+        let need = if prefetch.is_empty() || round % PREFETCH_ROUNDS as u64 != 0 {
+            None
+        } else {
+            self.prefetch(self.at, body, prefetch)?
+        };
+        self.bind_items();
+        self.at = body;
+        Ok(need)
+    }
+
+    fn bind_items(&mut self) {
+        let Some(running) = self.loops.last() else { return };
+        let round = running.round as usize;
+        for (list, item) in &running.columns {
+            self.slots[item.index()] = list[round].clone();
+        }
+    }
+
+    /// Computes the refs for the next chunk of rounds, and asks for all of them at once.
+    fn prefetch(
+        &mut self,
+        steps: usize,
+        body: usize,
+        prefetch: &'a [ReadSpec],
+    ) -> Result<Option<Need>, Error> {
+        let old = std::mem::take(&mut self.current_loop().chunk);
+        for read in old {
+            self.fetched.remove(&read);
+        }
+        let (first, rounds) = (self.current_loop().round, self.current_loop().rounds);
+        let last = rounds.min(first + PREFETCH_ROUNDS as u64);
+        let cursors = self.cursors.clone();
+        let mut reads = Vec::new();
+        for round in first..last {
+            self.current_loop().round = round;
+            self.bind_items();
+            for instr in &self.code[steps..body] {
+                self.step(instr)?;
+            }
+            for read in prefetch {
+                self.requests(read, &mut reads)?;
+            }
+        }
+        self.current_loop().round = first;
+        self.cursors = cursors;
+        let need = self.ask(reads)?;
+        if let Some(Need::Read(reads)) = &need {
+            let asked = reads.clone();
+            self.current_loop().chunk = asked;
+        }
+        Ok(need)
+    }
+}
+
+fn too_large(error: TooLarge) -> Error {
+    Error::Limit(error.to_string())
+}
+
+fn weight(data: &Data) -> usize {
+    let inner = match data {
+        Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
+        Data::Register(Some(value)) | Data::Result(value) => value.weight(),
+        Data::Values(values) => values.iter().map(Value::weight).sum(),
+        Data::Entries(entries) => {
+            entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
+        }
+    };
+    inner + size_of::<Read>() + size_of::<Data>()
+}

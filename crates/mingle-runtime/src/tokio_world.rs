@@ -1,0 +1,78 @@
+//! The real world: the system's clock, tokio's timers and tasks.
+
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use mingle_model::Time;
+use mingle_store::{BoxFuture, World};
+
+/// The real clock and tokio's tasks. Its tasks run on the runtime on which it was made.
+#[derive(Debug)]
+pub struct TokioWorld {
+    handle: tokio::runtime::Handle,
+    start: Instant,
+    seed: RandomState,
+    drawn: AtomicU64,
+}
+
+impl TokioWorld {
+    /// The world of the tokio runtime that this is called on.
+    ///
+    /// # Panics
+    ///
+    /// Outside a tokio runtime.
+    pub fn new() -> Self {
+        Self {
+            handle: tokio::runtime::Handle::current(),
+            start: Instant::now(),
+            seed: RandomState::new(),
+            drawn: AtomicU64::new(0),
+        }
+    }
+}
+
+impl Default for TokioWorld {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl World for TokioWorld {
+    fn now(&self) -> Time {
+        let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.start.elapsed()
+    }
+
+    fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        let _entered = self.handle.enter();
+        Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn random(&self) -> u64 {
+        // A keyed hash of a counter, under keys that the system's randomness seeds.
+        let mut hasher = self.seed.build_hasher();
+        hasher.write_u64(self.drawn.fetch_add(1, Ordering::Relaxed));
+        hasher.finish()
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(self.handle.spawn(task));
+    }
+
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        let running = self.handle.spawn_blocking(work);
+        Box::pin(async move {
+            if let Err(error) = running.await
+                && error.is_panic()
+            {
+                std::panic::resume_unwind(error.into_panic());
+            }
+        })
+    }
+}

@@ -1,0 +1,265 @@
+//! Runs one generated program both ways, and compares.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mingle_lang::flow::Rules;
+use mingle_lang::generate::{self, KEYS, Random, STORES};
+use mingle_lang::hir::CollectionWrite;
+use mingle_lang::plain::{self, Abort, State};
+use mingle_lang::split::Mutation;
+use mingle_lang::{Program, check_with};
+use mingle_model::{FieldType, Ref, Time, Value};
+use mingle_runtime::{Call, Error, Runtime, Settings};
+use mingle_store::{BoxFuture, DataStore, World};
+
+use crate::model_store::ModelStore;
+
+/// What one program showed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Verdict {
+    /// The compiler rejected it.
+    Rejected,
+    /// Both ways agree; says whether the transaction took effect.
+    Agreed { took_effect: bool, phases: usize },
+    /// They differ.
+    Differed(String),
+}
+
+/// A world without waiting, whose random numbers are a seed's.
+struct QuickWorld(Mutex<Random>);
+
+impl World for QuickWorld {
+    fn now(&self) -> Time {
+        Time(1_000)
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::ZERO
+    }
+
+    fn sleep(&self, _: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(std::future::ready(()))
+    }
+
+    fn random(&self) -> u64 {
+        self.0.lock().expect("no test panics with this lock").bits()
+    }
+
+    fn spawn(&self, _: BoxFuture<'static, ()>) {
+        unreachable!("calls run in place here")
+    }
+
+    fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
+        work();
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// Runs a future that never waits.
+pub fn ready<T>(future: impl Future<Output = T>) -> T {
+    let mut future = std::pin::pin!(future);
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    match future.as_mut().poll(&mut context) {
+        std::task::Poll::Ready(value) => value,
+        std::task::Poll::Pending => panic!("nothing here waits"),
+    }
+}
+
+/// A generated program, compiled as asked.
+pub fn compile(seed: u64, rules: Rules, mutation: Mutation) -> Option<Arc<Program>> {
+    let text = generate::program(seed);
+    let checked = check_with(text.as_str(), rules, mutation);
+    let unexpected = checked.diagnostics.iter().find(|diagnostic| {
+        let code = diagnostic.code.text();
+        code.starts_with('M') && !code.starts_with("M03") && code != "M0201"
+    });
+    assert!(unexpected.is_none(), "seed {seed}: {unexpected:?}\n{text}");
+    checked.program.map(Arc::new)
+}
+
+/// Fills the objects that generated programs name, at random.
+pub fn random_state(program: &Program, random: &mut Random) -> State {
+    let mut state = State::default();
+    for index in 0..STORES.len() {
+        for key in KEYS {
+            if random.one_in(3) {
+                continue;
+            }
+            let object = Ref::new(format!("O{index}"), Value::from(key));
+            let declared = program.schema().objects[object.kind()].clone();
+            state.create(&object);
+            for (field, declared) in declared.fields.iter().enumerate() {
+                if random.one_in(3) {
+                    fill(program, &mut state, &object, field as u16, &declared.field_type, random);
+                }
+            }
+        }
+    }
+    state
+}
+
+fn fill(
+    program: &Program,
+    state: &mut State,
+    object: &Ref,
+    field: u16,
+    field_type: &FieldType,
+    random: &mut Random,
+) {
+    let (write, rounds) = match field_type {
+        FieldType::Register(value_type) => {
+            let value = random_value(program, value_type, random);
+            return state.assign(object, field, value);
+        }
+        FieldType::Counter => (CollectionWrite::Add, 1),
+        FieldType::Set(_) => (CollectionWrite::Insert, 3),
+        FieldType::Map(..) => (CollectionWrite::Put, 3),
+        FieldType::Log(_) => (CollectionWrite::Append, 3),
+    };
+    for _ in 0..=random.below(rounds) {
+        let args = match field_type {
+            FieldType::Set(inner) | FieldType::Log(inner) => {
+                vec![random_value(program, inner, random)]
+            }
+            FieldType::Map(key, value) => {
+                vec![random_value(program, key, random), random_value(program, value, random)]
+            }
+            _ => vec![Value::Int(random.below(9) as i64 - 4)],
+        };
+        state.change(object, field, field_type, write, args);
+    }
+}
+
+fn random_value(program: &Program, value_type: &mingle_model::Type, random: &mut Random) -> Value {
+    use mingle_model::Type;
+    match value_type {
+        Type::Bool => Value::Bool(random.one_in(2)),
+        Type::Int => Value::Int(random.below(5) as i64),
+        Type::String => Value::from(*random.pick(&KEYS)),
+        Type::Ref(name) => Value::Ref(Ref::new(name.clone(), Value::from(*random.pick(&KEYS)))),
+        Type::Option(inner) if random.one_in(2) => {
+            Value::some(random_value(program, inner, random))
+        }
+        Type::Option(_) => Value::NONE,
+        Type::List(inner) => Value::list(
+            (0..random.below(4)).map(|_| random_value(program, inner, random)).collect::<Vec<_>>(),
+        ),
+        Type::Struct(name) => {
+            let declared = program.schema().structs[name].clone();
+            Value::Struct(
+                declared
+                    .fields
+                    .iter()
+                    .map(|(_, inner)| random_value(program, inner, random))
+                    .collect(),
+            )
+        }
+        other => program.schema().default_of(other),
+    }
+}
+
+pub fn arguments(random: &mut Random) -> Vec<Value> {
+    let mut arguments: Vec<Value> = (0..STORES.len())
+        .map(|index| Value::Ref(Ref::new(format!("O{index}"), Value::from(*random.pick(&KEYS)))))
+        .collect();
+    let list = Value::list(
+        (0..random.below(4)).map(|_| Value::Int(random.below(5) as i64)).collect::<Vec<_>>(),
+    );
+    arguments.extend([Value::Int(random.below(5) as i64), Value::Bool(random.one_in(2)), list]);
+    arguments
+}
+
+/// Runs the split program from a state; gives the state that it leaves.
+pub fn run_split(
+    program: &Arc<Program>,
+    arguments: &[Value],
+    state: &State,
+    seed: u64,
+    mutation: Mutation,
+) -> (Result<Option<Value>, Error>, State) {
+    let shared = Arc::new(Mutex::new(state.clone()));
+    let stores: Vec<Arc<dyn DataStore>> = (0..program.checked.stores.len())
+        .map(|store| {
+            ModelStore::new(program.checked.clone(), store, shared.clone()) as Arc<dyn DataStore>
+        })
+        .collect();
+    let world = Arc::new(QuickWorld(Mutex::new(Random::new(seed))));
+    let settings = Settings { steps_max: 100_000, ..Settings::default() };
+    let runtime = Runtime::new(program.clone(), stores, world, settings).with_mutation(mutation);
+    let call = Call {
+        transaction: "t".into(),
+        arguments: arguments.to_vec(),
+        session: mingle_store::Session::default(),
+    };
+    let result = ready(runtime.call_in_place(&call)).map(|report| report.result);
+    let after = shared.lock().expect("no test panics with this lock").clone();
+    (result, after)
+}
+
+/// The seed that a runtime over this world draws for `unique()`.
+fn unique_seed(seed: u64) -> u128 {
+    let mut random = Random::new(seed);
+    // The runtime draws its origin first.
+    random.bits();
+    random.bits();
+    u128::from(random.bits()) << 64 | u128::from(random.bits())
+}
+
+/// As [`differ`], where a panic is a difference too.
+pub fn differ_or_panic(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
+    std::panic::catch_unwind(|| differ(seed, rules, mutation)).unwrap_or_else(|payload| {
+        let message = payload.downcast_ref::<String>().cloned();
+        let message =
+            message.or_else(|| payload.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+        Verdict::Differed(format!("panicked: {}", message.unwrap_or_default()))
+    })
+}
+
+/// Makes, compiles and runs the program of a seed, both ways.
+pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
+    let Some(program) = compile(seed, rules, mutation) else { return Verdict::Rejected };
+    let mut random = Random::new(seed ^ 0xA5A5_A5A5);
+    let state = random_state(&program, &mut random);
+    let arguments = arguments(&mut random);
+    let (split, split_state) = run_split(&program, &arguments, &state, seed, mutation);
+    let mut plain_state = state.clone();
+    let transaction = program.checked.transaction("t").expect("every generated program has it");
+    let plain = plain::run(
+        &program.checked,
+        transaction,
+        &arguments,
+        &mut plain_state,
+        Time(1_000),
+        unique_seed(seed),
+        1_000_000,
+    );
+    let agree = match (&plain, &split) {
+        (Ok(a), Ok(b)) => a == b,
+        (
+            Err(Abort::Require(code, message)),
+            Err(Error::Require { code: other, message: text }),
+        ) => code == other && message == text,
+        (Err(Abort::Exists(a)), Err(Error::Exists(b))) => a == b,
+        (Err(Abort::Limit), Err(Error::Limit(_))) => true,
+        // Statements keep their order within a phase only, so which of two failures is reported
+        // may differ; that the transaction fails may not.
+        (
+            Err(Abort::Require(..) | Abort::Exists(_)),
+            Err(Error::Require { .. } | Error::Exists(_)),
+        ) => true,
+        _ => false,
+    };
+    if !agree {
+        return Verdict::Differed(format!("results: plain {plain:?}, split {split:?}"));
+    }
+    if plain_state.normal() != split_state.normal() {
+        return Verdict::Differed(format!(
+            "states:\nplain {:?}\nsplit {:?}",
+            plain_state.normal(),
+            split_state.normal()
+        ));
+    }
+    let phases = program.plan("t").map_or(0, |plan| plan.phases.len());
+    Verdict::Agreed { took_effect: plain.is_ok(), phases }
+}

@@ -1,0 +1,181 @@
+//! A store that is as simple as one can be: the plain interpreter's state behind a lock.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mingle_lang::hir::{CollectionWrite, Program};
+use mingle_lang::plain::{FieldState, State};
+use mingle_model::{FieldType, Level, TransactionId, Value, Version};
+use mingle_store::{
+    Address, Answer, BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Once, Outcome,
+    Read, Session, StoreError, Transaction, Write,
+};
+
+/// All stores of a program share one state; each writes only its own objects.
+pub type Shared = Arc<Mutex<State>>;
+
+pub struct ModelStore {
+    program: Arc<Program>,
+    state: Shared,
+    capabilities: Capabilities,
+}
+
+impl ModelStore {
+    pub fn new(program: Arc<Program>, store: usize, state: Shared) -> Arc<Self> {
+        let capabilities = Capabilities {
+            store: program.stores[store].name.clone(),
+            level: Level::Linearizable,
+            atomic_commit: true,
+            serializable: true,
+            once: Once::Serial,
+            may_lose_answers: false,
+            replicas: Vec::new(),
+            operations_per_round_trip: usize::MAX,
+            round_trip: Duration::ZERO,
+        };
+        Arc::new(Self { program, state, capabilities })
+    }
+}
+
+impl DataStore for ModelStore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        _: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        let transaction =
+            ModelTransaction { program: self.program.clone(), state: self.state.clone() };
+        Box::pin(std::future::ready(Ok(Box::new(transaction) as Box<dyn Transaction>)))
+    }
+
+    fn outcome(&self, _: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(std::future::ready(Ok(Outcome::Unknown)))
+    }
+}
+
+struct ModelTransaction {
+    program: Arc<Program>,
+    state: Shared,
+}
+
+impl Transaction for ModelTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        let state = self.state.lock().expect("no test panics with this lock");
+        let answers = reads.iter().map(|read| Answer {
+            data: answer(&state, read),
+            version: Version(0),
+            witnesses: Vec::new(),
+        });
+        let answers = answers.collect();
+        Box::pin(std::future::ready(Ok(answers)))
+    }
+
+    fn flush(&mut self, _: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        unreachable!("generated programs have no operations")
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        let mut state = self.state.lock().expect("no test panics with this lock");
+        for write in commit.writes {
+            apply(&self.program, &mut state, write);
+        }
+        Box::pin(std::future::ready(Ok(Committed { version: Version(0) })))
+    }
+}
+
+fn answer(state: &State, read: &Read) -> Data {
+    let field = |address: &Address| state.field(&address.object, address.field);
+    match read {
+        Read::Exists(object) => Data::Bool(state.exists(object)),
+        Read::Register(address) => Data::Register(match field(address) {
+            Some(FieldState::Register(value)) => Some(value.clone()),
+            _ => None,
+        }),
+        Read::Counter(address) => Data::Counter(match field(address) {
+            Some(FieldState::Counter(sum)) => *sum,
+            _ => 0,
+        }),
+        Read::Contains(address, element) => Data::Bool(
+            matches!(field(address), Some(FieldState::Set(elements)) if elements.contains(element)),
+        ),
+        Read::SetSize(address) => Data::Count(match field(address) {
+            Some(FieldState::Set(elements)) => elements.len() as u64,
+            _ => 0,
+        }),
+        Read::Elements(address) => Data::Values(match field(address) {
+            Some(FieldState::Set(elements)) => elements.iter().cloned().collect(),
+            _ => Vec::new(),
+        }),
+        Read::Entry(address, key) => Data::Register(match field(address) {
+            Some(FieldState::Map(entries)) => entries.get(key).cloned(),
+            _ => None,
+        }),
+        Read::MapSize(address) => Data::Count(match field(address) {
+            Some(FieldState::Map(entries)) => entries.len() as u64,
+            _ => 0,
+        }),
+        Read::Entries(address) => Data::Entries(match field(address) {
+            Some(FieldState::Map(entries)) => {
+                entries.iter().map(|(key, value)| (key.clone(), value.clone())).collect()
+            }
+            _ => Vec::new(),
+        }),
+        Read::LogSize(address) => Data::Count(lines(field(address)).len() as u64),
+        Read::LogLast(address, count) => {
+            let lines = lines(field(address));
+            let count = usize::try_from(*count).unwrap_or(usize::MAX);
+            Data::Values(lines[lines.len().saturating_sub(count)..].to_vec())
+        }
+        Read::LogSlice { address, from, count } => {
+            let number = |value: u64| usize::try_from(value).unwrap_or(usize::MAX);
+            Data::Values(
+                lines(field(address))
+                    .iter()
+                    .skip(number(*from))
+                    .take(number(*count))
+                    .cloned()
+                    .collect(),
+            )
+        }
+        Read::Query { .. } => unreachable!("generated programs have no operations"),
+    }
+}
+
+fn lines(field: Option<&FieldState>) -> &[Value] {
+    match field {
+        Some(FieldState::Log(lines)) => lines,
+        _ => &[],
+    }
+}
+
+fn apply(program: &Program, state: &mut State, write: Write) {
+    let field_type = |address: &Address| -> FieldType {
+        let declared = program.schema.objects[address.object.kind()].clone();
+        declared.fields[usize::from(address.field)].field_type.clone()
+    };
+    let mut change = |address: Address, write: CollectionWrite, args: Vec<Value>| {
+        let field_type = field_type(&address);
+        state.change(&address.object, address.field, &field_type, write, args);
+    };
+    match write {
+        Write::Create(object) => state.create(&object),
+        Write::Delete(object) => state.delete(&object),
+        Write::Assign(address, value) => state.assign(&address.object, address.field, value),
+        Write::Add(address, amount) => state.add(&address.object, address.field, amount),
+        Write::Insert(address, element) => change(address, CollectionWrite::Insert, vec![element]),
+        Write::Remove(address, element) => change(address, CollectionWrite::Remove, vec![element]),
+        Write::Put(address, key, value) => change(address, CollectionWrite::Put, vec![key, value]),
+        Write::Erase(address, key) => change(address, CollectionWrite::Erase, vec![key]),
+        Write::Append(address, line) => change(address, CollectionWrite::Append, vec![line]),
+        Write::Clear(address) => change(address, CollectionWrite::Clear, Vec::new()),
+        Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => {
+            unreachable!("generated programs have no operations")
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! The suite that every adapter must pass.
+//!
+//! An adapter implements [`Factory`] and calls [`run`] in a test of its own, in whatever executor
+//! it needs:
+//!
+//! ```ignore
+//! let report = world.block_on(conformance::run(&factory));
+//! report.assert_passed();
+//! ```
+//!
+//! Transactions overlap in one task, step by step, so what goes wrong goes wrong each time.
+//! Randomness comes from fixed seeds, which failures name. The suite opens a new store for each
+//! test, with [`schema::store_schema`].
+
+use std::fmt;
+use std::sync::Arc;
+
+use mingle_model::{Level, Name};
+
+use crate::operation::{Answer, Data, Read, Write};
+use crate::store::{Commit, Committed, DataStore, Session, StoreError, StoreSchema, Transaction};
+use crate::world::BoxFuture;
+
+mod atomicity;
+mod isolation;
+pub mod model;
+mod once;
+mod operations;
+mod replicas;
+pub mod schema;
+mod values;
+mod versions;
+
+/// Makes stores for the suite.
+pub trait Factory: Send + Sync {
+    /// The level that its stores give.
+    fn level(&self) -> Level;
+
+    /// A new, empty store. If it has replicas, they are at least three, and what is written at
+    /// one reaches the others only by [`Factory::deliver`] and [`Factory::step`].
+    fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>>;
+
+    /// Closes a store and opens it again; none if it is not durable.
+    fn reopen(
+        &self,
+        store: Arc<dyn DataStore>,
+        schema: StoreSchema,
+    ) -> BoxFuture<'_, Option<Arc<dyn DataStore>>> {
+        drop((store, schema));
+        Box::pin(std::future::ready(None))
+    }
+
+    /// Lets every update reach every replica.
+    fn deliver<'a>(&'a self, store: &'a dyn DataStore) -> BoxFuture<'a, ()> {
+        let _ = store;
+        Box::pin(std::future::ready(()))
+    }
+
+    /// Lets some time pass, so that some updates may reach some replicas.
+    fn step<'a>(&'a self, store: &'a dyn DataStore) -> BoxFuture<'a, ()> {
+        let _ = store;
+        Box::pin(std::future::ready(()))
+    }
+}
+
+/// A test that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Failure {
+    /// The test's name.
+    pub test: &'static str,
+    /// What was expected and what was found.
+    pub message: String,
+}
+
+/// What the suite found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Report {
+    /// Tests that passed.
+    pub passed: Vec<&'static str>,
+    /// Tests that failed.
+    pub failures: Vec<Failure>,
+}
+
+impl Report {
+    /// Panics with all failures, if there are any.
+    ///
+    /// # Panics
+    ///
+    /// When a test failed, or none was run.
+    pub fn assert_passed(&self) {
+        assert!(!self.passed.is_empty(), "no test was run");
+        let show = |failure: &Failure| format!("  {}: {}\n", failure.test, failure.message);
+        let failures: String = self.failures.iter().map(show).collect();
+        assert!(failures.is_empty(), "the store does not conform:\n{failures}");
+    }
+}
+
+/// What a test found wrong.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Wrong(String);
+
+impl From<StoreError> for Wrong {
+    fn from(error: StoreError) -> Self {
+        Self(format!("an unexpected error: {error}"))
+    }
+}
+
+type Checked = Result<(), Wrong>;
+type Test = for<'a> fn(&'a Bench<'a>) -> BoxFuture<'a, Checked>;
+
+/// Fails the test unless a condition holds.
+macro_rules! ensure {
+    ($condition:expr, $($message:tt)+) => {
+        if !$condition {
+            return Err($crate::conformance::Wrong(format!($($message)+)));
+        }
+    };
+}
+use ensure;
+
+/// Fails the test unless something is what it should be.
+macro_rules! ensure_eq {
+    ($found:expr, $expected:expr, $($message:tt)+) => {{
+        let (found, expected) = (&$found, &$expected);
+        if found != expected {
+            let what = format!($($message)+);
+            return Err($crate::conformance::Wrong(format!(
+                "{what}: expected {}, found {}",
+                $crate::conformance::short(expected),
+                $crate::conformance::short(found)
+            )));
+        }
+    }};
+}
+use ensure_eq;
+
+/// Lists tests by name.
+macro_rules! tests {
+    ($($name:ident),+ $(,)?) => {
+        pub(super) const TESTS: &[(&str, super::Test)] =
+            &[$((stringify!($name), |bench| Box::pin($name(bench)))),+];
+    };
+}
+use tests;
+
+fn short(value: &(impl fmt::Debug + ?Sized)) -> String {
+    let text = format!("{value:?}");
+    if text.chars().count() <= 400 {
+        return text;
+    }
+    text.chars().take(400).chain(['…']).collect()
+}
+
+/// Runs all tests that fit the factory's level.
+pub async fn run(factory: &dyn Factory) -> Report {
+    let mut report = Report::default();
+    let is_serializable = matches!(factory.level(), Level::Linearizable | Level::Snapshot);
+    let common = [operations::TESTS, values::TESTS, atomicity::TESTS, once::TESTS, versions::TESTS];
+    let own = match (is_serializable, factory.level()) {
+        (true, _) => vec![isolation::TESTS],
+        (false, Level::Causal) => vec![replicas::TESTS, replicas::CAUSAL_TESTS],
+        (false, _) => vec![replicas::TESTS],
+    };
+    for (name, test) in common.iter().chain(&own).copied().flatten() {
+        let store = factory.open(schema::store_schema(factory.level())).await;
+        let bench = Bench { factory, store };
+        match test(&bench).await {
+            Ok(()) => report.passed.push(name),
+            Err(Wrong(message)) => report.failures.push(Failure { test: name, message }),
+        }
+    }
+    report
+}
+
+/// One test's store.
+struct Bench<'a> {
+    factory: &'a dyn Factory,
+    store: Arc<dyn DataStore>,
+}
+
+impl Bench<'_> {
+    /// A transaction at the first replica.
+    async fn begin(&self) -> Result<Box<dyn Transaction>, Wrong> {
+        Ok(self.store.begin(&Session::default()).await?)
+    }
+
+    /// A transaction at a replica, or at the only one.
+    async fn begin_at(&self, replica: usize) -> Result<Box<dyn Transaction>, Wrong> {
+        Ok(self.store.begin(&self.session(replica)).await?)
+    }
+
+    fn session(&self, replica: usize) -> Session {
+        Session { replica: self.replicas().get(replica).cloned() }
+    }
+
+    fn replicas(&self) -> &[Name] {
+        &self.store.capabilities().replicas
+    }
+
+    /// Commits writes in a transaction of their own.
+    async fn write(&self, writes: Vec<Write>) -> Result<Committed, Wrong> {
+        self.write_at(0, writes).await
+    }
+
+    async fn write_at(&self, replica: usize, writes: Vec<Write>) -> Result<Committed, Wrong> {
+        let transaction = self.begin_at(replica).await?;
+        Ok(transaction.commit(commit(writes)).await?)
+    }
+
+    /// Reads in a transaction of their own.
+    async fn read(&self, reads: &[Read]) -> Result<Vec<Answer>, Wrong> {
+        self.read_at(0, reads).await
+    }
+
+    async fn read_at(&self, replica: usize, reads: &[Read]) -> Result<Vec<Answer>, Wrong> {
+        let mut transaction = self.begin_at(replica).await?;
+        let answers = transaction.read(reads).await?;
+        transaction.commit(Commit::default()).await?;
+        ensure_eq!(answers.len(), reads.len(), "answers to a batch");
+        Ok(answers)
+    }
+
+    async fn data_at(&self, replica: usize, read: Read) -> Result<Data, Wrong> {
+        one(self.read_at(replica, &[read]).await?).map(|answer| answer.data)
+    }
+
+    async fn data(&self, read: Read) -> Result<Data, Wrong> {
+        self.data_at(0, read).await
+    }
+
+    async fn deliver(&self) {
+        self.factory.deliver(&*self.store).await;
+    }
+}
+
+fn commit(writes: Vec<Write>) -> Commit {
+    Commit { id: None, writes }
+}
+
+/// The only answer of a batch of one.
+fn one(answers: Vec<Answer>) -> Result<Answer, Wrong> {
+    let count = answers.len();
+    let mut answers = answers.into_iter();
+    match (answers.next(), count) {
+        (Some(answer), 1) => Ok(answer),
+        _ => Err(Wrong(format!("expected one answer, found {count}"))),
+    }
+}
+
+/// The data of the only answer to one read in an open transaction.
+async fn get(transaction: &mut Box<dyn Transaction>, read: Read) -> Result<Data, Wrong> {
+    one(transaction.read(&[read]).await?).map(|answer| answer.data)
+}

@@ -1,0 +1,137 @@
+//! The objects that the suite works with.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, StructType, Type, Value};
+
+use crate::operation::Address;
+use crate::store::StoreSchema;
+
+/// `Thing.text`, a register of `string`.
+pub const TEXT: u16 = 0;
+/// `Thing.number`, a register of `int`.
+pub const NUMBER: u16 = 1;
+/// `Thing.count`, a counter.
+pub const COUNT: u16 = 2;
+/// `Thing.tags`, a `set<string>`.
+pub const TAGS: u16 = 3;
+/// `Thing.marks`, a `map<string, int>`.
+pub const MARKS: u16 = 4;
+/// `Thing.lines`, a `log<string>`.
+pub const LINES: u16 = 5;
+
+/// One field of `Odd` for each type of [`odd_types`]: registers, then sets, then maps to `float`,
+/// then logs.
+pub fn odd_field(shape: u16, value_type: u16) -> u16 {
+    let count = u16::try_from(odd_types().len()).expect("a handful of types");
+    shape * count + value_type
+}
+
+/// Types that are hard to keep.
+pub fn odd_types() -> Vec<Type> {
+    let option = |inner: Type| Type::Option(Arc::new(inner));
+    let list = |inner: Type| Type::List(Arc::new(inner));
+    vec![
+        Type::Bool,
+        Type::Int,
+        Type::Float,
+        Type::String,
+        Type::Bytes,
+        Type::Time,
+        Type::Struct("Point".into()),
+        Type::Ref("Thing".into()),
+        option(option(Type::Int)),
+        list(Type::String),
+        list(option(Type::Struct("Point".into()))),
+    ]
+}
+
+fn fields(schema: &Schema, types: impl IntoIterator<Item = (String, FieldType)>) -> Vec<Field> {
+    let field = |(name, field_type): (String, FieldType)| Field {
+        name: name.into(),
+        default: match &field_type {
+            FieldType::Register(inner) => schema.default_of(inner),
+            _ => Value::list([]),
+        },
+        field_type,
+    };
+    types.into_iter().map(field).collect()
+}
+
+/// The schema of the suite's store, which is called `suite`.
+pub fn store_schema(level: Level) -> StoreSchema {
+    let mut schema = Schema::default();
+    let point = StructType {
+        name: "Point".into(),
+        fields: vec![
+            ("x".into(), Type::Int),
+            ("label".into(), Type::Option(Arc::new(Type::String))),
+        ],
+    };
+    schema.structs.insert("Point".into(), Arc::new(point));
+    let thing = [
+        ("text", FieldType::Register(Type::String)),
+        ("number", FieldType::Register(Type::Int)),
+        ("count", FieldType::Counter),
+        ("tags", FieldType::Set(Type::String)),
+        ("marks", FieldType::Map(Type::String, Type::Int)),
+        ("lines", FieldType::Log(Type::String)),
+    ];
+    let thing = thing.map(|(name, field_type)| (name.to_owned(), field_type));
+    add_object(&mut schema, "Thing", Type::String, thing);
+    let shapes: [(&str, fn(Type) -> FieldType); 4] = [
+        ("register", FieldType::Register),
+        ("set", FieldType::Set),
+        ("map", |key| FieldType::Map(key, Type::Float)),
+        ("log", FieldType::Log),
+    ];
+    let odd = shapes.into_iter().flat_map(|(name, shape)| {
+        let types = odd_types().into_iter().enumerate();
+        types.map(move |(index, inner)| (format!("{name}_{index}"), shape(inner)))
+    });
+    add_object(&mut schema, "Odd", Type::Int, odd);
+    let keys = [
+        ("ByInt", Type::Int),
+        ("ByBool", Type::Bool),
+        ("ByBytes", Type::Bytes),
+        ("ByTime", Type::Time),
+        ("ByRef", Type::Ref("Thing".into())),
+    ];
+    for (name, key) in keys {
+        let count = [("count".to_owned(), FieldType::Counter)];
+        add_object(&mut schema, name, key, count);
+    }
+    StoreSchema {
+        store: "suite".into(),
+        level,
+        schema: Arc::new(schema),
+        operations: BTreeMap::new(),
+    }
+}
+
+fn add_object(
+    schema: &mut Schema,
+    name: &str,
+    key_type: Type,
+    types: impl IntoIterator<Item = (String, FieldType)>,
+) {
+    let object = ObjectType {
+        name: name.into(),
+        store: "suite".into(),
+        key_name: "key".into(),
+        key_type,
+        fields: fields(schema, types),
+    };
+    schema.objects.insert(name.into(), Arc::new(object));
+}
+
+/// The `Thing` with this key.
+pub fn thing(key: &str) -> Ref {
+    Ref::new("Thing", Value::from(key))
+}
+
+/// A field of the `Thing` with this key.
+pub fn at(key: &str, field: u16) -> Address {
+    Address { object: thing(key), field }
+}

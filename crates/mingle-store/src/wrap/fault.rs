@@ -1,0 +1,294 @@
+//! Injects faults: by a script, or by chance from a seed.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mingle_model::TransactionId;
+
+use crate::operation::{Answer, Read, Write};
+use crate::store::{
+    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
+};
+use crate::world::BoxFuture;
+
+/// A kind of call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Call {
+    /// [`DataStore::begin`].
+    Begin,
+    /// [`Transaction::read`].
+    Read,
+    /// [`Transaction::flush`].
+    Flush,
+    /// [`Transaction::commit`] of a transaction that wrote something.
+    Commit,
+    /// [`DataStore::outcome`].
+    Outcome,
+}
+
+/// What goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Fault {
+    /// The call is answered with [`StoreError::Conflict`], and nothing is done. Not for `begin`
+    /// and `outcome`, which are [`Fault::Unavailable`] instead.
+    Conflict,
+    /// The call is answered with [`StoreError::Unavailable`], and nothing is done.
+    Unavailable,
+    /// A commit is lost on its way: nothing is done, and the answer is [`StoreError::Unknown`].
+    /// Other calls are [`Fault::Unavailable`].
+    LostBefore,
+    /// A commit takes effect if it can, but the answer is [`StoreError::Unknown`]. Other calls
+    /// are done and [`Fault::Unavailable`].
+    LostAfter,
+}
+
+/// How often each fault happens, in calls out of a thousand.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rates {
+    /// [`Fault::Conflict`], of reads, flushes and commits.
+    pub conflict: u16,
+    /// [`Fault::Unavailable`], of all calls.
+    pub unavailable: u16,
+    /// [`Fault::LostBefore`], of commits.
+    pub lost_before: u16,
+    /// [`Fault::LostAfter`], of commits.
+    pub lost_after: u16,
+}
+
+/// Which calls fail. Shared with whoever watches it.
+#[derive(Debug)]
+pub struct FaultPlan {
+    is_on: AtomicBool,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    script: BTreeMap<(Call, u64), Fault>,
+    rates: Rates,
+    random: u64,
+    calls: BTreeMap<Call, u64>,
+    injected: BTreeMap<(Call, Fault), u64>,
+}
+
+impl FaultPlan {
+    /// Fails the calls that the script names: of each kind of call, the how manieth from 0.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_store::wrap::fault::{Call, Fault, FaultPlan};
+    ///
+    /// let plan = FaultPlan::scripted([(Call::Commit, 0, Fault::LostAfter)]);
+    /// assert_eq!(plan.calls(Call::Commit), 0);
+    /// ```
+    pub fn scripted(script: impl IntoIterator<Item = (Call, u64, Fault)>) -> Arc<Self> {
+        let script = script.into_iter().map(|(call, index, fault)| ((call, index), fault));
+        Self::new(State { script: script.collect(), ..State::default() })
+    }
+
+    /// Fails calls at these rates; the same seed and calls give the same faults.
+    pub fn seeded(seed: u64, rates: Rates) -> Arc<Self> {
+        Self::new(State { rates, random: seed, ..State::default() })
+    }
+
+    fn new(state: State) -> Arc<Self> {
+        Arc::new(Self { is_on: AtomicBool::new(true), state: Mutex::new(state) })
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Turns faults on or off; calls are counted either way.
+    pub fn set_on(&self, is_on: bool) {
+        self.is_on.store(is_on, Ordering::Release);
+    }
+
+    /// How many calls of this kind there were.
+    pub fn calls(&self, call: Call) -> u64 {
+        self.state().calls.get(&call).copied().unwrap_or(0)
+    }
+
+    /// How often a fault was injected, by kind of call.
+    pub fn injected(&self) -> BTreeMap<(Call, Fault), u64> {
+        self.state().injected.clone()
+    }
+
+    /// Counts a call, and says what goes wrong with it.
+    fn next(&self, call: Call) -> Option<Fault> {
+        let mut state = self.state();
+        let count = state.calls.entry(call).or_default();
+        let index = *count;
+        *count += 1;
+        // Drawn even when off, so that turning faults off and on shifts nothing.
+        let drawn = state.draw(call);
+        if !self.is_on.load(Ordering::Acquire) {
+            return None;
+        }
+        let fault = state.script.get(&(call, index)).copied().or(drawn)?;
+        *state.injected.entry((call, fault)).or_default() += 1;
+        Some(fault)
+    }
+}
+
+impl State {
+    fn draw(&mut self, call: Call) -> Option<Fault> {
+        let Rates { conflict, unavailable, lost_before, lost_after } = self.rates;
+        let mut left = crate::random::next_random(&mut self.random) % 1000;
+        let mut falls = |rate: u16| {
+            let falls = left < u64::from(rate);
+            left = left.wrapping_sub(u64::from(rate));
+            falls
+        };
+        let may_conflict = matches!(call, Call::Read | Call::Flush | Call::Commit);
+        if falls(unavailable) {
+            return Some(Fault::Unavailable);
+        }
+        if may_conflict && falls(conflict) {
+            return Some(Fault::Conflict);
+        }
+        if call == Call::Commit {
+            if falls(lost_before) {
+                return Some(Fault::LostBefore);
+            }
+            if falls(lost_after) {
+                return Some(Fault::LostAfter);
+            }
+        }
+        None
+    }
+}
+
+/// A store that fails as planned.
+pub struct FaultyStore {
+    inner: Arc<dyn DataStore>,
+    plan: Arc<FaultPlan>,
+    capabilities: Capabilities,
+}
+
+impl FaultyStore {
+    /// Makes `inner` fail as planned.
+    pub fn new(inner: Arc<dyn DataStore>, plan: Arc<FaultPlan>) -> Arc<Self> {
+        let mut capabilities = inner.capabilities().clone();
+        capabilities.may_lose_answers = true;
+        Arc::new(Self { inner, plan, capabilities })
+    }
+
+    fn unavailable(&self) -> StoreError {
+        unavailable(&self.capabilities)
+    }
+}
+
+fn unavailable(capabilities: &Capabilities) -> StoreError {
+    StoreError::Unavailable {
+        store: capabilities.store.clone(),
+        reason: "a fault was injected".into(),
+    }
+}
+
+impl DataStore for FaultyStore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(async move {
+            if self.plan.next(Call::Begin).is_some() {
+                return Err(self.unavailable());
+            }
+            let transaction: Box<dyn Transaction> = Box::new(Faulty {
+                inner: self.inner.begin(session).await?,
+                plan: Arc::clone(&self.plan),
+                capabilities: self.capabilities.clone(),
+                has_flushed: false,
+            });
+            Ok(transaction)
+        })
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            match self.plan.next(Call::Outcome) {
+                None => self.inner.outcome(id).await,
+                Some(Fault::LostAfter) => {
+                    self.inner.outcome(id).await?;
+                    Err(self.unavailable())
+                }
+                Some(_) => Err(self.unavailable()),
+            }
+        })
+    }
+}
+
+struct Faulty {
+    inner: Box<dyn Transaction>,
+    plan: Arc<FaultPlan>,
+    capabilities: Capabilities,
+    has_flushed: bool,
+}
+
+impl Faulty {
+    /// The error that comes before a call is done, if one does; and whether one comes after.
+    fn before(&self, call: Call) -> Result<bool, StoreError> {
+        match self.plan.next(call) {
+            None => Ok(false),
+            Some(Fault::LostAfter) => Ok(true),
+            Some(Fault::Conflict) => Err(StoreError::Conflict),
+            Some(Fault::Unavailable | Fault::LostBefore) => Err(unavailable(&self.capabilities)),
+        }
+    }
+}
+
+impl Transaction for Faulty {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(async move {
+            let is_lost = self.before(Call::Read)?;
+            let answers = self.inner.read(reads).await?;
+            if is_lost {
+                return Err(unavailable(&self.capabilities));
+            }
+            Ok(answers)
+        })
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.has_flushed |= !writes.is_empty();
+        Box::pin(async move {
+            let is_lost = self.before(Call::Flush)?;
+            self.inner.flush(writes).await?;
+            if is_lost {
+                return Err(unavailable(&self.capabilities));
+            }
+            Ok(())
+        })
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(async move {
+            if commit.writes.is_empty() && !self.has_flushed {
+                return self.inner.commit(commit).await;
+            }
+            let lost =
+                StoreError::Unknown { store: self.capabilities.store.clone(), id: commit.id };
+            match self.plan.next(Call::Commit) {
+                None => self.inner.commit(commit).await,
+                Some(Fault::Conflict) => Err(StoreError::Conflict),
+                Some(Fault::Unavailable) => Err(unavailable(&self.capabilities)),
+                Some(Fault::LostBefore) => Err(lost),
+                Some(Fault::LostAfter) => {
+                    // Whatever came of it, nobody hears.
+                    let _unheard = self.inner.commit(commit).await;
+                    Err(lost)
+                }
+            }
+        })
+    }
+}

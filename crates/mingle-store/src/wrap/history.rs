@@ -1,0 +1,227 @@
+//! Records what every transaction reads and writes, as plain data.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mingle_model::{Name, TransactionId};
+
+use crate::operation::{Answer, Read, Write};
+use crate::store::{
+    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
+};
+use crate::world::{BoxFuture, World};
+
+/// One call, when it has ended.
+#[derive(Clone, Debug)]
+pub struct Event {
+    /// At which store.
+    pub store: Name,
+    /// In which transaction: its number at this recorder, from 1; 0 for outcomes.
+    pub transaction: u64,
+    /// Whose.
+    pub session: Session,
+    /// When it was called, by [`World::elapsed`].
+    pub start: Duration,
+    /// When it was answered.
+    pub end: Duration,
+    /// What it was.
+    pub call: EventCall,
+}
+
+/// What was called, and the answer.
+#[derive(Clone, Debug)]
+pub enum EventCall {
+    /// The transaction began.
+    Begin(Result<(), StoreError>),
+    /// It read: each answer has the version that was read.
+    Read(Vec<Read>, Result<Vec<Answer>, StoreError>),
+    /// It wrote ahead of its commit.
+    Flush(Vec<Write>, Result<(), StoreError>),
+    /// It committed, or tried to.
+    Commit {
+        /// Under which id.
+        id: Option<TransactionId>,
+        /// The writes that were not flushed.
+        writes: Vec<Write>,
+        /// What came of it; [`StoreError::Unknown`] may have taken effect.
+        result: Result<Committed, StoreError>,
+    },
+    /// It was dropped without a commit, or its caller went away during it.
+    Dropped,
+    /// Somebody asked for an outcome.
+    Outcome(TransactionId, Result<Outcome, StoreError>),
+}
+
+/// Takes events, in order of their ends.
+pub trait Sink: Send + Sync {
+    /// One more event.
+    fn record(&self, event: Event);
+}
+
+/// A sink that keeps all events in memory.
+#[derive(Debug, Default)]
+pub struct Recording {
+    events: Mutex<Vec<Event>>,
+}
+
+impl Recording {
+    /// The events so far, in order.
+    pub fn events(&self) -> Vec<Event> {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+impl Sink for Recording {
+    fn record(&self, event: Event) {
+        self.events.lock().unwrap_or_else(PoisonError::into_inner).push(event);
+    }
+}
+
+/// A store whose calls are recorded.
+pub struct RecordedStore {
+    inner: Arc<dyn DataStore>,
+    recorder: Recorder,
+    transactions: AtomicU64,
+}
+
+#[derive(Clone)]
+struct Recorder {
+    store: Name,
+    sink: Arc<dyn Sink>,
+    world: Arc<dyn World>,
+}
+
+impl Recorder {
+    fn record(&self, transaction: u64, session: &Session, start: Duration, call: EventCall) {
+        self.sink.record(Event {
+            store: self.store.clone(),
+            transaction,
+            session: session.clone(),
+            start,
+            end: self.world.elapsed(),
+            call,
+        });
+    }
+}
+
+impl RecordedStore {
+    /// Records calls of `inner` to `sink`.
+    pub fn new(inner: Arc<dyn DataStore>, sink: Arc<dyn Sink>, world: Arc<dyn World>) -> Arc<Self> {
+        let store = inner.capabilities().store.clone();
+        Arc::new(Self {
+            inner,
+            recorder: Recorder { store, sink, world },
+            transactions: AtomicU64::new(0),
+        })
+    }
+}
+
+impl DataStore for RecordedStore {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(async move {
+            let number = self.transactions.fetch_add(1, Ordering::Relaxed) + 1;
+            let start = self.recorder.world.elapsed();
+            let begun = self.inner.begin(session).await;
+            let call = EventCall::Begin(begun.as_ref().map(|_| ()).map_err(Clone::clone));
+            self.recorder.record(number, session, start, call);
+            let transaction: Box<dyn Transaction> = Box::new(Recorded {
+                inner: Some(begun?),
+                open: Open {
+                    recorder: self.recorder.clone(),
+                    number,
+                    session: session.clone(),
+                    is_over: false,
+                },
+            });
+            Ok(transaction)
+        })
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            let start = self.recorder.world.elapsed();
+            let outcome = self.inner.outcome(id).await;
+            let call = EventCall::Outcome(id, outcome.clone());
+            self.recorder.record(0, &Session::default(), start, call);
+            outcome
+        })
+    }
+}
+
+struct Recorded {
+    /// None once it commits.
+    inner: Option<Box<dyn Transaction>>,
+    open: Open,
+}
+
+/// Records that a transaction was dropped, unless it is over.
+struct Open {
+    recorder: Recorder,
+    number: u64,
+    session: Session,
+    is_over: bool,
+}
+
+impl Open {
+    fn now(&self) -> Duration {
+        self.recorder.world.elapsed()
+    }
+
+    fn record(&self, start: Duration, call: EventCall) {
+        self.recorder.record(self.number, &self.session, start, call);
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.record(self.now(), EventCall::Dropped);
+        }
+    }
+}
+
+const OPEN: &str = "a transaction is there until it commits, which takes it away";
+
+impl Transaction for Recorded {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(async move {
+            let start = self.open.now();
+            let answers = self.inner.as_mut().expect(OPEN).read(reads).await;
+            let call = EventCall::Read(reads.to_vec(), answers.clone());
+            self.open.record(start, call);
+            answers
+        })
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            let start = self.open.now();
+            let flushed = self.inner.as_mut().expect(OPEN).flush(writes.clone()).await;
+            self.open.record(start, EventCall::Flush(writes, flushed.clone()));
+            flushed
+        })
+    }
+
+    fn commit(
+        mut self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(async move {
+            let start = self.open.now();
+            let (id, writes) = (commit.id, commit.writes.clone());
+            let result = self.inner.take().expect(OPEN).commit(commit).await;
+            let call = EventCall::Commit { id, writes, result: result.clone() };
+            self.open.is_over = true;
+            self.open.record(start, call);
+            result
+        })
+    }
+}

@@ -1,0 +1,382 @@
+//! A program over its stores.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
+use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
+use mingle_runtime::{Call, CallReport, Error, Runtime, TokioWorld};
+use mingle_store::store::StoreOperation;
+use mingle_store::wrap::distance::DistantStore;
+use mingle_store::{Address, Data, DataStore, Read, Session, StoreError, StoreSchema, World};
+use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use serde_json::{Map, Value as Json};
+
+use crate::binding::{Binding, StoreBinding};
+
+/// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
+pub const SHOWN_MAX: usize = 100;
+
+/// Why a database could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// The binding names a store or an operation that the program has not.
+    Binding(String),
+    /// A store could not be opened.
+    Store(mingle_store_embedded::OpenError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Binding(message) => f.write_str(message),
+            Self::Store(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// A program over its stores.
+pub struct Database {
+    runtime: Arc<Runtime>,
+}
+
+impl Database {
+    /// Opens the stores of a program: in `folder`, or in memory. Must be called on a tokio
+    /// runtime, on which transactions then run.
+    ///
+    /// # Errors
+    ///
+    /// When the binding does not fit the program, or a store cannot be opened.
+    pub fn open(
+        program: Arc<Program>,
+        binding: &Binding,
+        folder: Option<&Path>,
+    ) -> Result<Self, OpenError> {
+        Self::open_in(program, binding, folder, Arc::new(TokioWorld::new()))
+    }
+
+    /// As [`Database::open`], in a world of the caller's.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`].
+    pub fn open_in(
+        program: Arc<Program>,
+        binding: &Binding,
+        folder: Option<&Path>,
+        world: Arc<dyn World>,
+    ) -> Result<Self, OpenError> {
+        check_names(&program, binding)?;
+        let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
+        for index in 0..program.checked.stores.len() {
+            stores.push(open_store(&program, StoreId(index as u32), binding, folder, &world)?);
+        }
+        Ok(Self { runtime: Runtime::new(program, stores, world, binding.settings.clone()) })
+    }
+
+    /// A database over stores that are open.
+    pub fn over(runtime: Arc<Runtime>) -> Self {
+        Self { runtime }
+    }
+
+    /// The runtime.
+    pub fn runtime(&self) -> &Arc<Runtime> {
+        &self.runtime
+    }
+
+    /// The program.
+    pub fn program(&self) -> &Arc<Program> {
+        self.runtime.program()
+    }
+
+    /// Calls a transaction.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub async fn call(
+        &self,
+        transaction: &str,
+        arguments: Vec<Value>,
+        session: Session,
+    ) -> Result<CallReport, Error> {
+        self.runtime.call(Call { transaction: transaction.into(), arguments, session }).await
+    }
+
+    /// Arguments from their text: `string`, `time` and refs with a string key as they are, all
+    /// else as JSON.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`], with what was expected.
+    pub fn arguments<'a>(
+        &self,
+        transaction: &str,
+        named: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> Result<Vec<Value>, Error> {
+        let plan = self.program().plan(transaction);
+        let plan = plan.ok_or_else(|| unknown_transaction(self.program(), transaction))?;
+        let mut values: BTreeMap<&str, Value> = BTreeMap::new();
+        for (name, text) in named {
+            let Some((_, param_type)) = plan.params.iter().find(|(param, _)| **param == *name)
+            else {
+                let known: Vec<&str> = plan.params.iter().map(|(param, _)| &**param).collect();
+                return Err(Error::Misuse(format!(
+                    "{transaction} has no parameter {name:?}; it takes {}",
+                    if known.is_empty() { "none".to_owned() } else { known.join(", ") }
+                )));
+            };
+            let value = self.read_text(text, param_type);
+            let value = value
+                .map_err(|error| Error::Misuse(format!("{name} of {transaction}: {error}")))?;
+            if values.insert(name, value).is_some() {
+                return Err(Error::Misuse(format!("{name} of {transaction} is given twice")));
+            }
+        }
+        plan.params
+            .iter()
+            .map(|(param, param_type)| {
+                values.remove(&**param).ok_or_else(|| {
+                    Error::Misuse(format!("{transaction} needs {param}, of type {param_type}"))
+                })
+            })
+            .collect()
+    }
+
+    /// Reads a value from its text, as on a command line.
+    ///
+    /// # Errors
+    ///
+    /// What was expected and found.
+    pub fn read_text(&self, text: &str, value_type: &Type) -> Result<Value, String> {
+        let schema = self.program().schema();
+        let json_value = || serde_json::from_str::<Json>(text);
+        match value_type {
+            Type::String => json::read_string(text),
+            Type::Time => Time::parse(text).map(Value::Time),
+            Type::Ref(name) if has_string_key(schema, name) => {
+                // A key that is written as JSON is meant as JSON.
+                match json_value() {
+                    Ok(Json::String(key)) => self.ref_of(name, &key),
+                    _ => self.ref_of(name, text),
+                }
+            }
+            _ => {
+                let value = json_value().map_err(|error| {
+                    format!("expected {value_type} as JSON, found {text:?} ({error})")
+                })?;
+                json::from_json(schema, &value, value_type).map_err(|error| error.to_string())
+            }
+        }
+    }
+
+    fn ref_of(&self, name: &str, key: &str) -> Result<Value, String> {
+        let schema = self.program().schema();
+        json::from_json(schema, &Json::String(key.to_owned()), &Type::Ref(name.into()))
+            .map_err(|error| error.to_string())
+    }
+
+    /// The result of a call as JSON; null where there is none.
+    pub fn result_json(&self, transaction: &str, report: &CallReport) -> Json {
+        let result_type = self.program().plan(transaction).and_then(|plan| plan.result.clone());
+        match (&report.result, result_type) {
+            (Some(value), Some(result_type)) => {
+                json::to_json(self.program().schema(), value, &result_type)
+            }
+            _ => Json::Null,
+        }
+    }
+
+    /// The object with a key that is written as text.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when there is no such kind, or the key does not fit.
+    pub fn object(&self, kind: &str, key: &str) -> Result<Ref, Error> {
+        let schema = self.program().schema();
+        let Some(declared) = schema.objects.get(kind) else {
+            let known: Vec<&str> = schema.objects.keys().map(|name| &**name).collect();
+            return Err(Error::Misuse(format!(
+                "no object is called {kind:?}; there are {}",
+                known.join(", ")
+            )));
+        };
+        let value = self.read_text(key, &Type::Ref(declared.name.clone())).or_else(|_| {
+            self.read_text(key, &declared.key_type)
+                .map(|key| Value::Ref(Ref::new(declared.name.clone(), key)))
+        });
+        match value.map_err(|error| Error::Misuse(format!("the key of {kind}: {error}")))? {
+            Value::Ref(object) => Ok(object),
+            other => Err(Error::Misuse(format!("{other} is no {kind}"))),
+        }
+    }
+
+    /// An object's fields as JSON, null if it does not exist. Of a collection the first `limit`
+    /// elements are shown, of a log the last.
+    ///
+    /// # Errors
+    ///
+    /// When its store fails.
+    pub async fn show(&self, object: &Ref, session: &Session, limit: usize) -> Result<Json, Error> {
+        let schema = self.program().schema().clone();
+        let declared =
+            schema.objects.get(object.kind()).expect("the object was found in the schema");
+        let mut reads = vec![Read::Exists(object.clone())];
+        reads.extend(declared.fields.iter().enumerate().map(|(index, field)| {
+            let address = Address { object: object.clone(), field: index as u16 };
+            match &field.field_type {
+                FieldType::Register(_) => Read::Register(address),
+                FieldType::Counter => Read::Counter(address),
+                FieldType::Set(_) => Read::Elements(address),
+                FieldType::Map(..) => Read::Entries(address),
+                FieldType::Log(_) => Read::LogLast(address, limit as u64),
+            }
+        }));
+        let store = self
+            .program()
+            .checked
+            .objects
+            .iter()
+            .find(|known| known.declared.name == *object.kind());
+        let store = store.expect("every object of the schema is one of the program").store;
+        let mut answers = self.read_with_retry(store, session, &reads).await?.into_iter();
+        if !matches!(answers.next(), Some(Data::Bool(true))) {
+            return Ok(Json::Null);
+        }
+        let mut shown = Map::new();
+        shown.insert(
+            declared.key_name.to_string(),
+            json::to_json(&schema, object.key(), &declared.key_type),
+        );
+        for (field, data) in declared.fields.iter().zip(answers) {
+            shown.insert(
+                field.name.to_string(),
+                self.field_json(declared, &field.name, data, limit),
+            );
+        }
+        Ok(Json::Object(shown))
+    }
+
+    async fn read_with_retry(
+        &self,
+        store: StoreId,
+        session: &Session,
+        reads: &[Read],
+    ) -> Result<Vec<Data>, Error> {
+        let mut attempts = 0;
+        loop {
+            let mut transaction =
+                self.runtime.store(store).begin(session).await.map_err(Error::Store)?;
+            match transaction.read(reads).await {
+                Ok(answers) => return Ok(answers.into_iter().map(|answer| answer.data).collect()),
+                Err(StoreError::Conflict) if attempts < 100 => attempts += 1,
+                Err(error) => return Err(Error::Store(error)),
+            }
+        }
+    }
+
+    fn field_json(&self, declared: &ObjectType, name: &str, data: Data, limit: usize) -> Json {
+        let schema = self.program().schema();
+        let field = &declared.fields[declared.field_index(name).expect("the field was listed")];
+        match (&field.field_type, data) {
+            (FieldType::Register(value_type), Data::Register(value)) => {
+                json::to_json(schema, value.as_ref().unwrap_or(&field.default), value_type)
+            }
+            (FieldType::Counter, Data::Counter(sum)) => {
+                json::int_to_json(sum.clamp(i64::MIN.into(), i64::MAX.into()) as i64)
+            }
+            (FieldType::Set(inner) | FieldType::Log(inner), Data::Values(values)) => Json::Array(
+                values
+                    .iter()
+                    .take(limit)
+                    .map(|value| json::to_json(schema, value, inner))
+                    .collect(),
+            ),
+            (FieldType::Map(key, value), Data::Entries(entries)) => {
+                let shown = entries.len().min(limit);
+                json::entries_to_json(schema, &entries[..shown], key, value)
+            }
+            (_, other) => unreachable!("{other:?} is no answer to a read of {name}"),
+        }
+    }
+}
+
+fn has_string_key(schema: &mingle_model::Schema, name: &str) -> bool {
+    match schema.objects.get(name).map(|declared| &declared.key_type) {
+        Some(Type::String) => true,
+        Some(Type::Ref(inner)) => has_string_key(schema, inner),
+        _ => false,
+    }
+}
+
+fn unknown_transaction(program: &Program, name: &str) -> Error {
+    let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
+    Error::Misuse(format!("no transaction is called {name:?}; there are {}", known.join(", ")))
+}
+
+fn check_names(program: &Program, binding: &Binding) -> Result<(), OpenError> {
+    for (name, bound) in &binding.stores {
+        let Some(store) = program.checked.stores.iter().find(|store| *store.name == **name) else {
+            let known: Vec<&str> =
+                program.checked.stores.iter().map(|store| &*store.name).collect();
+            return Err(OpenError::Binding(format!(
+                "stores.{name}: the program has no such store; it has {}",
+                known.join(", ")
+            )));
+        };
+        if let Some(unknown) = bound
+            .operations
+            .keys()
+            .find(|name| !store.operations.iter().any(|known| *known.name == ***name))
+        {
+            return Err(OpenError::Binding(format!(
+                "stores.{name}.operations.{unknown}: the store declares no such operation"
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn open_store(
+    program: &Program,
+    id: StoreId,
+    binding: &Binding,
+    folder: Option<&Path>,
+    world: &Arc<dyn World>,
+) -> Result<Arc<dyn DataStore>, OpenError> {
+    let declared = &program.checked.stores[id.index()];
+    let default = StoreBinding::default();
+    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+    let operations = declared.operations.iter().map(|operation| {
+        let described = StoreOperation {
+            is_command: operation.is_command,
+            parameters: operation.params.clone(),
+            result: operation.result.clone(),
+            body: bound.operations.get(&*operation.name).cloned(),
+        };
+        (operation.name.clone(), described)
+    });
+    let schema = StoreSchema {
+        store: declared.name.clone(),
+        level: program.checked.levels.carrier(declared.level),
+        schema: program.schema().clone(),
+        operations: operations.collect(),
+    };
+    let mut config = match folder {
+        Some(folder) => EmbeddedConfig::in_folder(folder),
+        None => EmbeddedConfig::in_memory(),
+    };
+    config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
+    config.delay = bound.delay.mean;
+    config.jitter = bound.delay.jitter;
+    let store = Embedded::open(config, schema, world.clone()).map_err(OpenError::Store)?;
+    if bound.distance.mean.is_zero() {
+        return Ok(store);
+    }
+    Ok(DistantStore::new(store, bound.distance, world.clone()))
+}

@@ -1,0 +1,281 @@
+//! The bodies that this engine has for declared operations.
+//!
+//! | body | parameters | gives |
+//! | --- | --- | --- |
+//! | `builtin:size KIND.FIELD` | key | elements, entries or lines; a counter's value |
+//! | `builtin:value KIND.FIELD` | key | a register's value, a counter's, a set's or log's list |
+//! | `builtin:exists KIND` | key | whether the object exists |
+//! | `builtin:keys KIND` | | the keys of all objects of the kind, in order |
+//! | `builtin:append KIND.FIELD` | key, value | a command: appends to a log |
+//! | `builtin:add KIND.FIELD` | key, int | a command: adds to a counter |
+//!
+//! A key may be given as a `ref KIND` too. Queries are strong: at a replicated store they see
+//! what any replica has acknowledged, delivered or not.
+
+use std::collections::BTreeMap;
+
+use mingle_model::{FieldType, Name, Ref, Type, Value};
+use mingle_store::{Address, Data, Read, StoreOperation, Write};
+
+use crate::layout::{Layout, Shape};
+use crate::limits::KEYS_MAX;
+
+/// The operations of one store, by name. None is one without a body.
+pub type Builtins = BTreeMap<Name, Option<Builtin>>;
+
+/// One operation with a body.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Builtin {
+    verb: Verb,
+    kind: Name,
+    /// Index of the field, for the verbs that have one.
+    field: u16,
+    arity: usize,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verb {
+    Size,
+    Value,
+    Exists,
+    Keys,
+    Append,
+    Add,
+}
+
+/// What a query comes down to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Question {
+    /// A read, and what to make of its answer.
+    Read(Read),
+    /// The keys of a kind.
+    Keys(Name),
+}
+
+const FORMS: &str = "`builtin:size KIND.FIELD`, `builtin:value KIND.FIELD`, `builtin:exists KIND`, `builtin:keys KIND`, `builtin:append KIND.FIELD` or `builtin:add KIND.FIELD`";
+
+impl Builtin {
+    /// Understands the body of a declared operation.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such body, or fits neither the declaration nor the objects.
+    pub fn parse(operation: &StoreOperation, body: &str, layout: &Layout) -> Result<Self, String> {
+        let words: Vec<&str> = body.split_whitespace().collect();
+        let (verb, target) = match words[..] {
+            [verb, target] => (verb, target),
+            _ => return Err(format!("expected {FORMS}, found `{body}`")),
+        };
+        let verb = match verb {
+            "builtin:size" => Verb::Size,
+            "builtin:value" => Verb::Value,
+            "builtin:exists" => Verb::Exists,
+            "builtin:keys" => Verb::Keys,
+            "builtin:append" => Verb::Append,
+            "builtin:add" => Verb::Add,
+            _ => return Err(format!("expected {FORMS}, found `{body}`")),
+        };
+        let is_command = matches!(verb, Verb::Append | Verb::Add);
+        if is_command != operation.is_command {
+            let (is, declared) =
+                if is_command { ("command", "query") } else { ("query", "command") };
+            return Err(format!("`{body}` is a {is}, but is declared as a {declared}"));
+        }
+        let (kind, field) = parse_target(verb, target, layout)?;
+        let builtin = Self { verb, kind, field, arity: operation.parameters.len() };
+        builtin.check_parameters(operation, layout)?;
+        Ok(builtin)
+    }
+
+    fn check_parameters(&self, operation: &StoreOperation, layout: &Layout) -> Result<(), String> {
+        let kind = layout.kind(&self.kind)?;
+        let mut wanted = match self.verb {
+            Verb::Keys => vec![],
+            _ => vec![kind.key_type.clone()],
+        };
+        match self.verb {
+            Verb::Add => wanted.push(Type::Int),
+            Verb::Append => {
+                if let FieldType::Log(inner) = &kind.fields[usize::from(self.field)].field_type {
+                    wanted.push(inner.clone());
+                }
+            }
+            _ => {}
+        }
+        let given: Vec<&Type> = operation.parameters.iter().map(|(_, t)| t).collect();
+        let fits = given.len() == wanted.len()
+            && given.iter().zip(&wanted).enumerate().all(|(index, (given, wanted))| {
+                *given == wanted || (index == 0 && **given == Type::Ref(self.kind.clone()))
+            });
+        if fits {
+            return Ok(());
+        }
+        let show = |types: Vec<String>| format!("({})", types.join(", "));
+        Err(format!(
+            "the body takes {}, but the declaration says {}",
+            show(wanted.iter().map(ToString::to_string).collect()),
+            show(given.iter().map(ToString::to_string).collect())
+        ))
+    }
+
+    /// What a query with these arguments asks.
+    ///
+    /// # Errors
+    ///
+    /// When it is a command, or the arguments are too few.
+    pub fn question(&self, arguments: &[Value], layout: &Layout) -> Result<Question, String> {
+        self.check_arity(arguments)?;
+        if self.verb == Verb::Keys {
+            return Ok(Question::Keys(self.kind.clone()));
+        }
+        let object = self.object(arguments)?;
+        if self.verb == Verb::Exists {
+            return Ok(Question::Read(Read::Exists(object)));
+        }
+        let address = self.address(object);
+        let field = &layout.kind(&self.kind)?.fields[usize::from(self.field)];
+        let shape = Shape::of(&field.field_type);
+        Ok(Question::Read(match (self.verb, shape) {
+            (Verb::Size, Shape::Set) => Read::SetSize(address),
+            (Verb::Size, Shape::Map) => Read::MapSize(address),
+            (Verb::Size, Shape::Log) => Read::LogSize(address),
+            (Verb::Size | Verb::Value, Shape::Counter) => Read::Counter(address),
+            (Verb::Value, Shape::Register) => Read::Register(address),
+            (Verb::Value, Shape::Set) => Read::Elements(address),
+            (Verb::Value, Shape::Log) => Read::LogLast(address, u64::MAX),
+            _ => return Err("is a command, not a query".into()),
+        }))
+    }
+
+    /// What a query gives, from what its read gave.
+    pub fn result(&self, data: Data, layout: &Layout) -> Value {
+        let int = |value: i128| {
+            let clamped = value.clamp(i64::MIN.into(), i64::MAX.into());
+            Value::Int(i64::try_from(clamped).expect("clamped to the ends of i64"))
+        };
+        match data {
+            Data::Bool(value) => Value::Bool(value),
+            Data::Register(Some(value)) => value,
+            Data::Register(None) => {
+                layout.kinds[&self.kind].fields[usize::from(self.field)].default.clone()
+            }
+            Data::Counter(sum) => int(sum),
+            Data::Count(count) => int(count.into()),
+            Data::Values(values) => Value::list(values),
+            Data::Entries(entries) => Value::list(entries.into_iter().map(|(key, _)| key)),
+            Data::Result(value) => value,
+        }
+    }
+
+    /// What a command with these arguments writes.
+    ///
+    /// # Errors
+    ///
+    /// When it is a query, or the arguments do not fit.
+    pub fn write(&self, arguments: &[Value]) -> Result<Write, String> {
+        self.check_arity(arguments)?;
+        let address = self.address(self.object(arguments)?);
+        match (self.verb, arguments) {
+            (Verb::Append, [_, line]) => Ok(Write::Append(address, line.clone())),
+            (Verb::Add, [_, Value::Int(amount)]) => Ok(Write::Add(address, (*amount).into())),
+            _ => Err("is a query, not a command, or its arguments do not fit".into()),
+        }
+    }
+
+    fn check_arity(&self, arguments: &[Value]) -> Result<(), String> {
+        if arguments.len() == self.arity {
+            return Ok(());
+        }
+        let (given, wanted) = (arguments.len(), self.arity);
+        Err(format!("takes {wanted} arguments, not {given}"))
+    }
+
+    fn object(&self, arguments: &[Value]) -> Result<Ref, String> {
+        match arguments.first() {
+            Some(Value::Ref(object)) if *object.kind() == self.kind => Ok(object.clone()),
+            Some(key) => Ok(Ref::new(self.kind.clone(), key.clone())),
+            None => Err("needs the object's key".into()),
+        }
+    }
+
+    fn address(&self, object: Ref) -> Address {
+        Address { object, field: self.field }
+    }
+}
+
+fn parse_target(verb: Verb, target: &str, layout: &Layout) -> Result<(Name, u16), String> {
+    let (kind, field) = match target.split_once('.') {
+        Some((kind, field)) => (kind, Some(field)),
+        None => (target, None),
+    };
+    let (name, declared) = layout
+        .kinds
+        .get_key_value(kind)
+        .ok_or_else(|| format!("no object {kind} lives in this store"))?;
+    let allowed: &[Shape] = match verb {
+        Verb::Exists | Verb::Keys => &[],
+        Verb::Size => &[Shape::Set, Shape::Map, Shape::Log, Shape::Counter],
+        Verb::Value => &[Shape::Register, Shape::Counter, Shape::Set, Shape::Log],
+        Verb::Append => &[Shape::Log],
+        Verb::Add => &[Shape::Counter],
+    };
+    match field {
+        None if allowed.is_empty() => Ok((name.clone(), 0)),
+        None => Err(format!("needs a field: `{kind}.FIELD`")),
+        Some(_) if allowed.is_empty() => Err(format!("takes an object without a field: `{kind}`")),
+        Some(field) => {
+            let index = declared
+                .fields
+                .iter()
+                .position(|known| *known.name == *field)
+                .ok_or_else(|| format!("object {kind} has no field {field}"))?;
+            let field_type = &declared.fields[index].field_type;
+            if !allowed.contains(&Shape::of(field_type)) {
+                return Err(format!("cannot be used on {kind}.{field}, a {field_type}"));
+            }
+            let index = u16::try_from(index).expect("the catalog gave it a 16-bit id");
+            Ok((name.clone(), index))
+        }
+    }
+}
+
+/// Understands all operations of a store.
+///
+/// # Errors
+///
+/// The first operation whose body does not fit, and why.
+pub fn parse_all(
+    operations: &BTreeMap<Name, StoreOperation>,
+    layout: &Layout,
+) -> Result<Builtins, (Name, String)> {
+    let parse = |(name, operation): (&Name, &StoreOperation)| {
+        let builtin = match &operation.body {
+            None => None,
+            Some(body) => {
+                Some(Builtin::parse(operation, body, layout).map_err(|why| (name.clone(), why))?)
+            }
+        };
+        Ok((name.clone(), builtin))
+    };
+    operations.iter().map(parse).collect()
+}
+
+/// The operation called `name`.
+///
+/// # Errors
+///
+/// When there is none, or it has no body.
+pub fn find<'a>(builtins: &'a Builtins, name: &Name) -> Result<&'a Builtin, String> {
+    match builtins.get(name) {
+        Some(Some(builtin)) => Ok(builtin),
+        Some(None) => Err(format!(
+            "operation {name} has no body; give it one in the store's binding: {FORMS}"
+        )),
+        None => Err(format!("no operation {name} is declared")),
+    }
+}
+
+/// Says that there are more keys than `builtin:keys` gives.
+pub fn too_many_keys(kind: &Name) -> String {
+    format!("there are more than {KEYS_MAX} objects {kind}, too many for `builtin:keys`")
+}

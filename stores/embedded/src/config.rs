@@ -1,0 +1,134 @@
+//! How a store of this engine is set up, and why it could not be opened.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use mingle_model::Name;
+
+/// Where a store keeps its rows, and how many replicas it has.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_store_embedded::EmbeddedConfig;
+///
+/// let config = EmbeddedConfig::in_memory().with_replicas(3);
+/// assert_eq!(config.replicas, ["r1".into(), "r2".into(), "r3".into()]);
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct EmbeddedConfig {
+    /// The folder that the program's stores share, each with a file of its own,
+    /// `<store>.redb`; made if it is missing. None keeps everything in memory.
+    pub folder: Option<PathBuf>,
+    /// Names of the replicas; one at least, and one at most at a serializable level.
+    pub replicas: Vec<Name>,
+    /// How long it takes until an update reaches the other replicas.
+    pub delay: Duration,
+    /// At most how much longer or shorter that takes, drawn for each update and replica.
+    pub jitter: Duration,
+}
+
+impl EmbeddedConfig {
+    /// One replica, in memory.
+    pub fn in_memory() -> Self {
+        Self {
+            folder: None,
+            replicas: vec!["r1".into()],
+            delay: Duration::ZERO,
+            jitter: Duration::ZERO,
+        }
+    }
+
+    /// One replica, kept in `folder`.
+    pub fn in_folder(folder: impl Into<PathBuf>) -> Self {
+        Self { folder: Some(folder.into()), ..Self::in_memory() }
+    }
+
+    /// So many replicas, named `r1`, `r2` and so on.
+    #[must_use]
+    pub fn with_replicas(mut self, count: usize) -> Self {
+        self.replicas = (1..=count).map(|n| format!("r{n}").into()).collect();
+        self
+    }
+
+    /// Updates reach other replicas after `delay`, give or take `jitter`.
+    #[must_use]
+    pub fn with_delay(mut self, delay: Duration, jitter: Duration) -> Self {
+        self.delay = delay;
+        self.jitter = jitter;
+        self
+    }
+}
+
+/// Why a store could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// The configuration makes no sense.
+    Config {
+        /// Which store.
+        store: Name,
+        /// Why.
+        reason: String,
+    },
+    /// Another process, or another store of this one, has the folder open.
+    Locked {
+        /// Which store.
+        store: Name,
+        /// Its folder.
+        folder: PathBuf,
+    },
+    /// The disk failed, or what it holds is no store.
+    Storage {
+        /// Which store.
+        store: Name,
+        /// Its file.
+        path: PathBuf,
+        /// What the disk said.
+        reason: String,
+    },
+    /// The program declares otherwise what the store keeps.
+    Changed {
+        /// Which store.
+        store: Name,
+        /// What was changed, such as `field User.name`.
+        what: String,
+        /// What it was.
+        kept: String,
+        /// What the program says.
+        wanted: String,
+    },
+    /// A declared operation has a body that this engine does not understand.
+    Operation {
+        /// Which store.
+        store: Name,
+        /// Which operation.
+        operation: Name,
+        /// Why.
+        reason: String,
+    },
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config { store, reason } => write!(f, "store {store}: {reason}"),
+            Self::Locked { store, folder } => write!(
+                f,
+                "store {store}: the folder {} is in use by another process",
+                folder.display()
+            ),
+            Self::Storage { store, path, reason } => {
+                write!(f, "store {store}: cannot open {}: {reason}", path.display())
+            }
+            Self::Changed { store, what, kept, wanted } => {
+                write!(f, "store {store} keeps {what} as `{kept}`, but the program says `{wanted}`")
+            }
+            Self::Operation { store, operation, reason } => {
+                write!(f, "store {store}: operation {operation}: {reason}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}

@@ -1,0 +1,165 @@
+//! What stands in rows.
+//!
+//! Every row under `d` and `k` begins with the version of the commit that wrote it. What a
+//! reader needs stands next, the same in every engine; what only a replicated engine needs to
+//! merge comes last, and a reader does not look at it.
+
+use mingle_model::{Name, Origin, Ref, TransactionId, WitnessRow};
+
+use super::wire::{Reader, Writer};
+
+/// The version that a row begins with.
+pub fn version(row: &[u8]) -> u64 {
+    Reader(row).u64()
+}
+
+/// A row that holds a value: register, element (an empty value), entry, line.
+pub fn unit(version: u64, value: &[u8]) -> Vec<u8> {
+    let mut writer = Writer(Vec::with_capacity(12 + value.len()));
+    writer.u64(version);
+    writer.bytes(value);
+    writer.0
+}
+
+/// The encoded value in a row made by [`unit`].
+pub fn unit_value(row: &[u8]) -> &[u8] {
+    let mut reader = Reader(row);
+    reader.u64();
+    reader.bytes()
+}
+
+/// A counter's row.
+pub fn counter(version: u64, sum: i128) -> Writer {
+    let mut writer = Writer::default();
+    writer.u64(version);
+    writer.i128(sum);
+    writer
+}
+
+/// The sum in a counter's row.
+pub fn counter_sum(row: &[u8]) -> i128 {
+    let mut reader = Reader(row);
+    reader.u64();
+    reader.i128()
+}
+
+/// The head of a collection or of a kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Header {
+    /// When anything in it was last changed.
+    pub version: u64,
+    /// How many elements, entries, lines or objects it has.
+    pub count: u64,
+    /// When something was last removed from it: the version of whatever is not there.
+    pub removed_at: u64,
+}
+
+impl Header {
+    /// The row form.
+    pub fn encode(self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.u64(self.version);
+        writer.u64(self.count);
+        writer.u64(self.removed_at);
+        writer.0
+    }
+
+    /// From the row form.
+    pub fn decode(row: &[u8]) -> Self {
+        let mut reader = Reader(row);
+        Self { version: reader.u64(), count: reader.u64(), removed_at: reader.u64() }
+    }
+}
+
+/// Whether an object exists. The row stays when the object is deleted, so that the version of
+/// what is not there any more is known: one small row for each object that there ever was.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Presence {
+    /// When `exists` last changed.
+    pub version: u64,
+    /// Whether it exists.
+    pub exists: bool,
+    /// When it was last deleted: the version of its fields that are not there.
+    pub deleted_at: u64,
+}
+
+impl Presence {
+    /// The row form, to which an engine may add.
+    pub fn encode(self) -> Writer {
+        let mut writer = Writer::default();
+        writer.u64(self.version);
+        writer.u8(u8::from(self.exists));
+        writer.u64(self.deleted_at);
+        writer
+    }
+
+    /// From the row form.
+    pub fn decode(reader: &mut Reader<'_>) -> Self {
+        Self { version: reader.u64(), exists: reader.u8() != 0, deleted_at: reader.u64() }
+    }
+}
+
+/// The part of a witness row's key after its object: the whole rest of the row, so that equal
+/// rows are one and different ones stand side by side.
+pub fn witness(row: &WitnessRow) -> Vec<u8> {
+    let mut writer = Writer::default();
+    writer.0.extend(row.id.origin.0.to_be_bytes());
+    writer.0.extend(row.id.sequence.to_be_bytes());
+    writer.bytes(row.intent.as_bytes());
+    writer.count(row.stores.len());
+    for store in &row.stores {
+        writer.bytes(store.as_bytes());
+    }
+    writer.0
+}
+
+/// The witness row of `object` with this key part.
+pub fn decode_witness(object: &Ref, key: &[u8]) -> WitnessRow {
+    let (origin, rest) = key.split_first_chunk().expect("a witness key begins with an id");
+    let (sequence, rest) = rest.split_first_chunk().expect("a witness key begins with an id");
+    let mut reader = Reader(rest);
+    let intent = read_name(&mut reader);
+    let stores = (0..reader.count()).map(|_| read_name(&mut reader)).collect();
+    WitnessRow {
+        object: object.clone(),
+        id: TransactionId {
+            origin: Origin(u128::from_be_bytes(*origin)),
+            sequence: u64::from_be_bytes(*sequence),
+        },
+        intent,
+        stores,
+    }
+}
+
+/// A name.
+pub fn read_name(reader: &mut Reader<'_>) -> Name {
+    std::str::from_utf8(reader.bytes()).expect("names were written as UTF-8: it is corrupt").into()
+}
+
+/// What became of a commit with an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It took effect.
+    Committed,
+    /// Somebody was told that it did not, so it must not any more.
+    Barred,
+}
+
+impl Fate {
+    /// The row form.
+    pub fn encode(self) -> [u8; 1] {
+        [match self {
+            Self::Committed => 1,
+            Self::Barred => 0,
+        }]
+    }
+
+    /// From the row form.
+    pub fn decode(row: &[u8]) -> Self {
+        match Reader(row).u8() {
+            0 => Self::Barred,
+            1 => Self::Committed,
+            other => panic!("an outcome {other} is corrupt"),
+        }
+    }
+}

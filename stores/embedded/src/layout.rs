@@ -1,0 +1,152 @@
+//! What the engine needs to know of a program's objects: durable ids and shapes.
+
+use std::collections::BTreeMap;
+
+use mingle_model::{FieldType, Name, Ref, Type, Value};
+use mingle_store::Address;
+
+use crate::encoding::key;
+
+/// The objects of one store.
+#[derive(Clone, Debug, Default)]
+pub struct Layout {
+    /// Kinds by name.
+    pub kinds: BTreeMap<Name, KindLayout>,
+    /// Shapes of all fields that were ever declared, by ids of kind and field: rows of those that
+    /// the program no longer has stay, and are deleted with their objects.
+    pub shapes: BTreeMap<(u32, u16), Shape>,
+}
+
+/// One kind of object.
+#[derive(Clone, Debug)]
+pub struct KindLayout {
+    /// The id under which its objects are kept.
+    pub id: u32,
+    /// Type of the key.
+    pub key_type: Type,
+    /// Fields in the order of the program.
+    pub fields: Vec<FieldLayout>,
+}
+
+/// One field.
+#[derive(Clone, Debug)]
+pub struct FieldLayout {
+    /// The id under which it is kept; never 0.
+    pub id: u16,
+    /// The field's name.
+    pub name: Name,
+    /// What it holds.
+    pub field_type: FieldType,
+    /// What a register reads as where nothing was written.
+    pub default: Value,
+}
+
+/// What a field is, without the types of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A register.
+    Register,
+    /// A counter.
+    Counter,
+    /// A set.
+    Set,
+    /// A map.
+    Map,
+    /// A log.
+    Log,
+}
+
+impl Shape {
+    /// The shape of a field of this type.
+    pub fn of(field_type: &FieldType) -> Self {
+        match field_type {
+            FieldType::Register(_) => Self::Register,
+            FieldType::Counter => Self::Counter,
+            FieldType::Set(_) => Self::Set,
+            FieldType::Map(..) => Self::Map,
+            FieldType::Log(_) => Self::Log,
+        }
+    }
+
+    /// The shape of a field whose type shows as `text`.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "counter" => Self::Counter,
+            _ if text.starts_with("set<") => Self::Set,
+            _ if text.starts_with("map<") => Self::Map,
+            _ if text.starts_with("log<") => Self::Log,
+            _ => Self::Register,
+        }
+    }
+}
+
+/// An object's place in the rows of one replica.
+#[derive(Clone, Debug)]
+pub struct Place {
+    /// The kind's id.
+    pub kind: u32,
+    /// The prefix of all its rows.
+    pub prefix: Vec<u8>,
+}
+
+impl Layout {
+    /// The kind of an object.
+    ///
+    /// # Errors
+    ///
+    /// When no such kind lives here.
+    pub fn kind(&self, name: &str) -> Result<&KindLayout, String> {
+        self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
+    }
+
+    /// What a field is, or was when a program still declared it.
+    pub fn shape(&self, kind: u32, field: u16) -> Shape {
+        *self
+            .shapes
+            .get(&(kind, field))
+            .expect("the catalog knows every field that has rows: it is corrupt")
+    }
+
+    /// The ids of all counters of a kind.
+    pub fn counters(&self, kind: u32) -> impl Iterator<Item = u16> {
+        let fields = self.shapes.range((kind, 0)..=(kind, u16::MAX));
+        fields.filter_map(|((_, id), shape)| (*shape == Shape::Counter).then_some(*id))
+    }
+
+    /// Where an object is kept.
+    ///
+    /// # Errors
+    ///
+    /// When no such kind lives here.
+    pub fn place(&self, replica: u8, object: &Ref) -> Result<Place, String> {
+        let kind = self.kind(object.kind())?.id;
+        let prefix = key::object(replica, kind, object.key());
+        Ok(Place { kind, prefix })
+    }
+
+    /// The field at an address.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such field, or it is not of one of these shapes.
+    pub fn field(&self, address: &Address, shapes: &[Shape]) -> Result<&FieldLayout, String> {
+        let kind = self.kind(address.object.kind())?;
+        let field = kind.fields.get(usize::from(address.field)).ok_or_else(|| {
+            format!(
+                "object {} has {} fields, and no field {}",
+                address.object.kind(),
+                kind.fields.len(),
+                address.field
+            )
+        })?;
+        if shapes.contains(&Shape::of(&field.field_type)) {
+            return Ok(field);
+        }
+        Err(format!(
+            "{}.{} is a {}, which has no such operation",
+            address.object.kind(),
+            field.name,
+            field.field_type
+        ))
+    }
+}

@@ -1,0 +1,32 @@
+//! The named bounds of this engine.
+
+/// A store has at most this many replicas.
+pub const REPLICAS_MAX: usize = 64;
+
+/// One commit carries at most this many writes, flushed ones included.
+pub const WRITES_MAX: usize = 1_000_000;
+
+/// One transaction reads at most this many units at a serializable store.
+pub const READ_SET_MAX: usize = 1_000_000;
+
+/// One value, element or key takes at most this many bytes in its encoded form: 256 MiB.
+pub const ENCODED_BYTES_MAX: usize = 256 << 20;
+
+/// A value nests at most this deep, so that encoding and decoding stay within the stack.
+pub const VALUE_DEPTH_MAX: usize = 128;
+
+/// One `add` changes a counter by at most this much either way, so that a sum in 128 bits stays
+/// exact for more adds than a store can hold: 2^90.
+pub const ADD_MAX: i128 = 1 << 90;
+
+/// `builtin:keys` gives at most this many keys, and refuses where there are more.
+pub const KEYS_MAX: usize = 100_000;
+
+/// One storage commit takes at most this many transactions together.
+pub const GROUP_MAX: usize = 256;
+
+/// One storage commit applies at most this many updates from other replicas.
+pub const DELIVERIES_PER_COMMIT_MAX: usize = 1_024;
+
+/// redb keeps at most this much of one store's file in memory: 64 MiB.
+pub const CACHE_BYTES: usize = 64 << 20;

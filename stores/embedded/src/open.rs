@@ -1,0 +1,166 @@
+//! Opening a store.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_model::{Level, Name};
+use mingle_store::{Capabilities, DataStore, Once, StoreSchema, World};
+
+use crate::builtin;
+use crate::catalog::Catalog;
+use crate::config::{EmbeddedConfig, OpenError};
+use crate::core::Core;
+use crate::encoding::key;
+use crate::limits::REPLICAS_MAX;
+use crate::replicated::ReplicatedStore;
+use crate::serializable::SerializableStore;
+use crate::storage::disk::{DiskError, DiskStorage};
+use crate::storage::memory::MemoryStorage;
+use crate::storage::{Changes, Storage, StorageError};
+
+/// The embedded engine.
+pub struct Embedded;
+
+impl Embedded {
+    /// Opens the store that `schema` describes.
+    ///
+    /// # Errors
+    ///
+    /// When the configuration does not fit the level, the folder is in use or cannot be read, the
+    /// program changes what the store keeps, or the body of an operation does not fit.
+    pub fn open(
+        config: EmbeddedConfig,
+        schema: StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<dyn DataStore>, OpenError> {
+        check(&config, &schema)?;
+        let Some(folder) = &config.folder else {
+            return Self::open_over(Box::<MemoryStorage>::default(), &config, &schema, world);
+        };
+        let path = folder.join(format!("{}.redb", schema.store));
+        let failed = |reason: String| OpenError::Storage {
+            store: schema.store.clone(),
+            path: path.clone(),
+            reason,
+        };
+        std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+        let disk = DiskStorage::open(&path).map_err(|error| match error {
+            DiskError::Locked => {
+                OpenError::Locked { store: schema.store.clone(), folder: folder.clone() }
+            }
+            DiskError::Failed(error) => failed(error.message),
+        })?;
+        Self::open_over(Box::new(disk), &config, &schema, world)
+    }
+
+    /// Opens a store over rows that are kept elsewhere; `config.folder` only names the place in
+    /// messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open`].
+    pub fn open_over(
+        storage: Box<dyn Storage>,
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<dyn DataStore>, OpenError> {
+        check(config, schema)?;
+        let mut catalog = load_catalog(&*storage, config, schema)?;
+        let kept = catalog.clone();
+        let layout = catalog
+            .get_or_insert_with(|| Catalog::new(schema, &config.replicas))
+            .merge(schema, &config.replicas)?;
+        let builtins =
+            builtin::parse_all(&schema.operations, &layout).map_err(|(operation, reason)| {
+                OpenError::Operation { store: schema.store.clone(), operation, reason }
+            })?;
+        if catalog != kept {
+            let row = catalog.expect("it was made above").encode();
+            let changes = Changes::from([(key::CATALOG.into(), Some(row.into()))]);
+            storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
+        }
+        let core = Core::new(schema.store.clone(), layout, builtins, storage, world);
+        let capabilities = capabilities(config, schema);
+        if is_serializable(schema.level) {
+            return Ok(Arc::new(SerializableStore::new(core, capabilities)));
+        }
+        let store = ReplicatedStore::new(core, capabilities, config)
+            .map_err(|error| broken(config, schema, &error))?;
+        Ok(Arc::new(store))
+    }
+}
+
+fn is_serializable(level: Level) -> bool {
+    matches!(level, Level::Linearizable | Level::Snapshot)
+}
+
+fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+    let refuse = |reason: String| Err(OpenError::Config { store: schema.store.clone(), reason });
+    let count = config.replicas.len();
+    if count == 0 || count > REPLICAS_MAX {
+        return refuse(format!("it needs 1 to {REPLICAS_MAX} replicas, not {count}"));
+    }
+    if count > 1 && is_serializable(schema.level) {
+        return refuse(format!(
+            "a {} store of this engine has one replica, not {count}: several would not agree",
+            schema.level
+        ));
+    }
+    let mut names = config.replicas.clone();
+    names.sort();
+    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
+        return refuse(format!("two replicas are called {}", pair[0]));
+    }
+    // The name is part of a file name, and must not lead out of the folder.
+    let fits = |name: &Name| {
+        !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c))
+    };
+    if config.folder.is_some() && !fits(&schema.store) {
+        return refuse("its name cannot be part of a file name".into());
+    }
+    Ok(())
+}
+
+fn load_catalog(
+    storage: &dyn Storage,
+    config: &EmbeddedConfig,
+    schema: &StoreSchema,
+) -> Result<Option<Catalog>, OpenError> {
+    let row = storage
+        .snapshot()
+        .and_then(|view| view.get(key::CATALOG))
+        .map_err(|error| broken(config, schema, &error))?;
+    let Some(row) = row else { return Ok(None) };
+    let catalog = Catalog::decode(&row).ok_or_else(|| {
+        let error = StorageError::new("its catalog is of another version of this engine");
+        broken(config, schema, &error)
+    })?;
+    Ok(Some(catalog))
+}
+
+fn broken(config: &EmbeddedConfig, schema: &StoreSchema, error: &StorageError) -> OpenError {
+    let folder = config.folder.clone().unwrap_or_default();
+    OpenError::Storage {
+        store: schema.store.clone(),
+        path: folder.join(format!("{}.redb", schema.store)),
+        reason: error.message.clone(),
+    }
+}
+
+fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
+    let is_serializable = is_serializable(schema.level);
+    Capabilities {
+        store: schema.store.clone(),
+        level: schema.level,
+        atomic_commit: true,
+        serializable: is_serializable,
+        // All replicas live in one process, so an id takes effect once whichever runs it.
+        once: Once::Serial,
+        // The answer is lost where the disk fails during a commit.
+        may_lose_answers: config.folder.is_some(),
+        replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },
+        operations_per_round_trip: usize::MAX,
+        round_trip: Duration::ZERO,
+    }
+}

@@ -1,0 +1,352 @@
+//! Reads, from rows to answers: the same for every engine.
+
+use mingle_model::{Ref, Value, Version, WitnessRow};
+use mingle_store::{Address, Answer, Data, Read};
+
+use crate::builtin::{self, Builtin, Question};
+use crate::core::{Core, Failure};
+use crate::encoding::row::{Header, Presence};
+use crate::encoding::wire::Reader;
+use crate::encoding::{key, order, row, value};
+use crate::layout::Shape;
+use crate::limits::{KEYS_MAX, READ_SET_MAX};
+use crate::storage::overlay::Overlay;
+use crate::storage::{Bytes, Changes, Direction, View};
+
+/// The units that a transaction has read, and the version that each had; 0 where there was no
+/// row.
+#[derive(Debug, Default)]
+pub struct ReadSet {
+    /// Key of the unit's row, and its version.
+    pub units: Vec<(Vec<u8>, u64)>,
+}
+
+/// Answers reads from one view.
+pub struct Reading<'a> {
+    core: &'a Core,
+    replica: u8,
+    base: &'a dyn View,
+    changes: &'a Changes,
+    read_set: Option<&'a mut ReadSet>,
+    /// Whether a log's lines stand under their index.
+    is_dense: bool,
+    /// The witness rows of the object that was read last.
+    witnesses: Option<(Ref, Vec<WitnessRow>)>,
+}
+
+type Found = (Data, u64);
+
+impl<'a> Reading<'a> {
+    /// Reads of a transaction whose own changes stand over `base`; what it reads of `base` is
+    /// noted.
+    pub fn validated(
+        core: &'a Core,
+        base: &'a dyn View,
+        changes: &'a Changes,
+        read_set: &'a mut ReadSet,
+    ) -> Self {
+        Self {
+            read_set: Some(read_set),
+            is_dense: true,
+            ..Self::at_replica(core, 0, base, changes)
+        }
+    }
+
+    /// Reads at a replica, which nothing validates.
+    pub fn at_replica(
+        core: &'a Core,
+        replica: u8,
+        base: &'a dyn View,
+        changes: &'a Changes,
+    ) -> Self {
+        Self { core, replica, base, changes, read_set: None, is_dense: false, witnesses: None }
+    }
+
+    /// The answer to one read.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails, or the read does not fit the objects of this store.
+    pub fn answer(&mut self, read: &Read) -> Result<Answer, Failure> {
+        let (data, version) = self.find(read)?;
+        let witnesses = match object_of(read) {
+            Some(object) => self.witnesses(object)?,
+            None => Vec::new(),
+        };
+        Ok(Answer { data, version: Version(version), witnesses })
+    }
+
+    fn find(&mut self, read: &Read) -> Result<Found, Failure> {
+        match read {
+            Read::Exists(object) => self.exists(object),
+            Read::Register(address) => self.register(address),
+            Read::Counter(address) => self.counter(address),
+            Read::Contains(address, element) => self.contains(address, element),
+            Read::SetSize(address) => self.size(address, Shape::Set),
+            Read::Elements(address) => self.elements(address),
+            Read::Entry(address, entry) => self.entry(address, entry),
+            Read::MapSize(address) => self.size(address, Shape::Map),
+            Read::Entries(address) => self.entries(address),
+            Read::LogSize(address) => self.size(address, Shape::Log),
+            Read::LogLast(address, count) => self.log_last(address, *count),
+            Read::LogSlice { address, from, count } => self.log_slice(address, *from, *count),
+            Read::Query { operation, arguments } => {
+                let builtin = builtin::find(&self.core.builtins, operation)?;
+                self.query(builtin, arguments)
+            }
+        }
+    }
+
+    fn exists(&mut self, object: &Ref) -> Result<Found, Failure> {
+        let place = self.core.layout.place(self.replica, object)?;
+        let row = self.fetch(key::presence(&place.prefix), false)?;
+        let presence = presence(row.as_deref());
+        Ok((Data::Bool(presence.exists), presence.version))
+    }
+
+    fn register(&mut self, address: &Address) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Register)?;
+        match self.fetch(field, false)? {
+            Some(row) => Ok((register(&row), row::version(&row))),
+            None => Ok((Data::Register(None), self.deleted_at(&object)?)),
+        }
+    }
+
+    fn counter(&mut self, address: &Address) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Counter)?;
+        match self.fetch(field, true)? {
+            Some(row) => Ok((Data::Counter(row::counter_sum(&row)), row::version(&row))),
+            None => Ok((Data::Counter(0), self.deleted_at(&object)?)),
+        }
+    }
+
+    fn contains(&mut self, address: &Address, element: &Value) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Set)?;
+        match self.fetch(key::element(&field, element), false)? {
+            Some(row) => Ok((Data::Bool(true), row::version(&row))),
+            None => Ok((Data::Bool(false), self.removed_at(&object, &field)?)),
+        }
+    }
+
+    fn entry(&mut self, address: &Address, entry: &Value) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Map)?;
+        match self.fetch(key::element(&field, entry), false)? {
+            Some(row) => Ok((register(&row), row::version(&row))),
+            None => Ok((Data::Register(None), self.removed_at(&object, &field)?)),
+        }
+    }
+
+    fn size(&mut self, address: &Address, shape: Shape) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, shape)?;
+        let header = self.header(&object, &field)?;
+        Ok((Data::Count(header.count), header.version))
+    }
+
+    fn elements(&mut self, address: &Address) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Set)?;
+        let header = self.header(&object, &field)?;
+        let prefix = key::elements(&field);
+        let mut values = Vec::new();
+        self.scan(&prefix, None, Direction::Forward, |key, _| {
+            values.push(order::decode(&mut &key[prefix.len()..]));
+            true
+        })?;
+        Ok((Data::Values(values), header.version))
+    }
+
+    fn entries(&mut self, address: &Address) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Map)?;
+        let header = self.header(&object, &field)?;
+        let prefix = key::elements(&field);
+        let mut entries = Vec::new();
+        self.scan(&prefix, None, Direction::Forward, |key, row| {
+            let key = order::decode(&mut &key[prefix.len()..]);
+            entries.push((key, value::decode(row::unit_value(row))));
+            true
+        })?;
+        Ok((Data::Entries(entries), header.version))
+    }
+
+    fn log_last(&mut self, address: &Address, count: u64) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Log)?;
+        let header = self.header(&object, &field)?;
+        let mut lines = Vec::new();
+        if count > 0 {
+            let prefix = key::elements(&field);
+            self.scan(&prefix, None, Direction::Backward, |_, row| {
+                lines.push(value::decode(row::unit_value(row)));
+                (lines.len() as u64) < count
+            })?;
+        }
+        lines.reverse();
+        Ok((Data::Values(lines), header.version))
+    }
+
+    fn log_slice(&mut self, address: &Address, from: u64, count: u64) -> Result<Found, Failure> {
+        let (object, field) = self.field(address, Shape::Log)?;
+        let header = self.header(&object, &field)?;
+        let mut lines = Vec::new();
+        if count > 0 && from < header.count {
+            let prefix = key::elements(&field);
+            let first = key::with(&prefix, &from.to_be_bytes());
+            let (first, mut skip) = if self.is_dense { (Some(&*first), 0) } else { (None, from) };
+            self.scan(&prefix, first, Direction::Forward, |_, row| {
+                if skip > 0 {
+                    skip -= 1;
+                    return true;
+                }
+                lines.push(value::decode(row::unit_value(row)));
+                (lines.len() as u64) < count
+            })?;
+        }
+        Ok((Data::Values(lines), header.version))
+    }
+
+    fn query(&mut self, builtin: &Builtin, arguments: &[Value]) -> Result<Found, Failure> {
+        let (data, version) = match builtin.question(arguments, &self.core.layout)? {
+            Question::Read(read) => self.find(&read)?,
+            Question::Keys(kind) => self.keys(&kind)?,
+        };
+        let result = builtin.result(data, &self.core.layout);
+        Ok((Data::Result(result), version))
+    }
+
+    fn keys(&mut self, kind: &mingle_model::Name) -> Result<Found, Failure> {
+        let id = self.core.layout.kind(kind)?.id;
+        let row = self.fetch(key::kind(self.replica, id), true)?;
+        let header = row.as_deref().map(Header::decode).unwrap_or_default();
+        if header.count > KEYS_MAX as u64 {
+            return Err(builtin::too_many_keys(kind).into());
+        }
+        let prefix = key::objects(self.replica, id);
+        let mut keys = Vec::new();
+        self.scan(&prefix, None, Direction::Forward, |key, row| {
+            let mut rest = &key[prefix.len()..];
+            let object = order::decode(&mut rest);
+            // Field 0 is the presence; all other rows of the object are of no interest.
+            if rest == [0, 0] && presence(Some(row)).exists {
+                keys.push(object);
+            }
+            true
+        })?;
+        Ok((Data::Values(keys), header.version))
+    }
+
+    /// The object's and the field's prefix, if the field has this shape.
+    fn field(&self, address: &Address, shape: Shape) -> Result<(Vec<u8>, Vec<u8>), Failure> {
+        let id = self.core.layout.field(address, &[shape])?.id;
+        let place = self.core.layout.place(self.replica, &address.object)?;
+        let field = key::field(&place.prefix, id);
+        Ok((place.prefix, field))
+    }
+
+    /// A collection's header; one that is not there has the version of its object's deletion.
+    fn header(&mut self, object: &[u8], field: &[u8]) -> Result<Header, Failure> {
+        match self.fetch(key::header(field), true)? {
+            Some(row) => Ok(Header::decode(&row)),
+            None => Ok(Header { version: self.deleted_at(object)?, ..Header::default() }),
+        }
+    }
+
+    fn removed_at(&self, object: &[u8], field: &[u8]) -> Result<u64, Failure> {
+        let view = Overlay::new(self.base, self.changes);
+        let header = view.get(&key::header(field))?;
+        match header.as_deref().map(Header::decode) {
+            Some(header) if header.removed_at > 0 => Ok(header.removed_at),
+            _ => self.deleted_at(object),
+        }
+    }
+
+    fn deleted_at(&self, object: &[u8]) -> Result<u64, Failure> {
+        let row = Overlay::new(self.base, self.changes).get(&key::presence(object))?;
+        Ok(presence(row.as_deref()).deleted_at)
+    }
+
+    /// A row, noted in the read set. One that the transaction itself has changed is not, unless
+    /// it merges with what was there before.
+    fn fetch(&mut self, key: Vec<u8>, merges: bool) -> Result<Option<Bytes>, Failure> {
+        if !self.changes.is_empty()
+            && let Some(changed) = self.changes.get(&*key)
+        {
+            if merges && self.read_set.is_some() {
+                let before = self.base.get(&key)?;
+                self.note(key, before.as_deref())?;
+            }
+            return Ok(changed.clone());
+        }
+        let found = self.base.get(&key)?;
+        self.note(key, found.as_deref())?;
+        Ok(found)
+    }
+
+    fn note(&mut self, key: Vec<u8>, row: Option<&[u8]>) -> Result<(), Failure> {
+        let Some(read_set) = &mut self.read_set else {
+            return Ok(());
+        };
+        if read_set.units.len() >= READ_SET_MAX {
+            let reason = format!("a transaction reads at most {READ_SET_MAX} units of one store");
+            return Err(Failure::Refused(reason));
+        }
+        read_set.units.push((key, row.map_or(0, row::version)));
+        Ok(())
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        from: Option<&[u8]>,
+        direction: Direction,
+        mut visit: impl FnMut(&[u8], &[u8]) -> bool,
+    ) -> Result<(), Failure> {
+        if self.changes.is_empty() {
+            self.base.scan(prefix, from, direction, &mut visit)?;
+        } else {
+            let view = Overlay::new(self.base, self.changes);
+            view.scan(prefix, from, direction, &mut visit)?;
+        }
+        Ok(())
+    }
+
+    fn witnesses(&mut self, object: &Ref) -> Result<Vec<WitnessRow>, Failure> {
+        if let Some((last, rows)) = &self.witnesses
+            && last == object
+        {
+            return Ok(rows.clone());
+        }
+        let kind = self.core.layout.kind(object.kind())?.id;
+        let prefix = key::witnesses(self.replica, kind, object.key());
+        let mut rows = Vec::new();
+        self.scan(&prefix, None, Direction::Forward, |key, _| {
+            rows.push(row::decode_witness(object, &key[prefix.len()..]));
+            true
+        })?;
+        self.witnesses = Some((object.clone(), rows.clone()));
+        Ok(rows)
+    }
+}
+
+fn register(row: &[u8]) -> Data {
+    Data::Register(Some(value::decode(row::unit_value(row))))
+}
+
+fn presence(row: Option<&[u8]>) -> Presence {
+    row.map(|row| Presence::decode(&mut Reader(row))).unwrap_or_default()
+}
+
+fn object_of(read: &Read) -> Option<&Ref> {
+    match read {
+        Read::Exists(object) => Some(object),
+        Read::Register(address)
+        | Read::Counter(address)
+        | Read::Contains(address, _)
+        | Read::SetSize(address)
+        | Read::Elements(address)
+        | Read::Entry(address, _)
+        | Read::MapSize(address)
+        | Read::Entries(address)
+        | Read::LogSize(address)
+        | Read::LogLast(address, _)
+        | Read::LogSlice { address, .. } => Some(&address.object),
+        Read::Query { .. } => None,
+    }
+}

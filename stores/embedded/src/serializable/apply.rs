@@ -1,0 +1,195 @@
+//! Applies writes to rows.
+
+use mingle_model::{Ref, Value, WitnessRow};
+use mingle_store::{Address, Write};
+
+use crate::core::Core;
+use crate::encoding::row::{Header, Presence};
+use crate::encoding::wire::Reader;
+use crate::encoding::{key, row, value};
+use crate::layout::Place;
+use crate::storage::overlay::Draft;
+use crate::storage::{StorageError, View};
+
+/// Where an applied write ends up.
+pub struct Apply<'a, 'b> {
+    /// The store.
+    pub core: &'a Core,
+    /// The rows.
+    pub draft: &'a mut Draft<'b>,
+    /// The version that the writes carry.
+    pub version: u64,
+}
+
+const CHECKED: &str = "writes are checked against the layout before they are applied";
+
+impl Apply<'_, '_> {
+    /// Applies one write that was prepared.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn write(&mut self, write: &Write) -> Result<(), StorageError> {
+        match write {
+            Write::Create(object) => self.touch(object).map(|_| ()),
+            Write::Delete(object) => self.delete(object),
+            Write::Assign(address, assigned) => {
+                let field = self.field(address)?;
+                let row = row::unit(self.version, &value::encode(assigned));
+                self.draft.put(field, row);
+                Ok(())
+            }
+            Write::Add(address, amount) => {
+                let field = self.field(address)?;
+                let sum = self.draft.get(&field)?.map_or(0, |row| row::counter_sum(&row));
+                let sum = sum.wrapping_add(*amount);
+                self.draft.put(field, row::counter(self.version, sum).0);
+                Ok(())
+            }
+            Write::Insert(address, element) => {
+                let row = row::unit(self.version, &[]);
+                self.insert(address, element, row)
+            }
+            Write::Put(address, entry, put) => {
+                let row = row::unit(self.version, &value::encode(put));
+                self.insert(address, entry, row)
+            }
+            Write::Remove(address, element) | Write::Erase(address, element) => {
+                self.remove(address, element)
+            }
+            Write::Append(address, line) => self.append(address, line),
+            Write::Clear(address) => self.clear(address),
+            Write::Witness(witness) => {
+                self.draft.put(self.witness(witness), []);
+                Ok(())
+            }
+            Write::Forget(witness) => {
+                self.draft.remove(self.witness(witness));
+                Ok(())
+            }
+            Write::Command { .. } => unreachable!("commands were replaced by what they write"),
+        }
+    }
+
+    fn witness(&self, witness: &WitnessRow) -> Vec<u8> {
+        let object = &witness.object;
+        let kind = self.core.layout.kind(object.kind()).expect(CHECKED).id;
+        let prefix = key::witnesses(0, kind, object.key());
+        key::with(&prefix, &row::witness(witness))
+    }
+
+    /// The object exists from now on.
+    fn touch(&mut self, object: &Ref) -> Result<Place, StorageError> {
+        let place = self.core.layout.place(0, object).expect(CHECKED);
+        let key = key::presence(&place.prefix);
+        let presence = self.presence(&key)?;
+        if !presence.exists {
+            self.set_presence(key, presence.deleted_at, true);
+            self.count_kind(place.kind, 1)?;
+        }
+        Ok(place)
+    }
+
+    fn presence(&self, key: &[u8]) -> Result<Presence, StorageError> {
+        let row = self.draft.get(key)?;
+        Ok(row.map(|row| Presence::decode(&mut Reader(&row))).unwrap_or_default())
+    }
+
+    fn set_presence(&mut self, key: Vec<u8>, deleted_at: u64, exists: bool) {
+        let presence = Presence { version: self.version, exists, deleted_at };
+        self.draft.put(key, presence.encode().0);
+    }
+
+    fn count_kind(&mut self, kind: u32, change: i64) -> Result<(), StorageError> {
+        let key = key::kind(0, kind);
+        let mut header = self.header(&key)?;
+        header.version = self.version;
+        header.count = header.count.saturating_add_signed(change);
+        self.draft.put(key, header.encode());
+        Ok(())
+    }
+
+    fn header(&self, key: &[u8]) -> Result<Header, StorageError> {
+        let row = self.draft.get(key)?;
+        Ok(row.as_deref().map(Header::decode).unwrap_or_default())
+    }
+
+    fn delete(&mut self, object: &Ref) -> Result<(), StorageError> {
+        let place = self.core.layout.place(0, object).expect(CHECKED);
+        let key = key::presence(&place.prefix);
+        if !self.presence(&key)?.exists {
+            return Ok(());
+        }
+        for row in self.draft.keys(&place.prefix)? {
+            self.draft.remove(row);
+        }
+        self.set_presence(key, self.version, false);
+        self.count_kind(place.kind, -1)
+    }
+
+    /// The key of a field of an object that exists from now on.
+    fn field(&mut self, address: &Address) -> Result<Vec<u8>, StorageError> {
+        let place = self.touch(&address.object)?;
+        let kind = self.core.layout.kind(address.object.kind()).expect(CHECKED);
+        let id = kind.fields[usize::from(address.field)].id;
+        Ok(key::field(&place.prefix, id))
+    }
+
+    fn insert(
+        &mut self,
+        address: &Address,
+        element: &Value,
+        row: Vec<u8>,
+    ) -> Result<(), StorageError> {
+        let field = self.field(address)?;
+        let (key, header_key) = (key::element(&field, element), key::header(&field));
+        let mut header = self.header(&header_key)?;
+        header.version = self.version;
+        header.count += u64::from(self.draft.get(&key)?.is_none());
+        self.draft.put(key, row);
+        self.draft.put(header_key, header.encode());
+        Ok(())
+    }
+
+    fn remove(&mut self, address: &Address, element: &Value) -> Result<(), StorageError> {
+        let field = self.field(address)?;
+        let (key, header_key) = (key::element(&field, element), key::header(&field));
+        if self.draft.get(&key)?.is_none() {
+            return Ok(());
+        }
+        let mut header = self.header(&header_key)?;
+        header.version = self.version;
+        header.removed_at = self.version;
+        header.count -= 1;
+        self.draft.remove(key);
+        self.draft.put(header_key, header.encode());
+        Ok(())
+    }
+
+    fn append(&mut self, address: &Address, line: &Value) -> Result<(), StorageError> {
+        let field = self.field(address)?;
+        let header_key = key::header(&field);
+        let mut header = self.header(&header_key)?;
+        let key = key::with(&key::elements(&field), &header.count.to_be_bytes());
+        header.version = self.version;
+        header.count += 1;
+        let row = row::unit(self.version, &value::encode(line));
+        self.draft.put(key, row);
+        self.draft.put(header_key, header.encode());
+        Ok(())
+    }
+
+    fn clear(&mut self, address: &Address) -> Result<(), StorageError> {
+        let field = self.field(address)?;
+        let header_key = key::header(&field);
+        if self.header(&header_key)?.count == 0 {
+            return Ok(());
+        }
+        for row in self.draft.keys(&key::elements(&field))? {
+            self.draft.remove(row);
+        }
+        let header = Header { version: self.version, count: 0, removed_at: self.version };
+        self.draft.put(header_key, header.encode());
+        Ok(())
+    }
+}

@@ -1,0 +1,297 @@
+//! Transactions, and the commits that validate and apply them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mingle_model::{TransactionId, Version};
+use mingle_store::{
+    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
+    StoreError, Transaction, Write,
+};
+
+use super::apply::Apply;
+use crate::core::Core;
+use crate::encoding::key;
+use crate::encoding::row::{self, Fate};
+use crate::encoding::wire::Reader;
+use crate::reading::{ReadSet, Reading};
+use crate::storage::overlay::Draft;
+use crate::storage::{Changes, Snapshot, StorageError, View};
+use crate::turnstile::{Settle, Slot, Turnstile, submit};
+use crate::writing;
+
+/// A serializable store.
+pub struct SerializableStore {
+    engine: Arc<Engine>,
+    capabilities: Capabilities,
+}
+
+struct Engine {
+    core: Core,
+    turnstile: Turnstile<Job>,
+    /// Versions of writes that were flushed and are not committed: above all others, and each
+    /// used once.
+    tentative: AtomicU64,
+}
+
+enum Job {
+    Commit(CommitJob),
+    Outcome(TransactionId, Arc<Slot<Result<Outcome, StoreError>>>),
+}
+
+struct CommitJob {
+    read_set: ReadSet,
+    writes: Vec<Write>,
+    id: Option<TransactionId>,
+    slot: Arc<Slot<Result<Committed, StoreError>>>,
+}
+
+const TENTATIVE: u64 = 1 << 63;
+
+impl SerializableStore {
+    /// The store over rows that fit its layout.
+    pub fn new(core: Core, capabilities: Capabilities) -> Self {
+        let engine = Arc::new(Engine {
+            core,
+            turnstile: Turnstile::default(),
+            tentative: AtomicU64::new(TENTATIVE),
+        });
+        Self { engine, capabilities }
+    }
+}
+
+impl DataStore for SerializableStore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        _session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        let begun = self.engine.core.check().map(|()| {
+            let transaction: Box<dyn Transaction> = Box::new(SerializableTransaction {
+                engine: Arc::clone(&self.engine),
+                snapshot: None,
+                changes: Changes::new(),
+                flushed: Vec::new(),
+                read_set: ReadSet::default(),
+                seen: 0,
+            });
+            transaction
+        });
+        Box::pin(std::future::ready(begun))
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        let slot = Slot::new();
+        let job = Job::Outcome(id, Arc::clone(&slot));
+        Box::pin(submit(&self.engine, slot, job))
+    }
+}
+
+struct SerializableTransaction {
+    engine: Arc<Engine>,
+    snapshot: Option<Snapshot>,
+    /// What the flushed writes change.
+    changes: Changes,
+    flushed: Vec<Write>,
+    read_set: ReadSet,
+    /// The newest version that was read.
+    seen: u64,
+}
+
+impl SerializableTransaction {
+    fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+        let core = &self.engine.core;
+        let snapshot = match &mut self.snapshot {
+            Some(snapshot) => snapshot,
+            empty => empty.insert(core.snapshot()?),
+        };
+        let mut reading = Reading::validated(core, &**snapshot, &self.changes, &mut self.read_set);
+        let mut answers = Vec::with_capacity(reads.len());
+        for read in reads {
+            let answer = reading.answer(read).map_err(|why| core.failure(why))?;
+            self.seen = self.seen.max(answer.version.0 & !TENTATIVE);
+            answers.push(answer);
+        }
+        Ok(answers)
+    }
+
+    fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let core = &self.engine.core;
+        let writes = writing::prepare(core, writes, self.flushed.len())
+            .map_err(|reason| core.refused(reason))?;
+        let snapshot = match &mut self.snapshot {
+            Some(snapshot) => snapshot,
+            empty => empty.insert(core.snapshot()?),
+        };
+        let mut draft = Draft::new(&**snapshot, std::mem::take(&mut self.changes));
+        let mut apply = Apply {
+            core,
+            draft: &mut draft,
+            version: self.engine.tentative.fetch_add(1, Ordering::Relaxed),
+        };
+        for write in &writes {
+            apply.write(write).map_err(|error| core.fail(&error))?;
+        }
+        self.changes = draft.changes;
+        self.flushed.extend(writes);
+        Ok(())
+    }
+}
+
+impl Transaction for SerializableTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(std::future::ready(self.read_now(reads)))
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(self.flush_now(writes)))
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        let this = *self;
+        Box::pin(async move {
+            let engine = this.engine;
+            let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
+                .map_err(|reason| engine.core.refused(reason))?;
+            let mut writes = this.flushed;
+            writes.extend(late);
+            if writes.is_empty() {
+                return Ok(Committed { version: Version(this.seen) });
+            }
+            let slot = Slot::new();
+            let job = CommitJob {
+                read_set: this.read_set,
+                writes,
+                id: commit.id,
+                slot: Arc::clone(&slot),
+            };
+            submit(&engine, slot, Job::Commit(job)).await
+        })
+    }
+}
+
+/// What a job comes to, once the group it is in is safe.
+enum Verdict {
+    Committed(Version),
+    Outcome(Outcome),
+    Failed(StoreError),
+}
+
+impl Settle for Engine {
+    type Job = Job;
+
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn turnstile(&self) -> &Turnstile<Job> {
+        &self.turnstile
+    }
+
+    fn settle(&self, jobs: Vec<Job>) {
+        let (verdicts, committed) = self.judge(&jobs);
+        for (job, verdict) in jobs.into_iter().zip(verdicts) {
+            match job {
+                Job::Commit(job) => job.slot.fill(match verdict {
+                    Verdict::Committed(version) if committed => Ok(Committed { version }),
+                    Verdict::Failed(error) => Err(error),
+                    _ => Err(self.core.unknown(job.id)),
+                }),
+                Job::Outcome(_, slot) => slot.fill(match verdict {
+                    Verdict::Outcome(outcome) if committed => Ok(outcome),
+                    Verdict::Failed(error) => Err(error),
+                    _ => Ok(Outcome::Unknown),
+                }),
+            }
+        }
+    }
+}
+
+impl Engine {
+    /// A verdict for each job, and whether what they rest on is safe.
+    fn judge(&self, jobs: &[Job]) -> (Vec<Verdict>, bool) {
+        let refuse = |error: StoreError| {
+            let verdicts = jobs.iter().map(|_| Verdict::Failed(error.clone()));
+            (verdicts.collect(), false)
+        };
+        let snapshot = match self.core.snapshot() {
+            Ok(snapshot) => snapshot,
+            Err(error) => return refuse(error),
+        };
+        let mut draft = Draft::new(&*snapshot, Changes::new());
+        let mut verdicts = Vec::with_capacity(jobs.len());
+        for job in jobs {
+            let verdict = match job {
+                Job::Commit(job) => self.judge_commit(&mut draft, job),
+                Job::Outcome(id, _) => judge_outcome(&mut draft, *id),
+            };
+            match verdict {
+                Ok(verdict) => verdicts.push(verdict),
+                // Nothing was written yet, so every job of the group has failed for certain.
+                Err(error) => return refuse(self.core.fail(&error)),
+            }
+        }
+        if draft.changes.is_empty() {
+            return (verdicts, true);
+        }
+        let changes = draft.changes;
+        match self.core.storage.commit(changes) {
+            Ok(()) => (verdicts, true),
+            Err(error) => {
+                self.core.fail(&error);
+                (verdicts, false)
+            }
+        }
+    }
+
+    fn judge_commit(
+        &self,
+        draft: &mut Draft<'_>,
+        job: &CommitJob,
+    ) -> Result<Verdict, StorageError> {
+        if let Some(id) = job.id {
+            match draft.get(&key::outcome(id))?.as_deref().map(Fate::decode) {
+                Some(Fate::Barred) => return Ok(Verdict::Failed(self.core.barred(id))),
+                Some(Fate::Committed) => return Ok(Verdict::Failed(StoreError::Conflict)),
+                None => {}
+            }
+        }
+        for (key, version) in &job.read_set.units {
+            let now = draft.get(key)?.map_or(0, |row| row::version(&row));
+            if now != *version {
+                return Ok(Verdict::Failed(StoreError::Conflict));
+            }
+        }
+        let last = draft.get(key::COMMITS)?;
+        let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
+        draft.put(key::COMMITS, version.to_le_bytes());
+        if let Some(id) = job.id {
+            draft.put(key::outcome(id), Fate::Committed.encode());
+        }
+        let mut apply = Apply { core: &self.core, draft, version };
+        for write in &job.writes {
+            apply.write(write)?;
+        }
+        Ok(Verdict::Committed(Version(version)))
+    }
+}
+
+/// Once nobody can have been told otherwise, says so; an id that is not there is barred first.
+fn judge_outcome(draft: &mut Draft<'_>, id: TransactionId) -> Result<Verdict, StorageError> {
+    let key = key::outcome(id);
+    let outcome = match draft.get(&key)?.as_deref().map(Fate::decode) {
+        Some(Fate::Committed) => Outcome::Committed,
+        Some(Fate::Barred) => Outcome::NotCommitted,
+        None => {
+            draft.put(key, Fate::Barred.encode());
+            Outcome::NotCommitted
+        }
+    };
+    Ok(Verdict::Outcome(outcome))
+}

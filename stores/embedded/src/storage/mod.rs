@@ -1,0 +1,112 @@
+//! Ordered rows of bytes with snapshots and atomic commits: all that the engines ask of a disk.
+//!
+//! - [`memory`]: a persistent ordered map; a snapshot costs nothing.
+//! - [`disk`]: redb, where a commit is on the disk before it returns.
+//! - [`overlay`]: changes that are not committed yet, over a snapshot.
+
+use std::fmt;
+use std::sync::Arc;
+
+pub mod disk;
+pub mod memory;
+pub mod overlay;
+
+/// A row's key or value: cheap to clone.
+pub type Bytes = Arc<[u8]>;
+
+/// Rows by key; `None` removes.
+pub type Changes = std::collections::BTreeMap<Bytes, Option<Bytes>>;
+
+/// What a scan calls for each row; it returns whether to go on.
+pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
+
+/// Which way a scan goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// By ascending keys.
+    Forward,
+    /// By descending keys.
+    Backward,
+}
+
+/// Rows as they stand at one moment.
+pub trait View {
+    /// The row under `key`.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError>;
+
+    /// Visits the rows whose keys start with `prefix`, in order of their keys, as long as `visit`
+    /// says so. With `from`, only keys that are not below it.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn scan(
+        &self,
+        prefix: &[u8],
+        from: Option<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StorageError>;
+}
+
+/// A view that a transaction keeps.
+pub type Snapshot = Box<dyn View + Send + Sync>;
+
+/// Rows with snapshots and atomic commits.
+pub trait Storage: Send + Sync {
+    /// The rows as the last commit left them.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    fn snapshot(&self) -> Result<Snapshot, StorageError>;
+
+    /// Makes all changes, or none; durable storage has them on the disk when this returns.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails: the changes may or may not survive, and nothing may be built on this
+    /// storage before it is opened again.
+    fn commit(&self, changes: Changes) -> Result<(), StorageError>;
+
+    /// Whether rows survive this process, for which a commit blocks on a disk.
+    fn is_durable(&self) -> bool;
+}
+
+/// A disk that failed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct StorageError {
+    /// What the disk said.
+    pub message: String,
+}
+
+impl StorageError {
+    /// Wraps what a library said.
+    pub fn new(cause: impl fmt::Display) -> Self {
+        Self { message: cause.to_string() }
+    }
+}
+
+impl fmt::Display for StorageError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for StorageError {}
+
+/// The first key after all that start with `prefix`; none if there is no such key.
+pub fn prefix_end(prefix: &[u8]) -> Option<Vec<u8>> {
+    let mut end = prefix.to_vec();
+    while let Some(last) = end.pop() {
+        if last < u8::MAX {
+            end.push(last + 1);
+            return Some(end);
+        }
+    }
+    None
+}

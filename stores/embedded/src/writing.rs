@@ -1,0 +1,64 @@
+//! Writes, checked before anything is done with them, so that what is validated can be applied.
+
+use mingle_model::{Ref, Value};
+use mingle_store::{Address, Write};
+
+use crate::builtin;
+use crate::core::Core;
+use crate::encoding::value;
+use crate::layout::Shape;
+use crate::limits::{ADD_MAX, WRITES_MAX};
+
+/// Checks writes against the objects and bounds of the store, and puts in place of commands what
+/// they write. `before` writes were flushed already.
+///
+/// # Errors
+///
+/// Why the store refuses.
+pub fn prepare(core: &Core, writes: Vec<Write>, before: usize) -> Result<Vec<Write>, String> {
+    if writes.len() + before > WRITES_MAX {
+        return Err(format!("a commit carries at most {WRITES_MAX} writes"));
+    }
+    let prepare = |write| {
+        let write = match write {
+            Write::Command { operation, arguments } => builtin::find(&core.builtins, &operation)?
+                .write(&arguments)
+                .map_err(|why| format!("operation {operation} {why}"))?,
+            other => other,
+        };
+        check(core, &write)?;
+        Ok(write)
+    };
+    writes.into_iter().map(prepare).collect()
+}
+
+fn check(core: &Core, write: &Write) -> Result<(), String> {
+    let field = |address: &Address, shapes: &[Shape], values: &[&Value]| {
+        core.layout.field(address, shapes)?;
+        value::check(address.object.key())?;
+        values.iter().try_for_each(|value| value::check(value))
+    };
+    let object = |object: &Ref| {
+        core.layout.kind(object.kind())?;
+        value::check(object.key())
+    };
+    match write {
+        Write::Create(target) | Write::Delete(target) => object(target),
+        Write::Witness(row) | Write::Forget(row) => object(&row.object),
+        Write::Assign(address, value) => field(address, &[Shape::Register], &[value]),
+        Write::Add(address, amount) => {
+            if amount.unsigned_abs() > ADD_MAX.unsigned_abs() {
+                return Err(format!("an add of {amount} is beyond 2^90"));
+            }
+            field(address, &[Shape::Counter], &[])
+        }
+        Write::Insert(address, value) | Write::Remove(address, value) => {
+            field(address, &[Shape::Set], &[value])
+        }
+        Write::Put(address, key, value) => field(address, &[Shape::Map], &[key, value]),
+        Write::Erase(address, key) => field(address, &[Shape::Map], &[key]),
+        Write::Append(address, value) => field(address, &[Shape::Log], &[value]),
+        Write::Clear(address) => field(address, &[Shape::Set, Shape::Map, Shape::Log], &[]),
+        Write::Command { .. } => unreachable!("prepare put what it writes in its place"),
+    }
+}
