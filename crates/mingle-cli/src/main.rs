@@ -1,2 +1,68 @@
-//! The `mingle` command.
-fn main() {}
+//! The `mingle` command: checks, explains, formats and runs programs.
+//!
+//! Each subcommand is a module with its arguments and a `run`. What they print for programs to
+//! read goes to standard output; what is wrong with the call or with files goes to standard error.
+
+mod check;
+mod completions;
+mod exit;
+mod explain;
+mod files;
+mod fmt;
+mod output;
+mod progress;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+/// Mixed-consistency transactions: check, explain, format and run programs.
+#[derive(Parser)]
+#[command(
+    name = "mingle",
+    version,
+    arg_required_else_help = true,
+    after_help = "\
+Examples:
+  mingle check shop.mingle             is anything wrong with it?
+  mingle explain M0302                 what does this diagnostic mean?
+  mingle fmt --check examples/*.mingle is everything laid out as it should be?
+
+Exit codes:
+  0  all is well        1  a program has errors     2  usage, or a file
+  3  a `require` failed 4  a store failed           5  conflicts outlasted the deadline
+  6  the outcome of a commit is unknown"
+)]
+struct Cli {
+    /// When to use colours.
+    #[arg(long, global = true, value_enum, default_value_t, value_name = "WHEN")]
+    color: output::Color,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    Check(check::Args),
+    Explain(explain::Args),
+    Fmt(fmt::Args),
+    Completions(completions::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let exit = match cli.command {
+        Command::Check(args) => Ok(check::run(&args, cli.color)),
+        Command::Explain(args) => explain::run(&args),
+        Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
+        Command::Completions(args) => Ok(completions::run(&args)),
+    };
+    match exit {
+        Ok(exit) => exit.into(),
+        Err(failure) => {
+            eprintln!("error: {}", failure.message);
+            failure.exit.into()
+        }
+    }
+}

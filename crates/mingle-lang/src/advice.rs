@@ -1,7 +1,7 @@
 //! Advice is tried before it is given: an edit is shown only if the program that it gives has
 //! fewer errors.
 
-use crate::diagnostic::{Edit, Severity};
+use crate::diagnostic::{Edit, Severity, apply_edits};
 use crate::flow::Rules;
 use crate::program::{Checked, check_once};
 use crate::split::Mutation;
@@ -52,23 +52,4 @@ fn fill(source: &Source, edits: &mut [Edit]) {
                 edit.text.replace("{indent}", indent).replace("{read}", source.span_text(*next));
         }
     }
-}
-
-/// The text with edits applied; of two that overlap, the later one is left out.
-pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
-    let mut sorted: Vec<&Edit> = edits.iter().collect();
-    sorted.sort_by_key(|edit| edit.span);
-    let mut text = String::with_capacity(source.text.len() + 64);
-    let mut at = 0;
-    for edit in sorted {
-        let bytes = source.bytes(edit.span);
-        if bytes.start < at {
-            continue;
-        }
-        text.push_str(&source.text[at..bytes.start]);
-        text.push_str(&edit.text);
-        at = bytes.end;
-    }
-    text.push_str(&source.text[at..]);
-    text
 }

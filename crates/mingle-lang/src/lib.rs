@@ -8,7 +8,8 @@
 //! - [`flow`]: what influences what, and whether that is allowed;
 //! - [`split`]: one phase for each store, and what they hand on;
 //! - [`code`]: the instruction list;
-//! - [`diagnostic`]: what is wrong, as data, and as text.
+//! - [`diagnostic`]: what is wrong, as data, and as text;
+//! - [`format`]: the tree as text again, laid out in the one way.
 //!
 //! Nothing here reads a file, a clock or the environment.
 
@@ -19,6 +20,7 @@ pub mod diagnostic;
 pub mod explain;
 pub mod flat;
 pub mod flow;
+pub mod format;
 #[cfg(feature = "generate")]
 pub mod generate;
 pub mod hir;
@@ -28,6 +30,6 @@ mod program;
 pub mod split;
 pub mod syntax;
 
-pub use advice::apply_edits;
 pub use code::{Instr, Phase, Plan, Program};
+pub use diagnostic::apply_edits;
 pub use program::{Checked, EndorsementInfo, check, check_with};

@@ -366,6 +366,7 @@ impl<'a> Checker<'a> {
             self.function_uses.push(Vec::new());
         }
         for (index, function) in functions.enumerate() {
+            let errors_before = self.diagnostics.errors;
             let mut body = Body::new(Some(FunctionId(index as u32)));
             body.open();
             self.quiet_params(&mut body, index);
@@ -380,7 +381,9 @@ impl<'a> Checker<'a> {
                 None => self.value(&mut body, &function.body),
             };
             body.close();
-            self.unused_vars(&body, 0);
+            if self.diagnostics.errors == errors_before {
+                self.unused_vars(&body, 0);
+            }
             let checked = &mut self.program.functions[index];
             checked.vars = body.vars;
             checked.lets = lets;
@@ -482,7 +485,10 @@ impl<'a> Checker<'a> {
                 };
                 self.diagnostics.push(m0205::render(&name.name, span, &result.to_string(), end));
             }
-            self.unused_vars(&body, param_count);
+            // What a mistake left out may have been the use.
+            if self.diagnostics.errors == errors_before {
+                self.unused_vars(&body, param_count);
+            }
             self.program.transactions.push(Transaction {
                 name: name.name.clone(),
                 span: name.span,
@@ -512,6 +518,9 @@ impl<'a> Checker<'a> {
     }
 
     pub(super) fn unused_items(&mut self) {
+        if self.diagnostics.has_errors() {
+            return;
+        }
         for (object, used) in self.program.objects.iter().zip(&self.object_used) {
             if !used {
                 self.diagnostics.push(w0501::render(

@@ -4,11 +4,18 @@
 //! `m0301.md`, the words of the message in `m0301.rs`. The rest of the compiler hands over facts
 //! and never chooses words.
 
+mod edit;
+pub(crate) mod flow;
+mod json;
+mod render;
+
 use std::fmt;
 
 use crate::syntax::Span;
 
-pub(crate) mod flow;
+pub use edit::apply_edits;
+pub use json::{diagnostics_to_json, endorsements_to_json, to_json};
+pub use render::{render_human, render_short};
 
 macro_rules! codes {
     ($($module:ident $code:ident $severity:ident $summary:literal,)*) => {

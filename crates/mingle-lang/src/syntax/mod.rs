@@ -11,4 +11,4 @@ pub mod token;
 
 pub use lexer::lex;
 pub use parser::parse;
-pub use token::{Places, Position, Source, Span, Token, TokenKind, Trivia};
+pub use token::{Places, Position, Source, Span, TextPlaces, Token, TokenKind, Trivia};

@@ -163,11 +163,14 @@ impl Source {
 
     /// The bytes that a span covers.
     pub fn bytes(&self, span: Span) -> Range<usize> {
-        let start = self.tokens[span.start as usize].start as usize;
+        // Past the last token lies nothing: whoever points there means the end.
+        let last = self.tokens.len().saturating_sub(1);
+        let token = |index: usize| self.tokens.get(index.min(last));
+        let start = token(span.start as usize).map_or(0, |token| token.start as usize);
         if span.end <= span.start {
             return start..start;
         }
-        start..self.tokens[span.end as usize - 1].end as usize
+        start..token(span.end as usize - 1).map_or(0, |token| token.end as usize)
     }
 
     /// The comments that stand before a token.
@@ -207,15 +210,31 @@ pub trait Places {
 pub struct TextPlaces<'a> {
     source: &'a Source,
     line_starts: Vec<u32>,
+    /// How many characters start before each [`BLOCK`] of the text: lines may be as long as the
+    /// text, and counting them from their start for every place would be quadratic.
+    characters_before: Vec<u32>,
 }
+
+/// Bytes for which characters are counted beforehand.
+const BLOCK: usize = 4096;
 
 impl<'a> TextPlaces<'a> {
     /// The table for one source.
     pub fn new(source: &'a Source) -> Self {
-        let breaks = source.text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let bytes = source.text.as_bytes();
+        let breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let line_starts =
             std::iter::once(0).chain(breaks.map(|(index, _)| index as u32 + 1)).collect();
-        Self { source, line_starts }
+        let mut before = 0;
+        let characters_before = bytes
+            .chunks(BLOCK)
+            .map(|block| {
+                let so_far = before;
+                before += characters(block);
+                so_far
+            })
+            .collect();
+        Self { source, line_starts, characters_before }
     }
 
     /// The source.
@@ -223,13 +242,42 @@ impl<'a> TextPlaces<'a> {
         self.source
     }
 
-    /// The line and column of a byte.
+    /// The line and column of a byte; a byte beyond the end counts as the end.
     pub fn position(&self, byte: usize) -> Position {
-        let line = self.line_starts.partition_point(|start| *start as usize <= byte) - 1;
+        let byte = byte.min(self.source.text.len());
+        let line = self.line(byte);
         let start = self.line_starts[line] as usize;
-        let column = self.source.text[start..byte].chars().count();
-        Position { line: line as u32 + 1, column: column as u32 + 1 }
+        let column = self.characters_up_to(byte) - self.characters_up_to(start);
+        Position { line: line as u32 + 1, column: column + 1 }
     }
+
+    /// The bytes of the line that a byte stands in, its end included.
+    pub fn line_bytes(&self, byte: usize) -> Range<usize> {
+        let line = self.line(byte.min(self.source.text.len()));
+        let end = self.line_starts.get(line + 1);
+        self.line_starts[line] as usize..end.map_or(self.source.text.len(), |start| *start as usize)
+    }
+
+    fn line(&self, byte: usize) -> usize {
+        self.line_starts.partition_point(|start| *start as usize <= byte) - 1
+    }
+
+    fn characters_up_to(&self, byte: usize) -> u32 {
+        let block = byte / BLOCK;
+        let Some(before) = self.characters_before.get(block) else {
+            // Just past a text that fills its blocks exactly.
+            let last = self.characters_before.len().saturating_sub(1);
+            let rest = self.source.text.as_bytes().get(last * BLOCK..byte);
+            return self.characters_before.last().copied().unwrap_or(0)
+                + rest.map_or(0, characters);
+        };
+        before + characters(&self.source.text.as_bytes()[block * BLOCK..byte])
+    }
+}
+
+/// How many characters start in these bytes.
+fn characters(bytes: &[u8]) -> u32 {
+    bytes.iter().filter(|byte| **byte & 0xC0 != 0x80).count() as u32
 }
 
 impl Places for TextPlaces<'_> {
@@ -238,5 +286,30 @@ impl Places for TextPlaces<'_> {
     fn place(&self, span: Span) -> Self::Place {
         let bytes = self.source.bytes(span);
         (self.position(bytes.start), self.position(bytes.end))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_count_characters_across_blocks() {
+        for length in [0, 1, BLOCK / 2, BLOCK, 3 * BLOCK + 7] {
+            let text = format!("one\n{}|", "é".repeat(length));
+            let source = crate::syntax::lex(text);
+            let places = TextPlaces::new(&source);
+            let expected = Position { line: 2, column: length as u32 + 2 };
+            assert_eq!(places.position(source.text.len()), expected, "{length}");
+            assert_eq!(places.line_bytes(5), 4..source.text.len());
+        }
+    }
+
+    #[test]
+    fn a_text_of_whole_blocks_has_an_end() {
+        let source = crate::syntax::lex("x".repeat(BLOCK));
+        let end = TextPlaces::new(&source).position(BLOCK + 10);
+        let column = BLOCK as u32 + 1;
+        assert_eq!(end, Position { line: 1, column });
     }
 }

@@ -66,10 +66,11 @@ impl Parser<'_> {
         let mut operations = Vec::new();
         if self.eat(Punct::LeftBrace) {
             while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
+                let start = self.at;
                 if let Ok(operation) = self.operation() {
                     operations.push(operation);
                 } else {
-                    self.skip_statement();
+                    self.skip_member(start);
                 }
             }
             self.expect(Punct::RightBrace)?;
@@ -77,6 +78,19 @@ impl Parser<'_> {
             self.close(Punct::Semicolon, "the store")?;
         }
         Ok(Store { name, level, operations })
+    }
+
+    /// Skips the rest of a broken operation or field that began at `start`.
+    fn skip_member(&mut self, start: u32) {
+        self.skip_statement();
+        // What starts a statement ends the skipping, and starts nothing here.
+        while self.at_statement() {
+            self.advance();
+            self.skip_statement();
+        }
+        if self.at == start {
+            self.advance();
+        }
     }
 
     fn operation(&mut self) -> Parse<Operation> {
@@ -126,15 +140,18 @@ impl Parser<'_> {
         }
         let store = self.ident("the store that the object lives in")?;
         self.expect(Punct::LeftBrace)?;
+        let docs = self.docs();
         self.expect_word("key")?;
-        let key = self.param("the name of the key")?;
+        let mut key = self.param("the name of the key")?;
+        key.docs = docs;
         self.close(Punct::Semicolon, "the key")?;
         let mut fields = Vec::new();
         while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
+            let start = self.at;
             if let Ok(field) = self.object_field() {
                 fields.push(field);
             } else {
-                self.skip_statement();
+                self.skip_member(start);
             }
         }
         self.expect(Punct::RightBrace)?;

@@ -369,6 +369,18 @@ mod tests {
     }
 
     #[test]
+    fn a_map_has_an_operation_put() {
+        assert_eq!(titles("transaction t(r: ref R) { r.map.put(1, 2); }"), [""; 0]);
+        assert_eq!(titles("transaction t(r: ref R) { r.put = 1; }").len(), 1);
+    }
+
+    #[test]
+    fn words_of_statements_in_items_are_passed() {
+        assert_eq!(titles("object O in s { key k: int; a: int for; b: int; }").len(), 1);
+        assert_eq!(titles("store s: causal { query a() let; while }").len(), 1);
+    }
+
+    #[test]
     fn depth_is_bounded() {
         for text in [
             format!("fn f() -> int {{ {}1{} }}", "(".repeat(10_000), ")".repeat(10_000)),

@@ -1,0 +1,121 @@
+//! `mingle check`: what is wrong with programs.
+
+use std::fmt::Write as _;
+
+use clap::ValueEnum;
+use mingle_lang::Checked;
+use mingle_lang::diagnostic::{diagnostics_to_json, endorsements_to_json, render_short};
+use mingle_lang::syntax::{Places, TextPlaces};
+use serde_json::json;
+
+use crate::exit::Exit;
+use crate::files;
+use crate::output::{Color, human, print, summary};
+use crate::progress::Progress;
+
+/// Check programs and report what is wrong with them.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle check shop.mingle
+  mingle check --format short src/*.mingle   one line for each diagnostic
+  mingle check --format json - < shop.mingle for other programs; `-` is standard input
+  mingle check --endorsements shop.mingle    what somebody vouched for, and why
+
+Warnings alone are no failure: the exit code is then 0.")]
+pub struct Args {
+    /// The programs; `-` is standard input.
+    #[arg(required = true, value_name = "FILE")]
+    files: Vec<String>,
+
+    /// How to report.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+
+    /// List the endorsements too.
+    #[arg(long)]
+    endorsements: bool,
+}
+
+/// How to report.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// With the lines that it is about.
+    #[default]
+    Human,
+    /// One line each.
+    Short,
+    /// For other programs.
+    Json,
+}
+
+/// Runs it.
+pub fn run(args: &Args, color: Color) -> Exit {
+    let (mut exit, mut checked) = (Exit::Success, Vec::new());
+    for path in &args.files {
+        let text = match files::read(path) {
+            Ok(text) => text,
+            Err(failure) => {
+                // The other files are checked all the same.
+                eprintln!("error: {}", failure.message);
+                exit = exit.max(failure.exit);
+                continue;
+            }
+        };
+        let _progress = Progress::start(format!("checking {}", files::shown(path)));
+        let program = mingle_lang::check(text);
+        if program.has_errors() {
+            exit = exit.max(Exit::Program);
+        }
+        checked.push((files::shown(path), program));
+    }
+    match args.format {
+        Format::Json => print(&as_json(&checked)),
+        Format::Short | Format::Human => print(&as_text(&checked, args, color)),
+    }
+    let omitted: usize = checked.iter().map(|(_, program)| program.omitted).sum();
+    if omitted > 0 {
+        eprintln!("{omitted} more diagnostics are not shown");
+    }
+    let all = checked.iter().flat_map(|(_, program)| &program.diagnostics);
+    if let (Format::Human, Some(summary)) = (args.format, summary(all)) {
+        eprintln!("{summary}");
+    }
+    exit
+}
+
+fn as_json(checked: &[(&str, Checked)]) -> String {
+    let mut diagnostics = Vec::new();
+    let mut endorsements = Vec::new();
+    for (file, program) in checked {
+        let source = &program.source;
+        diagnostics.extend(diagnostics_to_json(source, file, &program.diagnostics));
+        endorsements.extend(endorsements_to_json(source, file, &program.endorsements));
+    }
+    let report = json!({ "diagnostics": diagnostics, "endorsements": endorsements });
+    format!("{report}\n")
+}
+
+fn as_text(checked: &[(&str, Checked)], args: &Args, color: Color) -> String {
+    let mut text = String::new();
+    for (file, program) in checked {
+        if args.format == Format::Human {
+            text.push_str(&human(program, file, color));
+        } else {
+            text.push_str(&render_short(&program.source, file, &program.diagnostics));
+        }
+    }
+    if args.endorsements {
+        for (file, program) in checked {
+            let places = TextPlaces::new(&program.source);
+            for endorsement in &program.endorsements {
+                let (at, _) = places.place(endorsement.span);
+                let (level, reason) = (&endorsement.level, &endorsement.reason);
+                let place = format!("{file}:{}:{}", at.line, at.column);
+                writeln!(text, "{place}: endorsed as {level}: {reason}")
+                    .expect("writing to a string does not fail");
+            }
+        }
+    }
+    text
+}

@@ -1,0 +1,37 @@
+//! Exit codes, which scripts rely on.
+
+use std::process::ExitCode;
+
+/// How the command ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum Exit {
+    /// All is well.
+    Success = 0,
+    /// A program has errors, or is not formatted.
+    Program = 1,
+    /// The call is wrong, or a file.
+    Usage = 2,
+}
+
+impl From<Exit> for ExitCode {
+    fn from(exit: Exit) -> Self {
+        Self::from(exit as u8)
+    }
+}
+
+/// Why the command could not do what it should.
+#[derive(Debug)]
+pub struct Failure {
+    /// One line, without a full stop.
+    pub message: String,
+    /// What the caller gets.
+    pub exit: Exit,
+}
+
+impl Failure {
+    /// The call is wrong, or a file.
+    pub fn usage(message: impl Into<String>) -> Self {
+        Self { message: message.into(), exit: Exit::Usage }
+    }
+}

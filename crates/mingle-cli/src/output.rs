@@ -1,0 +1,66 @@
+//! Standard output, and when it is coloured.
+
+use std::io::{IsTerminal, Write};
+
+use clap::ValueEnum;
+use mingle_lang::Checked;
+use mingle_lang::diagnostic::{Diagnostic, Severity};
+
+/// When to use colours.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    /// On a terminal, unless NO_COLOR is set.
+    #[default]
+    Auto,
+    /// Always.
+    Always,
+    /// Never.
+    Never,
+}
+
+impl Color {
+    /// Whether standard output gets colours.
+    pub fn on_stdout(self) -> bool {
+        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        match self {
+            Self::Always => true,
+            Self::Never => false,
+            Self::Auto => {
+                let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
+                std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+            }
+        }
+    }
+}
+
+/// Prints to standard output. Whoever reads it may stop reading: that is no error of ours, and
+/// does not change how the command ends.
+pub fn print(text: &str) {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+/// How many errors and warnings there are: `2 errors, 1 warning`; nothing if there are none.
+pub fn summary<'a>(found: impl IntoIterator<Item = &'a Diagnostic>) -> Option<String> {
+    let (mut errors, mut warnings) = (0, 0);
+    for diagnostic in found {
+        match diagnostic.severity() {
+            Severity::Error => errors += 1,
+            Severity::Warning => warnings += 1,
+        }
+    }
+    let counted = |count: usize, word: &str| match count {
+        0 => None,
+        1 => Some(format!("1 {word}")),
+        _ => Some(format!("{count} {word}s")),
+    };
+    let parts: Vec<_> =
+        [counted(errors, "error"), counted(warnings, "warning")].into_iter().flatten().collect();
+    (!parts.is_empty()).then(|| parts.join(", "))
+}
+
+/// The diagnostics of a program as text with marked lines.
+pub fn human(checked: &Checked, file: &str, color: Color) -> String {
+    let found = &checked.diagnostics;
+    mingle_lang::diagnostic::render_human(&checked.source, file, found, color.on_stdout())
+}

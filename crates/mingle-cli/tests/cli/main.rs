@@ -1,0 +1,83 @@
+//! The command from end to end: what it prints, where, and how it ends.
+
+mod check;
+mod explain;
+mod fmt;
+mod usage;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// What a call gave.
+pub struct Run {
+    /// Standard output.
+    pub stdout: String,
+    /// Standard error.
+    pub stderr: String,
+    /// The exit code; none if a signal ended it.
+    pub code: Option<i32>,
+}
+
+/// Runs the command in a folder.
+pub fn mingle(folder: &Path, args: &[&str]) -> Run {
+    mingle_with(folder, args, "")
+}
+
+/// Runs the command in a folder with something on standard input.
+pub fn mingle_with(folder: &Path, args: &[&str], stdin: &str) -> Run {
+    let mut child = Command::new(env!("CARGO_BIN_EXE_mingle"))
+        .args(args)
+        .current_dir(folder)
+        .env_remove("NO_COLOR")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the command starts");
+    // It may end without reading everything.
+    child.stdin.take().expect("it is piped").write_all(stdin.as_bytes()).ok();
+    let output = child.wait_with_output().expect("the command ends");
+    Run {
+        stdout: String::from_utf8(output.stdout).expect("UTF-8 on standard output"),
+        stderr: String::from_utf8(output.stderr).expect("UTF-8 on standard error"),
+        code: output.status.code(),
+    }
+}
+
+/// A folder with files in it.
+pub fn folder(files: &[(&str, &str)]) -> tempfile::TempDir {
+    let folder = tempfile::tempdir().expect("a folder for the test");
+    for (name, text) in files {
+        std::fs::write(folder.path().join(name), text).expect("the file is written");
+    }
+    folder
+}
+
+/// Without diagnostics, and laid out.
+pub const GOOD: &str = "\
+store inboxes: causal;
+
+object User in inboxes {
+    key name: string;
+    inbox: log<string>;
+}
+
+transaction send(to: ref User, text: string) {
+    to.inbox.append(text);
+}
+";
+
+/// With an error in its line 9.
+pub const BAD: &str = "\
+store inboxes: causal;
+
+object User in inboxes {
+    key name: string;
+    inbox: log<string>;
+}
+
+transaction send(to: ref User, text: string) {
+    to.inbx.append(text);
+}
+";

@@ -1,0 +1,68 @@
+//! Calls and files that are wrong, help, and completions.
+
+use std::fs;
+
+use super::{GOOD, folder, mingle};
+
+#[test]
+fn wrong_calls_end_with_2() {
+    let folder = folder(&[("good.mingle", GOOD)]);
+    for args in [
+        &[][..],
+        &["chekc", "good.mingle"],
+        &["check"],
+        &["check", "--format", "xml", "good.mingle"],
+        &["explain"],
+        &["fmt"],
+        &["completions", "tcl"],
+    ] {
+        let run = mingle(folder.path(), args);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{args:?}");
+        let teaches = run.stderr.contains("Usage: mingle") || run.stderr.contains("--help");
+        assert!(teaches, "{args:?}: {}", run.stderr);
+    }
+}
+
+#[test]
+fn wrong_files_end_with_2_and_others_are_still_checked() {
+    let folder = folder(&[("good.mingle", GOOD), ("odd.mingle", "x")]);
+    let bytes = b"store a: causal;\n// \xff\n";
+    fs::write(folder.path().join("latin.mingle"), bytes).expect("the file is written");
+    let args = ["check", "--format", "short", "none.mingle", ".", "latin.mingle", "odd.mingle"];
+    let run = mingle(folder.path(), &args);
+    assert_eq!(run.code, Some(2));
+    assert_eq!(
+        run.stderr,
+        "error: cannot read none.mingle: there is no such file\n\
+         error: cannot read .: it is a folder\n\
+         error: latin.mingle is not UTF-8: see line 2\n"
+    );
+    assert!(run.stdout.starts_with("odd.mingle:1:1: error[M0001]"), "{}", run.stdout);
+    let run = mingle(folder.path(), &["fmt", "none.mingle"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("none.mingle"), "{}", run.stderr);
+}
+
+#[test]
+fn help_teaches() {
+    let folder = folder(&[]);
+    let run = mingle(folder.path(), &["--help"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.contains("Exit codes:"), "{}", run.stdout);
+    for command in ["check", "explain", "fmt", "completions"] {
+        assert!(run.stdout.contains(&format!("\n  {command} ")), "{command}");
+        let run = mingle(folder.path(), &[command, "--help"]);
+        assert_eq!(run.code, Some(0));
+        assert!(run.stdout.contains("Examples:"), "{command}: {}", run.stdout);
+    }
+}
+
+#[test]
+fn completions_for_each_shell() {
+    let folder = folder(&[]);
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let run = mingle(folder.path(), &["completions", shell]);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{shell}");
+        assert!(run.stdout.contains("check") && run.stdout.contains("mingle"), "{shell}");
+    }
+}

@@ -1,0 +1,76 @@
+//! Carrying out the changes that a diagnostic advises.
+
+use std::ops::Range;
+
+use super::Edit;
+use crate::syntax::Source;
+
+/// The text with the edits carried out.
+///
+/// Insertions at one place stand in the order of `edits`. Of two edits that overlap the one that
+/// starts first is carried out and the other left out, so no text is ever replaced twice.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_lang::diagnostic::{Edit, apply_edits};
+/// use mingle_lang::syntax::{Span, lex};
+///
+/// let source = lex("let x = 1;");
+/// let edit = Edit { span: Span::token(1), text: "y".into() };
+/// assert_eq!(apply_edits(&source, &[edit]), "let y = 1;");
+/// ```
+pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
+    let mut result = String::with_capacity(source.text.len());
+    let mut at = 0;
+    for (bytes, text) in in_order(source, edits) {
+        result.push_str(&source.text[at..bytes.start]);
+        result.push_str(text);
+        at = bytes.end;
+    }
+    result.push_str(&source.text[at..]);
+    result
+}
+
+/// The edits as bytes and new text, from first to last, without overlap.
+pub(super) fn in_order<'a>(source: &Source, edits: &'a [Edit]) -> Vec<(Range<usize>, &'a str)> {
+    let mut ordered: Vec<_> =
+        edits.iter().map(|edit| (source.bytes(edit.span), edit.text.as_str())).collect();
+    ordered.sort_by_key(|(bytes, _)| (bytes.start, bytes.end));
+    let mut at = 0;
+    ordered.retain(|(bytes, _)| {
+        let fits = bytes.start >= at;
+        if fits {
+            at = bytes.end;
+        }
+        fits
+    });
+    ordered
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::syntax::{Span, lex};
+
+    fn check(edits: &[(u32, u32, &str)], expected: &str) {
+        let source = lex("let x = 1; // é");
+        let edits: Vec<Edit> = edits
+            .iter()
+            .map(|(start, end, text)| Edit {
+                span: Span { start: *start, end: *end },
+                text: (*text).into(),
+            })
+            .collect();
+        assert_eq!(apply_edits(&source, &edits), expected);
+    }
+
+    #[test]
+    fn edits_are_carried_out_in_order() {
+        check(&[], "let x = 1; // é");
+        check(&[(3, 4, "2"), (0, 1, "var")], "var x = 2; // é");
+        check(&[(1, 1, "a"), (1, 1, "b "), (1, 2, "y")], "let ab y = 1; // é");
+        check(&[(0, 3, "all"), (1, 2, "lost")], "all 1; // é");
+        check(&[(5, 5, "!"), (99, 100, "?")], "let x = 1; // é!?");
+    }
+}

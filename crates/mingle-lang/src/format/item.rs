@@ -1,0 +1,216 @@
+//! Items.
+
+use super::doc::Doc;
+use super::{Formatter, LineStart};
+use crate::syntax::Span;
+use crate::syntax::ast::{
+    Function, Item, ItemKind, Object, Operation, Param, Program, Store, Struct, Transaction,
+};
+
+impl Formatter<'_> {
+    pub(super) fn program(&mut self, program: &Program) -> Vec<Doc> {
+        let mut docs = Vec::new();
+        let mut previous: Option<&Item> = None;
+        for item in &program.items {
+            let start = match previous {
+                None => LineStart::First,
+                Some(previous) if is_one_line(previous) && is_short(item) => LineStart::AsWritten,
+                Some(_) => LineStart::Blank,
+            };
+            docs.extend(self.line(item.span.start, start));
+            self.item(item, &mut docs);
+            previous = Some(item);
+        }
+        let end = self.source.tokens.len() as u32 - 1;
+        let start = previous.map_or(LineStart::First, |_| LineStart::Blank);
+        docs.extend(self.last_comments(end, start));
+        docs
+    }
+
+    fn item(&mut self, item: &Item, docs: &mut Vec<Doc>) {
+        let close = item.span.end - 1;
+        match &item.kind {
+            ItemKind::Level { name, above, below } => {
+                for (word, ident) in [("level", name), ("between", above), ("and", below)] {
+                    docs.extend([Doc::text(word), Doc::Space]);
+                    self.ident(ident, docs);
+                    docs.push(Doc::Space);
+                }
+                docs.pop();
+                docs.push(Doc::text(";"));
+            }
+            ItemKind::Store(store) => self.store(store, close, docs),
+            ItemKind::Object(object) => self.object(object, close, docs),
+            ItemKind::Struct(item) => self.struct_item(item, close, docs),
+            ItemKind::Function(function) => self.function(function, docs),
+            ItemKind::Transaction(transaction) => self.transaction(transaction, docs),
+        }
+    }
+
+    fn store(&mut self, store: &Store, close: u32, docs: &mut Vec<Doc>) {
+        docs.extend([Doc::text("store"), Doc::Space]);
+        self.ident(&store.name, docs);
+        docs.extend([Doc::text(":"), Doc::Space]);
+        self.ident(&store.level, docs);
+        if store.operations.is_empty() {
+            docs.push(Doc::text(";"));
+            return;
+        }
+        let mut inner = Vec::new();
+        let mut start = LineStart::First;
+        for operation in &store.operations {
+            inner.extend(self.line(operation.span.start, start));
+            self.operation(operation, &mut inner);
+            start = LineStart::AsWritten;
+        }
+        self.braces(inner, close, start, docs);
+    }
+
+    fn operation(&mut self, operation: &Operation, docs: &mut Vec<Doc>) {
+        let word = if operation.is_command { "command" } else { "query" };
+        docs.extend([Doc::text(word), Doc::Space]);
+        self.ident(&operation.name, docs);
+        self.params(operation.name.span, &operation.params, docs);
+        if let Some(result) = &operation.result {
+            docs.extend([Doc::Space, Doc::text("->"), Doc::Space]);
+            self.type_expr(result, docs);
+        }
+        docs.push(Doc::text(";"));
+    }
+
+    fn object(&mut self, object: &Object, close: u32, docs: &mut Vec<Doc>) {
+        docs.extend([Doc::text("object"), Doc::Space]);
+        self.ident(&object.name, docs);
+        docs.extend([Doc::Space, Doc::text("in"), Doc::Space]);
+        self.ident(&object.store, docs);
+        docs.push(Doc::Space);
+        // The word `key` stands before the key's name.
+        let mut inner = self.line(object.key.name.span.start - 1, LineStart::First);
+        inner.extend([Doc::text("key"), Doc::Space]);
+        self.param(&object.key, &mut inner);
+        inner.push(Doc::text(";"));
+        for field in &object.fields {
+            inner.extend(self.line(field.span.start, LineStart::AsWritten));
+            self.ident(&field.name, &mut inner);
+            inner.extend([Doc::text(":"), Doc::Space]);
+            self.type_expr(&field.field_type, &mut inner);
+            if let Some(default) = &field.default {
+                inner.extend([Doc::Space, Doc::text("="), Doc::Space]);
+                self.expr(default, &mut inner);
+            }
+            inner.push(Doc::text(";"));
+        }
+        docs.pop();
+        self.braces(inner, close, LineStart::AsWritten, docs);
+    }
+
+    fn struct_item(&mut self, item: &Struct, close: u32, docs: &mut Vec<Doc>) {
+        docs.extend([Doc::text("struct"), Doc::Space]);
+        self.ident(&item.name, docs);
+        let mut inner = Vec::new();
+        let mut start = LineStart::First;
+        for field in &item.fields {
+            inner.extend(self.line(field.name.span.start, start));
+            self.param(field, &mut inner);
+            inner.push(Doc::text(","));
+            start = LineStart::AsWritten;
+        }
+        self.braces(inner, close, start, docs);
+    }
+
+    /// What an item holds, one thing a line.
+    fn braces(&mut self, mut inner: Vec<Doc>, close: u32, start: LineStart, docs: &mut Vec<Doc>) {
+        inner.extend(self.last_comments(close, start));
+        docs.extend([Doc::Space, Doc::text("{")]);
+        if !inner.is_empty() {
+            docs.extend([Doc::indent(inner), Doc::HardLine]);
+        }
+        docs.push(Doc::text("}"));
+    }
+
+    fn param(&mut self, param: &Param, docs: &mut Vec<Doc>) {
+        docs.extend(self.doc_comments(param.name.span.start));
+        self.ident(&param.name, docs);
+        docs.extend([Doc::text(":"), Doc::Space]);
+        self.type_expr(&param.param_type, docs);
+    }
+
+    /// Parameters in parentheses after a name.
+    fn params(&mut self, name: Span, params: &[Param], docs: &mut Vec<Doc>) {
+        let mut inner = vec![Doc::SoftLine];
+        for (index, param) in params.iter().enumerate() {
+            if index > 0 {
+                inner.extend([Doc::text(","), Doc::Line]);
+            }
+            self.param(param, &mut inner);
+        }
+        let close = match params.last() {
+            Some(last) => self.close_after(last.param_type.span),
+            // The name, `(`, `)`.
+            None => name.end + 1,
+        };
+        if !params.is_empty() {
+            inner.push(Doc::IfBroken(","));
+        }
+        inner.extend(self.comments(close));
+        docs.push(Doc::group(vec![
+            Doc::text("("),
+            Doc::indent(inner),
+            Doc::SoftLine,
+            Doc::text(")"),
+        ]));
+    }
+
+    fn function(&mut self, function: &Function, docs: &mut Vec<Doc>) {
+        docs.extend([Doc::text("fn"), Doc::Space]);
+        self.ident(&function.name, docs);
+        self.params(function.name.span, &function.params, docs);
+        docs.extend([Doc::Space, Doc::text("->"), Doc::Space]);
+        self.type_expr(&function.result, docs);
+        docs.extend([Doc::Space, Doc::text("{")]);
+        let mut inner = Vec::new();
+        let mut start = LineStart::First;
+        for binding in &function.lets {
+            inner.extend(self.line(binding.span.start, start));
+            self.let_binding(binding, &mut inner);
+            start = LineStart::AsWritten;
+        }
+        if function.lets.is_empty() {
+            inner.push(Doc::Line);
+        } else {
+            inner.extend(self.line(function.body.span.start, start));
+        }
+        self.expr(&function.body, &mut inner);
+        inner.extend(self.last_comments(function.body_span.end - 1, LineStart::AsWritten));
+        docs.push(Doc::group(vec![Doc::indent(inner), Doc::Line, Doc::text("}")]));
+    }
+
+    fn transaction(&mut self, transaction: &Transaction, docs: &mut Vec<Doc>) {
+        if transaction.isolated.is_some() {
+            docs.extend([Doc::text("isolated"), Doc::Space]);
+        }
+        docs.extend([Doc::text("transaction"), Doc::Space]);
+        self.ident(&transaction.name, docs);
+        self.params(transaction.name.span, &transaction.params, docs);
+        if let Some(result) = &transaction.result {
+            docs.extend([Doc::Space, Doc::text("->"), Doc::Space]);
+            self.type_expr(result, docs);
+        }
+        docs.push(Doc::Space);
+        self.block(&transaction.body, docs);
+    }
+}
+
+/// Stores and levels may follow one another without an empty line.
+fn is_short(item: &Item) -> bool {
+    matches!(item.kind, ItemKind::Level { .. } | ItemKind::Store(_))
+}
+
+/// Those of them that take a line.
+fn is_one_line(item: &Item) -> bool {
+    match &item.kind {
+        ItemKind::Level { .. } => true,
+        ItemKind::Store(store) => store.operations.is_empty(),
+        _ => false,
+    }
+}

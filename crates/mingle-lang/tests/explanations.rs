@@ -1,0 +1,56 @@
+//! What `mingle explain CODE` prints: its examples do what they are shown for.
+
+mod common;
+
+use common::{assert_clean, assert_formatted, blocks, errors, shown};
+use mingle_lang::check;
+use mingle_lang::diagnostic::Code;
+
+#[test]
+fn each_has_its_parts() {
+    for code in Code::ALL {
+        let text = code.explanation();
+        assert!(text.starts_with(&format!("# {code}: ")), "{code}: the heading");
+        let why = if code.text().starts_with("M03") { "## Why it is unsound" } else { "## Why" };
+        let mut rest = text;
+        for part in ["\n## What\n", why, "\n## How to mend it\n", "\n## Example\n"] {
+            let at = rest.find(part).unwrap_or_else(|| panic!("{code}: no `{part}`"));
+            rest = &rest[at + part.len()..];
+        }
+        assert!(text.lines().all(|line| line.chars().count() <= 100), "{code}: a long line");
+    }
+}
+
+#[test]
+fn each_example_gives_its_code_and_nothing_else() {
+    for code in Code::ALL {
+        let found = blocks(code.explanation());
+        let broken: Vec<_> = found.iter().filter(|block| block.info != "mingle").collect();
+        assert_eq!(broken.len(), 1, "{code}: one broken program");
+        let checked = check(broken[0].text.as_str());
+        match broken[0].info.as_str() {
+            "mingle,error" => assert_eq!(errors(&checked), [code.text()], "{}", shown(&checked)),
+            "mingle,warning" => assert!(errors(&checked).is_empty(), "{}", shown(&checked)),
+            other => panic!("{code}: a block of {other}"),
+        }
+        for diagnostic in &checked.diagnostics {
+            assert_eq!(diagnostic.code, *code, "{}", shown(&checked));
+        }
+        assert!(!checked.diagnostics.is_empty(), "{code} is not given");
+        if *code != Code::M0001 {
+            assert_formatted(&checked);
+        }
+    }
+}
+
+#[test]
+fn each_mended_program_is_clean() {
+    for code in Code::ALL {
+        let found = blocks(code.explanation());
+        let mended: Vec<_> = found.iter().filter(|block| block.info == "mingle").collect();
+        assert!(!mended.is_empty(), "{code}: a mended program");
+        for block in mended {
+            assert_clean(&block.text);
+        }
+    }
+}

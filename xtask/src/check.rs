@@ -1,0 +1,68 @@
+//! What must hold before a commit.
+
+use crate::run::{Outcome, cargo, step, wait, wait_seeing};
+use crate::tidy::tidy;
+
+/// Runs all tests of the workspace, and says what ran.
+pub fn test() -> Outcome {
+    let (mut passed, mut suites) = (0, 0);
+    wait_seeing(&mut cargo(&["test", "--workspace"]), |line| {
+        if let Some(count) = passed_tests(line) {
+            passed += count;
+            suites += usize::from(count > 0);
+        }
+    })?;
+    if passed == 0 {
+        return Err("no test ran".into());
+    }
+    eprintln!("{passed} tests passed in {suites} suites");
+    Ok(())
+}
+
+/// Reads `test result: ok. 12 passed; …`.
+fn passed_tests(line: &str) -> Option<usize> {
+    let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
+    rest.split_once(" passed")?.0.parse().ok()
+}
+
+/// Runs everything, cheap steps first.
+pub fn check(skip_tests: bool) -> Outcome {
+    step("tidy", || tidy(false))?;
+    step("format", || wait(&mut cargo(&["fmt", "--all", "--check"])))?;
+    step("lints", || {
+        let args = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
+        wait(&mut cargo(&args))
+    })?;
+    if !skip_tests {
+        step("tests", test)?;
+    }
+    step("generated programs", generated_programs)?;
+    step("documentation", || {
+        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
+        wait(command.env("RUSTDOCFLAGS", "--deny warnings"))
+    })
+}
+
+/// About a minute of generated programs: more than the tests take of the same properties.
+fn generated_programs() -> Outcome {
+    for (package, filter, cases) in GENERATED {
+        let mut command = cargo(&["test", "--package", package, "--", filter]);
+        wait(command.env("PROPTEST_CASES", cases))?;
+    }
+    Ok(())
+}
+
+/// The properties of generated programs: package, part of the tests' names, number of cases.
+const GENERATED: [(&str, &str, &str); 1] = [("mingle-lang", "random_programs", "5000")];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn results_are_read() {
+        assert_eq!(passed_tests("test result: ok. 12 passed; 0 failed; 0 ignored"), Some(12));
+        assert_eq!(passed_tests("test result: FAILED. 3 passed; 1 failed"), Some(3));
+        assert_eq!(passed_tests("test a ... ok"), None);
+    }
+}

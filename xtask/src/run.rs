@@ -1,0 +1,59 @@
+//! Running cargo.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+/// Why a task failed.
+pub type Outcome = Result<(), String>;
+
+/// The root of the workspace.
+pub fn root() -> PathBuf {
+    let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+    here.parent().unwrap_or(here).to_path_buf()
+}
+
+/// A cargo command at the root.
+pub fn cargo(args: &[&str]) -> Command {
+    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
+    let mut command = Command::new(cargo);
+    command.args(args).current_dir(root());
+    command
+}
+
+/// Runs a step under a name, and says how long it took.
+pub fn step(name: &str, run: impl FnOnce() -> Outcome) -> Outcome {
+    eprintln!("==> {name}");
+    let start = Instant::now();
+    run().map_err(|why| format!("{name}: {why}"))?;
+    eprintln!("    {name} passed in {:.1} s", start.elapsed().as_secs_f64());
+    Ok(())
+}
+
+/// Runs a command to its end.
+pub fn wait(command: &mut Command) -> Outcome {
+    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+}
+
+/// Runs a command to its end, passes its output on and shows each line to `see`.
+pub fn wait_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Outcome {
+    let fail = |error: std::io::Error| format!("cannot run cargo: {error}");
+    let mut child = command.stdout(Stdio::piped()).spawn().map_err(fail)?;
+    let output = child.stdout.take().ok_or("the output is not there")?;
+    let mut out = std::io::stdout().lock();
+    for line in BufReader::new(output).split(b'\n') {
+        let line = line.map_err(fail)?;
+        out.write_all(&line).and_then(|()| out.write_all(b"\n")).map_err(fail)?;
+        see(&String::from_utf8_lossy(&line));
+    }
+    let status = child.wait().map_err(fail)?;
+    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+}
+
+/// Builds the benchmarks for release and runs one of them.
+pub fn bench(name: &str, args: &[&str]) -> Outcome {
+    let fixed = ["run", "--release", "--package", "mingle-bench", "--bin", "mingle-bench", "--"];
+    wait(cargo(&fixed).arg(name).args(args))
+}
