@@ -18,7 +18,7 @@ use crate::encoding::key;
 use crate::reading::Reading;
 use crate::storage::memory::MemoryStorage;
 use crate::storage::overlay::Draft;
-use crate::storage::{Changes, Storage, View};
+use crate::storage::{Changes, View};
 
 const REPLICAS: u8 = 3;
 
