@@ -1,7 +1,7 @@
 //! What serializable stores must not allow. Each test lets two transactions overlap in the way
 //! that the anomaly needs; both must not succeed, or what they read must fit an order.
 
-use mingle_model::Value;
+use mingle_model::{Origin, TransactionId, Value, WitnessRow};
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
@@ -19,6 +19,7 @@ tests![
     no_write_skew_over_existence,
     no_fractured_read,
     disjoint_units_do_not_conflict,
+    no_overwriting_past_a_witness_row,
     concurrent_increments_are_all_kept,
     random_transfers_keep_the_total,
 ];
@@ -216,6 +217,38 @@ async fn disjoint_units_do_not_conflict(bench: &Bench<'_>) -> Checked {
         try_commit(second, vec![Write::Insert(tags, b)]).await?,
     ];
     ensure_eq!(both, [true, true], "transactions on two elements of a set");
+    Ok(())
+}
+
+/// Whoever overwrites must have seen the witness rows of what it overwrites.
+async fn no_overwriting_past_a_witness_row(bench: &Bench<'_>) -> Checked {
+    let row = WitnessRow {
+        object: thing("o"),
+        id: TransactionId {
+            origin: Origin(1),
+            sequence: 1,
+        },
+        intent: "i".into(),
+        stores: vec!["a".into()],
+    };
+    let write = |n| Write::Assign(at("o", NUMBER), Value::Int(n));
+    for key in ["o", "p"] {
+        let mut open = bench.begin().await?;
+        get(&mut open, Read::Exists(thing("o"))).await?;
+        get(&mut open, Read::Exists(thing("p"))).await?;
+        bench.write(vec![Write::Witness(row.clone())]).await?;
+        let writes = vec![Write::Add(at(key, COUNT), 1)];
+        let is_overwriting = key == "o";
+        ensure_eq!(
+            try_commit(open, writes).await?,
+            !is_overwriting,
+            "whether a write of {key} commits after a witness row of o"
+        );
+        bench
+            .write(vec![Write::Forget(row.clone()), write(1)])
+            .await?;
+        bench.write(vec![Write::Delete(thing("o"))]).await?;
+    }
     Ok(())
 }
 

@@ -1,20 +1,21 @@
 //! Transactions, and the commits that validate and apply them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{TransactionId, Version};
+use mingle_model::{Ref, TransactionId, Version};
 use mingle_store::{
     Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
     StoreError, Transaction, Write,
 };
 
 use super::apply::Apply;
-use crate::core::Core;
+use crate::core::{Core, Failure};
 use crate::encoding::key;
 use crate::encoding::row::{self, Fate};
 use crate::encoding::wire::Reader;
-use crate::reading::{ReadSet, Reading};
+use crate::reading::{ReadSet, Reading, witnesses};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
@@ -273,6 +274,9 @@ impl Engine {
                 return Ok(Verdict::Failed(StoreError::Conflict));
             }
         }
+        if has_new_witnesses(&self.core, draft, job)? {
+            return Ok(Verdict::Failed(StoreError::Conflict));
+        }
         let last = draft.get(key::COMMITS)?;
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
@@ -288,6 +292,46 @@ impl Engine {
             apply.write(write)?;
         }
         Ok(Verdict::Committed(Version(version)))
+    }
+}
+
+/// Whether an object that the transaction read and writes has got witness rows since: whoever
+/// overwrites a write must know what to wait for (MixT §5.4).
+fn has_new_witnesses(
+    core: &Core,
+    draft: &Draft<'_>,
+    job: &CommitJob,
+) -> Result<bool, StorageError> {
+    let written: BTreeSet<&Ref> = job.writes.iter().filter_map(target).collect();
+    for (object, seen) in &job.read_set.objects {
+        if !written.contains(object) {
+            continue;
+        }
+        let now = match witnesses(core, 0, draft, object) {
+            Ok(now) => now,
+            Err(Failure::Storage(error)) => return Err(error),
+            Err(Failure::Refused(reason)) => unreachable!("it was read before: {reason}"),
+        };
+        if now.iter().any(|row| !seen.contains(row)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The object that a write changes; adding and forgetting witness rows changes none.
+fn target(write: &Write) -> Option<&Ref> {
+    match write {
+        Write::Create(object) | Write::Delete(object) => Some(object),
+        Write::Assign(address, _)
+        | Write::Add(address, _)
+        | Write::Insert(address, _)
+        | Write::Remove(address, _)
+        | Write::Put(address, ..)
+        | Write::Erase(address, _)
+        | Write::Append(address, _)
+        | Write::Clear(address) => Some(&address.object),
+        Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => None,
     }
 }
 
