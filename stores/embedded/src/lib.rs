@@ -10,7 +10,8 @@
 //! - [`reading`], [`writing`]: from rows to answers, and writes checked.
 //! - [`serializable`]: the engine for `linearizable` and `snapshot`.
 //! - [`replicated`]: the engine for `causal` and `eventual`.
-//! - [`turnstile`]: how commits are ordered, and share an `fsync`.
+//! - [`turnstile`]: how commits are ordered, and share an `fsync`; [`outcome`]: what became of
+//!   one.
 //!
 //! Invariant: nothing runs in the background. What is due is done when somebody asks, so a test
 //! with a clock of its own sees the same each time.
@@ -23,6 +24,7 @@ mod encoding;
 mod layout;
 pub mod limits;
 mod open;
+mod outcome;
 mod reading;
 mod replicated;
 mod serializable;

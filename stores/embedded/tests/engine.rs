@@ -140,9 +140,10 @@ fn an_update_takes_its_delay_and_no_more() {
         )
     };
     assert_eq!(see("r2"), [Data::Counter(1)], "its own replica");
-    world.advance(DELAY - Duration::from_nanos(1));
+    let moment = Duration::from_nanos(1);
+    world.advance(DELAY.saturating_sub(moment));
     assert_eq!(see("r1"), [Data::Counter(0)], "before the delay is over");
-    world.advance(Duration::from_nanos(1));
+    world.advance(moment);
     assert_eq!(see("r1"), [Data::Counter(1)], "when it is over");
     assert_eq!(see("r3"), [Data::Counter(1)], "at every replica");
 }
@@ -256,7 +257,7 @@ fn check_builtins(level: Level, replicas: usize) {
     let world = TestWorld::new(1);
     let config = EmbeddedConfig::in_memory()
         .with_replicas(replicas)
-        .with_delay(Duration::from_secs(3600), Duration::ZERO);
+        .with_delay(Duration::from_hours(1), Duration::ZERO);
     let store = open(&world, config, builtins(level));
     let names: Vec<Session> = match replicas {
         1 => vec![Session::default(); 3],

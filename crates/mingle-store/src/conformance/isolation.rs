@@ -192,9 +192,8 @@ async fn no_fractured_read(bench: &Bench<'_>) -> Checked {
     let mut reader = bench.begin().await?;
     let x = get(&mut reader, Read::Register(at("x", NUMBER))).await?;
     bench.write(set(1)).await?;
-    let y = match get(&mut reader, Read::Register(at("y", NUMBER))).await {
-        Ok(y) => y,
-        Err(_) => return Ok(()),
+    let Ok(y) = get(&mut reader, Read::Register(at("y", NUMBER))).await else {
+        return Ok(());
     };
     match reader.commit(Commit::default()).await {
         Ok(_) => ensure_eq!(y, x, "half of another transaction is seen"),

@@ -35,7 +35,7 @@ pub struct Distance {
 }
 
 /// The longest distance that makes sense.
-pub const DISTANCE_MAX: Duration = Duration::from_secs(3600);
+pub const DISTANCE_MAX: Duration = Duration::from_hours(1);
 
 /// Text that is no distance.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -174,7 +174,7 @@ impl Cluster {
     }
 
     /// Delivers one update that may be delivered now, if there is one.
-    fn deliver(&mut self, replica: u8, index: &prop::sample::Index) -> bool {
+    fn deliver(&mut self, replica: u8, index: prop::sample::Index) -> bool {
         let seen = self.state(replica).context;
         let waiting = &self.waiting[usize::from(replica)];
         let ready: Vec<usize> = (0..waiting.len())
@@ -389,13 +389,13 @@ fn check(is_causal: bool, steps: &[Step], rest: &[prop::sample::Index]) {
         match step {
             Step::Commit(replica, writes) => cluster.commit(*replica, writes),
             Step::Deliver(replica, index) => {
-                cluster.deliver(*replica, index);
+                cluster.deliver(*replica, *index);
             }
         }
     }
     let mut rest = rest.iter().cycle();
     for replica in 0..REPLICAS {
-        while cluster.deliver(replica, rest.next().expect("a cycle does not end")) {}
+        while cluster.deliver(replica, *rest.next().expect("a cycle does not end")) {}
     }
     let expected = cluster.specification.read();
     for replica in 0..REPLICAS {

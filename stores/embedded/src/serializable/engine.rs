@@ -13,8 +13,9 @@ use mingle_store::{
 use super::apply::Apply;
 use crate::core::{Core, Failure};
 use crate::encoding::key;
-use crate::encoding::row::{self, Fate};
+use crate::encoding::row;
 use crate::encoding::wire::Reader;
+use crate::outcome;
 use crate::reading::{ReadSet, Reading, witnesses};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
@@ -235,7 +236,7 @@ impl Engine {
         for job in jobs {
             let verdict = match job {
                 Job::Commit(job) => self.judge_commit(&mut draft, job),
-                Job::Outcome(id, _) => judge_outcome(&mut draft, *id),
+                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
@@ -261,12 +262,8 @@ impl Engine {
         draft: &mut Draft<'_>,
         job: &CommitJob,
     ) -> Result<Verdict, StorageError> {
-        if let Some(id) = job.id {
-            match draft.get(&key::outcome(id))?.as_deref().map(Fate::decode) {
-                Some(Fate::Barred) => return Ok(Verdict::Failed(self.core.barred(id))),
-                Some(Fate::Committed) => return Ok(Verdict::Failed(StoreError::Conflict)),
-                None => {}
-            }
+        if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
+            return Ok(Verdict::Failed(objection));
         }
         for (key, version) in &job.read_set.units {
             let now = draft.get(key)?.map_or(0, |row| row::version(&row));
@@ -280,9 +277,7 @@ impl Engine {
         let last = draft.get(key::COMMITS)?;
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
-        if let Some(id) = job.id {
-            draft.put(key::outcome(id), Fate::Committed.encode());
-        }
+        outcome::note(draft, job.id);
         let mut apply = Apply {
             core: &self.core,
             draft,
@@ -333,18 +328,4 @@ fn target(write: &Write) -> Option<&Ref> {
         | Write::Clear(address) => Some(&address.object),
         Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => None,
     }
-}
-
-/// Once nobody can have been told otherwise, says so; an id that is not there is barred first.
-fn judge_outcome(draft: &mut Draft<'_>, id: TransactionId) -> Result<Verdict, StorageError> {
-    let key = key::outcome(id);
-    let outcome = match draft.get(&key)?.as_deref().map(Fate::decode) {
-        Some(Fate::Committed) => Outcome::Committed,
-        Some(Fate::Barred) => Outcome::NotCommitted,
-        None => {
-            draft.put(key, Fate::Barred.encode());
-            Outcome::NotCommitted
-        }
-    };
-    Ok(Verdict::Outcome(outcome))
 }
