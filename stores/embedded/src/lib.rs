@@ -13,6 +13,9 @@
 //! - [`turnstile`]: how commits are ordered, and share an `fsync`; [`outcome`]: what became of
 //!   one.
 //!
+//! What grows with use and is never given back: one row for each id that a commit carried
+//! ([`mingle_store::Commit::id`]), and one small row for each object that was deleted.
+//!
 //! Invariant: nothing runs in the background. What is due is done when somebody asks, so a test
 //! with a clock of its own sees the same each time.
 

@@ -11,6 +11,9 @@ use mingle_store::{
     Commit, Data, DataStore, Read, Session, StoreError, StoreOperation, StoreSchema, TestWorld,
     World, Write,
 };
+use mingle_store_embedded::limits::BACKLOG_MAX;
+use mingle_store_embedded::storage::memory::MemoryStorage;
+use mingle_store_embedded::storage::{Changes, Direction, Snapshot, Storage, StorageError};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use support::{at, data, read, session, usual, write};
 use tempfile::TempDir;
@@ -146,6 +149,57 @@ fn an_update_takes_its_delay_and_no_more() {
     world.advance(moment);
     assert_eq!(see("r1"), [Data::Counter(1)], "when it is over");
     assert_eq!(see("r3"), [Data::Counter(1)], "at every replica");
+}
+
+/// Rows in memory that the test can look at.
+struct Shared(Arc<MemoryStorage>);
+
+impl Storage for Shared {
+    fn snapshot(&self) -> Result<Snapshot, StorageError> {
+        self.0.snapshot()
+    }
+
+    fn commit(&self, changes: Changes) -> Result<(), StorageError> {
+        self.0.commit(changes)
+    }
+
+    fn is_durable(&self) -> bool {
+        false
+    }
+}
+
+#[test]
+fn what_waits_for_a_replica_that_nobody_visits_is_bounded() {
+    let world = TestWorld::new(1);
+    let config = EmbeddedConfig::in_memory()
+        .with_replicas(2)
+        .with_delay(Duration::from_millis(1), Duration::ZERO);
+    let rows = Arc::new(MemoryStorage::default());
+    let storage = Box::new(Shared(Arc::clone(&rows)));
+    let schema = usual(Level::Causal);
+    let store = Embedded::open_over(storage, &config, &schema, world.clone()).expect("opens");
+    for _ in 0..BACKLOG_MAX * 2 {
+        let add = vec![Write::Add(at("a", 1), 1)];
+        world
+            .block_on(write(&store, &session("r1"), add))
+            .expect("a commit");
+        world.advance(Duration::from_millis(1));
+    }
+    let mut waiting = 0;
+    let view = rows.snapshot().expect("memory does not fail");
+    let count = &mut |_: &[u8], _: &[u8]| {
+        waiting += 1;
+        true
+    };
+    view.scan(b"u", None, Direction::Forward, count)
+        .expect("memory does not fail");
+    assert!(
+        (1..=BACKLOG_MAX + 2).contains(&waiting),
+        "{waiting} updates wait"
+    );
+    let found = data(&world, &store, &session("r2"), &[Read::Counter(at("a", 1))]);
+    let all = i128::try_from(BACKLOG_MAX * 2).expect("a small number");
+    assert_eq!(found, [Data::Counter(all)]);
 }
 
 #[test]

@@ -19,7 +19,7 @@ use crate::config::EmbeddedConfig;
 use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::wire::Reader;
-use crate::limits::DELIVERIES_PER_COMMIT_MAX;
+use crate::limits::{BACKLOG_MAX, DELIVERIES_PER_COMMIT_MAX};
 use crate::outcome;
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, StorageError, View};
@@ -137,10 +137,19 @@ impl DataStore for ReplicatedStore {
     }
 }
 
+/// What happens to the queues, once a group is safe.
+#[derive(Default)]
+struct Moves {
+    /// Updates that were made, by replica that lacks them.
+    sent: Vec<(u8, u64)>,
+    /// Updates that were applied, by replica.
+    delivered: Vec<(u8, Vec<(Duration, u64)>)>,
+}
+
 /// What a job comes to, once the group it is in is safe.
 enum Verdict {
     Committed(Version),
-    Delivered(Vec<(Duration, u64)>),
+    Delivered(usize),
     Outcome(Outcome),
     Failed(StoreError),
 }
@@ -157,11 +166,14 @@ impl Settle for Engine {
     }
 
     fn settle(&self, jobs: Vec<Job>) {
-        let mut sent = Vec::new();
-        let (verdicts, is_safe) = self.judge(&jobs, &mut sent);
+        let mut moves = Moves::default();
+        let (verdicts, is_safe) = self.judge(&jobs, &mut moves);
         if is_safe {
-            for (replica, number) in sent {
+            for (replica, number) in moves.sent {
                 self.inbox.send(replica, number, &*self.core.world);
+            }
+            for (replica, updates) in moves.delivered {
+                self.inbox.delivered(replica, &updates);
             }
         }
         for (job, verdict) in jobs.into_iter().zip(verdicts) {
@@ -171,11 +183,8 @@ impl Settle for Engine {
                     Verdict::Failed(error) => Err(error),
                     _ => Err(self.core.unknown(job.id)),
                 }),
-                Job::Deliver(replica, slot) => slot.fill(match verdict {
-                    Verdict::Delivered(updates) if is_safe => {
-                        self.inbox.delivered(replica, &updates);
-                        Ok(updates.len())
-                    }
+                Job::Deliver(_, slot) => slot.fill(match verdict {
+                    Verdict::Delivered(count) if is_safe => Ok(count),
                     Verdict::Failed(error) => Err(error),
                     _ => Err(self.core.unavailable("its disk has failed".into())),
                 }),
@@ -204,9 +213,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A verdict for each job, and whether what they rest on is safe. `sent` gets the updates
-    /// that were made, by replica that lacks them.
-    fn judge(&self, jobs: &[Job], sent: &mut Vec<(u8, u64)>) -> (Vec<Verdict>, bool) {
+    /// A verdict for each job, and whether what they rest on is safe.
+    fn judge(&self, jobs: &[Job], moves: &mut Moves) -> (Vec<Verdict>, bool) {
         let refuse = |error: StoreError| {
             let verdicts = jobs.iter().map(|_| Verdict::Failed(error.clone()));
             (verdicts.collect(), false)
@@ -219,8 +227,10 @@ impl Engine {
         let mut verdicts = Vec::with_capacity(jobs.len());
         for job in jobs {
             let verdict = match job {
-                Job::Commit(job) => self.judge_commit(&mut draft, job, sent),
-                Job::Deliver(replica, _) => self.judge_delivery(&mut draft, *replica),
+                Job::Commit(job) => self.judge_commit(&mut draft, job, moves),
+                Job::Deliver(replica, _) => self
+                    .judge_delivery(&mut draft, *replica, moves)
+                    .map(Verdict::Delivered),
                 Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
             };
             match verdict {
@@ -233,6 +243,8 @@ impl Engine {
             return (verdicts, true);
         }
         let changes = draft.changes;
+        // Rows in memory are changed in place where no snapshot shares them.
+        drop(snapshot);
         match self.core.storage.commit(changes) {
             Ok(()) => (verdicts, true),
             Err(error) => {
@@ -246,7 +258,7 @@ impl Engine {
         &self,
         draft: &mut Draft<'_>,
         job: &CommitJob,
-        sent: &mut Vec<(u8, u64)>,
+        moves: &mut Moves,
     ) -> Result<Verdict, StorageError> {
         if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
             return Ok(Verdict::Failed(objection));
@@ -262,7 +274,11 @@ impl Engine {
             draft.put(key::update(number), update.encode());
             for replica in self.others(job.replica) {
                 draft.put(key::queued(replica, number), []);
-                sent.push((replica, number));
+                moves.sent.push((replica, number));
+                let now = self.core.world.elapsed();
+                if self.inbox.is_behind(replica, now, BACKLOG_MAX) {
+                    self.judge_delivery(draft, replica, moves)?;
+                }
             }
         }
         Ok(Verdict::Committed(Version(version)))
@@ -273,7 +289,12 @@ impl Engine {
         (0..count).filter(move |other| *other != replica)
     }
 
-    fn judge_delivery(&self, draft: &mut Draft<'_>, replica: u8) -> Result<Verdict, StorageError> {
+    fn judge_delivery(
+        &self,
+        draft: &mut Draft<'_>,
+        replica: u8,
+        moves: &mut Moves,
+    ) -> Result<usize, StorageError> {
         let mut waiting = self.inbox.due(replica, self.core.world.elapsed());
         let mut delivered = Vec::new();
         loop {
@@ -292,7 +313,9 @@ impl Engine {
             waiting = left;
             // At a causal store an update may have made way for one that came due before it.
             if delivered.len() == before || delivered.len() == DELIVERIES_PER_COMMIT_MAX {
-                return Ok(Verdict::Delivered(delivered));
+                let count = delivered.len();
+                moves.delivered.push((replica, delivered));
+                return Ok(count);
             }
         }
     }

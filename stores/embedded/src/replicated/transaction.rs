@@ -133,8 +133,9 @@ impl Transaction for ReplicatedTransaction {
                     version: Version(this.seen),
                 });
             }
-            if this.snapshot.is_none() {
-                engine.deliver(this.replica).await?;
+            match this.snapshot {
+                Some(snapshot) => drop(snapshot),
+                None => engine.deliver(this.replica).await?,
             }
             let slot = Slot::new();
             let job = CommitJob {

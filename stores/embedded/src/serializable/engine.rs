@@ -162,6 +162,7 @@ impl Transaction for SerializableTransaction {
         let this = *self;
         Box::pin(async move {
             let engine = this.engine;
+            drop(this.snapshot);
             let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
             let mut writes = this.flushed;
@@ -248,6 +249,8 @@ impl Engine {
             return (verdicts, true);
         }
         let changes = draft.changes;
+        // Rows in memory are changed in place where no snapshot shares them.
+        drop(snapshot);
         match self.core.storage.commit(changes) {
             Ok(()) => (verdicts, true),
             Err(error) => {
