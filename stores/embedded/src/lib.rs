@@ -4,13 +4,13 @@
 //!
 //! - [`config`]: what can be set, and why a store cannot be opened.
 //! - [`storage`]: ordered rows with snapshots and atomic commits, in memory or in a redb file.
-//! - [`encoding`]: values, keys and rows as bytes.
-//! - [`catalog`], [`layout`]: what is kept of the schema, and the durable ids in keys.
-//! - [`builtin`]: the bodies of declared operations.
-//! - [`reading`], [`writing`]: from rows to answers, and writes checked.
-//! - [`serializable`]: the engine for `linearizable` and `snapshot`.
-//! - [`replicated`]: the engine for `causal` and `eventual`.
-//! - [`turnstile`]: how commits are ordered, and share an `fsync`; [`outcome`]: what became of
+//! - `encoding`: values, keys and rows as bytes.
+//! - `catalog`, `layout`: what is kept of the schema, and the durable ids in keys.
+//! - `builtin`: the bodies of declared operations.
+//! - `reading`, `writing`: from rows to answers, and writes checked.
+//! - `serializable`: the engine for `linearizable` and `snapshot`.
+//! - `replicated`: the engine for `causal` and `eventual`.
+//! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
 //!   one.
 //!
 //! What grows with use and is never given back: one row for each id that a commit carried

@@ -76,7 +76,8 @@ impl Inbox {
 
     /// Whether more than this many updates are on their way to a replica, and the first is due.
     pub fn is_behind(&self, replica: u8, now: Duration, count: usize) -> bool {
-        self.queues()[usize::from(replica)].len() > count && self.is_due(replica, now)
+        let length = self.queues()[usize::from(replica)].len();
+        length > count && self.is_due(replica, now)
     }
 
     /// The updates that are due at a replica, in the order in which they came due.
