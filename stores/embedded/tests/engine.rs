@@ -124,6 +124,49 @@ fn threads_lose_no_update_in_a_folder() {
 }
 
 #[test]
+fn threads_at_several_replicas_lose_nothing() {
+    let folder = TempDir::new().expect("a temporary folder");
+    for (level, config, each) in [
+        (Level::Causal, EmbeddedConfig::in_memory(), 200),
+        (Level::Eventual, EmbeddedConfig::in_memory(), 200),
+        (Level::Causal, EmbeddedConfig::in_folder(folder.path()), 30),
+    ] {
+        let world = TestWorld::new(1);
+        let config = config.with_replicas(3).with_delay(DELAY, DELAY);
+        let store = open(&world, config, usual(level));
+        let names = ["r1", "r2", "r3"];
+        std::thread::scope(|scope| {
+            for name in names {
+                let (world, store) = (&world, &store);
+                scope.spawn(move || {
+                    for n in 0..each {
+                        let writes = vec![
+                            Write::Add(at("a", 1), 1),
+                            Write::Append(at("a", 2), Value::Int(n)),
+                        ];
+                        let committed = world.block_on(write(store, &session(name), writes));
+                        committed.expect("nothing conflicts here");
+                        world.advance(DELAY / 10);
+                        data(world, store, &session(name), &[Read::Counter(at("a", 1))]);
+                    }
+                });
+            }
+        });
+        world.advance(DELAY * 2);
+        for name in names {
+            let reads = [Read::Counter(at("a", 1)), Read::LogSize(at("a", 2))];
+            let found = data(&world, &store, &session(name), &reads);
+            let all = each.cast_unsigned() * 3;
+            assert_eq!(
+                found,
+                [Data::Counter(all.into()), Data::Count(all)],
+                "{level}, {name}"
+            );
+        }
+    }
+}
+
+#[test]
 fn an_update_takes_its_delay_and_no_more() {
     let world = TestWorld::new(1);
     let config = EmbeddedConfig::in_memory()
