@@ -27,8 +27,14 @@ struct Done {
     after: u64,
     /// The last commit that was acknowledged when it ended.
     until: u64,
-    reads: Vec<(Read, Data)>,
-    writes: Vec<Write>,
+    steps: Vec<Step>,
+}
+
+/// What a transaction did, in order.
+#[derive(Debug)]
+enum Step {
+    Read(Read, Data),
+    Write(Vec<Write>),
 }
 
 /// What all tasks of one run have done.
@@ -77,41 +83,42 @@ fn random_write(random: &mut u64) -> Write {
 async fn transact(store: &Arc<dyn DataStore>, random: &mut u64, run: &Mutex<Run>) {
     let after = run.lock().expect("no panic").last;
     let mut transaction = store.begin(&Session::default()).await.expect("begins");
-    let mut reads = Vec::new();
-    for _ in 0..next_random(random) % 3 {
-        let batch: Vec<Read> = (0..=next_random(random) % 2)
-            .map(|_| random_read(random))
-            .collect();
-        let answers = transaction.read(&batch).await.expect("reads");
-        let answers = answers.into_iter().map(|answer| answer.data);
-        reads.extend(batch.into_iter().zip(answers));
+    let mut steps = Vec::new();
+    let mut has_written = false;
+    for _ in 0..next_random(random) % 4 {
+        if next_random(random).is_multiple_of(3) {
+            let flushed = vec![random_write(random)];
+            transaction.flush(flushed.clone()).await.expect("flushes");
+            steps.push(Step::Write(flushed));
+            has_written = true;
+        } else {
+            let batch: Vec<Read> = (0..=next_random(random) % 2)
+                .map(|_| random_read(random))
+                .collect();
+            let answers = transaction.read(&batch).await.expect("reads");
+            let answers = answers.into_iter().map(|answer| answer.data);
+            let reads = batch.into_iter().zip(answers);
+            steps.extend(reads.map(|(read, found)| Step::Read(read, found)));
+        }
         yield_now().await;
     }
     let count = next_random(random) % 3;
     let writes: Vec<Write> = (0..count).map(|_| random_write(random)).collect();
-    // Half of them go ahead of the commit.
-    let (flushed, late) = writes.split_at(writes.len() / 2);
-    if !flushed.is_empty() {
-        transaction.flush(flushed.to_vec()).await.expect("flushes");
-        yield_now().await;
-    }
-    let commit = Commit {
-        id: None,
-        writes: late.to_vec(),
-    };
+    has_written |= !writes.is_empty();
+    steps.push(Step::Write(writes.clone()));
+    let commit = Commit { id: None, writes };
     let result = transaction.commit(commit).await;
     let mut run = run.lock().expect("no panic");
     match result {
         Ok(committed) => {
-            let version = (!writes.is_empty()).then_some(committed.version.0);
+            let version = has_written.then_some(committed.version.0);
             run.last = run.last.max(version.unwrap_or(0));
             let until = run.last;
             run.done.push(Done {
                 version,
                 after,
                 until,
-                reads,
-                writes,
+                steps,
             });
         }
         Err(StoreError::Conflict) => run.conflicts += 1,
@@ -119,10 +126,17 @@ async fn transact(store: &Arc<dyn DataStore>, random: &mut u64, run: &Mutex<Run>
     }
 }
 
-fn fits(model: &Model, done: &Done) -> bool {
-    done.reads
-        .iter()
-        .all(|(read, found)| model.read(read) == *found)
+/// What the model is after a transaction, if that read what the model reads.
+fn step(model: &Model, done: &Done) -> Option<Model> {
+    let mut model = model.clone();
+    for step in &done.steps {
+        match step {
+            Step::Read(read, found) if model.read(read) == *found => {}
+            Step::Read(..) => return None,
+            Step::Write(writes) => model.write_all(writes),
+        }
+    }
+    Some(model)
 }
 
 /// Replays what was done in the order of versions.
@@ -131,7 +145,6 @@ fn replay(seed: u64, in_turns: bool, run: &mut Run) {
     let writing: Vec<&Done> = run.done.iter().filter(|d| d.version.is_some()).collect();
     let mut states = vec![Model::default()];
     for (index, done) in writing.iter().enumerate() {
-        let mut model = states[index].clone();
         let place = index as u64 + 1;
         assert_eq!(
             done.version,
@@ -142,13 +155,9 @@ fn replay(seed: u64, in_turns: bool, run: &mut Run) {
             done.after < place,
             "seed {seed}: commit {place} began after it"
         );
-        assert!(
-            fits(&model, done),
-            "seed {seed}, commit {place}: {:?}",
-            done.reads
-        );
-        model.write_all(&done.writes);
-        states.push(model);
+        let next = step(&states[index], done);
+        states
+            .push(next.unwrap_or_else(|| panic!("seed {seed}, commit {place}: {:?}", done.steps)));
     }
     for done in run.done.iter().filter(|done| done.version.is_none()) {
         let until = if in_turns {
@@ -158,11 +167,12 @@ fn replay(seed: u64, in_turns: bool, run: &mut Run) {
             states.len() - 1
         };
         let range = done.after as usize..=until;
-        let fits_somewhere = states[range.clone()].iter().any(|model| fits(model, done));
+        let mut candidates = states[range.clone()].iter();
+        let fits_somewhere = candidates.any(|model| step(model, done).is_some());
         assert!(
             fits_somewhere,
             "seed {seed}, read only, {range:?}: {:?}",
-            done.reads
+            done.steps
         );
     }
 }
