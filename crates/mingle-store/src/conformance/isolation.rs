@@ -5,6 +5,7 @@ use mingle_model::{Origin, TransactionId, Value, WitnessRow};
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
+use crate::limits::TRIES_MAX;
 use crate::operation::{Data, Read, Write};
 use crate::random::next_random;
 use crate::store::{Commit, StoreError, Transaction};
@@ -259,16 +260,19 @@ async fn concurrent_increments_are_all_kept(bench: &Bench<'_>) -> Checked {
         let n = n.clone();
         Box::pin(async move {
             for _ in 0..EACH {
-                loop {
+                let mut is_done = false;
+                for _ in 0..TRIES_MAX {
                     let mut transaction = bench.begin().await?;
                     let now = number(get(&mut transaction, Read::Register(n.clone())).await?);
                     yield_now().await;
                     let write = Write::Assign(n.clone(), Value::Int(now + 1));
-                    if try_commit(transaction, vec![write]).await? {
+                    is_done = try_commit(transaction, vec![write]).await?;
+                    if is_done {
                         break;
                     }
                     yield_now().await;
                 }
+                ensure!(is_done, "no progress in {TRIES_MAX} tries");
             }
             Ok(())
         })
