@@ -6,6 +6,10 @@ pub const REPLICAS_MAX: usize = 64;
 /// One commit carries at most this many writes, flushed ones included.
 pub const WRITES_MAX: usize = 1_000_000;
 
+/// The values in one commit take at most about this many bytes: 1 GiB. A replicated store keeps
+/// them in one row, for which redb has a limit of its own.
+pub const COMMIT_BYTES_MAX: usize = 1 << 30;
+
 /// One transaction reads at most this many units at a serializable store.
 pub const READ_SET_MAX: usize = 1_000_000;
 

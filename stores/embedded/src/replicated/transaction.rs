@@ -128,6 +128,7 @@ impl Transaction for ReplicatedTransaction {
                 .map_err(|reason| engine.core.refused(reason))?;
             let mut writes = this.flushed;
             writes.extend(late);
+            writing::check_size(&writes).map_err(|reason| engine.core.refused(reason))?;
             if writes.is_empty() {
                 return Ok(Committed {
                     version: Version(this.seen),
