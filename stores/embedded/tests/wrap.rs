@@ -145,6 +145,34 @@ fn a_lost_answer_is_unknown_whether_or_not_the_commit_took_effect() {
 }
 
 #[test]
+fn a_commit_that_was_held_up_arrives_when_the_test_says_so() {
+    for is_asked_before in [false, true] {
+        let world = TestWorld::new(1);
+        let plan = FaultPlan::scripted([(Call::Commit, 0, Fault::HeldUp)]);
+        let store: Arc<dyn DataStore> = FaultyStore::new(store(&world), plan.clone());
+        world.block_on(async {
+            let transaction = store.begin(&Session::default()).await.expect("begins");
+            let commit = Commit {
+                id: Some(id(1)),
+                writes: add(),
+            };
+            let lost = transaction.commit(commit).await;
+            assert!(matches!(lost, Err(StoreError::Unknown { .. })), "{lost:?}");
+            if is_asked_before {
+                assert_eq!(store.outcome(id(1)).await, Ok(Outcome::NotCommitted));
+            }
+            let arrived = plan.release().await;
+            assert_eq!(arrived.len(), 1);
+            assert_eq!(arrived[0].is_err(), is_asked_before, "{arrived:?}");
+            assert!(plan.release().await.is_empty(), "it arrives once");
+        });
+        let reads = [Read::Counter(at("a", 1))];
+        let found = data(&world, &store, &Session::default(), &reads);
+        assert_eq!(found, [Data::Counter(i128::from(!is_asked_before))]);
+    }
+}
+
+#[test]
 fn every_call_can_fail_as_scripted() {
     let world = TestWorld::new(1);
     let script = [
