@@ -295,7 +295,7 @@ impl Generator {
     }
 
     fn assign(&mut self) {
-        let around = self.around();
+        let around = if self.random.one_in(12) { 0 } else { self.around() };
         let fits = |var: &&Var| var.mutable && var.rank >= around;
         let candidates: Vec<Var> = self.vars.iter().filter(fits).cloned().collect();
         if candidates.is_empty() {
@@ -647,7 +647,7 @@ impl Generator {
     }
 
     fn local(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
-        let mut part = |generator: &mut Self, kind| generator.expr(kind, rank, depth);
+        let part = |generator: &mut Self, kind| generator.expr(kind, rank, depth);
         match kind {
             Kind::Int => match self.random.below(7) {
                 0 => format!("({} + {})", part(self, Kind::Int), part(self, Kind::Int)),

@@ -53,6 +53,4 @@ pub enum Mutation {
     OverlayIgnored,
     /// Values that depend on parameters alone are neither computed again nor recorded.
     NothingAgain,
-    /// Reads move ahead of a `return`'s branch together with what they feed.
-    RecordsShared,
 }

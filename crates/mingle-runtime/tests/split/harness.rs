@@ -263,3 +263,43 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     let phases = program.plan("t").map_or(0, |plan| plan.phases.len());
     Verdict::Agreed { took_effect: plain.is_ok(), phases }
 }
+
+/// Runs the program of a seed twice, with different data in all stores that are not at least as
+/// strong as one of them: what is in the stores that are must not show it (MixT §4.2).
+pub fn interferes(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
+    let Some(program) = compile(seed, rules, mutation) else { return Verdict::Rejected };
+    let mut random = Random::new(seed ^ 0x5A5A_5A5A);
+    let (first, second) =
+        (random_state(&program, &mut random), random_state(&program, &mut random));
+    let arguments = arguments(&mut random);
+    let checked = &program.checked;
+    let level = checked.stores[random.below(STORES.len())].level;
+    let is_strong = |kind: &str| {
+        let object = checked.objects.iter().find(|object| *object.declared.name == *kind);
+        object
+            .is_some_and(|object| checked.levels.is_at_least(checked.level_of(object.store), level))
+    };
+    let mut varied = first.only(is_strong);
+    varied.join(second.only(|kind| !is_strong(kind)));
+    let (one, one_after) = run_split(&program, &arguments, &first, seed, mutation);
+    let (other, other_after) = run_split(&program, &arguments, &varied, seed, mutation);
+    for result in [&one, &other] {
+        if let Err(Error::Incomplete { .. }) = result {
+            return Verdict::Differed(format!("failed after its first commit: {result:?}"));
+        }
+    }
+    let (strong, strong_other) =
+        (one_after.only(is_strong).normal(), other_after.only(is_strong).normal());
+    if strong != strong_other {
+        return Verdict::Differed(format!(
+            "weaker data shows in stronger stores:\n{strong:?}\n{strong_other:?}"
+        ));
+    }
+    Verdict::Agreed { took_effect: one.is_ok() && first.normal() != one_after.normal(), phases: 0 }
+}
+
+/// As [`interferes`], where a panic is a difference too.
+pub fn interferes_or_panics(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
+    std::panic::catch_unwind(|| interferes(seed, rules, mutation))
+        .unwrap_or_else(|_| Verdict::Differed("panicked".into()))
+}

@@ -5,7 +5,7 @@ mod model_store;
 
 use std::time::{Duration, Instant};
 
-use harness::{Verdict, differ_or_panic};
+use harness::{Verdict, differ_or_panic, interferes_or_panics};
 use mingle_lang::flow::Rules;
 use mingle_lang::generate;
 use mingle_lang::split::Mutation;
@@ -73,4 +73,78 @@ fn split_runs_end_as_plain_runs() {
         took_effect * 4 > made && many_phases * 10 > made,
         "the generator makes too little that runs"
     );
+}
+
+#[test]
+fn weaker_data_never_shows_in_stronger_stores() {
+    let (mut made, mut took_effect) = (0_u64, 0_u64);
+    for seed in Seeds::new(2_000) {
+        made += 1;
+        match interferes_or_panics(seed, Rules::default(), Mutation::None) {
+            Verdict::Rejected => {}
+            Verdict::Agreed { took_effect: took, .. } => took_effect += u64::from(took),
+            Verdict::Differed(how) => {
+                panic!(
+                    "MINGLE_SPLIT_SEED={seed} MINGLE_SPLIT_PROGRAMS=1: {how}\n{}",
+                    generate::program(seed)
+                )
+            }
+        }
+    }
+    println!("{made} programs, {took_effect} of which wrote something");
+    assert!(took_effect * 4 > made, "the generator makes too little that writes");
+}
+
+/// A flow rule that is switched off.
+fn without(change: impl FnOnce(&mut Rules)) -> Rules {
+    let mut rules = Rules::default();
+    change(&mut rules);
+    rules
+}
+
+/// Parts of the compiler and the interpreter, each broken in one way.
+fn mutants() -> Vec<(&'static str, Rules, Mutation)> {
+    let rule = |name, rules| (name, rules, Mutation::None);
+    let splitter = |name, mutation| (name, Rules::default(), mutation);
+    vec![
+        rule("a value's provenance is not checked", without(|rules| rules.values = false)),
+        rule("an effect's context is forgotten", without(|rules| rules.contexts = false)),
+        rule("a ref's provenance is not checked", without(|rules| rules.refs = false)),
+        rule("what may fail may depend on anything", without(|rules| rules.failures = false)),
+        rule("a `return` adds no context", without(|rules| rules.returns = false)),
+        rule(
+            "a condition does not flow into what it merges",
+            without(|rules| rules.merges = false),
+        ),
+        splitter("a phase skips a recorded condition", Mutation::ConditionNotReplayed),
+        splitter("what a branch assigned is not recorded", Mutation::MergeNotRecorded),
+        splitter("later phases run on after a `return`", Mutation::ReturnForgotten),
+        splitter("stores are visited as declared", Mutation::OrderAsDeclared),
+        splitter("a `require` runs in the last phase", Mutation::RequireLate),
+        splitter("local statements ignore their context", Mutation::ContextIgnored),
+        splitter("reads pass writes of the same field", Mutation::ReadsPassWrites),
+        splitter("statements pass assignments of their variables", Mutation::VariablesPass),
+        splitter("a loop replays its first value", Mutation::LoopReplaysFirst),
+        splitter("reads do not see the transaction's writes", Mutation::OverlayIgnored),
+        splitter("slots are taken for computed again", Mutation::NothingAgain),
+    ]
+}
+
+#[test]
+fn every_mutant_is_caught() {
+    // Mutants panic a lot, and their panics are what is looked for.
+    std::panic::set_hook(Box::new(|_| {}));
+    let mut survivors = Vec::new();
+    for (name, rules, mutation) in mutants() {
+        let caught = (1..20_000).find(|seed| {
+            matches!(differ_or_panic(*seed, rules, mutation), Verdict::Differed(_))
+                || matches!(interferes_or_panics(*seed, rules, mutation), Verdict::Differed(_))
+        });
+        match caught {
+            Some(seed) => println!("{name}: caught by seed {seed}"),
+            None => survivors.push(name),
+        }
+    }
+    let _ = std::panic::take_hook();
+    assert!(survivors.is_empty(), "not caught: {survivors:?}");
 }
