@@ -1,0 +1,190 @@
+//! The demonstration: Message Groups at MixT's distances, mixed against all linearizable.
+
+mod load;
+mod page;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use clap::Args;
+use mingle::{Binding, Database};
+use mingle_lang::Program;
+use mingle_lang::explain::{Explained, explain};
+use mingle_store::wrap::distance::Distance;
+
+use crate::groups::{self, MIX, Size};
+use load::{Load, Measured};
+
+/// How the demonstration runs.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Seconds for each of the two sides.
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Clients, each with one call at a time.
+    #[arg(long, default_value_t = 64)]
+    clients: usize,
+    /// Round trip to a linearizable store (MixT §8.1).
+    #[arg(long, default_value = "85ms±10ms")]
+    linearizable: Distance,
+    /// Round trip to a causal store (MixT §8.1).
+    #[arg(long, default_value = "1ms")]
+    causal: Distance,
+    /// Where the page goes.
+    #[arg(long, default_value = "target/demo.html")]
+    page: PathBuf,
+    /// Seed of the calls.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Fail if the measured ratio departs from the predicted one by more than so many percent.
+    #[arg(long)]
+    within: Option<f64>,
+}
+
+/// Enough users and groups that calls seldom meet.
+const SIZE: Size = Size { users: 20_000, groups: 2_000, members: 8 };
+
+/// The paper's ratio of mixed to linearizable throughput for this workload.
+const PAPER_RATIO: f64 = 3.5;
+
+/// One side of the comparison.
+pub struct Side {
+    pub title: &'static str,
+    pub phases: Vec<Explained>,
+    pub measured: Measured,
+    /// Mean latency that the round-trip counts predict for the calls that were made, in ms.
+    pub predicted_ms: f64,
+    /// The same by transaction.
+    pub predicted_by_transaction: Vec<f64>,
+}
+
+impl Side {
+    fn mean_ms(&self) -> f64 {
+        self.measured.mean_ms()
+    }
+}
+
+pub fn run(options: &Options) -> Result<(), String> {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let (mixed, linearizable) = runtime.block_on(async {
+        let mixed = side("mixed", groups::PROGRAM, options).await?;
+        let linearizable = side("all linearizable", &groups::all_linearizable(), options).await?;
+        Ok::<_, String>((mixed, linearizable))
+    })?;
+    report(&mixed, &linearizable, options)?;
+    let page = page::render(&mixed, &linearizable, options, PAPER_RATIO);
+    if let Some(folder) = options.page.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    std::fs::write(&options.page, page)
+        .map_err(|error| format!("{}: {error}", options.page.display()))?;
+    println!("\nplots and phases: {}", options.page.display());
+    let departure =
+        (ratio(&mixed, &linearizable) / predicted_ratio(&mixed, &linearizable) - 1.0).abs() * 100.0;
+    match options.within {
+        Some(limit) if departure > limit => Err(format!(
+            "the ratio departs by {departure:.1} % from the predicted one, at most {limit} % is allowed"
+        )),
+        _ => Ok(()),
+    }
+}
+
+/// Measured throughput, mixed over linearizable.
+pub fn ratio(mixed: &Side, linearizable: &Side) -> f64 {
+    mixed.measured.throughput() / linearizable.measured.throughput()
+}
+
+/// The same as the round-trip counts predict it: with a fixed number of clients, throughput goes
+/// as one over the mean latency.
+pub fn predicted_ratio(mixed: &Side, linearizable: &Side) -> f64 {
+    linearizable.predicted_ms / mixed.predicted_ms
+}
+
+async fn side(title: &'static str, text: &str, options: &Options) -> Result<Side, String> {
+    let program = groups::compile(text)?;
+    let checked = mingle_lang::check(text);
+    let phases: Vec<Explained> = MIX
+        .iter()
+        .filter_map(|(name, _)| program.plan(name))
+        .map(|plan| explain(&checked.source, &program, plan))
+        .collect();
+    let far = Database::open(program.clone(), &binding(&program, options)?, None)
+        .map_err(|error| error.to_string())?;
+    let load = Load {
+        title,
+        clients: options.clients,
+        time: Duration::from_secs(options.seconds),
+        seed: options.seed,
+        size: SIZE,
+    };
+    let measured = load.run(Arc::new(far)).await?;
+    let predicted_by_transaction: Vec<f64> =
+        phases.iter().map(|phases| predict(phases, options)).collect();
+    let calls: f64 = measured.counts().iter().map(|count| *count as f64).sum();
+    let predicted_ms = measured
+        .counts()
+        .iter()
+        .zip(&predicted_by_transaction)
+        .map(|(count, predicted)| *count as f64 * predicted)
+        .sum::<f64>()
+        / calls;
+    Ok(Side { title, phases, measured, predicted_ms, predicted_by_transaction })
+}
+
+fn distance_of(level: &str, options: &Options) -> Distance {
+    if level == "causal" { options.causal } else { options.linearizable }
+}
+
+fn binding(program: &Program, options: &Options) -> Result<Binding, String> {
+    let mut text = String::new();
+    for store in &program.checked.stores {
+        let distance = distance_of(program.checked.levels.name(store.level), options);
+        text.push_str(&format!(
+            "[stores.{}]\nengine = \"embedded\"\ndistance = \"{distance}\"\n",
+            store.name
+        ));
+    }
+    Binding::parse(&text).map_err(|error| error.to_string())
+}
+
+/// The latency of a transaction that its round trips alone would take, in ms.
+fn predict(explained: &Explained, options: &Options) -> f64 {
+    let phases = explained.phases.iter().map(|phase| {
+        let distance = distance_of(phase.level.as_deref().unwrap_or_default(), options);
+        f64::from(phase.round_trips.fixed) * distance.mean.as_secs_f64() * 1e3
+    });
+    phases.sum()
+}
+
+fn report(mixed: &Side, linearizable: &Side, options: &Options) -> Result<(), String> {
+    println!(
+        "\nMessage Groups, {} clients, {} s a side; a round trip takes {} to a linearizable store, {} to a causal one\n",
+        options.clients, options.seconds, options.linearizable, options.causal
+    );
+    println!("{:<28}{:>16}{:>20}", "", mixed.title, linearizable.title);
+    let row = |name: &str, a: String, b: String| println!("{name:<28}{a:>16}{b:>20}");
+    let per_second = |side: &Side| format!("{:.0}/s", side.measured.throughput());
+    row("throughput", per_second(mixed), per_second(linearizable));
+    let ms = |side: &Side| format!("{:.1} ms", side.mean_ms());
+    row("mean latency", ms(mixed), ms(linearizable));
+    let predicted = |side: &Side| format!("{:.1} ms", side.predicted_ms);
+    row("  by round trips alone", predicted(mixed), predicted(linearizable));
+    for (index, (name, share)) in MIX.iter().enumerate() {
+        let median = |side: &Side| format!("{:.1} ms", side.measured.quantile_ms(index, 0.5));
+        let tail = |side: &Side| format!("{:.1} ms", side.measured.quantile_ms(index, 0.99));
+        row(&format!("{name} ({share} %) p50"), median(mixed), median(linearizable));
+        row("  p99", tail(mixed), tail(linearizable));
+    }
+    println!(
+        "\nmixed carries {:.2} times as many transactions; the round-trip counts predict {:.2} (the paper measured {PAPER_RATIO} on its own stores)",
+        ratio(mixed, linearizable),
+        predicted_ratio(mixed, linearizable)
+    );
+    let failed = mixed.measured.failed + linearizable.measured.failed;
+    if failed > 0 { Err(format!("{failed} calls failed")) } else { Ok(()) }
+}

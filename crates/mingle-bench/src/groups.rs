@@ -1,0 +1,92 @@
+//! The Message Groups workload (MixT §8.2): its program, its data, and its mix of calls.
+
+use std::sync::Arc;
+
+use mingle::{Binding, Database, Session};
+use mingle_lang::Program;
+use mingle_lang::generate::Random;
+use mingle_model::{Ref, Value};
+
+/// The program, as the examples have it.
+pub const PROGRAM: &str = include_str!("../../../examples/message_groups.mingle");
+
+/// The transactions and their share of the calls, in percent (MixT §8.2).
+pub const MIX: [(&str, u64); 4] =
+    [("check_inbox", 56), ("add_post", 20), ("join_group", 18), ("create_user", 6)];
+
+/// How much data there is.
+#[derive(Clone, Copy, Debug)]
+pub struct Size {
+    /// Users.
+    pub users: usize,
+    /// Groups.
+    pub groups: usize,
+    /// Members that each group has at the start.
+    pub members: usize,
+}
+
+/// The same program with all objects in one linearizable store: what one would write without
+/// mixed consistency.
+pub fn all_linearizable() -> String {
+    PROGRAM
+        .replace("store inboxes: causal;\n", "")
+        .replace("object User in inboxes", "object User in groups")
+}
+
+/// Compiles a program that is known to be right.
+pub fn compile(text: &str) -> Result<Arc<Program>, String> {
+    mingle::compile(text)
+}
+
+/// The user of this number.
+pub fn user(number: usize) -> Ref {
+    Ref::new("User", Value::from(format!("user{number}")))
+}
+
+/// The group of this number.
+pub fn group(number: usize) -> Ref {
+    Ref::new("Group", Value::from(format!("group{number}")))
+}
+
+/// A call of the mix: index into [`MIX`], and arguments.
+pub fn draw(random: &mut Random, size: Size, fresh: &mut usize) -> (usize, Vec<Value>) {
+    let mut point = random.bits() % 100;
+    let mut index = 0;
+    while point >= MIX[index].1 {
+        point -= MIX[index].1;
+        index += 1;
+    }
+    let user = |random: &mut Random| Value::Ref(user(random.below(size.users)));
+    let group = |random: &mut Random| Value::Ref(group(random.below(size.groups)));
+    let arguments = match MIX[index].0 {
+        "check_inbox" => vec![user(random)],
+        "add_post" => vec![group(random), Value::from("hello, everybody")],
+        "join_group" => vec![user(random), group(random)],
+        _ => {
+            *fresh += 1;
+            vec![Value::from(format!("fresh{fresh}"))]
+        }
+    };
+    (index, arguments)
+}
+
+/// Fills a database: users, and groups with their members.
+pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> {
+    for number in 0..size.users {
+        let name = Value::from(format!("user{number}"));
+        database.call("create_user", vec![name], Session::default()).await?;
+    }
+    for number in 0..size.groups {
+        for member in 0..size.members {
+            let member = user((number * size.members + member) % size.users);
+            let arguments = vec![Value::Ref(member), Value::Ref(group(number))];
+            database.call("join_group", arguments, Session::default()).await?;
+        }
+    }
+    Ok(())
+}
+
+/// A database in memory without distances.
+pub fn in_memory(program: Arc<Program>) -> Result<Database, String> {
+    Database::open(program, &Binding::default(), None).map_err(|error| error.to_string())
+}

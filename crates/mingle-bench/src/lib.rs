@@ -1,1 +1,0 @@
-//! The demonstration and the benchmarks.

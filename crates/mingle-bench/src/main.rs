@@ -1,0 +1,41 @@
+//! The demonstration and the benchmarks. `cargo xtask demo` and `cargo xtask bench NAME` run it.
+
+mod compiler;
+mod demo;
+mod groups;
+mod hand;
+mod interpreter;
+
+use clap::{Parser, Subcommand};
+
+#[derive(Parser)]
+#[command(about = "The demonstration and the benchmarks of Mingle")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Message Groups with its stores mixed, against the same with everything linearizable.
+    Demo(demo::Options),
+    /// The interpreter against the same logic written by hand, on the in-memory engine.
+    Interpreter(interpreter::Options),
+    /// Checking and splitting programs of growing size.
+    Compiler(compiler::Options),
+}
+
+fn main() -> std::process::ExitCode {
+    let result = match Arguments::parse().command {
+        Command::Demo(options) => demo::run(&options),
+        Command::Interpreter(options) => interpreter::run(&options),
+        Command::Compiler(options) => compiler::run(&options),
+    };
+    match result {
+        Ok(()) => std::process::ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("{message}");
+            std::process::ExitCode::FAILURE
+        }
+    }
+}
