@@ -41,11 +41,14 @@ pub struct Args {
 
 /// What `help` says.
 const HELP: &str = "\
+What can be typed:
   transaction(argument, …)   call it; arguments are JSON, a ref is its key
   Kind[key]                  an object's fields
   Kind[key].field            one of them
   help                       this, and what the program has
   exit                       end (or Ctrl-D)
+
+What the program has:
 ";
 
 /// Runs it.
