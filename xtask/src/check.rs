@@ -39,21 +39,27 @@ pub fn check(skip_tests: bool) -> Outcome {
     step("generated programs", generated_programs)?;
     step("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
-        wait(command.env("RUSTDOCFLAGS", "--deny warnings"))
+        // The map of a crate names its private modules too.
+        let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
+        wait(command.env("RUSTDOCFLAGS", flags))
     })
 }
 
 /// About a minute of generated programs: more than the tests take of the same properties.
 fn generated_programs() -> Outcome {
-    for (package, filter, cases) in GENERATED {
+    for (package, filter, (amount, value)) in GENERATED {
         let mut command = cargo(&["test", "--package", package, "--", filter]);
-        wait(command.env("PROPTEST_CASES", cases))?;
+        wait(command.env(amount, value))?;
     }
     Ok(())
 }
 
-/// The properties of generated programs: package, part of the tests' names, number of cases.
-const GENERATED: [(&str, &str, &str); 1] = [("mingle-lang", "random_programs", "5000")];
+/// The properties of generated programs: package, part of the tests' names, and how much of them.
+const GENERATED: [(&str, &str, (&str, &str)); 3] = [
+    ("mingle-lang", "random_programs", ("PROPTEST_CASES", "3000")),
+    ("mingle-runtime", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "30")),
+    ("mingle-runtime", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "15")),
+];
 
 #[cfg(test)]
 mod tests {

@@ -100,7 +100,7 @@ fn as_text(checked: &[(&str, Checked)], args: &Args, color: Color) -> String {
     let mut text = String::new();
     for (file, program) in checked {
         if args.format == Format::Human {
-            text.push_str(&human(program, file, color));
+            text.push_str(&human(program, file, color.on_stdout()));
         } else {
             text.push_str(&render_short(&program.source, file, &program.diagnostics));
         }

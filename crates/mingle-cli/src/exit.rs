@@ -12,6 +12,14 @@ pub enum Exit {
     Program = 1,
     /// The call is wrong, or a file.
     Usage = 2,
+    /// A `require` failed, or whatever else lets a transaction give itself up.
+    Require = 3,
+    /// A store failed.
+    Store = 4,
+    /// Conflicts outlasted the deadline.
+    Conflict = 5,
+    /// It is not known whether the transaction took effect.
+    Unknown = 6,
 }
 
 impl From<Exit> for ExitCode {

@@ -1,35 +1,98 @@
-//! `mingle explain`: what a diagnostic means.
+//! `mingle explain`: how transactions run, or what a diagnostic means.
 
+use std::path::Path;
+
+use clap::ValueEnum;
 use mingle_lang::diagnostic::Code;
+use mingle_lang::explain::{explain, render, to_json};
 
 use crate::exit::{Exit, Failure};
-use crate::output::print;
+use crate::files;
+use crate::output::{Color, human, print};
+use crate::progress::Progress;
 
-/// Explain a diagnostic by its code.
+/// Explain how a program's transactions run, or what a diagnostic means.
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  mingle explain M0302       a weaker condition decides: what, why, and how to mend it
-  mingle explain list        all codes, one a line")]
+  mingle explain groups.mingle            the phases of every transaction
+  mingle explain groups.mingle add_post   of one of them
+  mingle explain M0302                    a diagnostic: what, why, and how to mend it
+  mingle explain list                     all diagnostics, one a line")]
 pub struct Args {
-    /// The code of a diagnostic, or `list`.
-    #[arg(value_name = "CODE")]
+    /// A program, the code of a diagnostic, or `list`.
+    #[arg(value_name = "FILE|CODE")]
     subject: String,
+
+    /// One transaction of the program.
+    transaction: Option<String>,
+
+    /// How to explain a program.
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    format: Format,
+}
+
+/// How to explain a program.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// For other programs.
+    Json,
 }
 
 /// Runs it.
-pub fn run(args: &Args) -> Result<Exit, Failure> {
-    if args.subject == "list" {
+pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    let subject = args.subject.as_str();
+    let is_file = subject == files::STDIN || Path::new(subject).exists();
+    if is_file {
+        return program(args, color);
+    }
+    if subject == "list" {
         let lines = Code::ALL.iter().map(|code| format!("{code}  {}\n", code.summary()));
         print(&lines.collect::<String>());
         return Ok(Exit::Success);
     }
-    let Some(code) = Code::find(&args.subject) else {
-        let subject = &args.subject;
-        return Err(Failure::usage(format!(
-            "no diagnostic has the code `{subject}`; `mingle explain list` shows all"
-        )));
+    match Code::find(subject) {
+        Some(code) if args.transaction.is_none() => {
+            print(code.explanation());
+            Ok(Exit::Success)
+        }
+        Some(_) => {
+            Err(Failure::usage(format!("{subject} is a diagnostic: it has no transactions")))
+        }
+        None => Err(Failure::usage(format!(
+            "there is no file `{subject}`, and no diagnostic has that code; \
+             `mingle explain list` shows all"
+        ))),
+    }
+}
+
+fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
+    let file = files::shown(&args.subject);
+    let text = files::read(&args.subject)?;
+    let _progress = Progress::start(format!("checking {file}"));
+    let checked = mingle_lang::check(text);
+    let Some(program) = &checked.program else {
+        eprint!("{}", human(&checked, file, color.on_stderr()));
+        let message = format!("{file} has errors");
+        return Err(Failure { message, exit: Exit::Program });
     };
-    print(code.explanation());
+    let wanted = args.transaction.as_deref();
+    let plans = program.plans.iter().filter(|plan| wanted.is_none_or(|name| name == &*plan.name));
+    let explained: Vec<_> = plans.map(|plan| explain(&checked.source, program, plan)).collect();
+    if let (Some(name), true) = (wanted, explained.is_empty()) {
+        let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
+        let known = known.join(", ");
+        return Err(Failure::usage(format!("{file} has no transaction `{name}`; it has {known}")));
+    }
+    match args.format {
+        Format::Json => print(&format!("{}\n", to_json(&explained))),
+        Format::Human => {
+            let texts: Vec<String> = explained.iter().map(render).collect();
+            print(&texts.join("\n"));
+        }
+    }
     Ok(Exit::Success)
 }

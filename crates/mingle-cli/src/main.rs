@@ -9,8 +9,12 @@ mod exit;
 mod explain;
 mod files;
 mod fmt;
+mod open;
 mod output;
 mod progress;
+mod repl;
+mod run;
+mod show;
 
 use std::process::ExitCode;
 
@@ -26,7 +30,11 @@ use clap::{Parser, Subcommand};
 Examples:
   mingle check shop.mingle             is anything wrong with it?
   mingle explain M0302                 what does this diagnostic mean?
-  mingle fmt --check examples/*.mingle is everything laid out as it should be?
+  mingle explain shop.mingle           which part of each transaction runs where?
+  mingle run shop.mingle buy item=tea  call a transaction
+  mingle show shop.mingle Item tea     look at an object
+  mingle repl shop.mingle              both, line by line
+  mingle fmt shop.mingle               lay it out
 
 Exit codes:
   0  all is well        1  a program has errors     2  usage, or a file
@@ -47,6 +55,9 @@ enum Command {
     Check(check::Args),
     Explain(explain::Args),
     Fmt(fmt::Args),
+    Run(run::Args),
+    Show(show::Args),
+    Repl(repl::Args),
     Completions(completions::Args),
 }
 
@@ -54,8 +65,11 @@ fn main() -> ExitCode {
     let cli = Cli::parse();
     let exit = match cli.command {
         Command::Check(args) => Ok(check::run(&args, cli.color)),
-        Command::Explain(args) => explain::run(&args),
+        Command::Explain(args) => explain::run(&args, cli.color),
         Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
+        Command::Run(args) => run::run(&args, cli.color),
+        Command::Show(args) => show::run(&args, cli.color),
+        Command::Repl(args) => repl::run(&args, cli.color),
         Command::Completions(args) => Ok(completions::run(&args)),
     };
     match exit {

@@ -21,13 +21,22 @@ pub enum Color {
 impl Color {
     /// Whether standard output gets colours.
     pub fn on_stdout(self) -> bool {
-        let is_set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
+        self.on(std::io::stdout().is_terminal())
+    }
+
+    /// Whether standard error gets colours.
+    pub fn on_stderr(self) -> bool {
+        self.on(std::io::stderr().is_terminal())
+    }
+
+    fn on(self, is_terminal: bool) -> bool {
         match self {
             Self::Always => true,
             Self::Never => false,
             Self::Auto => {
+                let no_color = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
                 let is_dumb = std::env::var_os("TERM").is_some_and(|term| term == "dumb");
-                std::io::stdout().is_terminal() && !is_set("NO_COLOR") && !is_dumb
+                is_terminal && !no_color && !is_dumb
             }
         }
     }
@@ -60,7 +69,7 @@ pub fn summary<'a>(found: impl IntoIterator<Item = &'a Diagnostic>) -> Option<St
 }
 
 /// The diagnostics of a program as text with marked lines.
-pub fn human(checked: &Checked, file: &str, color: Color) -> String {
+pub fn human(checked: &Checked, file: &str, color: bool) -> String {
     let found = &checked.diagnostics;
-    mingle_lang::diagnostic::render_human(&checked.source, file, found, color.on_stdout())
+    mingle_lang::diagnostic::render_human(&checked.source, file, found, color)
 }

@@ -3,13 +3,13 @@
 //! The way of a program, each step in a module of its own:
 //!
 //! - [`syntax`]: text to tokens to a tree;
-//! - [`check`]: names and types, giving [`hir`], the unsplit program;
+//! - [`mod@check`]: names and types, giving [`hir`], the unsplit program;
 //! - [`flat`]: one effect a statement, variables followed assignment by assignment;
 //! - [`flow`]: what influences what, and whether that is allowed;
 //! - [`split`]: one phase for each store, and what they hand on;
 //! - [`code`]: the instruction list;
 //! - [`diagnostic`]: what is wrong, as data, and as text;
-//! - [`format`]: the tree as text again, laid out in the one way.
+//! - [`mod@format`]: the tree as text again, laid out in the one way.
 //!
 //! Nothing here reads a file, a clock or the environment.
 

@@ -3,8 +3,8 @@
 mod common;
 
 use common::{assert_clean, assert_formatted, blocks, errors, shown};
-use mingle_lang::check;
 use mingle_lang::diagnostic::Code;
+use mingle_lang::{apply_edits, check};
 
 #[test]
 fn each_has_its_parts() {
@@ -53,4 +53,37 @@ fn each_mended_program_is_clean() {
             assert_clean(&block.text);
         }
     }
+}
+
+/// How each diagnostic looks, with its source.
+#[test]
+fn each_diagnostic_looks_as_it_did() {
+    for code in Code::ALL {
+        let found = blocks(code.explanation());
+        let broken = found.iter().find(|block| block.info != "mingle").expect("a broken program");
+        let checked = check(broken.text.as_str());
+        insta::assert_snapshot!(code.text(), format!("{}\n{}", broken.text, shown(&checked)));
+    }
+}
+
+/// What a diagnostic offers to do about it does away with it.
+#[test]
+fn each_offered_edit_mends_its_program() {
+    let mut offered = 0;
+    for code in Code::ALL {
+        let found = blocks(code.explanation());
+        let broken = found.iter().find(|block| block.info != "mingle").expect("a broken program");
+        let checked = check(broken.text.as_str());
+        for help in checked.diagnostics.iter().flat_map(|found| &found.help) {
+            if help.edits.is_empty() {
+                continue;
+            }
+            offered += 1;
+            let mended = check(apply_edits(&checked.source, &help.edits));
+            let still_there = mended.diagnostics.iter().any(|found| found.code == *code);
+            assert!(!still_there, "{code}, {}:\n{}", help.message, shown(&mended));
+            assert!(errors(&mended).is_empty(), "{code}, {}:\n{}", help.message, shown(&mended));
+        }
+    }
+    assert!(offered >= 10, "only {offered} edits are offered");
 }

@@ -3,6 +3,8 @@
 mod check;
 mod explain;
 mod fmt;
+mod repl;
+mod run;
 mod usage;
 
 use std::io::Write;

@@ -14,6 +14,9 @@ fn wrong_calls_end_with_2() {
         &["check", "--format", "xml", "good.mingle"],
         &["explain"],
         &["fmt"],
+        &["run", "good.mingle"],
+        &["show", "good.mingle", "User"],
+        &["repl"],
         &["completions", "tcl"],
     ] {
         let run = mingle(folder.path(), args);
@@ -49,7 +52,7 @@ fn help_teaches() {
     let run = mingle(folder.path(), &["--help"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     assert!(run.stdout.contains("Exit codes:"), "{}", run.stdout);
-    for command in ["check", "explain", "fmt", "completions"] {
+    for command in ["check", "explain", "fmt", "run", "show", "repl", "completions"] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{command}");
         let run = mingle(folder.path(), &[command, "--help"]);
         assert_eq!(run.code, Some(0));

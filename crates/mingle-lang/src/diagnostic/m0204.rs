@@ -35,7 +35,10 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
             let plain = new(format!("`{on}` has no operation `{name}`"), "no such operation".into());
             match near {
                 Some(near) => plain.with_help(format!("there is `{near}`"), vec![Edit { span, text: near }]),
-                None => plain,
+                None => match operations(&on) {
+                    Some(known) => plain.with_note(format!("it has {known}")),
+                    None => plain,
+                },
             }
         }
         Unfit::Field { on, name } => new(format!("`{on}` has no fields, so no `{name}`"), "no such field".into()),
@@ -52,4 +55,20 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
         Unfit::TooManySources { limit } => new(format!("a transaction has at most {limit} stores and endorsements"), "too many".into()),
         Unfit::UniqueInFunction => new("`unique()` stands in a function".into(), "draw it in the transaction and pass it on".into()),
     }
+}
+
+/// The operations of a type, as a reader of a message wants them.
+fn operations(on: &str) -> Option<&'static str> {
+    let name = on.split('<').next().unwrap_or(on);
+    Some(match name {
+        "counter" => "`add` and `value`",
+        "set" => "`insert`, `remove`, `clear`, `contains`, `size` and `to_list`",
+        "map" => "`put`, `remove`, `clear`, `get`, `size` and `keys`",
+        "log" => "`append`, `clear`, `last`, `slice`, `size` and `to_list`",
+        "list" => "`size`, `get` and `contains`",
+        "string" => "`size` and `contains`",
+        "option" => "`is_some`, and `match` and `??` take it apart",
+        _ if on.starts_with("ref ") => "its fields, `exists` and `delete`",
+        _ => return None,
+    })
 }

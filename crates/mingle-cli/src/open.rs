@@ -1,0 +1,124 @@
+//! Opening a program over its stores, as `run`, `show` and `repl` do.
+
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use mingle::{Binding, Database, OpenError, Session};
+use mingle_lang::Program;
+
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::output::{Color, human};
+
+/// Where the data is, and which replica to stay at.
+#[derive(clap::Args)]
+pub struct Place {
+    /// The binding: which engine each store is [default: mingle.toml beside the program, if it is
+    /// there].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
+
+    /// Where the data is kept [default: .mingle/PROGRAM beside the program].
+    #[arg(long, value_name = "DIR")]
+    data: Option<PathBuf>,
+
+    /// The replica to stay at, in every store that has one of this name [default: the first].
+    #[arg(long, value_name = "REPLICA")]
+    at: Option<String>,
+}
+
+/// A program over its stores.
+pub struct Opened {
+    /// The program over its stores.
+    pub database: Database,
+    /// Who asks, and from where.
+    pub session: Session,
+    /// Where the data is kept.
+    pub data: PathBuf,
+}
+
+/// Checks a program; its errors go to standard error, as standard output is for results.
+pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
+    let mut checked = mingle_lang::check(files::read(path)?);
+    match checked.program.take() {
+        Some(program) => Ok(Arc::new(program)),
+        None => {
+            eprint!("{}", human(&checked, files::shown(path), color.on_stderr()));
+            let message = format!("{} has errors", files::shown(path));
+            Err(Failure { message, exit: Exit::Program })
+        }
+    }
+}
+
+/// Opens a program over its stores. Must be called on a tokio runtime.
+pub fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    let program = program(path, color)?;
+    let binding = binding(path, place)?;
+    let session = Session { replica: replica(&program, &binding, place)? };
+    let data = place.data.clone().unwrap_or_else(|| default_data(path));
+    let database = Database::open(program, &binding, Some(&data)).map_err(|error| {
+        let exit = match &error {
+            OpenError::Binding(_) => Exit::Usage,
+            OpenError::Store(_) => Exit::Store,
+        };
+        Failure { message: error.to_string(), exit }
+    })?;
+    Ok(Opened { database, session, data })
+}
+
+fn beside(path: &str, name: &str) -> PathBuf {
+    Path::new(path).parent().unwrap_or(Path::new("")).join(name)
+}
+
+/// Programs in one folder do not share data: they may mean different things by one name.
+fn default_data(path: &str) -> PathBuf {
+    let stem = Path::new(path).file_stem().unwrap_or_default();
+    beside(path, ".mingle").join(stem)
+}
+
+fn binding(path: &str, place: &Place) -> Result<Binding, Failure> {
+    let file = match &place.config {
+        Some(file) => file.clone(),
+        None => {
+            let file = beside(path, "mingle.toml");
+            if !file.exists() {
+                return Ok(Binding::default());
+            }
+            file
+        }
+    };
+    let shown = file.to_string_lossy();
+    let text = files::read(&shown)?;
+    Binding::parse(&text).map_err(|error| Failure::usage(format!("{shown}: {error}")))
+}
+
+fn replica(
+    program: &Program,
+    binding: &Binding,
+    place: &Place,
+) -> Result<Option<mingle_model::Name>, Failure> {
+    let Some(wanted) = &place.at else { return Ok(None) };
+    let default = mingle::binding::StoreBinding::default();
+    let stores = &program.checked.stores;
+    let known: BTreeSet<&str> = stores
+        .iter()
+        .flat_map(|store| &binding.stores.get(&*store.name).unwrap_or(&default).replicas)
+        .map(String::as_str)
+        .collect();
+    if known.contains(wanted.as_str()) {
+        return Ok(Some(wanted.as_str().into()));
+    }
+    let known = known.into_iter().collect::<Vec<_>>().join(", ");
+    Err(Failure::usage(format!("no store has a replica `{wanted}`; there are {known}")))
+}
+
+/// Runs something asynchronous to its end.
+pub fn block_on<T>(work: impl Future<Output = Result<T, Failure>>) -> Result<T, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build();
+    let runtime = runtime.map_err(|error| Failure {
+        message: format!("cannot start the runtime: {error}"),
+        exit: Exit::Store,
+    })?;
+    runtime.block_on(work)
+}

@@ -1,0 +1,138 @@
+//! `mingle run`: calls a transaction.
+
+use mingle::Error;
+use mingle_model::Type;
+
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::open::{Place, block_on, open};
+use crate::output::{Color, print};
+use crate::progress::Progress;
+
+/// Call a transaction and print its result as JSON.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle run groups.mingle create_user name=ana
+  mingle run groups.mingle add_post group=rust post='hello, world'
+  mingle run shop.mingle check_out customer=ana lines='[{\"item\":\"tea\",\"count\":2}]'
+  mingle run groups.mingle add_post group=rust post=@post.txt
+
+Strings, times and refs with a string key are taken as they stand, all else is JSON. `@FILE` takes
+a file's text; `@@` is a plain `@`. The result is `null` where there is none.")]
+pub struct Args {
+    /// The program.
+    file: String,
+
+    /// The transaction.
+    transaction: String,
+
+    /// Its arguments.
+    #[arg(value_name = "NAME=VALUE")]
+    arguments: Vec<String>,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs it.
+pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    let mut named = Vec::new();
+    for argument in &args.arguments {
+        let (name, value) = argument.split_once('=').ok_or_else(|| {
+            Failure::usage(format!("expected NAME=VALUE as an argument, found `{argument}`"))
+        })?;
+        named.push((name, value));
+    }
+    block_on(async {
+        let opened = open(&args.file, &args.place, color)?;
+        let database = &opened.database;
+        let plan = database.program().plan(&args.transaction);
+        let mut texts = Vec::new();
+        for (name, value) in named {
+            let params = plan.map_or(&[][..], |plan| plan.params.as_slice());
+            let param = params.iter().find(|(param, _)| &**param == name);
+            texts.push((name, text(value, param.map(|(_, param_type)| param_type))?));
+        }
+        let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
+        let arguments = database.arguments(&args.transaction, texts).map_err(failure)?;
+        let _progress = Progress::start(format!("running {}", args.transaction));
+        let report = database.call(&args.transaction, arguments, opened.session);
+        let report = report.await.map_err(failure)?;
+        print(&format!("{}\n", database.result_json(&args.transaction, &report)));
+        Ok(Exit::Success)
+    })
+}
+
+/// The text of an argument: itself, or that of a file.
+fn text(value: &str, wanted: Option<&Type>) -> Result<String, Failure> {
+    let Some(rest) = value.strip_prefix('@') else { return Ok(value.to_owned()) };
+    if rest.starts_with('@') {
+        return Ok(rest.to_owned());
+    }
+    let text = files::read(rest)?;
+    // A file ends with a line break that is no part of a key or a time; of a string it may be.
+    if matches!(wanted, Some(Type::String)) { Ok(text) } else { Ok(text.trim_end().to_owned()) }
+}
+
+/// How the command ends after an error of the runtime.
+pub fn failure(error: Error) -> Failure {
+    let message = match &error {
+        Error::Require { code: Some(code), message } => format!("{message} [{code}]"),
+        other => other.to_string(),
+    };
+    Failure { message, exit: exit(&error) }
+}
+
+fn exit(error: &Error) -> Exit {
+    match error {
+        // The transaction itself said no, and nothing was written.
+        Error::Require { .. } | Error::Exists(_) | Error::Limit(_) => Exit::Require,
+        Error::Misuse(_) | Error::Unsupported(_) => Exit::Usage,
+        Error::Conflict { .. } | Error::Cancelled => Exit::Conflict,
+        Error::Store(mingle_store::StoreError::Unknown { .. }) | Error::Unknown { .. } => {
+            Exit::Unknown
+        }
+        Error::Store(_) => Exit::Store,
+        Error::Incomplete { cause, .. } => match exit(cause) {
+            Exit::Unknown => Exit::Unknown,
+            _ => Exit::Store,
+        },
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use mingle_store::StoreError;
+
+    use super::*;
+
+    #[test]
+    fn each_way_to_fail_has_its_exit_code() {
+        let conflict =
+            Error::Conflict { store: "s".into(), attempts: 3, deadline: Duration::from_secs(1) };
+        let unknown = Error::Unknown { store: "s".into(), id: None };
+        let refused = Error::Store(StoreError::Refused { store: "s".into(), reason: "no".into() });
+        let incomplete = |cause: &Error| Error::Incomplete {
+            committed: vec!["a".into()],
+            missing: vec!["s".into()],
+            cause: Box::new(cause.clone()),
+        };
+        for (error, expected) in [
+            (Error::Require { code: None, message: "no".into() }, 3),
+            (Error::Limit("too large".into()), 3),
+            (Error::Misuse("no such transaction".into()), 2),
+            (refused.clone(), 4),
+            (incomplete(&refused), 4),
+            (incomplete(&conflict), 4),
+            (conflict, 5),
+            (Error::Store(StoreError::Unknown { store: "s".into(), id: None }), 6),
+            (incomplete(&unknown), 6),
+            (unknown, 6),
+        ] {
+            assert_eq!(exit(&error) as u8, expected, "{error}");
+        }
+    }
+}

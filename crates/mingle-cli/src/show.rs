@@ -1,0 +1,46 @@
+//! `mingle show`: an object's fields.
+
+use crate::exit::{Exit, Failure};
+use crate::open::{Place, block_on, open};
+use crate::output::{Color, print};
+use crate::progress::Progress;
+use crate::run::failure;
+
+/// Print an object's fields as JSON, or `null` if it does not exist.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle show groups.mingle User ana
+  mingle show groups.mingle User ana --limit 5 --at r2
+
+Of a set or map the first elements are shown, of a log the last.")]
+pub struct Args {
+    /// The program.
+    file: String,
+
+    /// The kind of object.
+    object: String,
+
+    /// Its key: a string as it stands, all else as JSON.
+    #[arg(allow_hyphen_values = true)]
+    key: String,
+
+    /// How many elements of each collection.
+    #[arg(long, value_name = "N", default_value_t = mingle::database::SHOWN_MAX)]
+    limit: usize,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+/// Runs it.
+pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    block_on(async {
+        let opened = open(&args.file, &args.place, color)?;
+        let object = opened.database.object(&args.object, &args.key).map_err(failure)?;
+        let _progress = Progress::start(format!("reading {}", args.object));
+        let shown = opened.database.show(&object, &opened.session, args.limit);
+        print(&format!("{}\n", shown.await.map_err(failure)?));
+        Ok(Exit::Success)
+    })
+}

@@ -1,0 +1,72 @@
+//! The rules of the reference, one by one: programs that are accepted and programs that are not.
+//!
+//! Each page in `rules/` opens with a program that stands before all others of the page. A block
+//! marked `mingle` is accepted, and one marked `mingle,M0301` has that diagnostic and no other;
+//! whether everything is used does not matter here.
+
+mod common;
+
+use common::{blocks, shown};
+use mingle_lang::check;
+
+fn page(text: &str) {
+    let found = blocks(text);
+    let (prelude, rest) = found.split_first().expect("a page has blocks");
+    assert_eq!(prelude.info, "mingle,prelude");
+    let (mut accepted, mut rejected) = (0, 0);
+    for block in rest {
+        let text = format!("{}{}", prelude.text, block.text);
+        let checked = check(text.as_str());
+        let mut codes: Vec<&str> =
+            checked.diagnostics.iter().map(|found| found.code.text()).collect();
+        codes.retain(|code| *code != "W0501");
+        codes.dedup();
+        match block.info.split_once(',') {
+            None => {
+                accepted += 1;
+                assert!(codes.is_empty(), "{}\n{}", block.text, shown(&checked));
+                assert!(checked.program.is_some(), "{}", block.text);
+            }
+            Some((_, expected)) => {
+                rejected += 1;
+                assert_eq!(codes.join(","), expected, "{}\n{}", block.text, shown(&checked));
+            }
+        }
+    }
+    assert!(accepted > 0 && rejected > 0, "{accepted} accepted and {rejected} rejected");
+}
+
+#[test]
+fn names() {
+    page(include_str!("rules/names.md"));
+}
+
+#[test]
+fn types() {
+    page(include_str!("rules/types.md"));
+}
+
+#[test]
+fn objects() {
+    page(include_str!("rules/objects.md"));
+}
+
+#[test]
+fn statements() {
+    page(include_str!("rules/statements.md"));
+}
+
+#[test]
+fn flow() {
+    page(include_str!("rules/flow.md"));
+}
+
+#[test]
+fn levels() {
+    page(include_str!("rules/levels.md"));
+}
+
+#[test]
+fn endorsement() {
+    page(include_str!("rules/endorsement.md"));
+}
