@@ -71,10 +71,27 @@ impl Database {
         folder: Option<&Path>,
         world: Arc<dyn World>,
     ) -> Result<Self, OpenError> {
+        Self::open_wrapped(program, binding, folder, world, |_, store| store)
+    }
+
+    /// As [`Database::open_in`], with something around each store: faults, counters, a recorder
+    /// of histories. `wrap` is given the store's name.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`].
+    pub fn open_wrapped(
+        program: Arc<Program>,
+        binding: &Binding,
+        folder: Option<&Path>,
+        world: Arc<dyn World>,
+        mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
+    ) -> Result<Self, OpenError> {
         check_names(&program, binding)?;
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
-        for index in 0..program.checked.stores.len() {
-            stores.push(open_store(&program, StoreId(index as u32), binding, folder, &world)?);
+        for (index, declared) in program.checked.stores.iter().enumerate() {
+            let store = open_store(&program, StoreId(index as u32), binding, folder, &world)?;
+            stores.push(wrap(&declared.name, store));
         }
         Ok(Self { runtime: Runtime::new(program, stores, world, binding.settings.clone()) })
     }

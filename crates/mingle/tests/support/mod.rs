@@ -1,0 +1,67 @@
+//! A program over counted stores, in a world whose clock is virtual.
+#![allow(dead_code)]
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle::{Binding, CallReport, Database, Error, Session};
+use mingle_store::wrap::count::{Counters, CountingStore};
+use mingle_store::wrap::fault::{FaultPlan, FaultyStore};
+use mingle_store::{DataStore, TestWorld};
+use serde_json::Value as Json;
+
+pub struct Setup {
+    pub world: Arc<TestWorld>,
+    pub database: Arc<Database>,
+    pub counters: BTreeMap<String, Arc<Counters>>,
+}
+
+impl Setup {
+    pub fn new(text: &str) -> Self {
+        Self::with(text, "", &BTreeMap::new())
+    }
+
+    /// With a binding, and with faults at some stores.
+    pub fn with(text: &str, binding: &str, faults: &BTreeMap<&str, Arc<FaultPlan>>) -> Self {
+        let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let world = TestWorld::new(7);
+        let mut counters = BTreeMap::new();
+        let database =
+            Database::open_wrapped(program, &binding, None, world.clone(), |name, store| {
+                let store: Arc<dyn DataStore> = match faults.get(name) {
+                    Some(plan) => FaultyStore::new(store, plan.clone()),
+                    None => store,
+                };
+                let (counted, counter) = CountingStore::new(store);
+                counters.insert(name.to_owned(), counter);
+                counted
+            });
+        let database = Arc::new(database.unwrap_or_else(|error| panic!("{error}")));
+        Self { world, database, counters }
+    }
+
+    pub fn call(&self, transaction: &str, arguments: &[(&str, &str)]) -> Result<CallReport, Error> {
+        let arguments = self.database.arguments(transaction, arguments.iter().copied())?;
+        self.world.block_on(self.database.call(transaction, arguments, Session::default()))
+    }
+
+    /// The result of a call that must succeed, as JSON.
+    pub fn ok(&self, transaction: &str, arguments: &[(&str, &str)]) -> Json {
+        let report = self
+            .call(transaction, arguments)
+            .unwrap_or_else(|error| panic!("{transaction}: {error}"));
+        self.database.result_json(transaction, &report)
+    }
+
+    pub fn show(&self, kind: &str, key: &str) -> Json {
+        let object = self.database.object(kind, key).expect("the kind and key are right");
+        let session = Session::default();
+        let shown = self.database.show(&object, &session, 1_000);
+        self.world.block_on(shown).expect("the stores of the test answer")
+    }
+
+    pub fn round_trips(&self, store: &str) -> u64 {
+        self.counters[store].now().round_trips()
+    }
+}
