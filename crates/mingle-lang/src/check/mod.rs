@@ -3,10 +3,13 @@
 //! Every mistake is reported and what depends on it is left out in silence, so that one mistake
 //! is one diagnostic.
 
+mod bodies;
 mod call;
 mod constant;
+mod create;
 mod expr;
 mod items;
+mod operators;
 mod stmt;
 mod types;
 

@@ -4,6 +4,7 @@
 //! A slot is assigned by one statement, except where control flow merges: there each way copies
 //! into one slot. Functions stand written in place. What nothing depends on is dropped.
 
+mod expr;
 mod live;
 mod lower;
 

@@ -1,0 +1,229 @@
+//! The bodies of functions and transactions, and what nothing uses.
+
+use std::collections::{HashMap, HashSet};
+
+use super::{Body, Checker};
+use crate::diagnostic::m0204::{self, Unfit};
+use crate::diagnostic::{m0102, m0205, w0501};
+use crate::hir::{Function, FunctionId, Transaction};
+use crate::syntax::Span;
+use crate::syntax::ast::{self, ItemKind};
+
+impl<'a> Checker<'a> {
+    pub(super) fn functions(&mut self) {
+        let tree: &'a ast::Program = self.tree;
+        let functions = tree.items.iter().filter_map(|item| match &item.kind {
+            ItemKind::Function(function) => Some(function),
+            _ => None,
+        });
+        // Results first: a function may call one that is declared later.
+        for function in functions.clone() {
+            let result = self.value_type(&function.result);
+            let mut body = Body::new(Some(FunctionId(self.program.functions.len() as u32)));
+            body.open();
+            self.declare_params(&mut body, &function.params);
+            self.program.functions.push(Function {
+                name: function.name.name.clone(),
+                param_count: body.vars.len(),
+                vars: body.vars,
+                lets: Vec::new(),
+                body: None,
+                result,
+            });
+            self.function_uses.push(Vec::new());
+        }
+        for (index, function) in functions.enumerate() {
+            let errors_before = self.diagnostics.errors;
+            let mut body = Body::new(Some(FunctionId(index as u32)));
+            body.open();
+            self.quiet_params(&mut body, index);
+            body.open();
+            let mut lets = Vec::new();
+            for binding in &function.lets {
+                lets.extend(self.let_binding(&mut body, binding));
+            }
+            let result = self.program.functions[index].result.clone();
+            let value = match &result {
+                Some(expected) => self.value_of(&mut body, &function.body, expected),
+                None => self.value(&mut body, &function.body),
+            };
+            body.close();
+            if self.diagnostics.errors == errors_before {
+                self.unused_vars(&body, 0);
+            }
+            let checked = &mut self.program.functions[index];
+            checked.vars = body.vars;
+            checked.lets = lets;
+            checked.body = value;
+        }
+        self.recursive_functions();
+    }
+
+    /// The parameters of a function again, whose mistakes were reported with its signature.
+    fn quiet_params(&self, body: &mut Body, index: usize) {
+        for var in &self.program.functions[index].vars {
+            let id = crate::hir::VarId(body.vars.len() as u32);
+            body.scopes[0].names.insert(var.name.clone(), id);
+            body.vars.push(var.clone());
+            body.used.push(false);
+            body.let_spans.push(None);
+        }
+    }
+
+    fn declare_params(&mut self, body: &mut Body, params: &[ast::Param]) {
+        for (param, (_, found)) in params.iter().zip(self.param_types(params)) {
+            self.bind(body, &param.name, found);
+        }
+    }
+
+    /// Reports functions that reach themselves, and drops their bodies so that nothing follows
+    /// them for ever.
+    fn recursive_functions(&mut self) {
+        let count = self.program.functions.len();
+        // Removing those that call nothing but removed ones leaves those on or before a cycle.
+        let mut removed = vec![false; count];
+        loop {
+            let mut changed = false;
+            for index in 0..count {
+                if !removed[index]
+                    && self.function_uses[index].iter().all(|(callee, _)| removed[callee.index()])
+                {
+                    removed[index] = true;
+                    changed = true;
+                }
+            }
+            if !changed {
+                break;
+            }
+        }
+        for index in (0..count).filter(|index| !removed[*index]) {
+            if let Some(span) = self.path_back(index) {
+                let name = self.program.functions[index].name.to_string();
+                self.diagnostics.push(m0204::render(Unfit::Recursion { name }, span));
+            }
+            self.program.functions[index].body = None;
+        }
+    }
+
+    /// The call in a function that leads back to it.
+    fn path_back(&self, start: usize) -> Option<Span> {
+        self.function_uses[start].iter().find_map(|(callee, span)| {
+            let (mut seen, mut queue) = (HashSet::from([callee.index()]), vec![callee.index()]);
+            while let Some(at) = queue.pop() {
+                if at == start {
+                    return Some(*span);
+                }
+                let next = self.function_uses[at].iter().map(|(callee, _)| callee.index());
+                queue.extend(next.filter(|callee| seen.insert(*callee)));
+            }
+            None
+        })
+    }
+
+    pub(super) fn transactions(&mut self) -> Vec<bool> {
+        let mut good = Vec::new();
+        let tree: &'a ast::Program = self.tree;
+        let mut seen: HashMap<&str, Span> = HashMap::new();
+        for item in &tree.items {
+            let ItemKind::Transaction(declared) = &item.kind else {
+                continue;
+            };
+            let name = &declared.name;
+            if let Some(first) = seen.insert(&name.name, name.span) {
+                self.diagnostics.push(m0102::render(&name.name, name.span, Some(first)));
+                continue;
+            }
+            let errors_before = self.diagnostics.errors;
+            let mut body = Body::new(None);
+            body.isolated = declared.isolated;
+            body.open();
+            self.declare_params(&mut body, &declared.params);
+            let param_count = body.vars.len();
+            body.has_result = declared.result.is_some();
+            body.result = declared.result.as_ref().and_then(|written| self.value_type(written));
+            let statements = self.block(&mut body, &declared.body);
+            if let Some(result) = &body.result
+                && !ends(&declared.body.statements)
+            {
+                let span = declared.result.as_ref().map_or(name.span, |written| written.span);
+                let end = Span {
+                    start: declared.body.span.end.saturating_sub(1),
+                    end: declared.body.span.end,
+                };
+                self.diagnostics.push(m0205::render(&name.name, span, &result.to_string(), end));
+            }
+            // What a mistake left out may have been the use.
+            if self.diagnostics.errors == errors_before {
+                self.unused_vars(&body, param_count);
+            }
+            self.program.transactions.push(Transaction {
+                name: name.name.clone(),
+                span: name.span,
+                docs: item.docs.clone(),
+                isolated: declared.isolated,
+                vars: body.vars,
+                param_count,
+                result: body.result,
+                body: statements,
+            });
+            good.push(self.diagnostics.errors == errors_before);
+        }
+        good
+    }
+
+    fn unused_vars(&mut self, body: &Body, param_count: usize) {
+        for (index, (var, used)) in body.vars.iter().zip(&body.used).enumerate() {
+            if !used && !var.name.starts_with('_') && !var.name.is_empty() {
+                let is_param = index < param_count
+                    || body
+                        .function
+                        .is_some_and(|id| index < self.program.functions[id.index()].param_count);
+                let what = if is_param { "parameter" } else { "variable" };
+                self.diagnostics.push(w0501::render(what, &var.name, var.span, !is_param));
+            }
+        }
+    }
+
+    pub(super) fn unused_items(&mut self) {
+        if self.diagnostics.has_errors() {
+            return;
+        }
+        for (object, used) in self.program.objects.iter().zip(&self.object_used) {
+            if !used {
+                self.diagnostics.push(w0501::render(
+                    "object",
+                    &object.declared.name,
+                    object.span,
+                    false,
+                ));
+            }
+        }
+        for (store, used) in self.program.stores.iter().zip(&self.store_used) {
+            if !used {
+                self.diagnostics.push(w0501::render("store", &store.name, store.span, false));
+            }
+        }
+    }
+}
+
+/// Whether every path through these statements returns.
+pub(super) fn ends(statements: &[ast::Stmt]) -> bool {
+    use ast::{Else, StmtKind};
+    fn ends_if(branch: &ast::If) -> bool {
+        ends(&branch.then_block.statements)
+            && match &branch.else_branch {
+                Some(Else::Block(block)) => ends(&block.statements),
+                Some(Else::If(inner, _)) => ends_if(inner),
+                None => false,
+            }
+    }
+    statements.iter().any(|statement| match &statement.kind {
+        // A statement with a mistake may have been the `return`.
+        StmtKind::Return(_) | StmtKind::Error => true,
+        StmtKind::If(branch) => ends_if(branch),
+        StmtKind::Match { some_block, none_block, .. } => {
+            ends(&some_block.statements) && ends(&none_block.statements)
+        }
+        _ => false,
+    })
+}

@@ -1,0 +1,255 @@
+//! Expressions: each effect becomes a statement of its own, functions stand in place.
+
+use mingle_model::{Type, Value};
+
+use super::lower::{INLINED_MAX, Lowering};
+use super::{Access, Endorsement, Kind, Operand, ReadKind, Slot, WriteKind};
+use crate::hir::{self, Expr, ExprKind, ObjectId, VarId};
+use crate::ops::Op;
+use crate::syntax::Span;
+
+impl<'a> Lowering<'a> {
+    pub(super) fn local(
+        &mut self,
+        op: Op,
+        args: Vec<Operand>,
+        value_type: Type,
+        span: Span,
+    ) -> Operand {
+        let dst = self.slot(None, value_type);
+        self.push(Kind::Local { dst, op, args }, span);
+        Operand::Slot(dst)
+    }
+
+    #[allow(clippy::too_many_arguments)]
+    pub(super) fn read(
+        &mut self,
+        kind: ReadKind,
+        store: hir::StoreId,
+        object: Option<(Operand, Span)>,
+        args: Vec<(Operand, Span)>,
+        dsts: Vec<Slot>,
+        span: Span,
+    ) -> Operand {
+        let first = Operand::Slot(dsts[0]);
+        self.push(Kind::Read(Access { store, kind, object, args, dsts }), span);
+        first
+    }
+
+    /// Evaluates the value of a variable, so that the variable has a slot of its own.
+    pub(super) fn named(&mut self, var: VarId, value: &'a Expr, span: Span) -> Operand {
+        let before = self.flat.slots.len();
+        let operand = self.expr(value);
+        let name = self.vars[var.index()].name.clone();
+        match &operand {
+            Operand::Const(_) => operand,
+            // A slot that this expression made for itself becomes the variable's.
+            Operand::Slot(slot)
+                if slot.index() >= before && self.flat.slots[slot.index()].name.is_none() =>
+            {
+                self.flat.slots[slot.index()].name = Some(name);
+                operand
+            }
+            Operand::Slot(_) => {
+                let dst = self.slot(Some(name), value.value_type.clone());
+                self.push(Kind::Copy { dst, src: operand }, span);
+                Operand::Slot(dst)
+            }
+        }
+    }
+
+    pub(super) fn exprs(&mut self, exprs: &'a [Expr]) -> Vec<(Operand, Span)> {
+        exprs.iter().map(|expr| (self.expr(expr), expr.span)).collect()
+    }
+
+    pub(super) fn expr(&mut self, expr: &'a Expr) -> Operand {
+        let span = expr.span;
+        match &expr.kind {
+            ExprKind::Const(value) => Operand::Const(value.clone()),
+            ExprKind::Var(var) => self.env[var.index()].clone(),
+            ExprKind::Local(op, args) => {
+                let args = args.iter().map(|arg| self.expr(arg)).collect();
+                self.local(op.clone(), args, expr.value_type.clone(), span)
+            }
+            ExprKind::Struct(inits) => {
+                let mut values: Vec<(u16, Operand)> =
+                    inits.iter().map(|(index, value)| (*index, self.expr(value))).collect();
+                values.sort_by_key(|(index, _)| *index);
+                let args = values.into_iter().map(|(_, value)| value).collect();
+                self.local(Op::MakeStruct, args, expr.value_type.clone(), span)
+            }
+            ExprKind::Register(place) => {
+                self.place_read(ReadKind::Register(place.kind, place.field), place, &[], expr)
+            }
+            ExprKind::Collection(place, read, args) => self.place_read(
+                ReadKind::Collection(place.kind, place.field, *read),
+                place,
+                args,
+                expr,
+            ),
+            ExprKind::Exists(object, kind) => {
+                let operand = self.expr(object);
+                let dst = self.slot(None, Type::Bool);
+                let store = self.program.store_of(*kind);
+                self.read(
+                    ReadKind::Exists(*kind),
+                    store,
+                    Some((operand, object.span)),
+                    Vec::new(),
+                    vec![dst],
+                    span,
+                )
+            }
+            ExprKind::Create { is_put, kind, key, inits } => {
+                self.create(expr, *is_put, *kind, key, inits)
+            }
+            ExprKind::Call(function, args) => self.call(*function, args, expr),
+            ExprKind::Operation(store, index, args) => {
+                let args = self.exprs(args);
+                let operation = &self.program.stores[store.index()].operations[*index as usize];
+                let result = operation.result.clone();
+                if !operation.is_command {
+                    let dst = self.slot(None, result.unwrap_or(Type::Bool));
+                    return self.read(ReadKind::Query(*index), *store, None, args, vec![dst], span);
+                }
+                let dsts: Vec<Slot> =
+                    result.map(|found| self.slot(None, found)).into_iter().collect();
+                let value = dsts
+                    .first()
+                    .map_or(Operand::Const(Value::Bool(false)), |slot| Operand::Slot(*slot));
+                let kind = WriteKind::Command(*index);
+                self.push(
+                    Kind::Write(Access { store: *store, kind, object: None, args, dsts }),
+                    span,
+                );
+                value
+            }
+            ExprKind::Now => {
+                let dst = self.slot(None, Type::Time);
+                self.push(Kind::Now { dst }, span);
+                Operand::Slot(dst)
+            }
+            ExprKind::Unique(site) => self.unique(*site, span),
+            ExprKind::Endorse { value, level, reason } => {
+                let src = self.expr(value);
+                let endorsement = self.flat.endorsements.len() as u32;
+                self.flat.endorsements.push(Endorsement {
+                    span,
+                    level: *level,
+                    reason: reason.clone(),
+                });
+                let dst = self.slot(None, expr.value_type.clone());
+                self.push(Kind::Endorse { dst, src, endorsement }, span);
+                Operand::Slot(dst)
+            }
+        }
+    }
+
+    fn unique(&mut self, site: u32, span: Span) -> Operand {
+        let dst = self.slot(None, Type::String);
+        self.push(Kind::Unique { dst, site }, span);
+        Operand::Slot(dst)
+    }
+
+    fn place_read(
+        &mut self,
+        kind: ReadKind,
+        place: &'a hir::Place,
+        args: &'a [Expr],
+        expr: &Expr,
+    ) -> Operand {
+        let object = self.expr(&place.object);
+        let args = self.exprs(args);
+        let dst = self.slot(None, expr.value_type.clone());
+        let store = self.program.store_of(place.kind);
+        self.read(kind, store, Some((object, place.object.span)), args, vec![dst], expr.span)
+    }
+
+    pub(super) fn create(
+        &mut self,
+        expr: &'a Expr,
+        is_put: bool,
+        kind: ObjectId,
+        key: &'a Result<Box<Expr>, u32>,
+        inits: &'a [(u16, Expr)],
+    ) -> Operand {
+        let span = expr.span;
+        let (key_operand, key_span) = match key {
+            Ok(key) => (self.expr(key), key.span),
+            Err(site) => (self.unique(*site, span), span),
+        };
+        let name = self.program.objects[kind.index()].declared.name.clone();
+        let object =
+            self.local(Op::MakeRef(name), vec![key_operand], expr.value_type.clone(), span);
+        let values: Vec<(Operand, Span)> =
+            inits.iter().map(|(_, value)| (self.expr(value), value.span)).collect();
+        let store = self.program.store_of(kind);
+        if !is_put && key.is_ok() {
+            let exists = self.slot(None, Type::Bool);
+            let read = ReadKind::ExistsForNew(kind);
+            let exists = self.read(
+                read,
+                store,
+                Some((object.clone(), key_span)),
+                Vec::new(),
+                vec![exists],
+                span,
+            );
+            let condition = self.local(Op::Not, vec![exists], Type::Bool, span);
+            let must_be_new = Some(object.clone());
+            let message = Operand::Const(Value::from("it exists already"));
+            self.push(
+                Kind::Require { condition, condition_span: span, message, code: None, must_be_new },
+                span,
+            );
+        }
+        let fields = inits.iter().map(|(field, _)| *field).collect();
+        let kind = WriteKind::Create(kind, fields);
+        let access = Access {
+            store,
+            kind,
+            object: Some((object.clone(), key_span)),
+            args: values,
+            dsts: Vec::new(),
+        };
+        self.push(Kind::Write(access), span);
+        object
+    }
+
+    pub(super) fn call(
+        &mut self,
+        function: hir::FunctionId,
+        args: &'a [Expr],
+        expr: &Expr,
+    ) -> Operand {
+        let args: Vec<Operand> = args.iter().map(|arg| self.expr(arg)).collect();
+        let before = self.flat.statements.len();
+        let program = self.program;
+        let function = &program.functions[function.index()];
+        let Some(body) = &function.body else { return Operand::Const(Value::Bool(false)) };
+        if self.too_large {
+            return Operand::Const(Value::Bool(false));
+        }
+        let outer_call = self.call;
+        self.call = outer_call.or(Some(expr.span));
+        let outer_vars = std::mem::replace(&mut self.vars, &function.vars);
+        let mut env = args;
+        env.resize(function.vars.len(), Operand::Const(Value::Bool(false)));
+        let outer_env = std::mem::replace(&mut self.env, env);
+        let outer_changes = std::mem::take(&mut self.changes);
+        for (var, value) in &function.lets {
+            let value = self.named(*var, value, value.span);
+            self.set(*var, value);
+        }
+        let result = self.expr(body);
+        self.changes = outer_changes;
+        self.env = outer_env;
+        self.vars = outer_vars;
+        self.call = outer_call;
+        if outer_call.is_none() {
+            self.inlined += self.flat.statements.len() - before;
+        }
+        self.too_large |= self.inlined.max(self.flat.statements.len() - before) > INLINED_MAX;
+        result
+    }
+}

@@ -1,0 +1,198 @@
+//! Random expressions.
+
+use super::{Generator, KEYS, Kind, STORES, Var};
+
+impl Generator {
+    /// A ref to an object of a store, which may depend on what has this rank.
+    pub(super) fn reference(&mut self, store: usize, rank: usize, depth: usize) -> String {
+        let fits = |var: &&Var| var.kind == Kind::Ref(store) && var.rank <= rank;
+        let vars: Vec<String> = self.vars.iter().filter(fits).map(|var| var.name.clone()).collect();
+        match self.random.below(if depth == 0 { 4 } else { 6 }) {
+            0..=2 if !vars.is_empty() => self.random.pick(&vars).clone(),
+            4 if self.rank(store) <= rank => {
+                format!("{}.r", self.reference(store, self.rank(store), depth - 1))
+            }
+            5 => {
+                let before = (store + STORES.len() - 1) % STORES.len();
+                if self.rank(before) <= rank {
+                    let object = self.reference(before, self.rank(before), depth - 1);
+                    return format!("{object}.q");
+                }
+                format!("O{store}[{}]", self.expr(Kind::Text, rank, depth - 1))
+            }
+            _ => format!("O{store}[\"{}\"]", self.random.pick(&KEYS)),
+        }
+    }
+
+    /// An expression that depends on stores up to this rank.
+    pub(super) fn expr(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
+        let fits = |var: &&Var| var.kind == kind && var.rank <= rank;
+        let vars: Vec<String> = self.vars.iter().filter(fits).map(|var| var.name.clone()).collect();
+        if !vars.is_empty() && self.random.one_in(3) {
+            return self.random.pick(&vars).clone();
+        }
+        // A read needs a store that is not stronger than what is around.
+        let around = self.around();
+        let stores: Vec<usize> = (0..STORES.len())
+            .filter(|store| self.rank(*store) <= rank && self.rank(*store) >= around)
+            .collect();
+        if depth > 0 && !stores.is_empty() && self.random.one_in(2) {
+            let store = *self.random.pick(&stores);
+            return self.read(kind, store, depth - 1);
+        }
+        if depth == 0 { self.literal(kind) } else { self.local(kind, rank, depth - 1) }
+    }
+
+    fn literal(&mut self, kind: Kind) -> String {
+        match kind {
+            Kind::Int => format!("{}", self.random.below(5)),
+            Kind::Bool => (*self.random.pick(&["true", "false"])).into(),
+            Kind::Text => format!("\"{}\"", self.random.pick(&KEYS)),
+            Kind::Maybe => {
+                if self.random.one_in(2) {
+                    "some(1)".into()
+                } else {
+                    "if true { none } else { some(2) }".into()
+                }
+            }
+            Kind::List => (*self.random.pick(&["[1, 2]", "[3]", "[0, 1, 2]"])).into(),
+            Kind::Pair => "Pair { first: 1, second: true }".into(),
+            Kind::Ref(store) => format!("O{store}[\"{}\"]", self.random.pick(&KEYS)),
+        }
+    }
+
+    pub(super) fn read(&mut self, kind: Kind, store: usize, depth: usize) -> String {
+        let rank = self.rank(store);
+        let object = self.reference(store, rank, depth.min(2));
+        let int = |generator: &mut Self| generator.expr(Kind::Int, rank, depth.min(1));
+        match kind {
+            Kind::Int => match self.random.below(8) {
+                0 | 1 => format!("{object}.n"),
+                2 => format!("{object}.c.value()"),
+                3 => format!("{object}.{}.size()", self.random.pick(&["e", "f", "d", "g", "h"])),
+                4 => {
+                    let key = int(self);
+                    format!("({object}.d.get({key}) ?? 0)")
+                }
+                5 => format!("sum{store}({object})"),
+                6 => format!("{object}.p.first"),
+                _ => format!("({object}.m ?? 7)"),
+            },
+            Kind::Bool => match self.random.below(5) {
+                0 => format!("{object}.b"),
+                1 => format!("{object}.exists()"),
+                2 => format!("{object}.p.second"),
+                3 => {
+                    let next = (store + 1) % STORES.len();
+                    let member = self.reference(next, rank, 1);
+                    format!("{object}.f.contains({member})")
+                }
+                _ => {
+                    let element = int(self);
+                    format!("{object}.e.contains({element})")
+                }
+            },
+            Kind::Text => {
+                if self.random.one_in(2) {
+                    format!("{object}.s")
+                } else {
+                    format!("{object}.name")
+                }
+            }
+            Kind::Maybe => {
+                if self.random.one_in(2) {
+                    return format!("{object}.m");
+                }
+                let key = int(self);
+                format!("{object}.d.get({key})")
+            }
+            Kind::List => match self.random.below(6) {
+                0 => format!("{object}.l"),
+                1 => format!("{object}.e.to_list()"),
+                2 => format!("{object}.g.to_list()"),
+                3 => format!("{object}.d.keys()"),
+                4 => format!("{object}.g.last({})", self.random.below(4)),
+                _ => {
+                    format!("{object}.g.slice({}, {})", self.random.below(3), self.random.below(4))
+                }
+            },
+            Kind::Pair => format!("{object}.p"),
+            Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
+            Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
+                if self.random.one_in(2) {
+                    return format!("{object}.q");
+                }
+                format!("({object}.h.get(\"{}\") ?? O{wanted}[\"a\"])", self.random.pick(&KEYS))
+            }
+            Kind::Ref(wanted) => format!("O{wanted}[{object}.s]"),
+        }
+    }
+
+    pub(super) fn local(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
+        let part = |generator: &mut Self, kind| generator.expr(kind, rank, depth);
+        match kind {
+            Kind::Int => match self.random.below(7) {
+                0 => format!("({} + {})", part(self, Kind::Int), part(self, Kind::Int)),
+                1 => format!("({} - {} * 2)", part(self, Kind::Int), part(self, Kind::Int)),
+                2 => format!("({} / {} ?? 1)", part(self, Kind::Int), part(self, Kind::Int)),
+                3 => format!("twice({})", part(self, Kind::Int)),
+                4 => format!(
+                    "pick({}, {}, {})",
+                    part(self, Kind::Bool),
+                    part(self, Kind::Int),
+                    part(self, Kind::Int)
+                ),
+                5 => format!("{}.size()", part(self, Kind::List)),
+                _ => self.literal(Kind::Int),
+            },
+            Kind::Bool => match self.random.below(7) {
+                0 => format!("({} < {})", part(self, Kind::Int), part(self, Kind::Int)),
+                1 => format!("({} == {})", part(self, Kind::Int), part(self, Kind::Int)),
+                2 => format!("({} && {})", part(self, Kind::Bool), part(self, Kind::Bool)),
+                3 => format!("({} || {})", part(self, Kind::Bool), part(self, Kind::Bool)),
+                4 => format!("!{}", part(self, Kind::Bool)),
+                5 => {
+                    let store = self.random.below(STORES.len());
+                    format!(
+                        "({} == {})",
+                        part(self, Kind::Ref(store)),
+                        part(self, Kind::Ref(store))
+                    )
+                }
+                _ => self.literal(Kind::Bool),
+            },
+            Kind::Text => match self.random.below(3) {
+                0 => format!("({} + {})", part(self, Kind::Text), self.literal(Kind::Text)),
+                1 => format!("string({})", part(self, Kind::Int)),
+                _ => self.literal(Kind::Text),
+            },
+            Kind::Maybe => match self.random.below(3) {
+                0 => format!("some({})", part(self, Kind::Int)),
+                1 => format!("({} % {})", part(self, Kind::Int), part(self, Kind::Int)),
+                _ => format!("{}.get({})", part(self, Kind::List), part(self, Kind::Int)),
+            },
+            Kind::List => match self.random.below(2) {
+                0 => format!("[{}, {}]", part(self, Kind::Int), part(self, Kind::Int)),
+                _ => self.literal(Kind::List),
+            },
+            Kind::Pair => {
+                format!(
+                    "(Pair {{ first: {}, second: {} }})",
+                    part(self, Kind::Int),
+                    part(self, Kind::Bool)
+                )
+            }
+            Kind::Ref(store) => {
+                if self.random.one_in(2) {
+                    return format!("O{store}[{}]", part(self, Kind::Text));
+                }
+                let (condition, one, other) = (
+                    part(self, Kind::Bool),
+                    part(self, Kind::Ref(store)),
+                    part(self, Kind::Ref(store)),
+                );
+                format!("(if {condition} {{ {one} }} else {{ {other} }})")
+            }
+        }
+    }
+}
