@@ -61,7 +61,12 @@ pub fn draw(random: &mut Random, size: Size, fresh: &mut usize) -> (usize, Vec<V
     let arguments = match MIX[index].0 {
         "check_inbox" => vec![user(random)],
         "add_post" => vec![group(random), Value::from("hello, everybody")],
-        "join_group" => vec![user(random), group(random)],
+        "join_group" => {
+            // Out of twice as many as are members at the start, so that groups stay as large.
+            let number = random.below(size.groups);
+            let member = number * size.members + random.below(2 * size.members);
+            vec![Value::Ref(self::user(member % size.users)), Value::Ref(self::group(number))]
+        }
         _ => {
             *fresh += 1;
             vec![Value::from(format!("fresh{fresh}"))]

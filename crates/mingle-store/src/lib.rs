@@ -8,12 +8,14 @@
 //! - [`operation`]: reads, their answers, and writes.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
+//! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
 //!   `TestWorld`, a world for it to run in.
 
 #[cfg(feature = "conformance")]
 pub mod conformance;
+pub mod limits;
 pub mod operation;
 pub mod random;
 pub mod store;

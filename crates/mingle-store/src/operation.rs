@@ -85,7 +85,8 @@ pub struct Answer {
     pub witnesses: Vec<WitnessRow>,
 }
 
-/// One change. Within a commit they take effect in order.
+/// One change. Within a commit they take effect in order. Every change of a field, removals and
+/// `Clear` included, makes the object exist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Write {
     /// The object exists from now on.

@@ -45,12 +45,15 @@ pub trait Transaction: Send {
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>>;
 
     /// Makes all writes visible and, where the store is durable, safe. One round trip; none where
-    /// nothing was written and the level needs no validation of reads.
+    /// nothing was written and the level needs no validation of reads. A commit without writes
+    /// leaves no outcome to ask for.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] when another transaction got in between, and
-    /// [`StoreError::Unknown`] when the answer was lost.
+    /// [`StoreError::Conflict`] when another transaction got in between. At a serializable store
+    /// that is so too when an object that this transaction read and now writes has got witness
+    /// rows since: whoever overwrites a write must know what to wait for. [`StoreError::Unknown`]
+    /// when the answer was lost.
     fn commit(self: Box<Self>, commit: Commit)
     -> BoxFuture<'static, Result<Committed, StoreError>>;
 }
@@ -58,7 +61,10 @@ pub trait Transaction: Send {
 /// What goes to a store with a commit.
 #[derive(Clone, Debug, Default)]
 pub struct Commit {
-    /// Under which id the outcome can be asked for; none if nobody will ask.
+    /// Under which id the outcome can be asked for; none if nobody will ask. Where the store is
+    /// [`Once::Serial`], an id takes effect once: a second commit of one that has taken effect, at
+    /// whichever replica, is a [`StoreError::Conflict`]. One that was said to be not committed is
+    /// [`StoreError::Refused`].
     pub id: Option<TransactionId>,
     /// The writes that were not flushed, in order.
     pub writes: Vec<Write>,

@@ -25,8 +25,8 @@ use crate::world::{BoxFuture, World};
 /// use mingle_store::{World, TestWorld};
 ///
 /// let world = TestWorld::new(7);
-/// world.block_on(world.sleep(Duration::from_secs(3600)));
-/// assert_eq!(world.elapsed(), Duration::from_secs(3600));
+/// world.block_on(world.sleep(Duration::from_hours(1)));
+/// assert_eq!(world.elapsed(), Duration::from_hours(1));
 /// ```
 pub struct TestWorld {
     inner: Arc<Mutex<Inner>>,

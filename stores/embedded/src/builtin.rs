@@ -62,9 +62,8 @@ impl Builtin {
     /// When it is no such body, or fits neither the declaration nor the objects.
     pub fn parse(operation: &StoreOperation, body: &str, layout: &Layout) -> Result<Self, String> {
         let words: Vec<&str> = body.split_whitespace().collect();
-        let (verb, target) = match words[..] {
-            [verb, target] => (verb, target),
-            _ => return Err(format!("expected {FORMS}, found `{body}`")),
+        let [verb, target] = words[..] else {
+            return Err(format!("expected {FORMS}, found `{body}`"));
         };
         let verb = match verb {
             "builtin:size" => Verb::Size,

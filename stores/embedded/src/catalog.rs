@@ -12,6 +12,7 @@ use serde_json::{Map, Value as Json, json};
 
 use crate::config::OpenError;
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
+use crate::limits::FIELDS_MAX;
 
 const FORMAT: u64 = 1;
 
@@ -113,7 +114,11 @@ impl Catalog {
         let mut fields = Vec::with_capacity(object.fields.len());
         for field in &object.fields {
             let text = field.field_type.to_string();
-            let next = kind.fields.values().map(|(id, _)| *id).max().unwrap_or(0) + 1;
+            let last = kind.fields.values().map(|(id, _)| *id).max().unwrap_or(0);
+            let next = last.checked_add(1).ok_or_else(|| OpenError::Config {
+                store: object.store.clone(),
+                reason: format!("object {} has had {FIELDS_MAX} fields", object.name),
+            })?;
             let (id, kept) =
                 kind.fields.entry(field.name.to_string()).or_insert((next, text.clone()));
             if *kept != text {

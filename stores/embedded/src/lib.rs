@@ -4,13 +4,17 @@
 //!
 //! - [`config`]: what can be set, and why a store cannot be opened.
 //! - [`storage`]: ordered rows with snapshots and atomic commits, in memory or in a redb file.
-//! - [`encoding`]: values, keys and rows as bytes.
-//! - [`catalog`], [`layout`]: what is kept of the schema, and the durable ids in keys.
-//! - [`builtin`]: the bodies of declared operations.
-//! - [`reading`], [`writing`]: from rows to answers, and writes checked.
-//! - [`serializable`]: the engine for `linearizable` and `snapshot`.
-//! - [`replicated`]: the engine for `causal` and `eventual`.
-//! - [`turnstile`]: how commits are ordered, and share an `fsync`.
+//! - `encoding`: values, keys and rows as bytes.
+//! - `catalog`, `layout`: what is kept of the schema, and the durable ids in keys.
+//! - `builtin`: the bodies of declared operations.
+//! - `reading`, `writing`: from rows to answers, and writes checked.
+//! - `serializable`: the engine for `linearizable` and `snapshot`.
+//! - `replicated`: the engine for `causal` and `eventual`.
+//! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
+//!   one.
+//!
+//! What grows with use and is never given back: one row for each id that a commit carried
+//! ([`mingle_store::Commit::id`]), and one small row for each object that was deleted.
 //!
 //! Invariant: nothing runs in the background. What is due is done when somebody asks, so a test
 //! with a clock of its own sees the same each time.
@@ -23,6 +27,7 @@ mod encoding;
 mod layout;
 pub mod limits;
 mod open;
+mod outcome;
 mod reading;
 mod replicated;
 mod serializable;

@@ -6,6 +6,10 @@ pub const REPLICAS_MAX: usize = 64;
 /// One commit carries at most this many writes, flushed ones included.
 pub const WRITES_MAX: usize = 1_000_000;
 
+/// The values in one commit take at most about this many bytes: 1 GiB. A replicated store keeps
+/// them in one row, for which redb has a limit of its own.
+pub const COMMIT_BYTES_MAX: usize = 1 << 30;
+
 /// One transaction reads at most this many units at a serializable store.
 pub const READ_SET_MAX: usize = 1_000_000;
 
@@ -27,6 +31,13 @@ pub const GROUP_MAX: usize = 256;
 
 /// One storage commit applies at most this many updates from other replicas.
 pub const DELIVERIES_PER_COMMIT_MAX: usize = 1_024;
+
+/// Where more updates than this are on their way to a replica, those that are due are applied
+/// with the next commit anywhere, even if nobody visits it.
+pub const BACKLOG_MAX: usize = 4_096;
+
+/// A kind has had at most this many fields, removed ones included.
+pub const FIELDS_MAX: usize = 65_535;
 
 /// redb keeps at most this much of one store's file in memory: 64 MiB.
 pub const CACHE_BYTES: usize = 64 << 20;

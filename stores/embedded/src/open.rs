@@ -109,8 +109,8 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
     }
     let mut names = config.replicas.clone();
     names.sort();
-    if let Some(pair) = names.windows(2).find(|pair| pair[0] == pair[1]) {
-        return refuse(format!("two replicas are called {}", pair[0]));
+    if let Some(index) = (1..count).find(|index| names[*index] == names[index - 1]) {
+        return refuse(format!("two replicas are called {}", names[index]));
     }
     // The name is part of a file name, and must not lead out of the folder.
     let fits = |name: &Name| {

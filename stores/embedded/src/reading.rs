@@ -11,14 +11,15 @@ use crate::encoding::{key, order, row, value};
 use crate::layout::Shape;
 use crate::limits::{KEYS_MAX, READ_SET_MAX};
 use crate::storage::overlay::Overlay;
-use crate::storage::{Bytes, Changes, Direction, View};
+use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 
-/// The units that a transaction has read, and the version that each had; 0 where there was no
-/// row.
+/// What a transaction has read of its snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {
-    /// Key of the unit's row, and its version.
+    /// Key of each unit's row, and the version that it had; 0 where there was no row.
     pub units: Vec<(Vec<u8>, u64)>,
+    /// Each object, and the witness rows that came with it.
+    pub objects: Vec<(Ref, Vec<WitnessRow>)>,
 }
 
 /// Answers reads from one view.
@@ -219,16 +220,28 @@ impl<'a> Reading<'a> {
             return Err(builtin::too_many_keys(kind).into());
         }
         let prefix = key::objects(self.replica, id);
+        let mut from = prefix.clone();
         let mut keys = Vec::new();
-        self.scan(&prefix, None, Direction::Forward, |key, row| {
-            let mut rest = &key[prefix.len()..];
-            let object = order::decode(&mut rest);
-            // Field 0 is the presence; all other rows of the object are of no interest.
-            if rest == [0, 0] && presence(Some(row)).exists {
-                keys.push(object);
+        // From one object to the next, past whatever rows it has in between.
+        loop {
+            let mut found = None;
+            self.scan(&prefix, Some(&from), Direction::Forward, |key, row| {
+                let mut rest = &key[prefix.len()..];
+                let object = order::decode(&mut rest);
+                // The presence comes first, since its field is 0.
+                let exists = rest == [0, 0] && presence(Some(row)).exists;
+                found = Some((key[..key.len() - rest.len()].to_vec(), object, exists));
+                false
+            })?;
+            let Some((object_prefix, object, exists)) = found else {
+                break;
+            };
+            keys.extend(exists.then_some(object));
+            match prefix_end(&object_prefix) {
+                Some(next) => from = next,
+                None => break,
             }
-            true
-        })?;
+        }
         Ok((Data::Values(keys), header.version))
     }
 
@@ -313,16 +326,39 @@ impl<'a> Reading<'a> {
         {
             return Ok(rows.clone());
         }
-        let kind = self.core.layout.kind(object.kind())?.id;
-        let prefix = key::witnesses(self.replica, kind, object.key());
-        let mut rows = Vec::new();
-        self.scan(&prefix, None, Direction::Forward, |key, _| {
-            rows.push(row::decode_witness(object, &key[prefix.len()..]));
-            true
-        })?;
+        let rows = if self.changes.is_empty() {
+            witnesses(self.core, self.replica, self.base, object)?
+        } else {
+            let view = Overlay::new(self.base, self.changes);
+            witnesses(self.core, self.replica, &view, object)?
+        };
+        if let Some(read_set) = &mut self.read_set {
+            read_set.objects.push((object.clone(), rows.clone()));
+        }
         self.witnesses = Some((object.clone(), rows.clone()));
         Ok(rows)
     }
+}
+
+/// The witness rows of an object.
+///
+/// # Errors
+///
+/// When the disk fails, or no such kind lives here.
+pub fn witnesses(
+    core: &Core,
+    replica: u8,
+    view: &dyn View,
+    object: &Ref,
+) -> Result<Vec<WitnessRow>, Failure> {
+    let kind = core.layout.kind(object.kind())?.id;
+    let prefix = key::witnesses(replica, kind, object.key());
+    let mut rows = Vec::new();
+    view.scan(&prefix, None, Direction::Forward, &mut |key, _| {
+        rows.push(row::decode_witness(object, &key[prefix.len()..]));
+        true
+    })?;
+    Ok(rows)
 }
 
 fn register(row: &[u8]) -> Data {

@@ -7,7 +7,7 @@ use crate::builtin;
 use crate::core::Core;
 use crate::encoding::value;
 use crate::layout::Shape;
-use crate::limits::{ADD_MAX, WRITES_MAX};
+use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, WRITES_MAX};
 
 /// Checks writes against the objects and bounds of the store, and puts in place of commands what
 /// they write. `before` writes were flushed already.
@@ -30,6 +30,31 @@ pub fn prepare(core: &Core, writes: Vec<Write>, before: usize) -> Result<Vec<Wri
         Ok(write)
     };
     writes.into_iter().map(prepare).collect()
+}
+
+/// Checks the size of all that a commit carries.
+///
+/// # Errors
+///
+/// Why the store refuses.
+pub fn check_size(writes: &[Write]) -> Result<(), String> {
+    let bytes: usize = writes.iter().map(weight).sum();
+    if bytes > COMMIT_BYTES_MAX {
+        return Err(format!("a commit carries at most {COMMIT_BYTES_MAX} bytes, not {bytes}"));
+    }
+    Ok(())
+}
+
+fn weight(write: &Write) -> usize {
+    match write {
+        Write::Assign(_, value)
+        | Write::Insert(_, value)
+        | Write::Remove(_, value)
+        | Write::Erase(_, value)
+        | Write::Append(_, value) => value.weight(),
+        Write::Put(_, key, value) => key.weight() + value.weight(),
+        _ => 0,
+    }
 }
 
 fn check(core: &Core, write: &Write) -> Result<(), String> {

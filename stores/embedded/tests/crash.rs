@@ -5,13 +5,15 @@ mod support;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_model::Level;
+use mingle_model::{Level, Origin, TransactionId};
 use mingle_store::random::next_random;
-use mingle_store::{DataStore, Session, StoreError, TestWorld, World};
+use mingle_store::{
+    Commit, Committed, DataStore, Outcome, Session, StoreError, TestWorld, World, Write,
+};
 use mingle_store_embedded::storage::disk::DiskStorage;
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use support::disk::{DiskFault, TwinDisk};
-use support::{count_series, nth, session, usual, write};
+use support::{count_series, nth, session, usual};
 
 const DELAY: Duration = Duration::from_millis(10);
 
@@ -28,21 +30,34 @@ fn open(world: &Arc<TestWorld>, level: Level, disk: &TwinDisk) -> Option<Arc<dyn
 struct Known {
     /// So many commits were acknowledged.
     acknowledged: u64,
-    /// The answer to one more may have been lost.
-    has_unknown: bool,
+    /// The answer to one more, under this id, was lost.
+    unknown: Option<TransactionId>,
+    /// So many commits were tried.
+    tried: u64,
+}
+
+async fn commit(
+    store: &Arc<dyn DataStore>,
+    id: TransactionId,
+    writes: Vec<Write>,
+) -> Result<Committed, StoreError> {
+    let transaction = store.begin(&Session::default()).await?;
+    let commit = Commit { id: Some(id), writes };
+    transaction.commit(commit).await
 }
 
 /// Commits until the disk fails.
 fn run(world: &TestWorld, store: &Arc<dyn DataStore>, disk: &TwinDisk, known: &mut Known) {
-    let here = Session::default();
     for _ in 0..60 {
         let next = known.acknowledged + 1;
-        match world.block_on(write(store, &here, nth(next))) {
+        known.tried += 1;
+        let id = TransactionId { origin: Origin(1), sequence: known.tried };
+        match world.block_on(commit(store, id, nth(next))) {
             Ok(_) => known.acknowledged = next,
             Err(error) => {
                 assert!(disk.has_failed(), "no fault, but {error}");
-                known.has_unknown = matches!(error, StoreError::Unknown { .. });
-                let again = world.block_on(write(store, &here, nth(next)));
+                known.unknown = matches!(error, StoreError::Unknown { .. }).then_some(id);
+                let again = world.block_on(commit(store, id, nth(next)));
                 let is_refused = matches!(again, Err(StoreError::Unavailable { .. }));
                 assert!(is_refused, "after a failure: {again:?}");
                 return;
@@ -57,7 +72,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
     let mut random = seed;
     let world = TestWorld::new(seed);
     let mut disk = TwinDisk::new();
-    let mut known = Known { acknowledged: 0, has_unknown: false };
+    let mut known = Known { acknowledged: 0, unknown: None, tried: 0 };
     let mut is_made = false;
     for life in 0..4 {
         let calls = next_random(&mut random) % 120;
@@ -74,7 +89,7 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
         let store = open(&world, level, &disk);
         let store = store.unwrap_or_else(|| panic!("life {life}: the store does not open"));
         let found = count_series(&world, &store, &Session::default());
-        let most = known.acknowledged + u64::from(known.has_unknown);
+        let most = known.acknowledged + u64::from(known.unknown.is_some());
         assert!(
             (known.acknowledged..=most).contains(&found),
             "life {life}: {} were acknowledged, found {found}",
@@ -85,7 +100,13 @@ fn lives(seed: u64, level: Level, fault: DiskFault) -> u64 {
             let there = count_series(&world, &store, &session("r2"));
             assert_eq!(there, found, "life {life}: at the other replica");
         }
-        known = Known { acknowledged: found, has_unknown: false };
+        if let Some(id) = known.unknown.take() {
+            let expected =
+                if found > known.acknowledged { Outcome::Committed } else { Outcome::NotCommitted };
+            let outcome = world.block_on(store.outcome(id));
+            assert_eq!(outcome, Ok(expected), "life {life}");
+        }
+        known.acknowledged = found;
         drop(store);
         // What reopening wrote may be lost as well.
         disk = disk.crash(&mut random);

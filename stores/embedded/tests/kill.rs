@@ -8,7 +8,7 @@ mod support;
 use std::io::{BufRead, BufReader, Write as _};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mingle_model::Level;
@@ -22,6 +22,14 @@ const FOLDER: &str = "MINGLE_TEST_FOLDER";
 const LEVEL: &str = "MINGLE_TEST_LEVEL";
 const DELAY: Duration = Duration::from_millis(5);
 const KILLS: u64 = 100;
+
+/// Held by each test that starts children. A child that is being started holds for a moment what
+/// the parent has open, another test's lock file too.
+static STARTING: Mutex<()> = Mutex::new(());
+
+fn alone() -> MutexGuard<'static, ()> {
+    STARTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
 
 fn open(
     world: &Arc<TestWorld>,
@@ -96,6 +104,7 @@ fn kill(mut child: Child, commits: u64, spin: u64) -> u64 {
 }
 
 fn kill_often(level: Level) {
+    let _alone = alone();
     let folder = TempDir::new().expect("a temporary folder");
     let mut random = 17;
     let mut before = 0;
@@ -132,6 +141,7 @@ fn a_killed_process_loses_nothing_at_a_replicated_store() {
 
 #[test]
 fn a_second_process_is_told_that_the_folder_is_in_use() {
+    let _alone = alone();
     let folder = TempDir::new().expect("a temporary folder");
     let mut child = start(folder.path(), Level::Linearizable);
     let out = child.stdout.take().expect("the output is piped");

@@ -112,7 +112,9 @@ impl Transaction for BrokenTransaction {
             } else {
                 self.inner.read(reads).await?
             };
-            answers.iter_mut().for_each(|answer| self.spoil(answer));
+            for answer in &mut answers {
+                self.spoil(answer);
+            }
             Ok(answers)
         })
     }

@@ -4,8 +4,10 @@ use mingle_model::Value;
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, TEXT, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
+use crate::limits::TRIES_MAX;
 use crate::operation::{Data, Read, Write};
 use crate::store::StoreError;
+use crate::test_world::{join_all, yield_now};
 use crate::world::BoxFuture;
 
 tests![
@@ -150,26 +152,31 @@ async fn concurrent_adds_are_all_kept(bench: &Bench<'_>) -> Checked {
             let replica = n as usize % bench.replicas().len().max(1);
             for line in 0..EACH {
                 let line = Value::from(format!("{n}.{line}"));
-                loop {
+                let mut is_done = false;
+                for _ in 0..TRIES_MAX {
                     let transaction = bench.begin_at(replica).await?;
-                    crate::test_world::yield_now().await;
+                    yield_now().await;
                     let writes = vec![
                         Write::Add(at("sum", COUNT), 1),
                         Write::Append(at("sum", LINES), line.clone()),
                         Write::Insert(at("sum", TAGS), line.clone()),
                     ];
                     match transaction.commit(commit(writes)).await {
-                        Ok(_) => break,
+                        Ok(_) => is_done = true,
                         Err(StoreError::Conflict) => {}
                         Err(error) => return Err(error.into()),
                     }
-                    crate::test_world::yield_now().await;
+                    if is_done {
+                        break;
+                    }
+                    yield_now().await;
                 }
+                ensure!(is_done, "no progress in {TRIES_MAX} tries");
             }
             Ok(())
         })
     };
-    for result in crate::test_world::join_all((0..TASKS).map(task).collect()).await {
+    for result in join_all((0..TASKS).map(task).collect()).await {
         result?;
     }
     bench.deliver().await;

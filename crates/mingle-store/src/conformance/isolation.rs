@@ -1,10 +1,11 @@
 //! What serializable stores must not allow. Each test lets two transactions overlap in the way
 //! that the anomaly needs; both must not succeed, or what they read must fit an order.
 
-use mingle_model::Value;
+use mingle_model::{Origin, TransactionId, Value, WitnessRow};
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, at, thing};
 use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests};
+use crate::limits::TRIES_MAX;
 use crate::operation::{Data, Read, Write};
 use crate::random::next_random;
 use crate::store::{Commit, StoreError, Transaction};
@@ -19,6 +20,7 @@ tests![
     no_write_skew_over_existence,
     no_fractured_read,
     disjoint_units_do_not_conflict,
+    no_overwriting_past_a_witness_row,
     concurrent_increments_are_all_kept,
     random_transfers_keep_the_total,
 ];
@@ -133,9 +135,8 @@ async fn no_fractured_read(bench: &Bench<'_>) -> Checked {
     let mut reader = bench.begin().await?;
     let x = get(&mut reader, Read::Register(at("x", NUMBER))).await?;
     bench.write(set(1)).await?;
-    let y = match get(&mut reader, Read::Register(at("y", NUMBER))).await {
-        Ok(y) => y,
-        Err(_) => return Ok(()),
+    let Ok(y) = get(&mut reader, Read::Register(at("y", NUMBER))).await else {
+        return Ok(());
     };
     match reader.commit(Commit::default()).await {
         Ok(_) => ensure_eq!(y, x, "half of another transaction is seen"),
@@ -161,6 +162,33 @@ async fn disjoint_units_do_not_conflict(bench: &Bench<'_>) -> Checked {
     Ok(())
 }
 
+/// Whoever overwrites must have seen the witness rows of what it overwrites.
+async fn no_overwriting_past_a_witness_row(bench: &Bench<'_>) -> Checked {
+    let row = WitnessRow {
+        object: thing("o"),
+        id: TransactionId { origin: Origin(1), sequence: 1 },
+        intent: "i".into(),
+        stores: vec!["a".into()],
+    };
+    let write = |n| Write::Assign(at("o", NUMBER), Value::Int(n));
+    for key in ["o", "p"] {
+        let mut open = bench.begin().await?;
+        get(&mut open, Read::Exists(thing("o"))).await?;
+        get(&mut open, Read::Exists(thing("p"))).await?;
+        bench.write(vec![Write::Witness(row.clone())]).await?;
+        let writes = vec![Write::Add(at(key, COUNT), 1)];
+        let is_overwriting = key == "o";
+        ensure_eq!(
+            try_commit(open, writes).await?,
+            !is_overwriting,
+            "whether a write of {key} commits after a witness row of o"
+        );
+        bench.write(vec![Write::Forget(row.clone()), write(1)]).await?;
+        bench.write(vec![Write::Delete(thing("o"))]).await?;
+    }
+    Ok(())
+}
+
 async fn concurrent_increments_are_all_kept(bench: &Bench<'_>) -> Checked {
     const TASKS: i64 = 8;
     const EACH: i64 = 10;
@@ -169,16 +197,19 @@ async fn concurrent_increments_are_all_kept(bench: &Bench<'_>) -> Checked {
         let n = n.clone();
         Box::pin(async move {
             for _ in 0..EACH {
-                loop {
+                let mut is_done = false;
+                for _ in 0..TRIES_MAX {
                     let mut transaction = bench.begin().await?;
                     let now = number(get(&mut transaction, Read::Register(n.clone())).await?);
                     yield_now().await;
                     let write = Write::Assign(n.clone(), Value::Int(now + 1));
-                    if try_commit(transaction, vec![write]).await? {
+                    is_done = try_commit(transaction, vec![write]).await?;
+                    if is_done {
                         break;
                     }
                     yield_now().await;
                 }
+                ensure!(is_done, "no progress in {TRIES_MAX} tries");
             }
             Ok(())
         })

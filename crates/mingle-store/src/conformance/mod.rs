@@ -3,9 +3,13 @@
 //! An adapter implements [`Factory`] and calls [`run`] in a test of its own, in whatever executor
 //! it needs:
 //!
-//! ```ignore
-//! let report = world.block_on(conformance::run(&factory));
+//! ```no_run
+//! # use mingle_store::{TestWorld, conformance};
+//! # fn test(factory: &dyn conformance::Factory) {
+//! let world = TestWorld::new(1);
+//! let report = world.block_on(conformance::run(factory));
 //! report.assert_passed();
+//! # }
 //! ```
 //!
 //! Transactions overlap in one task, step by step, so what goes wrong goes wrong each time.

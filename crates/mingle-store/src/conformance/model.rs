@@ -68,6 +68,13 @@ impl Model {
         }
     }
 
+    /// Makes changes in order.
+    pub fn write_all(&mut self, writes: &[Write]) {
+        for write in writes {
+            self.write(write);
+        }
+    }
+
     /// What a read gives.
     ///
     /// # Panics

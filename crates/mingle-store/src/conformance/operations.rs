@@ -110,7 +110,7 @@ async fn a_deleted_object_reads_as_absent(bench: &Bench<'_>) -> Checked {
     let mut model = Model::default();
     for round in 0..2 {
         for writes in [fill.clone(), vec![Write::Delete(thing("d"))]] {
-            writes.iter().for_each(|write| model.write(write));
+            model.write_all(&writes);
             bench.write(writes).await?;
             check_thing(bench, &model, "d", &format!("in round {round}")).await?;
             check_thing(bench, &model, "dd", "beside a deleted object").await?;
@@ -140,7 +140,7 @@ async fn writes_of_a_commit_take_effect_in_order(bench: &Bench<'_>) -> Checked {
         Write::Put(at("o", MARKS), text("t1"), Value::Int(2)),
     ];
     let mut model = Model::default();
-    writes.iter().for_each(|write| model.write(write));
+    model.write_all(&writes);
     bench.write(writes).await?;
     check_thing(bench, &model, "o", "after one commit").await
 }
@@ -164,7 +164,7 @@ async fn random_transactions_do_what_the_model_does(bench: &Bench<'_>) -> Checke
         };
         for _ in 0..next_random(&mut random) % 3 {
             let writes = draw(&mut random);
-            writes.iter().for_each(|write| draft.write(write));
+            draft.write_all(&writes);
             transaction.flush(writes).await?;
             let key = KEYS[(next_random(&mut random) % 3) as usize];
             let reads = all_reads(key);
@@ -174,7 +174,7 @@ async fn random_transactions_do_what_the_model_does(bench: &Bench<'_>) -> Checke
             }
         }
         let writes = draw(&mut random);
-        writes.iter().for_each(|write| draft.write(write));
+        draft.write_all(&writes);
         if next_random(&mut random).is_multiple_of(5) {
             drop(transaction);
         } else {
@@ -211,7 +211,7 @@ async fn many_elements_and_lines(bench: &Bench<'_>) -> Checked {
             writes.push(Write::Put(at("m", MARKS), name(n), Value::Int(1)));
             writes.push(Write::Append(at("m", LINES), name(n)));
         }
-        writes.iter().for_each(|write| model.write(write));
+        model.write_all(&writes);
         bench.write(writes).await?;
     }
     let size = bench.data(Read::LogSize(at("m", LINES))).await?;

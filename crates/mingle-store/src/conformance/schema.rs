@@ -80,15 +80,17 @@ pub fn store_schema(level: Level) -> StoreSchema {
     ];
     let thing = thing.map(|(name, field_type)| (name.to_owned(), field_type));
     add_object(&mut schema, "Thing", Type::String, thing);
-    let shapes: [(&str, fn(Type) -> FieldType); 4] = [
-        ("register", FieldType::Register),
-        ("set", FieldType::Set),
-        ("map", |key| FieldType::Map(key, Type::Float)),
-        ("log", FieldType::Log),
-    ];
-    let odd = shapes.into_iter().flat_map(|(name, shape)| {
+    let odd = ["register", "set", "map", "log"].into_iter().flat_map(|shape| {
         let types = odd_types().into_iter().enumerate();
-        types.map(move |(index, inner)| (format!("{name}_{index}"), shape(inner)))
+        types.map(move |(index, inner)| {
+            let field_type = match shape {
+                "register" => FieldType::Register(inner),
+                "set" => FieldType::Set(inner),
+                "map" => FieldType::Map(inner, Type::Float),
+                _ => FieldType::Log(inner),
+            };
+            (format!("{shape}_{index}"), field_type)
+        })
     });
     add_object(&mut schema, "Odd", Type::Int, odd);
     let keys = [

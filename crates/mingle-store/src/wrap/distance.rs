@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use mingle_model::TransactionId;
 
+use crate::limits::DISTANCE_MAX;
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
     Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
@@ -33,9 +34,6 @@ pub struct Distance {
     /// At most how much more or less.
     pub jitter: Duration,
 }
-
-/// The longest distance that makes sense.
-pub const DISTANCE_MAX: Duration = Duration::from_secs(3600);
 
 /// Text that is no distance.
 #[derive(Clone, Debug, PartialEq, Eq)]

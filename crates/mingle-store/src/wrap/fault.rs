@@ -1,6 +1,7 @@
 //! Injects faults: by a script, or by chance from a seed.
 
 use std::collections::BTreeMap;
+use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -41,6 +42,10 @@ pub enum Fault {
     /// A commit takes effect if it can, but the answer is [`StoreError::Unknown`]. Other calls
     /// are done and [`Fault::Unavailable`].
     LostAfter,
+    /// A commit is held up on its way, and the answer is [`StoreError::Unknown`]. It arrives when
+    /// the test says so, by [`FaultPlan::release`]. Other calls are [`Fault::Unavailable`]. By
+    /// script alone.
+    HeldUp,
 }
 
 /// How often each fault happens, in calls out of a thousand.
@@ -61,6 +66,19 @@ pub struct Rates {
 pub struct FaultPlan {
     is_on: AtomicBool,
     state: Mutex<State>,
+    held_up: Mutex<Vec<HeldUp>>,
+}
+
+/// A commit that has not arrived yet.
+struct HeldUp {
+    transaction: Box<dyn Transaction>,
+    commit: Commit,
+}
+
+impl fmt::Debug for HeldUp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HeldUp").field("commit", &self.commit).finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -94,7 +112,11 @@ impl FaultPlan {
     }
 
     fn new(state: State) -> Arc<Self> {
-        Arc::new(Self { is_on: AtomicBool::new(true), state: Mutex::new(state) })
+        Arc::new(Self {
+            is_on: AtomicBool::new(true),
+            state: Mutex::new(state),
+            held_up: Mutex::new(Vec::new()),
+        })
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -114,6 +136,21 @@ impl FaultPlan {
     /// How often a fault was injected, by kind of call.
     pub fn injected(&self) -> BTreeMap<(Call, Fault), u64> {
         self.state().injected.clone()
+    }
+
+    /// Lets all commits arrive that were held up, oldest first; gives the answers that nobody
+    /// waits for any more.
+    pub async fn release(&self) -> Vec<Result<Committed, StoreError>> {
+        let held_up = std::mem::take(&mut *self.held_up());
+        let mut answers = Vec::with_capacity(held_up.len());
+        for late in held_up {
+            answers.push(late.transaction.commit(late.commit).await);
+        }
+        answers
+    }
+
+    fn held_up(&self) -> MutexGuard<'_, Vec<HeldUp>> {
+        self.held_up.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Counts a call, and says what goes wrong with it.
@@ -239,7 +276,9 @@ impl Faulty {
             None => Ok(false),
             Some(Fault::LostAfter) => Ok(true),
             Some(Fault::Conflict) => Err(StoreError::Conflict),
-            Some(Fault::Unavailable | Fault::LostBefore) => Err(unavailable(&self.capabilities)),
+            Some(Fault::Unavailable | Fault::LostBefore | Fault::HeldUp) => {
+                Err(unavailable(&self.capabilities))
+            }
         }
     }
 }
@@ -283,6 +322,10 @@ impl Transaction for Faulty {
                 Some(Fault::Conflict) => Err(StoreError::Conflict),
                 Some(Fault::Unavailable) => Err(unavailable(&self.capabilities)),
                 Some(Fault::LostBefore) => Err(lost),
+                Some(Fault::HeldUp) => {
+                    self.plan.held_up().push(HeldUp { transaction: self.inner, commit });
+                    Err(lost)
+                }
                 Some(Fault::LostAfter) => {
                     // Whatever came of it, nobody hears.
                     let _unheard = self.inner.commit(commit).await;

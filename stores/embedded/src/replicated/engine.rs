@@ -1,4 +1,4 @@
-//! Transactions, commits and deliveries.
+//! Commits and deliveries.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,26 +6,24 @@ use std::time::Duration;
 
 use mingle_model::{TransactionId, Version};
 use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
-    StoreError, Transaction, Write,
+    BoxFuture, Capabilities, Committed, DataStore, Outcome, Session, StoreError, Transaction, Write,
 };
 
 use super::apply::apply;
 use super::build::build;
 use super::inbox::Inbox;
 use super::rows::ReplicaState;
+use super::transaction::ReplicatedTransaction;
 use super::update::Update;
 use crate::config::EmbeddedConfig;
-use crate::core::{Core, Failure};
+use crate::core::Core;
 use crate::encoding::key;
-use crate::encoding::row::Fate;
 use crate::encoding::wire::Reader;
-use crate::limits::DELIVERIES_PER_COMMIT_MAX;
-use crate::reading::Reading;
+use crate::limits::{BACKLOG_MAX, DELIVERIES_PER_COMMIT_MAX};
+use crate::outcome;
 use crate::storage::overlay::Draft;
-use crate::storage::{Changes, Snapshot, StorageError, View};
+use crate::storage::{Changes, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::writing;
 
 /// A replicated store.
 pub struct ReplicatedStore {
@@ -33,8 +31,10 @@ pub struct ReplicatedStore {
     capabilities: Capabilities,
 }
 
-struct Engine {
-    core: Core,
+/// What transactions share.
+pub struct Engine {
+    /// The store.
+    pub core: Core,
     turnstile: Turnstile<Job>,
     inbox: Inbox,
     replicas: usize,
@@ -44,20 +44,30 @@ struct Engine {
     tentative: AtomicU64,
 }
 
-enum Job {
+/// What passes the turnstile.
+pub enum Job {
+    /// Commits at a replica.
     Commit(CommitJob),
+    /// Applies what is due at a replica; gives how many updates that was.
     Deliver(u8, Arc<Slot<Result<usize, StoreError>>>),
+    /// Asks for an outcome.
     Outcome(TransactionId, Arc<Slot<Result<Outcome, StoreError>>>),
 }
 
-struct CommitJob {
-    replica: u8,
-    writes: Vec<Write>,
-    id: Option<TransactionId>,
-    slot: Arc<Slot<Result<Committed, StoreError>>>,
+/// A commit.
+pub struct CommitJob {
+    /// Where.
+    pub replica: u8,
+    /// What was prepared.
+    pub writes: Vec<Write>,
+    /// Under which id.
+    pub id: Option<TransactionId>,
+    /// Where the answer goes.
+    pub slot: Arc<Slot<Result<Committed, StoreError>>>,
 }
 
-const TENTATIVE: u64 = 1 << 63;
+/// Versions from here on are of writes that are not committed.
+pub const TENTATIVE: u64 = 1 << 63;
 
 impl ReplicatedStore {
     /// The store over rows that fit its layout.
@@ -108,14 +118,8 @@ impl DataStore for ReplicatedStore {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         let checked = self.engine.core.check();
         let begun = checked.and_then(|()| self.replica(session)).map(|replica| {
-            let transaction: Box<dyn Transaction> = Box::new(ReplicatedTransaction {
-                engine: Arc::clone(&self.engine),
-                replica,
-                snapshot: None,
-                changes: Changes::new(),
-                flushed: Vec::new(),
-                seen: 0,
-            });
+            let transaction: Box<dyn Transaction> =
+                Box::new(ReplicatedTransaction::new(Arc::clone(&self.engine), replica));
             transaction
         });
         Box::pin(std::future::ready(begun))
@@ -128,124 +132,19 @@ impl DataStore for ReplicatedStore {
     }
 }
 
-struct ReplicatedTransaction {
-    engine: Arc<Engine>,
-    replica: u8,
-    snapshot: Option<Snapshot>,
-    /// What the flushed writes change.
-    changes: Changes,
-    flushed: Vec<Write>,
-    /// The newest version that was read.
-    seen: u64,
-}
-
-impl ReplicatedTransaction {
-    /// Takes the snapshot with the first read, after what is due by then has been applied.
-    async fn settle(&mut self) -> Result<(), StoreError> {
-        if self.snapshot.is_none() {
-            self.engine.deliver(self.replica).await?;
-            self.snapshot = Some(self.engine.core.snapshot()?);
-        }
-        Ok(())
-    }
-
-    fn view(&self) -> &dyn View {
-        &**self.snapshot.as_ref().expect("settle took it")
-    }
-
-    fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, Failure> {
-        let core = &self.engine.core;
-        let mut reading = Reading::at_replica(core, self.replica, self.view(), &self.changes);
-        let strong = if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
-            Some(self.strong()?)
-        } else {
-            None
-        };
-        let none = Changes::new();
-        let mut seen = self.seen;
-        let mut answers = Vec::with_capacity(reads.len());
-        for read in reads {
-            let answer = match (&strong, read) {
-                (Some(strong), Read::Query { .. }) => {
-                    Reading::at_replica(core, self.replica, strong, &none).answer(read)?
-                }
-                _ => reading.answer(read)?,
-            };
-            seen = seen.max(answer.version.0 & !TENTATIVE);
-            answers.push(answer);
-        }
-        drop(strong);
-        self.seen = seen;
-        Ok(answers)
-    }
-
-    /// The rows as they will be here once all that any replica has acknowledged has come, with
-    /// the transaction's own writes.
-    fn strong(&self) -> Result<Draft<'_>, StorageError> {
-        let mut draft = Draft::new(self.view(), Changes::new());
-        for key in draft.keys(&key::queue(self.replica))? {
-            let update = self.engine.load(&draft, key::number(&key))?;
-            self.engine.receive(&mut draft, self.replica, &update)?;
-        }
-        self.engine.tentative(&mut draft, self.replica, &self.flushed)?;
-        Ok(draft)
-    }
-}
-
-impl Transaction for ReplicatedTransaction {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            self.settle().await?;
-            let engine = Arc::clone(&self.engine);
-            self.read_now(reads).map_err(|why| engine.core.failure(why))
-        })
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.settle().await?;
-            let engine = Arc::clone(&self.engine);
-            let writes = writing::prepare(&engine.core, writes, self.flushed.len())
-                .map_err(|reason| engine.core.refused(reason))?;
-            self.flushed.extend(writes);
-            let mut draft = Draft::new(self.view(), Changes::new());
-            engine
-                .tentative(&mut draft, self.replica, &self.flushed)
-                .map_err(|error| engine.core.fail(&error))?;
-            self.changes = draft.changes;
-            Ok(())
-        })
-    }
-
-    fn commit(
-        self: Box<Self>,
-        commit: Commit,
-    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let this = *self;
-        Box::pin(async move {
-            let engine = this.engine;
-            let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
-                .map_err(|reason| engine.core.refused(reason))?;
-            let mut writes = this.flushed;
-            writes.extend(late);
-            if writes.is_empty() {
-                return Ok(Committed { version: Version(this.seen) });
-            }
-            if this.snapshot.is_none() {
-                engine.deliver(this.replica).await?;
-            }
-            let slot = Slot::new();
-            let job =
-                CommitJob { replica: this.replica, writes, id: commit.id, slot: Arc::clone(&slot) };
-            submit(&engine, slot, Job::Commit(job)).await
-        })
-    }
+/// What happens to the queues, once a group is safe.
+#[derive(Default)]
+struct Moves {
+    /// Updates that were made, by replica that lacks them.
+    sent: Vec<(u8, u64)>,
+    /// Updates that were applied, by replica.
+    delivered: Vec<(u8, Vec<(Duration, u64)>)>,
 }
 
 /// What a job comes to, once the group it is in is safe.
 enum Verdict {
     Committed(Version),
-    Delivered(Vec<(Duration, u64)>),
+    Delivered(usize),
     Outcome(Outcome),
     Failed(StoreError),
 }
@@ -262,11 +161,14 @@ impl Settle for Engine {
     }
 
     fn settle(&self, jobs: Vec<Job>) {
-        let mut sent = Vec::new();
-        let (verdicts, is_safe) = self.judge(&jobs, &mut sent);
+        let mut moves = Moves::default();
+        let (verdicts, is_safe) = self.judge(&jobs, &mut moves);
         if is_safe {
-            for (replica, number) in sent {
+            for (replica, number) in moves.sent {
                 self.inbox.send(replica, number, &*self.core.world);
+            }
+            for (replica, updates) in moves.delivered {
+                self.inbox.delivered(replica, &updates);
             }
         }
         for (job, verdict) in jobs.into_iter().zip(verdicts) {
@@ -276,11 +178,8 @@ impl Settle for Engine {
                     Verdict::Failed(error) => Err(error),
                     _ => Err(self.core.unknown(job.id)),
                 }),
-                Job::Deliver(replica, slot) => slot.fill(match verdict {
-                    Verdict::Delivered(updates) if is_safe => {
-                        self.inbox.delivered(replica, &updates);
-                        Ok(updates.len())
-                    }
+                Job::Deliver(_, slot) => slot.fill(match verdict {
+                    Verdict::Delivered(count) if is_safe => Ok(count),
                     Verdict::Failed(error) => Err(error),
                     _ => Err(self.core.unavailable("its disk has failed".into())),
                 }),
@@ -296,7 +195,7 @@ impl Settle for Engine {
 
 impl Engine {
     /// Applies what is due at a replica.
-    async fn deliver(self: &Arc<Self>, replica: u8) -> Result<(), StoreError> {
+    pub async fn deliver(self: &Arc<Self>, replica: u8) -> Result<(), StoreError> {
         // Ends, since each round but the last applies a full batch of what was due at first.
         let now = self.core.world.elapsed();
         while self.inbox.is_due(replica, now) {
@@ -309,9 +208,8 @@ impl Engine {
         Ok(())
     }
 
-    /// A verdict for each job, and whether what they rest on is safe. `sent` gets the updates
-    /// that were made, by replica that lacks them.
-    fn judge(&self, jobs: &[Job], sent: &mut Vec<(u8, u64)>) -> (Vec<Verdict>, bool) {
+    /// A verdict for each job, and whether what they rest on is safe.
+    fn judge(&self, jobs: &[Job], moves: &mut Moves) -> (Vec<Verdict>, bool) {
         let refuse = |error: StoreError| {
             let verdicts = jobs.iter().map(|_| Verdict::Failed(error.clone()));
             (verdicts.collect(), false)
@@ -324,9 +222,11 @@ impl Engine {
         let mut verdicts = Vec::with_capacity(jobs.len());
         for job in jobs {
             let verdict = match job {
-                Job::Commit(job) => self.judge_commit(&mut draft, job, sent),
-                Job::Deliver(replica, _) => self.judge_delivery(&mut draft, *replica),
-                Job::Outcome(id, _) => judge_outcome(&mut draft, *id),
+                Job::Commit(job) => self.judge_commit(&mut draft, job, moves),
+                Job::Deliver(replica, _) => {
+                    self.judge_delivery(&mut draft, *replica, moves).map(Verdict::Delivered)
+                }
+                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
@@ -338,6 +238,8 @@ impl Engine {
             return (verdicts, true);
         }
         let changes = draft.changes;
+        // Rows in memory are changed in place where no snapshot shares them.
+        drop(snapshot);
         match self.core.storage.commit(changes) {
             Ok(()) => (verdicts, true),
             Err(error) => {
@@ -351,16 +253,12 @@ impl Engine {
         &self,
         draft: &mut Draft<'_>,
         job: &CommitJob,
-        sent: &mut Vec<(u8, u64)>,
+        moves: &mut Moves,
     ) -> Result<Verdict, StorageError> {
-        if let Some(id) = job.id {
-            let key = key::outcome(id);
-            match draft.get(&key)?.as_deref().map(Fate::decode) {
-                Some(Fate::Barred) => return Ok(Verdict::Failed(self.core.barred(id))),
-                Some(Fate::Committed) => return Ok(Verdict::Failed(StoreError::Conflict)),
-                None => draft.put(key, Fate::Committed.encode()),
-            }
+        if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
+            return Ok(Verdict::Failed(objection));
         }
+        outcome::note(draft, job.id);
         let state = self.state(draft, job.replica)?;
         let update = build(&self.core, draft, job.replica, &state, &job.writes)?;
         let version = self.receive(draft, job.replica, &update)?;
@@ -371,7 +269,11 @@ impl Engine {
             draft.put(key::update(number), update.encode());
             for replica in self.others(job.replica) {
                 draft.put(key::queued(replica, number), []);
-                sent.push((replica, number));
+                moves.sent.push((replica, number));
+                let now = self.core.world.elapsed();
+                if self.inbox.is_behind(replica, now, BACKLOG_MAX) {
+                    self.judge_delivery(draft, replica, moves)?;
+                }
             }
         }
         Ok(Verdict::Committed(Version(version)))
@@ -382,7 +284,12 @@ impl Engine {
         (0..count).filter(move |other| *other != replica)
     }
 
-    fn judge_delivery(&self, draft: &mut Draft<'_>, replica: u8) -> Result<Verdict, StorageError> {
+    fn judge_delivery(
+        &self,
+        draft: &mut Draft<'_>,
+        replica: u8,
+        moves: &mut Moves,
+    ) -> Result<usize, StorageError> {
         let mut waiting = self.inbox.due(replica, self.core.world.elapsed());
         let mut delivered = Vec::new();
         loop {
@@ -401,7 +308,9 @@ impl Engine {
             waiting = left;
             // At a causal store an update may have made way for one that came due before it.
             if delivered.len() == before || delivered.len() == DELIVERIES_PER_COMMIT_MAX {
-                return Ok(Verdict::Delivered(delivered));
+                let count = delivered.len();
+                moves.delivered.push((replica, delivered));
+                return Ok(count);
             }
         }
     }
@@ -418,7 +327,7 @@ impl Engine {
             // Another job of this group has just applied it.
             return Ok(true);
         }
-        let update = self.load(draft, number)?;
+        let update = load(draft, number)?;
         if self.is_causal && !self.state(draft, replica)?.context.covers(&update.context) {
             return Ok(false);
         }
@@ -439,15 +348,8 @@ impl Engine {
         Ok(row.map_or_else(|| ReplicaState::new(self.replicas), |row| ReplicaState::decode(&row)))
     }
 
-    fn load(&self, draft: &Draft<'_>, number: u64) -> Result<Update, StorageError> {
-        let row = draft.get(&key::update(number))?;
-        Ok(Update::decode(
-            &row.expect("an update stays until no queue has it: the store is corrupt"),
-        ))
-    }
-
     /// Applies an update, under the next version of the replica, which it returns.
-    fn receive(
+    pub fn receive(
         &self,
         draft: &mut Draft<'_>,
         replica: u8,
@@ -462,7 +364,7 @@ impl Engine {
     }
 
     /// Applies flushed writes where only their transaction sees them.
-    fn tentative(
+    pub fn tentative(
         &self,
         draft: &mut Draft<'_>,
         replica: u8,
@@ -478,16 +380,8 @@ impl Engine {
     }
 }
 
-/// Once nobody can have been told otherwise, says so; an id that is not there is barred first.
-fn judge_outcome(draft: &mut Draft<'_>, id: TransactionId) -> Result<Verdict, StorageError> {
-    let key = key::outcome(id);
-    let outcome = match draft.get(&key)?.as_deref().map(Fate::decode) {
-        Some(Fate::Committed) => Outcome::Committed,
-        Some(Fate::Barred) => Outcome::NotCommitted,
-        None => {
-            draft.put(key, Fate::Barred.encode());
-            Outcome::NotCommitted
-        }
-    };
-    Ok(Verdict::Outcome(outcome))
+/// The update of this number.
+pub fn load(draft: &Draft<'_>, number: u64) -> Result<Update, StorageError> {
+    let row = draft.get(&key::update(number))?;
+    Ok(Update::decode(&row.expect("an update stays until no queue has it: the store is corrupt")))
 }

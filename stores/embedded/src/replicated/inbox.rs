@@ -74,6 +74,12 @@ impl Inbox {
         first.is_some_and(|(due, _)| *due <= now)
     }
 
+    /// Whether more than this many updates are on their way to a replica, and the first is due.
+    pub fn is_behind(&self, replica: u8, now: Duration, count: usize) -> bool {
+        let length = self.queues()[usize::from(replica)].len();
+        length > count && self.is_due(replica, now)
+    }
+
     /// The updates that are due at a replica, in the order in which they came due.
     pub fn due(&self, replica: u8, now: Duration) -> Vec<(Duration, u64)> {
         let queues = self.queues();

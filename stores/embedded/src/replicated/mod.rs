@@ -28,6 +28,7 @@ mod inbox;
 mod remove;
 mod rows;
 mod tally;
+mod transaction;
 mod update;
 
 #[cfg(test)]

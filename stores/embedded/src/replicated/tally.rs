@@ -27,7 +27,7 @@ struct Part {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sum {
     to: u64,
-    sum: i128,
+    total: i128,
     extras: BTreeMap<u64, i128>,
 }
 
@@ -39,7 +39,7 @@ impl Sum {
     fn fold(&mut self, to: u64) {
         let above = self.extras.split_off(&(to + 1));
         let folded: i128 = self.extras.values().sum();
-        self.sum = self.sum.wrapping_add(folded);
+        self.total = self.total.wrapping_add(folded);
         self.extras = above;
         self.to = self.to.max(to);
     }
@@ -48,7 +48,7 @@ impl Sum {
     fn join(&mut self, other: &Self) {
         if other.to > self.to {
             self.to = other.to;
-            self.sum = other.sum;
+            self.total = other.total;
         }
         self.extras.extend(&other.extras);
         self.extras = self.extras.split_off(&(self.to + 1));
@@ -56,7 +56,7 @@ impl Sum {
 
     fn encode(&self, writer: &mut Writer) {
         writer.u64(self.to);
-        writer.i128(self.sum);
+        writer.i128(self.total);
         writer.count(self.extras.len());
         for (sequence, amount) in &self.extras {
             writer.u64(*sequence);
@@ -67,7 +67,7 @@ impl Sum {
     fn decode(reader: &mut Reader<'_>) -> Self {
         Self {
             to: reader.u64(),
-            sum: reader.i128(),
+            total: reader.i128(),
             extras: (0..reader.count()).map(|_| (reader.u64(), reader.i128())).collect(),
         }
     }
@@ -79,7 +79,7 @@ impl Part {
         let Self { added, removed } = self;
         let mut live = 0i128;
         if added.to >= removed.to {
-            live = added.sum.wrapping_sub(removed.sum);
+            live = added.total.wrapping_sub(removed.total);
             for amount in removed.extras.range(..=added.to).map(|(_, amount)| amount) {
                 live = live.wrapping_sub(*amount);
             }

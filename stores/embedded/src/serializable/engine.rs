@@ -1,20 +1,22 @@
 //! Transactions, and the commits that validate and apply them.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{TransactionId, Version};
+use mingle_model::{Ref, TransactionId, Version};
 use mingle_store::{
     Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
     StoreError, Transaction, Write,
 };
 
 use super::apply::Apply;
-use crate::core::Core;
+use crate::core::{Core, Failure};
 use crate::encoding::key;
-use crate::encoding::row::{self, Fate};
+use crate::encoding::row;
 use crate::encoding::wire::Reader;
-use crate::reading::{ReadSet, Reading};
+use crate::outcome;
+use crate::reading::{ReadSet, Reading, witnesses};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
@@ -157,10 +159,12 @@ impl Transaction for SerializableTransaction {
         let this = *self;
         Box::pin(async move {
             let engine = this.engine;
+            drop(this.snapshot);
             let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
             let mut writes = this.flushed;
             writes.extend(late);
+            writing::check_size(&writes).map_err(|reason| engine.core.refused(reason))?;
             if writes.is_empty() {
                 return Ok(Committed { version: Version(this.seen) });
             }
@@ -229,7 +233,7 @@ impl Engine {
         for job in jobs {
             let verdict = match job {
                 Job::Commit(job) => self.judge_commit(&mut draft, job),
-                Job::Outcome(id, _) => judge_outcome(&mut draft, *id),
+                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
@@ -241,6 +245,8 @@ impl Engine {
             return (verdicts, true);
         }
         let changes = draft.changes;
+        // Rows in memory are changed in place where no snapshot shares them.
+        drop(snapshot);
         match self.core.storage.commit(changes) {
             Ok(()) => (verdicts, true),
             Err(error) => {
@@ -255,12 +261,8 @@ impl Engine {
         draft: &mut Draft<'_>,
         job: &CommitJob,
     ) -> Result<Verdict, StorageError> {
-        if let Some(id) = job.id {
-            match draft.get(&key::outcome(id))?.as_deref().map(Fate::decode) {
-                Some(Fate::Barred) => return Ok(Verdict::Failed(self.core.barred(id))),
-                Some(Fate::Committed) => return Ok(Verdict::Failed(StoreError::Conflict)),
-                None => {}
-            }
+        if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
+            return Ok(Verdict::Failed(objection));
         }
         for (key, version) in &job.read_set.units {
             let now = draft.get(key)?.map_or(0, |row| row::version(&row));
@@ -268,12 +270,13 @@ impl Engine {
                 return Ok(Verdict::Failed(StoreError::Conflict));
             }
         }
+        if has_new_witnesses(&self.core, draft, job)? {
+            return Ok(Verdict::Failed(StoreError::Conflict));
+        }
         let last = draft.get(key::COMMITS)?;
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
-        if let Some(id) = job.id {
-            draft.put(key::outcome(id), Fate::Committed.encode());
-        }
+        outcome::note(draft, job.id);
         let mut apply = Apply { core: &self.core, draft, version };
         for write in &job.writes {
             apply.write(write)?;
@@ -282,16 +285,42 @@ impl Engine {
     }
 }
 
-/// Once nobody can have been told otherwise, says so; an id that is not there is barred first.
-fn judge_outcome(draft: &mut Draft<'_>, id: TransactionId) -> Result<Verdict, StorageError> {
-    let key = key::outcome(id);
-    let outcome = match draft.get(&key)?.as_deref().map(Fate::decode) {
-        Some(Fate::Committed) => Outcome::Committed,
-        Some(Fate::Barred) => Outcome::NotCommitted,
-        None => {
-            draft.put(key, Fate::Barred.encode());
-            Outcome::NotCommitted
+/// Whether an object that the transaction read and writes has got witness rows since: whoever
+/// overwrites a write must know what to wait for (MixT §5.4).
+fn has_new_witnesses(
+    core: &Core,
+    draft: &Draft<'_>,
+    job: &CommitJob,
+) -> Result<bool, StorageError> {
+    let written: BTreeSet<&Ref> = job.writes.iter().filter_map(target).collect();
+    for (object, seen) in &job.read_set.objects {
+        if !written.contains(object) {
+            continue;
         }
-    };
-    Ok(Verdict::Outcome(outcome))
+        let now = match witnesses(core, 0, draft, object) {
+            Ok(now) => now,
+            Err(Failure::Storage(error)) => return Err(error),
+            Err(Failure::Refused(reason)) => unreachable!("it was read before: {reason}"),
+        };
+        if now.iter().any(|row| !seen.contains(row)) {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+/// The object that a write changes; adding and forgetting witness rows changes none.
+fn target(write: &Write) -> Option<&Ref> {
+    match write {
+        Write::Create(object) | Write::Delete(object) => Some(object),
+        Write::Assign(address, _)
+        | Write::Add(address, _)
+        | Write::Insert(address, _)
+        | Write::Remove(address, _)
+        | Write::Put(address, ..)
+        | Write::Erase(address, _)
+        | Write::Append(address, _)
+        | Write::Clear(address) => Some(&address.object),
+        Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => None,
+    }
 }

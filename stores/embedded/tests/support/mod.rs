@@ -7,8 +7,9 @@ use std::sync::Arc;
 use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, Type, Value};
 use mingle_store::{
     Address, Answer, Commit, Committed, Data, DataStore, Read, Session, StoreError, StoreSchema,
-    TestWorld, Write,
+    TestWorld, World, Write,
 };
+use mingle_store_embedded::{Embedded, EmbeddedConfig};
 
 pub mod disk;
 
@@ -49,6 +50,16 @@ pub fn usual(level: Level) -> StoreSchema {
         ("marks", FieldType::Map(Type::Int, Type::Int)),
     ];
     schema(level, &fields)
+}
+
+/// An open store.
+pub fn open(
+    world: &Arc<TestWorld>,
+    config: EmbeddedConfig,
+    schema: StoreSchema,
+) -> Arc<dyn DataStore> {
+    let world: Arc<dyn World> = world.clone();
+    Embedded::open(config, schema, world).expect("the store opens")
 }
 
 /// A field of the `Note` with this key.

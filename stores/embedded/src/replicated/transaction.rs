@@ -1,0 +1,144 @@
+//! Transactions at one replica.
+
+use std::sync::Arc;
+
+use mingle_model::Version;
+use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
+
+use super::engine::{CommitJob, Engine, Job, TENTATIVE, load};
+use crate::core::Failure;
+use crate::encoding::key;
+use crate::reading::Reading;
+use crate::storage::overlay::Draft;
+use crate::storage::{Changes, Snapshot, StorageError, View};
+use crate::turnstile::{Slot, submit};
+use crate::writing;
+
+/// A transaction at one replica.
+pub struct ReplicatedTransaction {
+    engine: Arc<Engine>,
+    replica: u8,
+    snapshot: Option<Snapshot>,
+    /// What the flushed writes change.
+    changes: Changes,
+    flushed: Vec<Write>,
+    /// The newest version that was read.
+    seen: u64,
+}
+
+impl ReplicatedTransaction {
+    /// A transaction that has not done anything yet.
+    pub fn new(engine: Arc<Engine>, replica: u8) -> Self {
+        Self {
+            engine,
+            replica,
+            snapshot: None,
+            changes: Changes::new(),
+            flushed: Vec::new(),
+            seen: 0,
+        }
+    }
+
+    /// Takes the snapshot with the first read, after what is due by then has been applied.
+    async fn settle(&mut self) -> Result<(), StoreError> {
+        if self.snapshot.is_none() {
+            self.engine.deliver(self.replica).await?;
+            self.snapshot = Some(self.engine.core.snapshot()?);
+        }
+        Ok(())
+    }
+
+    fn view(&self) -> &dyn View {
+        &**self.snapshot.as_ref().expect("settle took it")
+    }
+
+    fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, Failure> {
+        let core = &self.engine.core;
+        let mut reading = Reading::at_replica(core, self.replica, self.view(), &self.changes);
+        let strong = if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
+            Some(self.strong()?)
+        } else {
+            None
+        };
+        let none = Changes::new();
+        let mut seen = self.seen;
+        let mut answers = Vec::with_capacity(reads.len());
+        for read in reads {
+            let answer = match (&strong, read) {
+                (Some(strong), Read::Query { .. }) => {
+                    Reading::at_replica(core, self.replica, strong, &none).answer(read)?
+                }
+                _ => reading.answer(read)?,
+            };
+            seen = seen.max(answer.version.0 & !TENTATIVE);
+            answers.push(answer);
+        }
+        drop(strong);
+        self.seen = seen;
+        Ok(answers)
+    }
+
+    /// The rows as they will be here once all that any replica has acknowledged has come, with
+    /// the transaction's own writes.
+    fn strong(&self) -> Result<Draft<'_>, StorageError> {
+        let mut draft = Draft::new(self.view(), Changes::new());
+        for key in draft.keys(&key::queue(self.replica))? {
+            let update = load(&draft, key::number(&key))?;
+            self.engine.receive(&mut draft, self.replica, &update)?;
+        }
+        self.engine.tentative(&mut draft, self.replica, &self.flushed)?;
+        Ok(draft)
+    }
+}
+
+impl Transaction for ReplicatedTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(async move {
+            self.settle().await?;
+            let engine = Arc::clone(&self.engine);
+            self.read_now(reads).map_err(|why| engine.core.failure(why))
+        })
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.settle().await?;
+            let engine = Arc::clone(&self.engine);
+            let writes = writing::prepare(&engine.core, writes, self.flushed.len())
+                .map_err(|reason| engine.core.refused(reason))?;
+            self.flushed.extend(writes);
+            let mut draft = Draft::new(self.view(), Changes::new());
+            engine
+                .tentative(&mut draft, self.replica, &self.flushed)
+                .map_err(|error| engine.core.fail(&error))?;
+            self.changes = draft.changes;
+            Ok(())
+        })
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        let this = *self;
+        Box::pin(async move {
+            let engine = this.engine;
+            let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
+                .map_err(|reason| engine.core.refused(reason))?;
+            let mut writes = this.flushed;
+            writes.extend(late);
+            writing::check_size(&writes).map_err(|reason| engine.core.refused(reason))?;
+            if writes.is_empty() {
+                return Ok(Committed { version: Version(this.seen) });
+            }
+            match this.snapshot {
+                Some(snapshot) => drop(snapshot),
+                None => engine.deliver(this.replica).await?,
+            }
+            let slot = Slot::new();
+            let job =
+                CommitJob { replica: this.replica, writes, id: commit.id, slot: Arc::clone(&slot) };
+            submit(&engine, slot, Job::Commit(job)).await
+        })
+    }
+}
