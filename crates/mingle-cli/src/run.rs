@@ -45,6 +45,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         named.push((name, value));
     }
     block_on(async {
+        let _progress = Progress::start(format!("running {}", args.transaction));
         let opened = open(&args.file, &args.place, color)?;
         let database = &opened.database;
         let plan = database.program().plan(&args.transaction);
@@ -56,7 +57,6 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         }
         let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
         let arguments = database.arguments(&args.transaction, texts).map_err(failure)?;
-        let _progress = Progress::start(format!("running {}", args.transaction));
         let report = database.call(&args.transaction, arguments, opened.session);
         let report = report.await.map_err(failure)?;
         print(&format!("{}\n", database.result_json(&args.transaction, &report)));

@@ -36,9 +36,9 @@ pub struct Args {
 /// Runs it.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
+        let _progress = Progress::start(format!("reading {}", args.object));
         let opened = open(&args.file, &args.place, color)?;
         let object = opened.database.object(&args.object, &args.key).map_err(failure)?;
-        let _progress = Progress::start(format!("reading {}", args.object));
         let shown = opened.database.show(&object, &opened.session, args.limit);
         print(&format!("{}\n", shown.await.map_err(failure)?));
         Ok(Exit::Success)

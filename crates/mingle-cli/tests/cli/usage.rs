@@ -69,3 +69,31 @@ fn completions_for_each_shell() {
         assert!(run.stdout.contains("check") && run.stdout.contains("mingle"), "{shell}");
     }
 }
+
+#[test]
+fn the_book_has_every_command_and_option() {
+    let page = include_str!("../../../../docs/command-line.md");
+    let folder = folder(&[]);
+    let words = |text: &str| -> Vec<String> {
+        let words = text.split_whitespace().map(|word| word.trim_end_matches([',', ']']));
+        words.map(str::to_owned).collect()
+    };
+    let help = mingle(folder.path(), &["--help"]).stdout;
+    let (_, commands) = help.split_once("Commands:\n").expect("a list of commands");
+    let commands = commands.lines().take_while(|line| !line.is_empty());
+    let mut seen = 0;
+    for command in commands.filter_map(|line| line.split_whitespace().next()) {
+        if command == "help" {
+            continue;
+        }
+        seen += 1;
+        assert!(page.contains(&format!("`mingle {command} ")), "{command}");
+        let help = mingle(folder.path(), &[command, "--help"]).stdout;
+        for option in words(&help).iter().filter(|word| word.starts_with("--") && word.len() > 2) {
+            if !matches!(option.as_str(), "--help" | "--version") {
+                assert!(page.contains(&format!("`{option}")), "{command} {option}");
+            }
+        }
+    }
+    assert_eq!(seen, 7);
+}

@@ -1,13 +1,11 @@
 //! The programs in `examples/`, and the pages that hold programs.
 
-mod common;
-
-use common::{assert_clean, assert_formatted, blocks, errors, shown};
+use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
 use mingle_lang::check;
 
 macro_rules! example {
     ($name:literal) => {
-        include_str!(concat!("../../../examples/", $name, ".mingle"))
+        include_str!(concat!("../../../../examples/", $name, ".mingle"))
     };
 }
 
@@ -42,7 +40,7 @@ fn the_contests_endorse_once_and_say_why() {
 
 #[test]
 fn the_reference_holds() {
-    let page = include_str!("../../../docs/reference.md");
+    let page = include_str!("../../../../docs/reference.md");
     let mut programs = 0;
     for block in blocks(page) {
         match block.info.split_once(',') {

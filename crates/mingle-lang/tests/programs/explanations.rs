@@ -1,8 +1,6 @@
 //! What `mingle explain CODE` prints: its examples do what they are shown for.
 
-mod common;
-
-use common::{assert_clean, assert_formatted, blocks, errors, shown};
+use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
 use mingle_lang::diagnostic::Code;
 use mingle_lang::{apply_edits, check};
 

@@ -4,9 +4,7 @@
 //! marked `mingle` is accepted, and one marked `mingle,M0301` has that diagnostic and no other;
 //! whether everything is used does not matter here.
 
-mod common;
-
-use common::{blocks, shown};
+use super::common::{blocks, shown};
 use mingle_lang::check;
 
 fn page(text: &str) {

@@ -1,0 +1,7 @@
+//! Programs and what the compiler says of them: the examples, the reference, the explanations of
+//! diagnostics, and the rules one by one.
+
+mod common;
+mod examples;
+mod explanations;
+mod rules;
