@@ -77,9 +77,22 @@ async fn measure(options: &Options) -> Result<(), String> {
                 hand_block(&application, seed, options.calls, &mut theirs).await?;
             }
         }
-        let (taken, by_hand) = (total(&ours) - before.0, total(&theirs) - before.1);
+        let (taken, by_hand) = (
+            total(&ours).checked_sub(before.0).unwrap(),
+            total(&theirs).checked_sub(before.1).unwrap(),
+        );
         ratios.push(taken.as_secs_f64() / by_hand.as_secs_f64());
     }
+    report(options, &ours, &theirs, &counts, ratios)
+}
+
+fn report(
+    options: &Options,
+    ours: &Times,
+    theirs: &Times,
+    counts: &[u64],
+    mut ratios: Vec<f64>,
+) -> Result<(), String> {
     ratios.sort_by(f64::total_cmp);
     println!(
         "Message Groups in memory, {} calls a side, in blocks ABBA",
@@ -99,7 +112,7 @@ async fn measure(options: &Options) -> Result<(), String> {
             per_call(theirs[index])
         );
     }
-    let ratio = total(&ours).as_secs_f64() / total(&theirs).as_secs_f64();
+    let ratio = total(ours).as_secs_f64() / total(theirs).as_secs_f64();
     println!(
         "all: {ratio:.2} times by hand (rounds from {:.2} to {:.2})",
         ratios[0],

@@ -17,7 +17,7 @@ use mingle_store::{Commit, DataStore, Outcome, Session, StoreError, World};
 
 use crate::error::Error;
 use crate::limits::Settings;
-use crate::machine::{Facts, Finished, Machine, Need, Recorded};
+use crate::machine::{Facts, Finished, Machine, Need, Recorded, Start};
 
 /// A program, its stores, and the world that they live in.
 pub struct Runtime {
@@ -75,7 +75,14 @@ const GIVEN_UP: u8 = 2;
 struct Shared {
     state: AtomicU8,
     finished: AtomicBool,
-    outcome: Mutex<(Option<Result<CallReport, Error>>, Option<Waker>)>,
+    outcome: Mutex<Answer>,
+}
+
+/// The outcome of a call, once it is there, and who waits for it.
+#[derive(Default)]
+struct Answer {
+    result: Option<Result<CallReport, Error>>,
+    waiter: Option<Waker>,
 }
 
 /// A call that runs. Dropped before the first commit, it writes nothing; dropped later, it
@@ -87,10 +94,10 @@ impl Future for Running {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let mut outcome = self.0.outcome.lock().expect("nobody panics with this lock");
-        match outcome.0.take() {
+        match outcome.result.take() {
             Some(result) => Poll::Ready(result),
             None => {
-                outcome.1 = Some(context.waker().clone());
+                outcome.waiter = Some(context.waker().clone());
                 Poll::Pending
             }
         }
@@ -137,8 +144,8 @@ impl Shared {
         if self.finished.swap(true, Ordering::AcqRel) {
             return;
         }
-        outcome.0 = Some(result);
-        if let Some(waker) = outcome.1.take() {
+        outcome.result = Some(result);
+        if let Some(waker) = outcome.waiter.take() {
             waker.wake();
         }
     }
@@ -351,16 +358,8 @@ impl Runtime {
         if shared.is_given_up() {
             return Err(Error::Cancelled);
         }
-        let mut machine = Machine::new(
-            &self.program,
-            plan,
-            phase,
-            &call.arguments,
-            facts,
-            earlier,
-            &self.settings,
-            later,
-        );
+        let start = Start { program: &self.program, plan, phase, facts, earlier, unbounded: later };
+        let mut machine = Machine::new(start, &call.arguments, &self.settings);
         machine.mutate(self.mutation);
         let Some(store) = phase.store else {
             return match machine.resume()? {
@@ -423,10 +422,7 @@ impl Runtime {
             origin: self.origin,
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
         });
-        let error = match transaction.commit(Commit { id, writes }).await {
-            Ok(_) => return Ok(()),
-            Err(error) => error,
-        };
+        let Err(error) = transaction.commit(Commit { id, writes }).await else { return Ok(()) };
         if !matches!(error, StoreError::Unknown { .. }) {
             return Err(Error::Store(error));
         }

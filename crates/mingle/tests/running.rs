@@ -196,7 +196,7 @@ fn give_up_after(setup: &Setup, polls: usize) -> bool {
         // The task of the call runs on between two polls; time passes when all wait.
         done |= setup.world.block_on(std::future::poll_fn(&mut turn));
     }
-    setup.world.block_on(setup.world.sleep(std::time::Duration::from_secs(60)));
+    setup.world.block_on(setup.world.sleep(std::time::Duration::from_mins(1)));
     done
 }
 
@@ -220,7 +220,7 @@ fn a_caller_that_goes_away_leaves_it_undone_or_finished() {
             setup.world.block_on(setup.world.sleep(std::time::Duration::from_millis(ms)));
             let _ = call.as_mut().poll(&mut context);
         }
-        setup.world.block_on(setup.world.sleep(std::time::Duration::from_secs(60)));
+        setup.world.block_on(setup.world.sleep(std::time::Duration::from_mins(1)));
         let (account, inbox) = (setup.show("Account", "ana"), setup.show("Inbox", "ana"));
         assert_eq!(
             account.is_null(),

@@ -3,6 +3,7 @@
 mod load;
 mod page;
 
+use std::fmt::Write as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -144,10 +145,11 @@ fn binding(program: &Program, options: &Options) -> Result<Binding, String> {
     let mut text = String::new();
     for store in &program.checked.stores {
         let distance = distance_of(program.checked.levels.name(store.level), options);
-        text.push_str(&format!(
+        let _ = write!(
+            text,
             "[stores.{}]\nengine = \"embedded\"\ndistance = \"{distance}\"\n",
             store.name
-        ));
+        );
     }
     Binding::parse(&text).map_err(|error| error.to_string())
 }

@@ -108,7 +108,7 @@ impl Checker<'_> {
             let written = inits.iter().find(|init| init.name.name == field.name);
             match (&field.field_type, written) {
                 (FieldType::Register(value_type), _) => {
-                    fields.push((&field.name, value_type.clone()))
+                    fields.push((&field.name, value_type.clone()));
                 }
                 (collection, Some(init)) => {
                     let fact = Collection::Default { field_type: collection.to_string() };

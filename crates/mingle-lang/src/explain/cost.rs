@@ -56,7 +56,7 @@ struct Counting<'a> {
     written: Vec<&'a WriteKind>,
 }
 
-impl<'a> Counting<'a> {
+impl Counting<'_> {
     fn block(&mut self, nodes: &[Node]) -> u32 {
         nodes.iter().map(|node| self.node(node)).sum()
     }

@@ -127,6 +127,11 @@ impl<'a> Lowering<'a> {
 
     fn statement(&mut self, statement: &'a hir::Stmt) -> After {
         self.flat.sources.push(statement.span);
+        self.flat.assigned.push(match &statement.kind {
+            StmtKind::Let(var, _) => Some(self.vars[var.index()].span),
+            StmtKind::Assign(..) => Some(Span::token(statement.span.start)),
+            _ => None,
+        });
         match &statement.kind {
             StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
                 let value = self.named(*var, value, statement.span);
@@ -203,10 +208,14 @@ impl<'a> Lowering<'a> {
         match (then_after, else_after) {
             (After::Returned, After::Returned) => {}
             (After::Returned, After::GoesOn) => {
-                else_values.into_iter().for_each(|(var, value)| self.set(var, value))
+                for (var, value) in else_values {
+                    self.set(var, value);
+                }
             }
             (After::GoesOn, After::Returned) => {
-                then_values.into_iter().for_each(|(var, value)| self.set(var, value))
+                for (var, value) in then_values {
+                    self.set(var, value);
+                }
             }
             (After::GoesOn, After::GoesOn) => {
                 let find = |values: &[(VarId, Operand)], var| {

@@ -81,6 +81,8 @@ pub struct Flat {
     pub endorsements: Vec<Endorsement>,
     /// Where the statements of the program stand, by their number.
     pub sources: Vec<Span>,
+    /// Where the variable stands that each of them assigns, by the same number.
+    pub assigned: Vec<Option<Span>>,
     /// The statements that something depends on, by id.
     pub live: Vec<bool>,
 }

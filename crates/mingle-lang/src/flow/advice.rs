@@ -30,7 +30,7 @@ impl Analysis<'_> {
             return None;
         }
         let around = self.flat.ancestors(used.stmt).filter(|around| {
-            let inner = self.condition_sources(&self.flat.get(*around).kind, &self.sources);
+            let inner = Self::condition_sources(&self.flat.get(*around).kind, &self.sources);
             self.weaker_than(inner, used.target) != 0
         });
         let outermost = around.last()?;
@@ -121,7 +121,7 @@ impl Analysis<'_> {
             .collect();
         if used.context {
             for around in self.flat.ancestors(used.stmt) {
-                let sources = self.condition_sources(&self.flat.get(around).kind, &self.sources);
+                let sources = Self::condition_sources(&self.flat.get(around).kind, &self.sources);
                 if sources & weaker != 0 {
                     places.push(self.condition_span(around));
                 }

@@ -49,10 +49,10 @@ impl Graph {
             }
             match &stmt.kind {
                 Kind::If { condition, merges: merged, .. } if merges => {
-                    graph.conditions(condition, merged, id)
+                    graph.conditions(condition, merged, id);
                 }
                 Kind::While { condition, carried, .. } if merges => {
-                    graph.conditions(condition, carried, id)
+                    graph.conditions(condition, carried, id);
                 }
                 Kind::For { count, columns, carried, .. } => {
                     for (list, item) in columns {

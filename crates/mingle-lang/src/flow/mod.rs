@@ -188,7 +188,7 @@ impl Analysis<'_> {
             if blocks.is_empty() {
                 continue;
             }
-            let inner = outer | self.condition_sources(&stmt.kind, sources);
+            let inner = outer | Self::condition_sources(&stmt.kind, sources);
             let results: Vec<Sources> = blocks
                 .iter()
                 .map(|block| self.block_contexts(block, inner, returned, sources, contexts))
@@ -199,7 +199,7 @@ impl Analysis<'_> {
     }
 
     /// The provenance of what decides whether the blocks of a statement run.
-    pub(crate) fn condition_sources(&self, stmt: &Kind, sources: &[Sources]) -> Sources {
+    pub(crate) fn condition_sources(stmt: &Kind, sources: &[Sources]) -> Sources {
         let condition = match stmt {
             Kind::If { condition, .. } | Kind::While { condition, .. } => condition,
             Kind::For { count, .. } => count,

@@ -203,15 +203,14 @@ impl Analysis<'_> {
         }
         // The variable that holds the value as it was read.
         if let Some(name) = &self.flat.slots[path.0.index()].name {
-            let statement = self.flat.sources[stmt.source as usize];
-            let span = self.assigned_span(statement);
+            let span = self.assigned_span(stmt);
             labels.push(Label { span, message: words::assigned(name) });
         }
     }
 
-    /// Where the variable of a `let` or an assignment stands.
-    fn assigned_span(&self, statement: Span) -> Span {
-        Span { start: statement.start, end: statement.start + 2 }
+    /// Where the variable stands that a statement assigns.
+    fn assigned_span(&self, stmt: &crate::flat::Stmt) -> Span {
+        self.flat.assigned[stmt.source as usize].unwrap_or(stmt.span)
     }
 
     fn edge_label(&self, edge: Edge) -> Option<Label> {
@@ -236,12 +235,8 @@ impl Analysis<'_> {
                         message: words::iterated(name),
                     }),
                     _ => {
-                        let statement = self.flat.sources[stmt.source as usize];
-                        let span = if statement.contains(stmt.span) && statement != stmt.span {
-                            self.assigned_span(statement)
-                        } else {
-                            stmt.span
-                        };
+                        let span =
+                            if stmt.call.is_some() { stmt.span } else { self.assigned_span(stmt) };
                         Some(Label { span, message: words::assigned(name) })
                     }
                 }

@@ -283,8 +283,11 @@ impl Checking<'_, '_> {
         let weaker = analysis.weaker_than(sources, used.target);
         if weaker != 0 {
             let source = analysis.flat.get(used.stmt).source;
-            if self.reported.insert((source, used.target, used.code)) && !self.diagnostics.is_full()
-            {
+            // A value that was read through a weaker ref is that mistake again.
+            let is_consequence = used.code == Code::M0301
+                && self.reported.contains(&(source, used.target, Code::M0303));
+            let is_new = self.reported.insert((source, used.target, used.code));
+            if is_new && !is_consequence && !self.diagnostics.is_full() {
                 let diagnostic = analysis.flow_error(&used, weaker);
                 self.diagnostics.push_distinct(diagnostic);
             }

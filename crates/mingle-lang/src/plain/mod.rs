@@ -114,7 +114,7 @@ impl Run<'_> {
                 self.rounds.pop();
             }
             StmtKind::For { first, second, iterated, body } => {
-                self.for_loop((*first, *second), iterated, body)?
+                self.for_loop((*first, *second), iterated, body)?;
             }
             StmtKind::Match { scrutinee, some_var, some_block, none_block } => {
                 match self.expr(scrutinee)? {

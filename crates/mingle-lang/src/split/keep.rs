@@ -51,7 +51,7 @@ pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept
         let phase = phases.of_stmt[id.index()];
         match &stmt.kind {
             Kind::Read(_) | Kind::Write(_) | Kind::Require { .. } | Kind::While { .. } => {
-                keeping.run(id, phase)
+                keeping.run(id, phase);
             }
             Kind::Return { value: Some(_) } => keeping.run(id, phase),
             _ => {}

@@ -123,7 +123,7 @@ impl Scheduler<'_> {
         let mut part = Vec::new();
         for node in nodes {
             // What follows a branch that may return, or a command, stays behind it.
-            let is_barrier = self.returns(&node) || self.commands(&node);
+            let is_barrier = Self::returns(&node) || self.commands(&node);
             part.push(node);
             if is_barrier {
                 ordered.extend(self.order(std::mem::take(&mut part)));
@@ -340,10 +340,10 @@ impl Scheduler<'_> {
     }
 
     /// Whether a `return` is in a branch of this node.
-    fn returns(&self, node: &Node) -> bool {
+    fn returns(node: &Node) -> bool {
         match node {
             Node::Return(..) => true,
-            Node::If(_, a, b) => a.iter().chain(b).any(|node| self.returns(node)),
+            Node::If(_, a, b) => a.iter().chain(b).any(Self::returns),
             _ => false,
         }
     }

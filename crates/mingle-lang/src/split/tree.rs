@@ -58,10 +58,10 @@ fn block(
         let inner = |statements: &[StmtId]| block(flat, phases, kept, phase, statements);
         match &flat.get(*id).kind {
             Kind::If { then_block, else_block, .. } => {
-                nodes.push(Node::If(*id, inner(then_block), inner(else_block)))
+                nodes.push(Node::If(*id, inner(then_block), inner(else_block)));
             }
             Kind::While { head, body, .. } => {
-                nodes.push(Node::While(*id, inner(head), inner(body)))
+                nodes.push(Node::While(*id, inner(head), inner(body)));
             }
             Kind::For { columns, body, .. } => {
                 let used =

@@ -118,18 +118,27 @@ pub struct Machine<'a> {
     mutation: Mutation,
 }
 
+/// Where a machine starts.
+#[derive(Clone, Copy, Debug)]
+pub struct Start<'a> {
+    /// The program.
+    pub program: &'a Program,
+    /// The transaction.
+    pub plan: &'a Plan,
+    /// The phase of it.
+    pub phase: &'a Phase,
+    /// What is the same in all phases.
+    pub facts: &'a Facts,
+    /// What earlier phases recorded.
+    pub earlier: &'a Recorded,
+    /// Whether bounds on steps and memory are off: after the first phase that writes.
+    pub unbounded: bool,
+}
+
 impl<'a> Machine<'a> {
-    /// A machine at the start of a phase. Bounds hold unless `unbounded`.
-    pub fn new(
-        program: &'a Program,
-        plan: &'a Plan,
-        phase: &'a Phase,
-        arguments: &[Value],
-        facts: &'a Facts,
-        earlier: &'a Recorded,
-        settings: &Settings,
-        unbounded: bool,
-    ) -> Self {
+    /// A machine at the start of a phase.
+    pub fn new(start: Start<'a>, arguments: &[Value], settings: &Settings) -> Self {
+        let Start { program, plan, phase, facts, earlier, unbounded } = start;
         let mut slots = vec![Value::Bool(false); plan.slot_count];
         slots[..arguments.len()].clone_from_slice(arguments);
         Self {
@@ -261,7 +270,7 @@ impl<'a> Machine<'a> {
                 self.recorded.queues[*queue as usize].push(value);
             }
             Instr::Replay { queue, dst } => self.replay(*queue, *dst),
-            Instr::Fetch(reads) => return self.fetch(reads),
+            Instr::Fetch(reads) => return Ok(self.fetch(reads)),
             Instr::Read { read, dsts } => return self.read(read, dsts),
             Instr::Write { write, dst } => return self.write(write, *dst),
             Instr::Require { condition, message, code, must_be_new } => {
@@ -404,12 +413,12 @@ impl<'a> Machine<'a> {
                 self.step(instr)?;
             }
             for read in prefetch {
-                self.requests(read, &mut reads)?;
+                self.requests(read, &mut reads);
             }
         }
         self.current_loop().round = first;
         self.cursors = cursors;
-        let need = self.ask(reads)?;
+        let need = self.ask(reads);
         if let Some(Need::Read(reads)) = &need {
             let asked = reads.clone();
             self.current_loop().chunk = asked;

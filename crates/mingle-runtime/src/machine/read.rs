@@ -17,7 +17,7 @@ use crate::overlay::{FieldView, FieldWrites};
 
 impl<'a> Machine<'a> {
     /// Asks for what is not there yet.
-    pub(super) fn ask(&mut self, reads: Vec<Read>) -> Result<Option<Need>, Error> {
+    pub(super) fn ask(&mut self, reads: Vec<Read>) -> Option<Need> {
         let mut wanted: Vec<Read> = Vec::with_capacity(reads.len());
         let mut seen: BTreeSet<Read> = BTreeSet::new();
         for read in reads {
@@ -30,21 +30,21 @@ impl<'a> Machine<'a> {
             }
         }
         if wanted.is_empty() {
-            return Ok(None);
+            return None;
         }
         self.awaited.clone_from(&wanted);
-        Ok(Some(Need::Read(wanted)))
+        Some(Need::Read(wanted))
     }
 
-    pub(super) fn fetch(&mut self, reads: &'a [ReadSpec]) -> Result<Option<Need>, Error> {
+    pub(super) fn fetch(&mut self, reads: &'a [ReadSpec]) -> Option<Need> {
         if let Some(flush) = self.flush_commands() {
             // Come back to this instruction once the commands are sent.
             self.at -= 1;
-            return Ok(Some(flush));
+            return Some(flush);
         }
         let mut requests = Vec::with_capacity(reads.len());
         for read in reads {
-            self.requests(read, &mut requests)?;
+            self.requests(read, &mut requests);
         }
         self.ask(requests)
     }
@@ -59,15 +59,15 @@ impl<'a> Machine<'a> {
     }
 
     /// What a read asks of the store, whatever this transaction wrote.
-    pub(super) fn requests(&self, read: &ReadSpec, requests: &mut Vec<Read>) -> Result<(), Error> {
+    pub(super) fn requests(&self, read: &ReadSpec, requests: &mut Vec<Read>) {
         let count = |value: Value| u64::try_from(value.as_int().unwrap_or_default()).unwrap_or(0);
         let arg = |index: usize| self.value(&read.args[index]);
         match &read.kind {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
-                requests.push(Read::Exists(self.object(read)))
+                requests.push(Read::Exists(self.object(read)));
             }
             ReadKind::Register(_, field) => {
-                requests.push(Read::Register(self.address(read, *field)))
+                requests.push(Read::Register(self.address(read, *field)));
             }
             ReadKind::Contents(kind, field) => {
                 let address = self.address(read, *field);
@@ -100,7 +100,6 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Query(operation) => requests.push(self.query(*operation, read)),
         }
-        Ok(())
     }
 
     fn query(&self, operation: u32, read: &ReadSpec) -> Read {
@@ -127,33 +126,28 @@ impl<'a> Machine<'a> {
             return Ok(Some(flush));
         }
         if let ReadKind::Query(operation) = &read.kind {
-            return self.run_query(*operation, read, dsts[0]);
+            return Ok(self.run_query(*operation, read, dsts[0]));
         }
         let mut requests = Vec::new();
         if self.overlaid(read, dsts, &mut requests)? {
             return Ok(None);
         }
         self.at -= 1;
-        let need = self.ask(requests)?;
+        let need = self.ask(requests);
         assert!(need.is_some(), "a read that has all its answers is done");
         Ok(need)
     }
 
     /// A query sees the writes made before it, so they are sent first.
-    fn run_query(
-        &mut self,
-        operation: u32,
-        read: &ReadSpec,
-        dst: Slot,
-    ) -> Result<Option<Need>, Error> {
+    fn run_query(&mut self, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
         if !self.overlay.is_empty() {
             self.at -= 1;
-            return Ok(Some(self.flush()));
+            return Some(self.flush());
         }
         let request = self.query(operation, read);
         if let Some(Data::Result(value)) = self.fetched.get(&request) {
             self.slots[dst.index()] = value.clone();
-            return Ok(None);
+            return None;
         }
         self.at -= 1;
         self.ask(vec![request])
@@ -198,7 +192,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Contents(kind, field) => {
                 let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
-                let base = self.base(read)?;
+                let base = self.base(read);
                 self.contents(&object, *field, is_map, base.as_ref()).map(|(first, second)| {
                     let list = |values: Vec<Value>| Value::List(Arc::from(values));
                     std::iter::once(list(first)).chain(second.map(list)).collect()
@@ -206,7 +200,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
-                let base = self.base(read)?;
+                let base = self.base(read);
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
@@ -214,7 +208,7 @@ impl<'a> Machine<'a> {
         };
         let Some(values) = values else {
             if requests.is_empty() {
-                self.requests(read, requests)?;
+                self.requests(read, requests);
             }
             return Ok(false);
         };
@@ -236,10 +230,10 @@ impl<'a> Machine<'a> {
     }
 
     /// What the store answered to the last request of a read, if it did.
-    fn base(&self, read: &ReadSpec) -> Result<Option<Data>, Error> {
+    fn base(&self, read: &ReadSpec) -> Option<Data> {
         let mut requests = Vec::with_capacity(1);
-        self.requests(read, &mut requests)?;
-        Ok(requests.last().and_then(|request| self.fetched.get(request)).cloned())
+        self.requests(read, &mut requests);
+        requests.last().and_then(|request| self.fetched.get(request)).cloned()
     }
 
     /// The contents of a collection: elements, or keys and values. None if the store's are

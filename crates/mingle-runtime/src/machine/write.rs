@@ -49,7 +49,7 @@ impl<'a> Machine<'a> {
         dst: Option<Slot>,
     ) -> Result<Option<Need>, Error> {
         if let WriteKind::Command(operation) = &write.kind {
-            return self.command(*operation, write, dst);
+            return Ok(self.command(*operation, write, dst));
         }
         let object = self.written_object(write);
         let args: Vec<Value> = write.args.iter().map(|arg| self.value(arg)).collect();
@@ -67,7 +67,7 @@ impl<'a> Machine<'a> {
             }
             WriteKind::Collection(kind, field, collection) => match collection {
                 CollectionWrite::Add => {
-                    self.overlay.add(&object, *field, arg().as_int().expect("an amount is an int"))
+                    self.overlay.add(&object, *field, arg().as_int().expect("an amount is an int"));
                 }
                 CollectionWrite::Insert => self.overlay.set(&object, *field, arg(), true),
                 CollectionWrite::Remove => self.overlay.set(&object, *field, arg(), false),
@@ -94,12 +94,7 @@ impl<'a> Machine<'a> {
         Ok(None)
     }
 
-    fn command(
-        &mut self,
-        operation: u32,
-        write: &'a WriteSpec,
-        dst: Option<Slot>,
-    ) -> Result<Option<Need>, Error> {
+    fn command(&mut self, operation: u32, write: &'a WriteSpec, dst: Option<Slot>) -> Option<Need> {
         let arguments: Vec<Value> = write.args.iter().map(|arg| self.value(arg)).collect();
         let operation = self.operation_name(operation);
         let Some(dst) = dst else {
@@ -107,18 +102,18 @@ impl<'a> Machine<'a> {
             let before = self.overlay.take_writes();
             self.commands.extend(before);
             self.commands.push(Write::Command { operation, arguments });
-            return Ok(None);
+            return None;
         };
         if !self.overlay.is_empty() || !self.commands.is_empty() {
             self.at -= 1;
-            return Ok(Some(self.flush()));
+            return Some(self.flush());
         }
         // A command with a result is asked like a query; its answer is used once.
         let request = Read::Query { operation, arguments };
         if let Some(Data::Result(value)) = self.fetched.remove(&request) {
             self.fetched.clear();
             self.slots[dst.index()] = value;
-            return Ok(None);
+            return None;
         }
         self.at -= 1;
         self.ask(vec![request])
