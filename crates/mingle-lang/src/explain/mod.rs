@@ -148,6 +148,12 @@ impl Explainer<'_> {
             None => {
                 let stmt = self.plan.flat.get(stmt);
                 let text = self.text(stmt.span);
+                // Level and reason stand in the program; here the value counts.
+                if matches!(stmt.kind, Kind::Endorse { .. })
+                    && let Some(value) = text.rfind(") as ").and_then(|end| text.get(..=end))
+                {
+                    return value.to_owned();
+                }
                 // The size of what a loop runs over is a part of the loop, not of the program's.
                 if matches!(stmt.kind, Kind::Local { op: Op::ListSize, .. })
                     && !text.contains("size")
@@ -220,9 +226,11 @@ impl Explainer<'_> {
                 Node::If(id, then, otherwise) => {
                     push(format!("{} {{", self.head(*id)));
                     self.lines(then, depth + 1, lines);
-                    if !otherwise.is_empty() {
+                    let mut other_lines = Vec::new();
+                    self.lines(otherwise, depth + 1, &mut other_lines);
+                    if !other_lines.is_empty() {
                         lines.push(format!("{}}} else {{", "    ".repeat(depth)));
-                        self.lines(otherwise, depth + 1, lines);
+                        lines.extend(other_lines);
                     }
                     lines.push(format!("{}}}", "    ".repeat(depth)));
                 }
