@@ -128,7 +128,7 @@ fn table(mixed: &Side, linearizable: &Side) -> String {
 
 /// The distribution of one transaction's latency on both sides.
 fn cdf(name: &str, index: usize, mixed: &Side, linearizable: &Side) -> String {
-    let (left, right, top, bottom) = (40.0, 500.0, 12.0, 190.0);
+    let (left, right, top, bottom) = (52.0, 490.0, 12.0, 190.0);
     let x =
         |ms: f64| left + (ms.max(0.5) / 0.5).log10() / (1000.0_f64 / 0.5).log10() * (right - left);
     let y = |share: f64| bottom - share * (bottom - top);
@@ -146,7 +146,7 @@ fn cdf(name: &str, index: usize, mixed: &Side, linearizable: &Side) -> String {
     for share in [0.0, 0.5, 1.0] {
         write!(
             svg,
-            "<line x1={left} x2={right} y1={y:.1} y2={y:.1} stroke='#e5e5e0'/><text x=34 y={ty:.1} text-anchor=end>{percent:.0} %</text>",
+            "<line x1={left} x2={right} y1={y:.1} y2={y:.1} stroke='#e5e5e0'/><text x=46 y={ty:.1} text-anchor=end>{percent:.0} %</text>",
             y = y(share),
             ty = y(share) + 4.0,
             percent = share * 100.0
