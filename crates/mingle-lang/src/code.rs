@@ -223,7 +223,7 @@ pub(crate) fn plan(
     flow: &Flow,
     mutation: Mutation,
 ) -> Plan {
-    let phases = Phases::new(program, &flat, flow, mutation);
+    let phases = Phases::new(&flat, flow, mutation);
     let kept = keep(&flat, &phases, mutation);
     let mut queues = Queues::default();
     let mut built = Vec::new();

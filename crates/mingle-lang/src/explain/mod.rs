@@ -3,6 +3,8 @@
 mod cost;
 mod text;
 
+use std::collections::HashSet;
+
 use serde_json::{Value as Json, json};
 
 use crate::code::{Phase, Plan, Program};
@@ -67,6 +69,7 @@ pub struct ExplainedPhase {
 /// ```
 pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
     let places = TextPlaces::new(source);
+    let merged = plan.flat.merged_slots();
     let params: Vec<String> =
         plan.params.iter().map(|(name, found)| format!("{name}: {found}")).collect();
     let result = plan.result.as_ref().map_or(String::new(), |result| format!(" -> {result}"));
@@ -77,7 +80,9 @@ pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
         phases: plan
             .phases
             .iter()
-            .map(|phase| Explainer { source, places: &places, plan, phase }.explain(program))
+            .map(|phase| {
+                Explainer { source, places: &places, plan, phase, merged: &merged }.explain(program)
+            })
             .collect(),
     }
 }
@@ -108,6 +113,8 @@ struct Explainer<'a> {
     places: &'a TextPlaces<'a>,
     plan: &'a Plan,
     phase: &'a Phase,
+    /// Slots into which branches and rounds copy.
+    merged: &'a HashSet<Slot>,
 }
 
 impl Explainer<'_> {
@@ -271,8 +278,7 @@ impl Explainer<'_> {
         let is_variable = |slot: &Slot| self.plan.flat.slots[slot.index()].name.is_some();
         // What merges and carries variables between branches and rounds is no statement of the
         // program's.
-        let is_step =
-            matches!(&stmt.kind, Kind::Copy { .. }) && stmt.blocks_around(&self.plan.flat);
+        let is_step = matches!(&stmt.kind, Kind::Copy { dst, .. } if self.merged.contains(dst));
         stmt.dsts().iter().any(is_variable) && !is_step
     }
 

@@ -8,6 +8,8 @@ mod expr;
 mod live;
 mod lower;
 
+use std::collections::HashSet;
+
 use mingle_model::{LevelId, Name, Type, Value};
 
 use crate::hir::{CollectionRead, CollectionWrite, ObjectId, StoreId};
@@ -96,6 +98,18 @@ impl Flat {
     /// The statements around one, innermost first.
     pub fn ancestors(&self, id: StmtId) -> impl Iterator<Item = StmtId> + '_ {
         std::iter::successors(self.get(id).parent, |id| self.get(*id).parent)
+    }
+
+    /// The slots into which branches and rounds copy: these copies are no statements of the
+    /// program's.
+    pub fn merged_slots(&self) -> HashSet<Slot> {
+        let merged = self.statements.iter().flat_map(|stmt| match &stmt.kind {
+            Kind::If { merges: slots, .. }
+            | Kind::While { carried: slots, .. }
+            | Kind::For { carried: slots, .. } => slots.as_slice(),
+            _ => &[],
+        });
+        merged.copied().collect()
     }
 
     /// All live statements in program order.
@@ -351,16 +365,6 @@ impl Stmt {
             Kind::For { body, .. } => vec![body],
             _ => Vec::new(),
         }
-    }
-
-    /// Whether it is a step that merges or carries a variable, which the program does not write.
-    pub fn blocks_around(&self, flat: &Flat) -> bool {
-        let Kind::Copy { dst, .. } = &self.kind else { return false };
-        flat.statements.iter().any(|stmt| match &stmt.kind {
-            Kind::If { merges, .. } => merges.contains(dst),
-            Kind::While { carried, .. } | Kind::For { carried, .. } => carried.contains(dst),
-            _ => false,
-        })
     }
 
     /// The store at which it has an effect.

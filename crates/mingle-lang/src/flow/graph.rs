@@ -29,8 +29,8 @@ pub(crate) struct Graph {
     edges: Vec<Edge>,
     into: Vec<Vec<u32>>,
     out_of: Vec<Vec<u32>>,
-    /// The statement that fills a slot with data of its own: from a store, or endorsed.
-    origins: Vec<Option<StmtId>>,
+    /// The first statement that assigns a slot.
+    definitions: Vec<Option<StmtId>>,
 }
 
 impl Graph {
@@ -39,13 +39,11 @@ impl Graph {
             edges: Vec::new(),
             into: vec![Vec::new(); flat.slots.len()],
             out_of: vec![Vec::new(); flat.slots.len()],
-            origins: vec![None; flat.slots.len()],
+            definitions: vec![None; flat.slots.len()],
         };
         for (id, stmt) in flat.live_statements() {
-            if matches!(stmt.kind, Kind::Read(_) | Kind::Write(_) | Kind::Endorse { .. }) {
-                for dst in stmt.dsts() {
-                    graph.origins[dst.index()] = Some(id);
-                }
+            for dst in stmt.dsts() {
+                graph.definitions[dst.index()].get_or_insert(id);
             }
             match &stmt.kind {
                 Kind::If { condition, merges: merged, .. } if merges => {
@@ -93,8 +91,9 @@ impl Graph {
         self.into[slot.index()].iter().map(|edge| self.edges[*edge as usize])
     }
 
-    pub(crate) fn origin(&self, slot: Slot) -> Option<StmtId> {
-        self.origins[slot.index()]
+    /// The first statement that assigns a slot; for all but merged slots, the only one.
+    pub(crate) fn definition(&self, slot: Slot) -> Option<StmtId> {
+        self.definitions[slot.index()]
     }
 
     /// Spreads what statements add along all edges; through endorsements only if `through`.

@@ -23,6 +23,15 @@ enum Arrival {
     Own,
 }
 
+/// A way from a source to a use.
+struct Path {
+    /// The slot that the source fills; none if the source is the statement's own store.
+    from: Option<Slot>,
+    /// The steps, in the order of the flow.
+    edges: Vec<Edge>,
+    arrival: Arrival,
+}
+
 impl Analysis<'_> {
     /// The diagnostic of a use that breaks a rule, with the path from each weaker source.
     pub(super) fn flow_error(&self, used: &Use, weaker: Sources) -> Diagnostic {
@@ -81,20 +90,19 @@ impl Analysis<'_> {
     /// Labels from the read at a source to the use, in the order of the flow.
     pub(super) fn path_labels(&self, used: &Use, source: Sources) -> Vec<Label> {
         let mut labels = Vec::new();
-        if let Some((edges, arrival)) = self.path(used, source) {
-            self.start_label(used, &edges, arrival, source, &mut labels);
-            for edge in &edges.1 {
+        if let Some(path) = self.path(used, source) {
+            self.start_label(used, &path, source, &mut labels);
+            for edge in &path.edges {
                 labels.extend(self.edge_label(*edge));
             }
-            labels.extend(self.arrival_label(arrival));
+            labels.extend(self.arrival_label(path.arrival));
         }
         labels.push(self.end_label(used));
         labels
     }
 
     /// The shortest path of edges from a slot that the source fills to an operand of the use.
-    #[allow(clippy::type_complexity)]
-    fn path(&self, used: &Use, source: Sources) -> Option<((Slot, Vec<Edge>), Arrival)> {
+    fn path(&self, used: &Use, source: Sources) -> Option<Path> {
         let from_operands = used.operands.iter().filter_map(|(operand, _)| operand.slot());
         let mut starts: Vec<(Slot, Arrival)> =
             from_operands.map(|slot| (slot, Arrival::Operand)).collect();
@@ -103,7 +111,7 @@ impl Analysis<'_> {
         }
         starts.retain(|(slot, _)| self.sources[slot.index()] & source != 0);
         if starts.is_empty() && used.own.is_some() {
-            return Some(((Slot(0), Vec::new()), Arrival::Own));
+            return Some(Path { from: None, edges: Vec::new(), arrival: Arrival::Own });
         }
         let mut from: HashMap<Slot, Option<Edge>> = HashMap::new();
         let mut arrivals: HashMap<Slot, Arrival> = HashMap::new();
@@ -122,7 +130,7 @@ impl Analysis<'_> {
                     edges.push(*edge);
                     at = edge.to;
                 }
-                return Some(((slot, edges), arrivals[&at]));
+                return Some(Path { from: Some(slot), edges, arrival: arrivals[&at] });
             }
             for edge in self.graph.edges_into(slot) {
                 let blocked = edge.kind == EdgeKind::Endorsed
@@ -138,7 +146,7 @@ impl Analysis<'_> {
 
     /// The statement that fills a slot with this source's own data.
     pub(super) fn source_stmt(&self, slot: Slot, source: Sources) -> Option<StmtId> {
-        let origin = self.graph.origin(slot)?;
+        let origin = self.graph.definition(slot)?;
         (self.own_sources(&self.flat.get(origin).kind) & source != 0).then_some(origin)
     }
 
@@ -177,21 +185,14 @@ impl Analysis<'_> {
         }
     }
 
-    fn start_label(
-        &self,
-        used: &Use,
-        path: &(Slot, Vec<Edge>),
-        arrival: Arrival,
-        source: Sources,
-        labels: &mut Vec<Label>,
-    ) {
+    fn start_label(&self, used: &Use, path: &Path, source: Sources, labels: &mut Vec<Label>) {
         let words = self.source_words(bits(source).next().expect("one source"));
-        if arrival == Arrival::Own {
+        let Some(from) = path.from else {
             let span = self.flat.get(used.stmt).span;
             labels.push(Label { span, message: words::at_own(&words) });
             return;
-        }
-        let Some(id) = self.source_stmt(path.0, source) else { return };
+        };
+        let Some(id) = self.source_stmt(from, source) else { return };
         let stmt = self.flat.get(id);
         let message = match stmt.kind {
             Kind::Endorse { .. } => words::endorsed(&words),
@@ -202,7 +203,7 @@ impl Analysis<'_> {
             labels.push(Label { span: call, message: words::called() });
         }
         // The variable that holds the value as it was read.
-        if let Some(name) = &self.flat.slots[path.0.index()].name {
+        if let Some(name) = &self.flat.slots[from.index()].name {
             let span = self.assigned_span(stmt);
             labels.push(Label { span, message: words::assigned(name) });
         }

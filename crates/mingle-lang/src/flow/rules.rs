@@ -304,12 +304,7 @@ impl Checking<'_, '_> {
 impl Analysis<'_> {
     /// The store whose object a slot says not to exist.
     fn negated_exists(&self, slot: Slot) -> Option<StoreId> {
-        let defined = |slot: Slot| {
-            self.flat
-                .live_statements()
-                .map(|(_, stmt)| stmt)
-                .find(|stmt| stmt.dsts().contains(&slot))
-        };
+        let defined = |slot: Slot| self.graph.definition(slot).map(|id| self.flat.get(id));
         let Kind::Local { op: Op::Not, args, .. } = &defined(slot)?.kind else { return None };
         match &defined(args[0].slot()?)?.kind {
             Kind::Read(Access {

@@ -3,7 +3,7 @@
 use super::Mutation;
 use crate::flat::{Flat, Kind, Operand, StmtId};
 use crate::flow::Flow;
-use crate::hir::{Program, StoreId};
+use crate::hir::StoreId;
 
 /// Whether a phase writes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(crate) struct Phases {
 }
 
 impl Phases {
-    pub(crate) fn new(program: &Program, flat: &Flat, flow: &Flow, mutation: Mutation) -> Self {
+    pub(crate) fn new(flat: &Flat, flow: &Flow, mutation: Mutation) -> Self {
         let order = match mutation {
             Mutation::OrderAsDeclared => {
                 let mut order = flow.order.clone();
@@ -41,7 +41,6 @@ impl Phases {
             }
             _ => flow.order.clone(),
         };
-        let _ = program;
         let mut phases = Vec::new();
         for before in [true, false] {
             for store in &order {
