@@ -230,17 +230,7 @@ impl Explainer<'_> {
                 }
                 Node::Record(id, slot) => push(format!("record {}", self.slot(*id, *slot))),
                 Node::Replay(id, slot) => push(format!("replay {}", self.slot(*id, *slot))),
-                Node::If(id, then, otherwise) => {
-                    push(format!("{} {{", self.head(*id)));
-                    self.lines(then, depth + 1, lines);
-                    let mut other_lines = Vec::new();
-                    self.lines(otherwise, depth + 1, &mut other_lines);
-                    if !other_lines.is_empty() {
-                        lines.push(format!("{}}} else {{", "    ".repeat(depth)));
-                        lines.extend(other_lines);
-                    }
-                    lines.push(format!("{}}}", "    ".repeat(depth)));
-                }
+                Node::If(id, then, otherwise) => self.branch(*id, then, otherwise, depth, lines),
                 Node::While(id, head, body) => {
                     push(format!("{} {{", self.head(*id)));
                     self.lines(head, depth + 1, lines);
@@ -264,6 +254,26 @@ impl Explainer<'_> {
                 Node::Return(_, false) => push("end of this phase".into()),
             }
         }
+    }
+
+    fn branch(
+        &self,
+        id: StmtId,
+        then: &[Node],
+        otherwise: &[Node],
+        depth: usize,
+        lines: &mut Vec<String>,
+    ) {
+        let indent = "    ".repeat(depth);
+        lines.push(format!("{indent}{} {{", self.head(id)));
+        self.lines(then, depth + 1, lines);
+        let mut other_lines = Vec::new();
+        self.lines(otherwise, depth + 1, &mut other_lines);
+        if !other_lines.is_empty() {
+            lines.push(format!("{indent}}} else {{"));
+            lines.extend(other_lines);
+        }
+        lines.push(format!("{indent}}}"));
     }
 
     fn names(&self, reads: &[StmtId]) -> String {
