@@ -27,7 +27,13 @@ pub enum Verdict {
 }
 
 /// A world without waiting, whose random numbers are a seed's.
-struct QuickWorld(Mutex<Random>);
+pub struct QuickWorld(Mutex<Random>);
+
+impl QuickWorld {
+    pub fn new(seed: u64) -> Arc<Self> {
+        Arc::new(Self(Mutex::new(Random::new(seed))))
+    }
+}
 
 impl World for QuickWorld {
     fn now(&self) -> Time {
@@ -184,7 +190,7 @@ pub fn run_split(
             ModelStore::new(program.checked.clone(), store, shared.clone()) as Arc<dyn DataStore>
         })
         .collect();
-    let world = Arc::new(QuickWorld(Mutex::new(Random::new(seed))));
+    let world = QuickWorld::new(seed);
     let settings = Settings { steps_max: 100_000, ..Settings::default() };
     let runtime = Runtime::new(program.clone(), stores, world, settings).with_mutation(mutation);
     let call = Call {
@@ -198,7 +204,7 @@ pub fn run_split(
 }
 
 /// The seed that a runtime over this world draws for `unique()`.
-fn unique_seed(seed: u64) -> u128 {
+pub fn unique_seed(seed: u64) -> u128 {
     let mut random = Random::new(seed);
     // The runtime draws its origin first.
     random.bits();

@@ -1,5 +1,6 @@
 //! Splitting is proved by test: split programs do what the programs say.
 
+mod embedded;
 mod harness;
 mod model_store;
 
@@ -93,6 +94,26 @@ fn weaker_data_never_shows_in_stronger_stores() {
     }
     println!("{made} programs, {took_effect} of which wrote something");
     assert!(took_effect * 4 > made, "the generator makes too little that writes");
+}
+
+#[test]
+fn the_embedded_engine_does_what_programs_say() {
+    let (mut made, mut took_effect) = (0_u64, 0_u64);
+    for seed in Seeds::new(600) {
+        made += 1;
+        match std::panic::catch_unwind(|| embedded::differ_embedded(seed)) {
+            Ok(Verdict::Rejected) => {}
+            Ok(Verdict::Agreed { took_effect: took, .. }) => took_effect += u64::from(took),
+            other => {
+                panic!(
+                    "MINGLE_SPLIT_SEED={seed} MINGLE_SPLIT_PROGRAMS=1: {other:?}\n{}",
+                    generate::program(seed)
+                )
+            }
+        }
+    }
+    println!("{made} programs, {took_effect} of which took effect");
+    assert!(took_effect * 4 > made, "the generator makes too little that runs");
 }
 
 /// A flow rule that is switched off.
