@@ -49,6 +49,13 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let opened = open(&args.file, &args.place, color)?;
         let database = &opened.database;
         let plan = database.program().plan(&args.transaction);
+        if plan.is_some_and(|plan| plan.isolated && plan.phases.len() > 1) {
+            eprintln!(
+                "warning: {} is `isolated`, but this version does not yet order such transactions \
+                 alike at all their stores",
+                args.transaction
+            );
+        }
         let mut texts = Vec::new();
         for (name, value) in named {
             let params = plan.map_or(&[][..], |plan| plan.params.as_slice());

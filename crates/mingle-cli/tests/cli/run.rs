@@ -183,3 +183,17 @@ fn the_other_examples_run() {
     let account = run(&["show", "bank.mingle", "Account", "1"]);
     assert_eq!(json_of(&account)["balance"], 70);
 }
+
+#[test]
+fn isolation_across_stores_is_said_to_be_missing() {
+    let text = "store a: linearizable;\nstore b: causal;\n\
+        object A in a { key k: string; n: int; }\nobject B in b { key k: string; n: int; }\n\
+        isolated transaction both(x: ref A, y: ref B) { x.n += 1; y.n += 1; }\n\
+        isolated transaction one(x: ref A) { x.n += 1; }\n";
+    let folder = folder(&[("p.mingle", text)]);
+    let both = mingle(folder.path(), &["run", "p.mingle", "both", "x=1", "y=1"]);
+    assert_eq!((both.code, both.stdout.as_str()), (Some(0), "null\n"));
+    assert!(both.stderr.contains("`isolated`"), "{}", both.stderr);
+    let one = mingle(folder.path(), &["run", "p.mingle", "one", "x=1"]);
+    assert_eq!((one.code, one.stderr.as_str()), (Some(0), ""));
+}
