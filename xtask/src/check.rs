@@ -37,6 +37,7 @@ pub fn check(skip_tests: bool) -> Outcome {
         step("tests", test)?;
     }
     step("generated programs", generated_programs)?;
+    step("simulation", || crate::run::simulate(&["--seconds", "30"]))?;
     // Absolute times say more of the machine than of the compiler; how they grow does not.
     step("the compiler scales", || crate::run::bench("compiler", &["--at-most", "2.5"]))?;
     step("documentation", || {

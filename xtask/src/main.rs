@@ -21,6 +21,8 @@ Tasks:
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
   bench NAME [ARGS…]     one benchmark
+  sim [--seconds N] [--seed S]
+                         simulates seed after seed; a failure prints what runs it again
   help                   this text
 ";
 
@@ -35,6 +37,7 @@ fn main() -> ExitCode {
         ["tidy", "--bless"] => tidy::tidy(true),
         ["demo", rest @ ..] => run::bench("demo", rest),
         ["bench", name, rest @ ..] => run::bench(name, rest),
+        ["sim", rest @ ..] => run::simulate(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

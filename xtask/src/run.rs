@@ -57,3 +57,9 @@ pub fn bench(name: &str, args: &[&str]) -> Outcome {
     let fixed = ["run", "--release", "--package", "mingle-bench", "--bin", "mingle-bench", "--"];
     wait(cargo(&fixed).arg(name).args(args))
 }
+
+/// Builds the simulation for release and runs it.
+pub fn simulate(args: &[&str]) -> Outcome {
+    let fixed = ["run", "--release", "--package", "mingle-sim", "--"];
+    wait(cargo(&fixed).args(args))
+}

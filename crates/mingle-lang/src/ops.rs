@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX};
+use mingle_model::random::mix;
 use mingle_model::{Float, Name, Ref, Time, Value};
 
 /// A local operation.
@@ -274,12 +275,4 @@ pub fn unique(seed: u128, site: u32, loops: &[u64]) -> Value {
         bits /= 32;
     }
     Value::from(std::str::from_utf8(&text).expect("the digits are ASCII"))
-}
-
-/// The finalizer of SplitMix64 (Steele, Lea and Flood, OOPSLA 2014): a bijection of 64 bits.
-fn mix(value: u64) -> u64 {
-    let value = value.wrapping_add(0x9E37_79B9_7F4A_7C15);
-    let value = (value ^ (value >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-    let value = (value ^ (value >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-    value ^ (value >> 31)
 }

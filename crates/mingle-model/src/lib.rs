@@ -9,11 +9,13 @@
 //! - [`json`]: the one JSON form of values, the same in every tool.
 //! - [`id`]: transactions, versions and witness rows.
 //! - [`limits`]: the named bounds on sizes.
+//! - [`random`]: seeded random numbers.
 
 pub mod id;
 pub mod json;
 pub mod level;
 pub mod limits;
+pub mod random;
 pub mod types;
 pub mod value;
 

@@ -45,7 +45,7 @@ fn money_is_neither_made_nor_lost() {
                 match database.call("transfer", arguments, Session::default()).await {
                     Ok(_) => moved += 1,
                     Err(Error::Require { code, .. }) => {
-                        assert_eq!(code.as_deref(), Some("too_low"))
+                        assert_eq!(code.as_deref(), Some("too_low"));
                     }
                     Err(error) => panic!("seed {seed}, client {client}: {error}"),
                 }

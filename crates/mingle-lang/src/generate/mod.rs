@@ -7,11 +7,10 @@
 //! rejects is not run.
 
 mod expressions;
-mod random;
 
 use std::fmt::Write as _;
 
-pub use random::Random;
+pub use mingle_model::random::Random;
 
 /// Names and levels of the stores of every generated program, strongest first.
 pub const STORES: [(&str, &str); 5] = [

@@ -1,0 +1,115 @@
+//! Faults that are planted on purpose: each breaks a promise, and the checks must notice.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use mingle_model::TransactionId;
+use mingle_store::{
+    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
+    StoreError, Transaction, Write,
+};
+
+/// What is broken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sabotage {
+    /// Nothing.
+    None,
+    /// The strong store commits although another transaction got in between.
+    ConflictsForgotten,
+    /// The strong store says of every lost commit that it did not take effect.
+    OutcomesForgotten,
+    /// The near store drops one commit in ten.
+    CommitsDropped,
+}
+
+/// A store that is broken.
+pub struct Sabotaged {
+    inner: Arc<dyn DataStore>,
+    sabotage: Sabotage,
+    commits: Arc<AtomicU64>,
+}
+
+impl Sabotaged {
+    /// Breaks a store, if the fault is one of stores of this name.
+    pub fn wrap(name: &str, inner: Arc<dyn DataStore>, sabotage: Sabotage) -> Arc<dyn DataStore> {
+        let concerned = match sabotage {
+            Sabotage::None => "",
+            Sabotage::ConflictsForgotten | Sabotage::OutcomesForgotten => "accounts",
+            Sabotage::CommitsDropped => "notifications",
+        };
+        if name != concerned {
+            return inner;
+        }
+        Arc::new(Self { inner, sabotage, commits: Arc::default() })
+    }
+}
+
+impl DataStore for Sabotaged {
+    fn capabilities(&self) -> &Capabilities {
+        self.inner.capabilities()
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(async move {
+            let begun = self.inner.begin(session).await?;
+            let transaction: Box<dyn Transaction> = Box::new(SabotagedTransaction {
+                begun,
+                inner: Arc::clone(&self.inner),
+                session: session.clone(),
+                sabotage: self.sabotage,
+                commits: Arc::clone(&self.commits),
+            });
+            Ok(transaction)
+        })
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        if self.sabotage == Sabotage::OutcomesForgotten {
+            return Box::pin(std::future::ready(Ok(Outcome::NotCommitted)));
+        }
+        self.inner.outcome(id)
+    }
+}
+
+struct SabotagedTransaction {
+    begun: Box<dyn Transaction>,
+    inner: Arc<dyn DataStore>,
+    session: Session,
+    sabotage: Sabotage,
+    commits: Arc<AtomicU64>,
+}
+
+impl Transaction for SabotagedTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        self.begun.read(reads)
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.begun.flush(writes)
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(async move {
+            let Self { begun, inner, session, sabotage, commits } = *self;
+            let writes = commit.writes.clone();
+            match sabotage {
+                Sabotage::ConflictsForgotten => match begun.commit(commit).await {
+                    Err(StoreError::Conflict) => {
+                        inner.begin(&session).await?.commit(Commit { id: None, writes }).await
+                    }
+                    other => other,
+                },
+                Sabotage::CommitsDropped if commits.fetch_add(1, Ordering::Relaxed) % 10 == 9 => {
+                    begun.commit(Commit::default()).await
+                }
+                _ => begun.commit(commit).await,
+            }
+        })
+    }
+}
