@@ -252,3 +252,13 @@ fn replicas_have_views_of_their_own() {
     let error = setup.world.block_on(setup.database.show(&inbox, &session, 10)).unwrap_err();
     assert!(error.to_string().contains("oslo"), "{error}");
 }
+
+#[test]
+fn the_binding_of_the_book_is_one() {
+    let book = include_str!("../../../docs/binding.md");
+    let text = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
+    let binding =
+        mingle::Binding::parse(text.expect("the book shows a binding")).expect("it is right");
+    assert_eq!(binding.stores["inboxes"].replicas, ["oslo", "rome"]);
+    assert_eq!(binding.stores["groups"].distance.to_string(), "85ms±10ms");
+}

@@ -9,7 +9,8 @@
 //! | `builtin:append KIND.FIELD` | key, value | a command: appends to a log |
 //! | `builtin:add KIND.FIELD` | key, int | a command: adds to a counter |
 //!
-//! A key may be given as a `ref KIND` too. Queries are strong: at a replicated store they see
+//! Where the first parameter is a `ref KIND` and only one field of the kind fits, the body may be
+//! the verb alone: `builtin:size`. A key may be given as a `ref KIND` too. Queries are strong: at a replicated store they see
 //! what any replica has acknowledged, delivered or not.
 
 use std::collections::BTreeMap;
@@ -62,8 +63,10 @@ impl Builtin {
     /// When it is no such body, or fits neither the declaration nor the objects.
     pub fn parse(operation: &StoreOperation, body: &str, layout: &Layout) -> Result<Self, String> {
         let words: Vec<&str> = body.split_whitespace().collect();
-        let [verb, target] = words[..] else {
-            return Err(format!("expected {FORMS}, found `{body}`"));
+        let (verb, target) = match words[..] {
+            [verb, target] => (verb, Some(target)),
+            [verb] => (verb, None),
+            _ => return Err(format!("expected {FORMS}, found `{body}`")),
         };
         let verb = match verb {
             "builtin:size" => Verb::Size,
@@ -80,7 +83,10 @@ impl Builtin {
                 if is_command { ("command", "query") } else { ("query", "command") };
             return Err(format!("`{body}` is a {is}, but is declared as a {declared}"));
         }
-        let (kind, field) = parse_target(verb, target, layout)?;
+        let (kind, field) = match target {
+            Some(target) => parse_target(verb, target, layout)?,
+            None => infer_target(verb, operation, layout)?,
+        };
         let builtin = Self { verb, kind, field, arity: operation.parameters.len() };
         builtin.check_parameters(operation, layout)?;
         Ok(builtin)
@@ -202,6 +208,53 @@ impl Builtin {
     }
 }
 
+impl Verb {
+    /// The shapes of fields that it works on; none if it works on objects.
+    fn shapes(self) -> &'static [Shape] {
+        match self {
+            Self::Exists | Self::Keys => &[],
+            Self::Size => &[Shape::Set, Shape::Map, Shape::Log, Shape::Counter],
+            Self::Value => &[Shape::Register, Shape::Counter, Shape::Set, Shape::Log],
+            Self::Append => &[Shape::Log],
+            Self::Add => &[Shape::Counter],
+        }
+    }
+}
+
+/// The object that the first parameter is a ref to, and its only field that fits.
+fn infer_target(
+    verb: Verb,
+    operation: &StoreOperation,
+    layout: &Layout,
+) -> Result<(Name, u16), String> {
+    let Some((_, Type::Ref(kind))) = operation.parameters.first() else {
+        return Err(format!(
+            "expected {FORMS}: only a first parameter of type `ref KIND` tells the object"
+        ));
+    };
+    let declared = layout.kind(kind)?;
+    let allowed = verb.shapes();
+    if allowed.is_empty() {
+        return Ok((kind.clone(), 0));
+    }
+    let fields = declared.fields.iter().enumerate();
+    let fitting: Vec<usize> = fields
+        .filter(|(_, field)| allowed.contains(&Shape::of(&field.field_type)))
+        .map(|(index, _)| index)
+        .collect();
+    match fitting[..] {
+        [only] => Ok((kind.clone(), u16::try_from(only).expect("the catalog gave it a 16-bit id"))),
+        [] => Err(format!("no field of {kind} fits: expected {FORMS}")),
+        _ => {
+            let names: Vec<String> = fitting
+                .iter()
+                .map(|index| format!("{kind}.{}", declared.fields[*index].name))
+                .collect();
+            Err(format!("expected {FORMS}: {} would all fit", names.join(", ")))
+        }
+    }
+}
+
 fn parse_target(verb: Verb, target: &str, layout: &Layout) -> Result<(Name, u16), String> {
     let (kind, field) = match target.split_once('.') {
         Some((kind, field)) => (kind, Some(field)),
@@ -211,13 +264,7 @@ fn parse_target(verb: Verb, target: &str, layout: &Layout) -> Result<(Name, u16)
         .kinds
         .get_key_value(kind)
         .ok_or_else(|| format!("no object {kind} lives in this store"))?;
-    let allowed: &[Shape] = match verb {
-        Verb::Exists | Verb::Keys => &[],
-        Verb::Size => &[Shape::Set, Shape::Map, Shape::Log, Shape::Counter],
-        Verb::Value => &[Shape::Register, Shape::Counter, Shape::Set, Shape::Log],
-        Verb::Append => &[Shape::Log],
-        Verb::Add => &[Shape::Counter],
-    };
+    let allowed = verb.shapes();
     match field {
         None if allowed.is_empty() => Ok((name.clone(), 0)),
         None => Err(format!("needs a field: `{kind}.FIELD`")),

@@ -169,6 +169,35 @@ fn a_body_that_does_not_fit_is_refused_at_open() {
     check(query("builtin:size Note.number"), "cannot be used on Note.number, a int");
     check(query("builtin:size Note"), "needs a field");
     check(query("builtin:append Note.lines"), "is a command, but is declared as a query");
+    let by_ref = [Type::Ref("Note".into())];
+    check(operation(false, &by_ref, Some("builtin:size")), "would all fit");
     let wrong = operation(false, &[Type::Int], Some("builtin:size Note.lines"));
     check(wrong, "the body takes (string), but the declaration says (int)");
+}
+
+#[test]
+fn the_object_and_its_only_field_need_not_be_named() {
+    let by_ref = [Type::Ref("Note".into())];
+    let schema = with_operations(
+        Level::Causal,
+        &[
+            ("exists", operation(false, &by_ref, Some("builtin:exists"))),
+            ("say", operation(true, &[by_ref[0].clone(), Type::Int], Some("builtin:append"))),
+            ("lines", operation(false, &by_ref, Some("builtin:size Note.lines"))),
+        ],
+    );
+    let world = TestWorld::new(1);
+    let store = open(&world, EmbeddedConfig::in_memory(), schema);
+    let note = Value::Ref(mingle_model::Ref::new("Note", Value::from("a")));
+    world.block_on(async {
+        let say = Write::Command {
+            operation: "say".into(),
+            arguments: vec![note.clone(), Value::Int(7)],
+        };
+        write(&store, &Session::default(), vec![say]).await.expect("commits");
+        let reads = [query("exists", &[note.clone()]), query("lines", &[note])];
+        let answers = read(&store, &Session::default(), &reads).await.expect("reads");
+        let data: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
+        assert_eq!(data, [Data::Result(Value::Bool(true)), Data::Result(Value::Int(1))]);
+    });
 }
