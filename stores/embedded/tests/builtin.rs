@@ -195,7 +195,10 @@ fn the_object_and_its_only_field_need_not_be_named() {
             arguments: vec![note.clone(), Value::Int(7)],
         };
         write(&store, &Session::default(), vec![say]).await.expect("commits");
-        let reads = [query("exists", &[note.clone()]), query("lines", &[note])];
+        let reads = [
+            query("exists", std::slice::from_ref(&note)),
+            query("lines", std::slice::from_ref(&note)),
+        ];
         let answers = read(&store, &Session::default(), &reads).await.expect("reads");
         let data: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
         assert_eq!(data, [Data::Result(Value::Bool(true)), Data::Result(Value::Int(1))]);
