@@ -1,21 +1,22 @@
 //! Advice is tried before it is given: an edit is shown only if the program that it gives has
 //! fewer errors.
 
-use crate::diagnostic::{Edit, Severity, apply_edits};
-use crate::flow::Rules;
-use crate::program::{Checked, check_once};
-use crate::split::Mutation;
+use crate::diagnostic::{Diagnostic, Edit, apply_edits};
 use crate::syntax::Source;
 
 /// No more text than this is checked again for the sake of advice.
 const TRIED_BYTES_MAX: usize = 8 << 20;
 
-/// Fills in what edits take from the text, tries the advice on flows, and keeps what helps.
-pub(crate) fn keep_what_helps(checked: &mut Checked, rules: Rules) {
-    let errors = count_errors(checked);
+/// Fills in what edits take from the text, tries the advice on flows, and keeps what leaves fewer
+/// than so many errors, as `count_errors` finds them in a text.
+pub(crate) fn keep_what_helps(
+    source: &Source,
+    diagnostics: &mut [Diagnostic],
+    errors: usize,
+    count_errors: impl Fn(String) -> usize,
+) {
     let mut left = TRIED_BYTES_MAX;
-    let source = &checked.source;
-    for diagnostic in &mut checked.diagnostics {
+    for diagnostic in diagnostics {
         if !diagnostic.code.text().starts_with("M03") {
             continue;
         }
@@ -23,16 +24,9 @@ pub(crate) fn keep_what_helps(checked: &mut Checked, rules: Rules) {
             fill(source, &mut help.edits);
             let Some(rest) = left.checked_sub(source.text.len()) else { return false };
             left = rest;
-            let tried = check_once(apply_edits(source, &help.edits), rules, Mutation::None);
-            count_errors(&tried) < errors
+            count_errors(apply_edits(source, &help.edits)) < errors
         });
     }
-}
-
-fn count_errors(checked: &Checked) -> usize {
-    let errors =
-        checked.diagnostics.iter().filter(|diagnostic| diagnostic.severity() == Severity::Error);
-    errors.count() + checked.omitted
 }
 
 /// Replaces what stands for parts of the text: `{text}` for what the edit itself replaces,

@@ -35,6 +35,14 @@ impl Checked {
     }
 }
 
+impl Checked {
+    /// How many errors there are, those that are not shown included.
+    fn error_count(&self) -> usize {
+        let shown = self.diagnostics.iter().filter(|shown| shown.severity() == Severity::Error);
+        shown.count() + self.omitted
+    }
+}
+
 /// An endorsement in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndorsementInfo {
@@ -63,12 +71,14 @@ pub fn check(text: impl Into<String>) -> Checked {
 #[doc(hidden)]
 pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let mut checked = check_once(text, rules, mutation);
-    advice::keep_what_helps(&mut checked, rules);
+    let errors = checked.error_count();
+    let count = |text: String| check_once(text, rules, Mutation::None).error_count();
+    advice::keep_what_helps(&checked.source, &mut checked.diagnostics, errors, count);
     checked
 }
 
 /// Checks, with advice that was not tried yet.
-pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
+fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let source = syntax::lex(text);
     let (tree, found) = syntax::parse(&source);
     let mut diagnostics = Diagnostics::default();

@@ -10,7 +10,7 @@ use mingle_store::wrap::history::{Event, EventCall};
 use mingle_store::{Address, Read, Write};
 use serde_json::Value as Json;
 
-use crate::simulate::{ACCOUNTS, Covered};
+use crate::covered::{ACCOUNTS, Covered};
 
 /// A digest of a recording.
 pub fn digest(events: &[Event]) -> u64 {
