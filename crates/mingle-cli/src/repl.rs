@@ -194,10 +194,10 @@ async fn read(opened: &Opened, kind: &str, key: &Json, field: Option<&str>) -> R
     let Value::Ref(object) = object else {
         return Err(Error::Misuse(format!("{object} is no {kind}")));
     };
-    let mut shown = opened.database.show(&object, &opened.session, SHOWN_MAX).await?;
-    Ok(match field {
-        // An object that does not exist has no fields to show.
-        Some(field) => shown.get_mut(field).map_or(Json::Null, Json::take),
-        None => shown,
-    })
+    let Some(field) = field else {
+        return opened.database.show(&object, &opened.session, SHOWN_MAX).await;
+    };
+    // As in a program, a field of an object that does not exist is its default.
+    let (_, mut fields) = opened.database.show_fields(&object, &opened.session, SHOWN_MAX).await?;
+    Ok(fields.remove(field).unwrap_or_default())
 }

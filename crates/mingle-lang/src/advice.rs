@@ -5,7 +5,7 @@ use crate::diagnostic::{Diagnostic, Edit, apply_edits};
 use crate::syntax::Source;
 
 /// No more text than this is checked again for the sake of advice.
-const TRIED_BYTES_MAX: usize = 8 << 20;
+const TRIED_BYTES_MAX: usize = 2 << 20;
 
 /// Fills in what edits take from the text, tries the advice on flows, and keeps what leaves fewer
 /// than so many errors, as `count_errors` finds them in a text.

@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX};
+use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 use mingle_model::random::mix;
 use mingle_model::{Float, Name, Ref, Time, Value};
 
@@ -93,6 +93,8 @@ pub enum TooLarge {
     String(usize),
     /// A list of this many items.
     List(usize),
+    /// A value in which values stand too deep, or too many.
+    Value,
 }
 
 impl std::fmt::Display for TooLarge {
@@ -102,6 +104,11 @@ impl std::fmt::Display for TooLarge {
                 write!(f, "a string of {size} bytes, the limit is {STRING_BYTES_MAX}")
             }
             Self::List(size) => write!(f, "a list of {size} items, the limit is {LIST_ITEMS_MAX}"),
+            Self::Value => write!(
+                f,
+                "a value that is nested more than {VALUE_DEPTH_MAX} deep, or holds more than \
+                 {VALUE_BYTES_MAX} bytes"
+            ),
         }
     }
 }
@@ -142,7 +149,7 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::GreaterEqual, [a, b]) => Bool(a >= b),
         (Op::Min, [a, b]) => a.min(b).clone(),
         (Op::Max, [a, b]) => a.max(b).clone(),
-        (Op::Some, [value]) => Value::some(value.clone()),
+        (Op::Some, [value]) => within_bounds(Value::some(value.clone()))?,
         (Op::IsSome, [Value::Option(value)]) => Bool(value.is_some()),
         (Op::Unwrap, [Value::Option(Some(value))]) => (**value).clone(),
         (Op::OrValue, [Value::Option(value), other]) => value.as_deref().unwrap_or(other).clone(),
@@ -155,9 +162,9 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         }
         (Op::MakeList, items) => {
             check_list(items.len())?;
-            Value::List(items.into())
+            within_bounds(Value::List(items.into()))?
         }
-        (Op::MakeStruct, values) => Value::Struct(values.into()),
+        (Op::MakeStruct, values) => within_bounds(Value::Struct(values.into()))?,
         (Op::StructField(index), [Value::Struct(values)]) => values[usize::from(*index)].clone(),
         (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
         (Op::KeyOf, [Value::Ref(object)]) => object.key().clone(),
@@ -214,6 +221,12 @@ fn float_op(op: &Op, args: &[Value]) -> Value {
     Value::from(value)
 }
 
+/// A value in which others stand; without this, one that holds another twice, again and again,
+/// would grow beyond everything in a few steps.
+fn within_bounds(value: Value) -> Result<Value, TooLarge> {
+    if value.is_within_bounds() { Ok(value) } else { Err(TooLarge::Value) }
+}
+
 fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
     Ok(match (op, args) {
         (Op::ConcatString, [Value::String(a), Value::String(b)]) => {
@@ -228,7 +241,7 @@ fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::BytesSize, [Value::Bytes(a)]) => Value::Int(a.len() as i64),
         (Op::ConcatList, [Value::List(a), Value::List(b)]) => {
             check_list(a.len() + b.len())?;
-            Value::List(a.iter().chain(b.iter()).cloned().collect())
+            within_bounds(Value::List(a.iter().chain(b.iter()).cloned().collect()))?
         }
         (Op::ListSize, [Value::List(items)]) => Value::Int(items.len() as i64),
         (Op::ListGet, [Value::List(items), Value::Int(index)]) => {
@@ -247,6 +260,30 @@ fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         }
         _ => mismatch(op, args),
     })
+}
+
+/// How many steps more than one an operation is worth: those that read long texts and lists from
+/// end to end take that long.
+pub fn extra_steps(op: &Op, args: &[Value]) -> u64 {
+    let reads_all = matches!(
+        op,
+        Op::Equal
+            | Op::NotEqual
+            | Op::ConcatString
+            | Op::StringSize
+            | Op::StringContains
+            | Op::ConcatList
+            | Op::ListContains
+    );
+    if !reads_all {
+        return 0;
+    }
+    let sizes = args.iter().map(|arg| match arg {
+        Value::String(text) => text.len() / 256,
+        Value::List(items) => items.len() / 8,
+        _ => 0,
+    });
+    sizes.sum::<usize>() as u64
 }
 
 /// Checks the size of a list.

@@ -117,3 +117,87 @@ fn much_of_everything_is_answered() {
         exercise(&piece.repeat(count));
     }
 }
+
+/// Programs that grow much faster on their way through the compiler than their text does.
+#[test]
+fn small_programs_do_not_grow_without_bound() {
+    let many = |count: usize, write: fn(usize) -> String| (0..count).map(write).collect::<String>();
+    let store = "store s: causal; ";
+    let shown = "object Z in s { key k: int; v: S0; r: ref P0; } ";
+    for (text, expected) in [
+        // Functions that call each other twice, and compute nothing.
+        (
+            many(60, |i| {
+                let call = format!("f{}(x)", i + 1);
+                format!("fn f{i}(x: int) -> int {{ let _a = {call}; let _b = {call}; x }} ")
+            }) + "fn f60(x: int) -> int { x } transaction t() -> int { return f0(1); }",
+            "M0204",
+        ),
+        (
+            many(5_000, |i| format!("fn f{i}(x: int) -> int {{ f{}(x) }} ", i + 1))
+                + "fn f5000(x: int) -> int { x } transaction t() -> int { return f0(1); }",
+            "M0204",
+        ),
+        (
+            format!("{store}{shown}object P0 in s {{ key k: int; }} struct S40 {{ a: int }} ")
+                + &many(40, |i| format!("struct S{i} {{ a: S{0}, b: S{0} }} ", i + 1)),
+            "M0204",
+        ),
+        (
+            format!("{store}{shown}object P0 in s {{ key k: int; }} struct S20000 {{ a: int }} ")
+                + &many(20_000, |i| format!("struct S{i} {{ a: S{} }} ", i + 1)),
+            "M0204",
+        ),
+        (
+            format!("{store}{shown}struct S0 {{ a: int }} object P20000 in s {{ key k: int; }} ")
+                + &many(20_000, |i| format!("object P{i} in s {{ key k: ref P{}; }} ", i + 1)),
+            "M0204",
+        ),
+        (
+            format!("{store}object Z in s {{ key k: int; ")
+                + &many(70_000, |i| format!("f{i}: int; "))
+                + "}",
+            "M0204",
+        ),
+        (
+            many(3_000, |i| format!("fn f{i}(x: int) -> int {{ f{}(x) }} ", (i + 1) % 3_000)),
+            "M0204",
+        ),
+        ("\"".to_owned() + &"\\u{".repeat(300_000), "M0001"),
+    ] {
+        let checked = check(text.as_str());
+        assert!(checked.program.is_none());
+        assert_eq!(checked.diagnostics[0].code.text(), expected, "{}", &text[..200]);
+    }
+}
+
+#[test]
+fn long_programs_take_time_in_proportion() {
+    let many = |count: usize, write: fn(usize) -> String| (0..count).map(write).collect::<String>();
+    let declared = "store s: linearizable; store c: causal; \
+                    object O in s { key id: string; n: int; k: counter; } \
+                    object C in c { key id: string; n: int; k: counter; } ";
+    let body = |text: String| format!("{declared}transaction t(o: ref O, c: ref C) {{ {text} }}");
+    for text in [
+        body(many(20_000, |i| format!(r#"require !O["a{i}"].exists() else "x"; "#)) + "o.n = 1;"),
+        body(many(20_000, |i| format!(r#"o.k.add(O["a{i}"].n); "#))),
+        body(
+            "var a = 0; ".to_owned()
+                + &many(10_000, |i| format!(r#"a += C["a{i}"].n; c.k.add(1); "#))
+                + r#"o.n = endorse(a) as linearizable because "x";"#,
+        ),
+        body(
+            many(20_000, |i| format!("let zz{i} = 1; "))
+                + &many(20_000, |i| format!("o.n = zy{i}; ")),
+        ),
+        body(many(20_000, |_| "o.n = c.n; ".to_owned())),
+        many(20_000, |i| {
+            let above = i.checked_sub(1).map_or("linearizable".to_owned(), |i| format!("l{i}"));
+            format!("level l{i} between {above} and causal; ")
+        }),
+    ] {
+        // In proportion is less than a second; what compares each line with each takes minutes,
+        // and is noticed by whoever waits.
+        check(text);
+    }
+}

@@ -1,5 +1,6 @@
 //! Consistency levels and their order (MixT, §4.1: a lattice ordered by strength).
 
+use std::collections::HashMap;
 use std::fmt;
 
 use crate::value::Name;
@@ -60,25 +61,24 @@ pub struct LevelId(pub u16);
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     names: Vec<Name>,
-    /// `stronger[a]` holds the levels strictly stronger than `a`.
-    stronger: Vec<Vec<LevelId>>,
+    ids: HashMap<Name, LevelId>,
+    /// Of each level that is not built in, the one above it and the one below it; both are older.
+    between: Vec<(LevelId, LevelId)>,
     carriers: Vec<Level>,
 }
 
 impl Default for Levels {
     fn default() -> Self {
-        Self {
-            names: Level::ALL.iter().map(|level| level.name().into()).collect(),
-            stronger: (0..4).map(|level| (0..level).map(LevelId).collect()).collect(),
-            carriers: Level::ALL.to_vec(),
-        }
+        let names: Vec<Name> = Level::ALL.iter().map(|level| level.name().into()).collect();
+        let ids = names.iter().cloned().zip((0..).map(LevelId)).collect();
+        Self { names, ids, between: Vec::new(), carriers: Level::ALL.to_vec() }
     }
 }
 
 impl Levels {
     /// The level called `name`.
     pub fn find(&self, name: &str) -> Option<LevelId> {
-        self.names.iter().position(|known| &**known == name).map(|index| LevelId(index as u16))
+        self.ids.get(name).copied()
     }
 
     /// The name of a level.
@@ -92,13 +92,26 @@ impl Levels {
     }
 
     /// Whether `a` is `b`, or stronger.
-    pub fn is_at_least(&self, a: LevelId, b: LevelId) -> bool {
-        a == b || self.is_stronger(a, b)
+    pub fn is_at_least(&self, mut a: LevelId, mut b: LevelId) -> bool {
+        let between = |level: LevelId| {
+            usize::from(level.0).checked_sub(Level::ALL.len()).map(|added| self.between[added])
+        };
+        // What the younger one was put between says how it stands to everything older.
+        while a != b {
+            if let Some((above, _)) = between(b).filter(|_| b > a) {
+                b = above;
+            } else if let Some((_, below)) = between(a) {
+                a = below;
+            } else {
+                return a < b;
+            }
+        }
+        true
     }
 
     /// Whether `a` is strictly stronger than `b`.
     pub fn is_stronger(&self, a: LevelId, b: LevelId) -> bool {
-        self.stronger[usize::from(b.0)].contains(&a)
+        a != b && self.is_at_least(a, b)
     }
 
     /// Adds a level below `above` and above `below`. Gives none when `above` is not strictly
@@ -108,17 +121,10 @@ impl Levels {
             return None;
         }
         let added = LevelId(u16::try_from(self.names.len()).ok()?);
-        let mut stronger = self.stronger[usize::from(above.0)].clone();
-        stronger.push(above);
-        for other in 0..self.names.len() {
-            let other = LevelId(other as u16);
-            if self.is_at_least(below, other) {
-                self.stronger[usize::from(other.0)].push(added);
-            }
-        }
+        self.between.push((above, below));
         self.carriers.push(self.carriers[usize::from(above.0)]);
+        self.ids.entry(name.clone()).or_insert(added);
         self.names.push(name);
-        self.stronger.push(stronger);
         Some(added)
     }
 

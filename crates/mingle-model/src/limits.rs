@@ -6,6 +6,12 @@ pub const STRING_BYTES_MAX: usize = 16 << 20;
 /// A `list` holds at most this many items.
 pub const LIST_ITEMS_MAX: usize = 1_000_000;
 
+/// A value holds at most about this many bytes, all that is in it included, wherever it is shared.
+pub const VALUE_BYTES_MAX: usize = 256 << 20;
+
+/// Lists, options and structs stand in each other at most this deep.
+pub const VALUE_DEPTH_MAX: usize = 100;
+
 /// JSON that is nested deeper than this is refused.
 pub const JSON_DEPTH_MAX: usize = 100;
 

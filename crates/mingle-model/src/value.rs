@@ -9,6 +9,8 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
+use crate::limits::{VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
+
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
@@ -75,6 +77,44 @@ impl Value {
             Self::Ref(object) => object.key().weight(),
         };
         inner + size_of::<Self>()
+    }
+
+    /// Whether this value is neither deeper nor heavier than one may be. What a value shares with
+    /// itself counts each time, as it would wherever it is written out; the count ends at the
+    /// bound.
+    pub fn is_within_bounds(&self) -> bool {
+        self.fits(VALUE_DEPTH_MAX, &mut VALUE_BYTES_MAX.clone())
+    }
+
+    fn fits(&self, depth_left: usize, bytes_left: &mut usize) -> bool {
+        let mut take = |bytes: usize| {
+            let left = bytes_left.checked_sub(bytes);
+            *bytes_left = left.unwrap_or(0);
+            left.is_some()
+        };
+        let size = size_of::<Self>();
+        match self {
+            Self::String(text) => take(size + text.len()),
+            Self::Bytes(bytes) => take(size + bytes.len()),
+            // Of one type, so all items are as small as the first.
+            Self::List(items) if items.first().is_some_and(Self::is_small) => {
+                depth_left > 0 && take(size * (items.len() + 1))
+            }
+            Self::Struct(values) | Self::List(values) => {
+                depth_left > 0
+                    && take(size)
+                    && values.iter().all(|value| value.fits(depth_left - 1, bytes_left))
+            }
+            Self::Option(Some(value)) => {
+                depth_left > 0 && take(size) && value.fits(depth_left - 1, bytes_left)
+            }
+            Self::Ref(object) => take(size) && object.key().fits(depth_left, bytes_left),
+            _ => take(size),
+        }
+    }
+
+    fn is_small(&self) -> bool {
+        matches!(self, Self::Bool(_) | Self::Int(_) | Self::Float(_) | Self::Time(_))
     }
 
     /// The boolean, if this is one.

@@ -240,6 +240,25 @@ impl Database {
     ///
     /// When its store fails.
     pub async fn show(&self, object: &Ref, session: &Session, limit: usize) -> Result<Json, Error> {
+        let (exists, fields) = self.show_fields(object, session, limit).await?;
+        Ok(if exists { Json::Object(fields) } else { Json::Null })
+    }
+
+    /// Whether an object exists, and its fields as JSON: of one that does not, the defaults.
+    ///
+    /// # Errors
+    ///
+    /// When the object's store fails.
+    ///
+    /// # Panics
+    ///
+    /// When the program has no such kind of object.
+    pub async fn show_fields(
+        &self,
+        object: &Ref,
+        session: &Session,
+        limit: usize,
+    ) -> Result<(bool, Map<String, Json>), Error> {
         let schema = self.program().schema().clone();
         let declared =
             schema.objects.get(object.kind()).expect("the object was found in the schema");
@@ -262,9 +281,7 @@ impl Database {
             .find(|known| known.declared.name == *object.kind());
         let store = store.expect("every object of the schema is one of the program").store;
         let mut answers = self.read_with_retry(store, session, &reads).await?.into_iter();
-        if !matches!(answers.next(), Some(Data::Bool(true))) {
-            return Ok(Json::Null);
-        }
+        let exists = matches!(answers.next(), Some(Data::Bool(true)));
         let mut shown = Map::new();
         shown.insert(
             declared.key_name.to_string(),
@@ -276,7 +293,7 @@ impl Database {
                 self.field_json(declared, &field.name, data, limit),
             );
         }
-        Ok(Json::Object(shown))
+        Ok((exists, shown))
     }
 
     async fn read_with_retry(

@@ -142,7 +142,7 @@ fn bounds_hold_until_the_first_commit() {
     let text = "store s: causal; object O in s { key k: int; n: int; text: string; }
         transaction spin(o: ref O) { while o.n == 0 { o.text = \"x\"; } o.n = 1; }
         transaction grow(o: ref O) { var text = \"0123456789\"; var n = 0; while n < 40 { text = text + text; n += 1; } o.text = text; }";
-    let setup = Setup::with(text, "[runtime]\nsteps = 10000", &BTreeMap::new());
+    let setup = Setup::with(text, "[runtime]\nsteps = 1000000", &BTreeMap::new());
     let error = setup.call("spin", &[("o", "1")]).unwrap_err();
     assert_eq!(
         error.to_string(),
@@ -261,4 +261,37 @@ fn the_binding_of_the_book_is_one() {
         mingle::Binding::parse(text.expect("the book shows a binding")).expect("it is right");
     assert_eq!(binding.stores["inboxes"].replicas, ["oslo", "rome"]);
     assert_eq!(binding.stores["groups"].distance.to_string(), "85ms±10ms");
+}
+
+#[test]
+fn values_in_values_are_bounded() {
+    let setup = Setup::new(
+        "store s: linearizable;
+        struct Tree { parts: list<Tree> }
+        struct Chain { rest: option<Chain> }
+        transaction tree(count: int) -> Tree {
+            var tree = Tree { parts: [] };
+            var round = 0;
+            while round < count { tree = Tree { parts: [tree, tree] }; round += 1; }
+            return tree;
+        }
+        transaction chain(count: int) -> Chain {
+            var chain = Chain { rest: none };
+            var round = 0;
+            while round < count { chain = Chain { rest: some(chain) }; round += 1; }
+            return chain;
+        }
+        transaction spin() {
+            var text = \"0123456789abcdef\";
+            for _ in [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16] { text = text + text; }
+            while true { text = text + \"\"; }
+        }\n",
+    );
+    setup.ok("chain", &[("count", "40")]);
+    for (transaction, arguments) in
+        [("tree", &[("count", "60")][..]), ("chain", &[("count", "100000")]), ("spin", &[])]
+    {
+        let error = setup.call(transaction, arguments).unwrap_err();
+        assert!(matches!(error, Error::Limit(_)), "{transaction}: {error}");
+    }
 }

@@ -53,6 +53,17 @@ fn one_result_a_line_and_errors_do_not_end_it() {
 }
 
 #[test]
+fn fields_of_what_does_not_exist_are_defaults() {
+    let program = "store s: causal;\n\
+                   object O in s { key id: string; n: int = 7; tags: set<int>; }\n\
+                   transaction t(o: ref O) { o.n = 1; o.tags.clear(); }\n";
+    let folder = folder(&[("o.mingle", program)]);
+    let typed = "O[\"x\"]\nO[\"x\"].n\nO[\"x\"].tags\nO[\"x\"].id\n";
+    let run = mingle_with(folder.path(), &["repl", "o.mingle"], typed);
+    assert_eq!(run.stdout, "null\n7\n[]\n\"x\"\n", "{}", run.stderr);
+}
+
+#[test]
 fn help_says_what_the_program_has() {
     let folder = folder(&[("groups.mingle", GROUPS)]);
     let run = mingle_with(folder.path(), &["repl", "groups.mingle"], "help\n");

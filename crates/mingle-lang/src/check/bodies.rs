@@ -1,13 +1,17 @@
 //! The bodies of functions and transactions, and what nothing uses.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
+use super::cycles::Cycles;
 use super::{Body, Checker};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{m0102, m0205, w0501};
 use crate::hir::{Function, FunctionId, Transaction};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, ItemKind};
+
+/// Functions call functions at most this deep: they are written in place by calls in the compiler.
+const CALLS_MAX: usize = 64;
 
 impl<'a> Checker<'a> {
     pub(super) fn functions(&mut self) {
@@ -79,45 +83,36 @@ impl<'a> Checker<'a> {
     /// Reports functions that reach themselves, and drops their bodies so that nothing follows
     /// them for ever.
     fn recursive_functions(&mut self) {
-        let count = self.program.functions.len();
-        // Removing those that call nothing but removed ones leaves those on or before a cycle.
-        let mut removed = vec![false; count];
-        loop {
-            let mut changed = false;
-            for index in 0..count {
-                if !removed[index]
-                    && self.function_uses[index].iter().all(|(callee, _)| removed[callee.index()])
-                {
-                    removed[index] = true;
-                    changed = true;
-                }
-            }
-            if !changed {
-                break;
+        let uses = self.function_uses.iter();
+        let edges: Vec<Vec<usize>> =
+            uses.map(|uses| uses.iter().map(|(callee, _)| callee.index()).collect()).collect();
+        let cycles = Cycles::of(&edges);
+        for first in cycles.firsts() {
+            let mut uses = self.function_uses[first].iter();
+            if let Some((_, span)) = uses.find(|(to, _)| cycles.share_one(first, to.index())) {
+                let name = self.program.functions[first].name.to_string();
+                self.diagnostics.push(m0204::render(Unfit::Recursion { name }, *span));
             }
         }
-        for index in (0..count).filter(|index| !removed[*index]) {
-            if let Some(span) = self.path_back(index) {
-                let name = self.program.functions[index].name.to_string();
-                self.diagnostics.push(m0204::render(Unfit::Recursion { name }, span));
+        for (index, function) in self.program.functions.iter_mut().enumerate() {
+            if cycles.leads_to_one(index) {
+                function.body = None;
             }
-            self.program.functions[index].body = None;
         }
-    }
-
-    /// The call in a function that leads back to it.
-    fn path_back(&self, start: usize) -> Option<Span> {
-        self.function_uses[start].iter().find_map(|(callee, span)| {
-            let (mut seen, mut queue) = (HashSet::from([callee.index()]), vec![callee.index()]);
-            while let Some(at) = queue.pop() {
-                if at == start {
-                    return Some(*span);
+        let mut depths = vec![0; edges.len()];
+        for index in cycles.inside_out() {
+            depths[index] =
+                1 + edges[index].iter().map(|callee| depths[*callee]).max().unwrap_or(0);
+            if depths[index] > CALLS_MAX {
+                let function = &mut self.program.functions[index];
+                let unfit = Unfit::TooDeep { name: function.name.to_string(), limit: CALLS_MAX };
+                if let Some((_, span)) = self.names.get(&function.name) {
+                    self.diagnostics.push(m0204::render(unfit, *span));
                 }
-                let next = self.function_uses[at].iter().map(|(callee, _)| callee.index());
-                queue.extend(next.filter(|callee| seen.insert(*callee)));
+                function.body = None;
+                depths[index] = 0;
             }
-            None
-        })
+        }
     }
 
     pub(super) fn transactions(&mut self) -> Vec<bool> {

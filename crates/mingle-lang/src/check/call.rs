@@ -5,11 +5,11 @@ use std::sync::Arc;
 use mingle_model::{FieldType, Type};
 
 use super::expr::Evaluated;
-use super::{Body, Checker, Named};
+use super::{Body, Checker, DEFAULT, Named};
+use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0204::{self, Unfit};
-use crate::diagnostic::{m0101, near_miss};
 use crate::hir::{CollectionRead, CollectionWrite, Expr, ExprKind, Place, StoreId, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -69,7 +69,7 @@ impl Checker<'_> {
                     self.diagnostics.push(m0204::render(unfit, name.span));
                 } else {
                     let functions = self.program.functions.iter().map(|function| &*function.name);
-                    let near = near_miss(&name.name, functions.chain(BUILTINS));
+                    let near = self.diagnostics.near_miss(&name.name, functions.chain(BUILTINS));
                     self.diagnostics.push(m0101::render("function", &name.name, name.span, near));
                 }
                 for arg in args {
@@ -78,6 +78,11 @@ impl Checker<'_> {
                 return None;
             }
         };
+        if body.reads_only == Some(DEFAULT) {
+            // Functions are not known yet, and what they read would not be constant.
+            self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
+            return None;
+        }
         if let Some(caller) = body.function {
             self.function_uses[caller.index()].push((id, span));
         }
@@ -135,14 +140,14 @@ impl Checker<'_> {
         let option = |inner| Type::Option(Arc::new(inner));
         let (kind, value_type) = match (&*name.name, args) {
             ("now", _) => {
-                if body.reads_only == Some("in a default") {
+                if body.reads_only == Some(DEFAULT) {
                     self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
                     return None;
                 }
                 (ExprKind::Now, Type::Time)
             }
             ("unique", _) => {
-                if body.reads_only == Some("in a default") {
+                if body.reads_only == Some(DEFAULT) {
                     self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
                     return None;
                 }
@@ -306,7 +311,7 @@ impl Checker<'_> {
         known: &[&str],
         args: &[ast::Expr],
     ) -> Option<T> {
-        let near = near_miss(&name.name, known.iter().copied()).map(str::to_owned);
+        let near = self.diagnostics.near_miss(&name.name, known.iter().copied()).map(str::to_owned);
         let unfit = Unfit::Method { on: on.to_owned(), name: name.name.to_string(), near };
         self.diagnostics.push(m0204::render(unfit, name.span));
         for arg in args {
@@ -363,8 +368,10 @@ impl Checker<'_> {
         let declared = &self.program.stores[store.index()];
         let index = declared.operations.iter().position(|operation| operation.name == name.name);
         let Some(index) = index else {
-            let near =
-                near_miss(&name.name, declared.operations.iter().map(|operation| &*operation.name));
+            let near = self.diagnostics.near_miss(
+                &name.name,
+                declared.operations.iter().map(|operation| &*operation.name),
+            );
             let what = format!("operation of the store `{}`", declared.name);
             self.diagnostics.push(m0101::render(&what, &name.name, name.span, near));
             for arg in args {
@@ -378,7 +385,7 @@ impl Checker<'_> {
         let args = self.arguments(body, span, &name.name, &params, args)?;
         if operation.is_command {
             self.no_write(body, &format!("the command `{}`", name.name), span)?;
-        } else if body.reads_only == Some("in a default") {
+        } else if body.reads_only == Some(DEFAULT) {
             self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
             return None;
         }

@@ -2,7 +2,7 @@
 
 use mingle_model::{Type, Value};
 
-use super::{Body, Checker};
+use super::{Body, Checker, DEFAULT};
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::hir::{Expr, ExprKind};
 use crate::ops;
@@ -12,7 +12,7 @@ impl Checker<'_> {
     /// The value of a constant expression of this type; none if a mistake was reported.
     pub(super) fn constant(&mut self, written: &ast::Expr, expected: &Type) -> Option<Value> {
         let mut body = Body::new(None);
-        body.reads_only = Some("in a default");
+        body.reads_only = Some(DEFAULT);
         body.open();
         let checked = self.value_of(&mut body, written, expected)?;
         let value = constant_value(&checked);

@@ -3,11 +3,11 @@
 use mingle_model::{FieldType, Type};
 
 use super::expr::Evaluated;
-use super::{Body, Checker, Named};
+use super::{Body, Checker, DEFAULT, Named};
 use crate::diagnostic::m0201::Mismatch;
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::diagnostic::{m0101, m0401, m0403, near_miss};
+use crate::diagnostic::{m0101, m0401, m0403};
 use crate::hir::{Expr, ExprKind};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
@@ -28,7 +28,7 @@ impl Checker<'_> {
             }
             _ => {
                 let structs = self.program.schema.structs.keys().map(|name| &**name);
-                let near = near_miss(&name.name, structs);
+                let near = self.diagnostics.near_miss(&name.name, structs);
                 self.diagnostics.push(m0101::render("struct", &name.name, name.span, near));
                 return None;
             }
@@ -63,7 +63,9 @@ impl Checker<'_> {
         for (index, init) in inits.iter().enumerate() {
             let known = fields.iter().position(|(name, _)| *name == &*init.name.name);
             let Some(known) = known else {
-                let near = near_miss(&init.name.name, fields.iter().map(|(name, _)| *name));
+                let left = fields.iter().map(|(name, _)| *name);
+                let left = left.filter(|name| !inits.iter().any(|init| &*init.name.name == *name));
+                let near = self.diagnostics.near_miss(&init.name.name, left);
                 self.diagnostics.push(m0101::render(
                     &format!("field of `{of}`"),
                     &init.name.name,
@@ -172,7 +174,7 @@ impl Checker<'_> {
                 "".into()
             }
         };
-        if body.reads_only == Some("in a default") {
+        if body.reads_only == Some(DEFAULT) {
             return self.mismatch(Mismatch::NotConstant, span);
         }
         let value = value?;

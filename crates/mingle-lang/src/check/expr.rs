@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use mingle_model::{FieldType, Type, Value};
 
+use super::operators::tells_nothing;
 use super::{Body, Checker, Named};
+use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::diagnostic::{m0101, near_miss};
 use crate::hir::{Expr, ExprKind, ObjectId, Place, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -184,14 +185,13 @@ impl Checker<'_> {
                     body,
                     "in a branch of an `if` that gives a value",
                     |checker, body| {
+                        if expected.is_none() {
+                            return checker.same_type(body, then, otherwise).unzip();
+                        }
                         let evaluated = checker.evaluate(body, then, expected);
                         let then =
                             evaluated.and_then(|evaluated| checker.as_value(evaluated, then.span));
-                        let wanted = then.as_ref().map(|then| then.value_type.clone());
-                        let otherwise = match &wanted {
-                            Some(wanted) => checker.value_of(body, otherwise, wanted),
-                            None => checker.value(body, otherwise),
-                        };
+                        let otherwise = checker.value_like(body, otherwise, then.as_ref());
                         (then, otherwise)
                     },
                 );
@@ -235,7 +235,7 @@ impl Checker<'_> {
             };
             return self.mismatch(Mismatch::NoValue { what: format!("{what} `{name}`") }, span);
         }
-        let near = near_miss(name, body.visible_names());
+        let near = self.diagnostics.near_miss(name, body.visible_names());
         self.diagnostics.push(m0101::render("variable", name, span, near));
         None
     }
@@ -247,7 +247,7 @@ impl Checker<'_> {
             return Some(Place { object: Box::new(object), kind, field: index as u16, span });
         }
         let known = declared.fields.iter().map(|field| &*field.name).chain([&*declared.key_name]);
-        let near = near_miss(&field.name, known);
+        let near = self.diagnostics.near_miss(&field.name, known);
         self.diagnostics.push(m0101::render(
             &format!("field of `{}`", declared.name),
             &field.name,
@@ -291,8 +291,9 @@ impl Checker<'_> {
                 let declared = self.program.schema.structs.get(&name)?.clone();
                 let index = declared.fields.iter().position(|(known, _)| *known == field.name);
                 let Some(index) = index else {
-                    let near =
-                        near_miss(&field.name, declared.fields.iter().map(|(known, _)| &**known));
+                    let near = self
+                        .diagnostics
+                        .near_miss(&field.name, declared.fields.iter().map(|(known, _)| &**known));
                     self.diagnostics.push(m0101::render(
                         &format!("field of `{name}`"),
                         &field.name,
@@ -366,15 +367,23 @@ impl Checker<'_> {
             Some(Type::List(inner)) => Some((**inner).clone()),
             _ => None,
         };
-        let mut values = Some(Vec::new());
-        for item in items {
-            let value = match &inner {
-                Some(inner) => self.value_of(body, item, inner),
-                None => self.value(body, item),
-            };
-            if inner.is_none() {
+        // The first item that tells its type goes first, for the sake of those that do not.
+        let mut first = None;
+        if inner.is_none() {
+            let telling = items.iter().position(|item| !tells_nothing(item));
+            if let Some(at) = telling.or((!items.is_empty()).then_some(0)) {
+                let value = self.value(body, &items[at]);
                 inner = value.as_ref().map(|value| value.value_type.clone());
+                first = Some((at, value));
             }
+        }
+        let mut values = Some(Vec::new());
+        for (at, item) in items.iter().enumerate() {
+            let value = match (&mut first, &inner) {
+                (Some((first, value)), _) if *first == at => value.take(),
+                (_, Some(inner)) => self.value_of(body, item, inner),
+                (_, None) => self.value_like(body, item, None),
+            };
             values = values.zip(value).map(|(mut values, value)| {
                 values.push(value);
                 values

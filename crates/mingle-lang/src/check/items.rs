@@ -1,14 +1,16 @@
 //! Items: levels, stores, objects, structs, and the bodies of functions and transactions.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 use std::sync::Arc;
 
-use mingle_model::{Field, FieldType, ObjectType, Schema, StructType, Type};
+use mingle_model::{Field, FieldType, Name, ObjectType, Schema, StructType, Type, Value};
 
 use super::call::is_builtin;
+use super::cycles::Cycles;
 use super::{Checker, Named};
 use crate::diagnostic::m0201::{self, Mismatch};
-use crate::diagnostic::{m0101, m0102, m0103, near_miss};
+use crate::diagnostic::m0204::{self, Unfit};
+use crate::diagnostic::{m0101, m0102, m0103};
 use crate::hir::{FunctionId, Object, ObjectId, Operation, Store, StoreId};
 use crate::syntax::ast::{self, ItemKind};
 use crate::syntax::{Span, ast::Ident};
@@ -17,6 +19,15 @@ const BUILTIN_TYPES: [&str; 13] = [
     "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
     "map", "log",
 ];
+
+/// An object or struct has at most so many fields, a store so many operations.
+const MEMBERS_MAX: usize = 4_096;
+
+/// Structs stand in structs, and refs in keys, at most this deep.
+const DEPTH_MAX: usize = 128;
+
+/// A struct holds at most so many values, those of structs in it included.
+const PARTS_MAX: usize = 10_000;
 
 impl<'a> Checker<'a> {
     pub(super) fn items(&mut self) {
@@ -54,8 +65,9 @@ impl<'a> Checker<'a> {
     pub(super) fn level(&mut self, ident: &Ident) -> Option<mingle_model::LevelId> {
         let found = self.program.levels.find(&ident.name);
         if found.is_none() {
-            let near =
-                near_miss(&ident.name, self.program.levels.names().iter().map(|name| &**name));
+            let near = self
+                .diagnostics
+                .near_miss(&ident.name, self.program.levels.names().iter().map(|name| &**name));
             self.diagnostics.push(m0101::render("level", &ident.name, ident.span, near));
         }
         found
@@ -112,7 +124,8 @@ impl<'a> Checker<'a> {
         });
         for (index, store) in stores.enumerate() {
             let mut seen: HashMap<&str, Span> = HashMap::new();
-            for operation in &store.operations {
+            let operations = self.bounded(&store.name, &store.operations, "operations");
+            for operation in operations {
                 let name = &operation.name;
                 if let Some(first) = seen.insert(&name.name, name.span) {
                     self.diagnostics.push(m0102::render(&name.name, name.span, Some(first)));
@@ -137,6 +150,16 @@ impl<'a> Checker<'a> {
                 });
             }
         }
+    }
+
+    /// The members of a declaration, as many as one may have.
+    fn bounded<'m, T>(&mut self, name: &Ident, members: &'m [T], what: &'static str) -> &'m [T] {
+        if members.len() <= MEMBERS_MAX {
+            return members;
+        }
+        let unfit = Unfit::TooMany { name: name.name.to_string(), what, limit: MEMBERS_MAX };
+        self.diagnostics.push(m0204::render(unfit, name.span));
+        &members[..MEMBERS_MAX]
     }
 
     pub(super) fn param_types(
@@ -165,7 +188,8 @@ impl<'a> Checker<'a> {
             let ItemKind::Struct(declared) = &item.kind else {
                 continue;
             };
-            let fields = self.param_types(&declared.fields);
+            let fields = self.bounded(&declared.name, &declared.fields, "fields");
+            let fields = self.param_types(fields);
             let fields =
                 fields.into_iter().filter_map(|(name, found)| Some((name, found?))).collect();
             let name = declared.name.name.clone();
@@ -187,19 +211,23 @@ impl<'a> Checker<'a> {
         }
         self.key_cycles(&mut schema, &shells);
         self.program.schema = Arc::new(schema.clone());
-        for (item, object, shell) in shells {
+        for (item, object, shell) in &shells {
             let store = self.store_named(&object.store);
-            let declared = Arc::new(self.object_defaults(object, shell));
-            if let Some(known) = schema.objects.get_mut(&declared.name) {
-                *known = declared.clone();
-            }
             self.program.objects.push(Object {
-                declared,
+                declared: Arc::new(shell.clone()),
                 store: store.unwrap_or(StoreId(0)),
                 span: object.name.span,
                 store_span: object.store.span,
                 docs: item.docs.clone(),
             });
+        }
+        let mut defaults = HashMap::new();
+        for (index, (_, object, shell)) in shells.into_iter().enumerate() {
+            let declared = Arc::new(self.object_defaults(object, shell, &mut defaults));
+            if let Some(known) = schema.objects.get_mut(&declared.name) {
+                *known = declared.clone();
+            }
+            self.program.objects[index].declared = declared;
         }
         self.program.schema = Arc::new(schema);
     }
@@ -209,7 +237,9 @@ impl<'a> Checker<'a> {
             self.store_used[id.index()] = true;
             return Some(*id);
         }
-        let near = near_miss(&ident.name, self.program.stores.iter().map(|store| &*store.name));
+        let near = self
+            .diagnostics
+            .near_miss(&ident.name, self.program.stores.iter().map(|store| &*store.name));
         self.diagnostics.push(m0101::render("store", &ident.name, ident.span, near));
         None
     }
@@ -229,7 +259,7 @@ impl<'a> Checker<'a> {
             self.diagnostics.push(m0201::render(mismatch, object.key.param_type.span));
         }
         let mut fields = Vec::new();
-        for field in &object.fields {
+        for field in self.bounded(&object.name, &object.fields, "fields") {
             if let Some(first) = seen.insert(&field.name.name, field.name.span) {
                 self.diagnostics.push(m0102::render(
                     &field.name.name,
@@ -243,7 +273,7 @@ impl<'a> Checker<'a> {
             fields.push(mingle_model::Field {
                 name: field.name.name.clone(),
                 field_type,
-                default: mingle_model::Value::Bool(false),
+                default: Value::Bool(false),
             });
         }
         ObjectType {
@@ -255,18 +285,31 @@ impl<'a> Checker<'a> {
         }
     }
 
-    fn object_defaults(&mut self, object: &ast::Object, mut shell: ObjectType) -> ObjectType {
+    /// Gives an object its defaults; those of structs are made once, and shared.
+    fn object_defaults(
+        &mut self,
+        object: &ast::Object,
+        mut shell: ObjectType,
+        structs: &mut HashMap<Name, Value>,
+    ) -> ObjectType {
         let schema = self.program.schema.clone();
+        let written: HashMap<&str, &ast::ObjectField> =
+            object.fields.iter().rev().map(|field| (&*field.name.name, field)).collect();
+        let mut default_of = |value_type: &Type| match value_type {
+            Type::Struct(name) => {
+                structs.entry(name.clone()).or_insert_with(|| schema.default_of(value_type)).clone()
+            }
+            other => schema.default_of(other),
+        };
         for field in &mut shell.fields {
             let Field { name, field_type, default } = field;
-            let written = object.fields.iter().find(|written| written.name.name == *name);
-            let written = written.and_then(|written| written.default.as_ref());
+            let written = written.get(&**name).and_then(|written| written.default.as_ref());
             match (&*field_type, written) {
-                (FieldType::Register(value_type), None) => *default = schema.default_of(value_type),
+                (FieldType::Register(value_type), None) => *default = default_of(value_type),
                 (FieldType::Register(value_type), Some(written)) => {
                     *default = self
                         .constant(written, value_type)
-                        .unwrap_or_else(|| schema.default_of(value_type));
+                        .unwrap_or_else(|| default_of(value_type));
                 }
                 (collection, Some(written)) => {
                     let field_type = collection.to_string();
@@ -279,82 +322,106 @@ impl<'a> Checker<'a> {
         shell
     }
 
-    /// Structs that contain themselves by value have no values; each is reported and emptied.
+    /// Structs that contain themselves by value have no values; each cycle is reported, and
+    /// emptied.
     fn recursive_structs(&mut self, schema: &mut Schema) {
-        fn inner(found: &Type) -> Option<&mingle_model::Name> {
-            if let Type::Struct(name) = found { Some(name) } else { None }
-        }
-        // A struct is well-founded once all structs in it are.
-        let mut founded: HashSet<mingle_model::Name> = HashSet::new();
-        loop {
-            let before = founded.len();
-            for (name, declared) in &schema.structs {
-                let mut parts = declared.fields.iter().filter_map(|(_, found)| inner(found));
-                if !founded.contains(name)
-                    && parts
-                        .all(|part| founded.contains(part) || !schema.structs.contains_key(part))
-                {
-                    founded.insert(name.clone());
-                }
-            }
-            if founded.len() == before {
-                break;
-            }
-        }
-        for (name, declared) in &mut schema.structs {
-            if founded.contains(name) {
-                continue;
-            }
+        let names: Vec<Name> = self.in_source_order(schema.structs.keys());
+        let parts = |name: &Name| {
+            let fields = schema.structs[name].fields.iter();
+            fields.filter_map(|(_, found)| match found {
+                Type::Struct(part) => Some(part.clone()),
+                _ => None,
+            })
+        };
+        let edges = edges(&names, |name| parts(name).collect());
+        let cycles = Cycles::of(&edges);
+        for first in cycles.firsts() {
+            let name = &names[first];
             if let Some((_, span)) = self.names.get(name) {
                 let mismatch = Mismatch::Recursive { name: name.to_string() };
                 self.diagnostics.push(m0201::render(mismatch, *span));
             }
-            *declared = Arc::new(StructType { name: name.clone(), fields: Vec::new() });
+        }
+        let (mut depths, mut sizes) = (vec![0; names.len()], vec![0; names.len()]);
+        let mut too_large = Vec::new();
+        for index in cycles.inside_out() {
+            let inner = &edges[index];
+            depths[index] = 1 + inner.iter().map(|part| depths[*part]).max().unwrap_or(0);
+            sizes[index] = schema.structs[&names[index]].fields.len()
+                + inner.iter().map(|part| sizes[*part]).sum::<usize>();
+            let name = names[index].to_string();
+            let unfit = if depths[index] > DEPTH_MAX {
+                Unfit::TooDeep { name, limit: DEPTH_MAX }
+            } else if sizes[index] > PARTS_MAX {
+                Unfit::TooMany { name, what: "values in it", limit: PARTS_MAX }
+            } else {
+                continue;
+            };
+            (depths[index], sizes[index]) = (0, 0);
+            too_large.push(index);
+            if let Some((_, span)) = self.names.get(&names[index]) {
+                self.diagnostics.push(m0204::render(unfit, *span));
+            }
+        }
+        let cyclic = (0..names.len()).filter(|index| cycles.leads_to_one(*index));
+        for name in cyclic.chain(too_large).map(|index| names[index].clone()) {
+            let emptied = StructType { name: name.clone(), fields: Vec::new() };
+            schema.structs.insert(name, Arc::new(emptied));
         }
     }
 
+    /// Keys that lead back to themselves have no values; each cycle is reported, and cut.
     fn key_cycles(
         &mut self,
         schema: &mut Schema,
         shells: &[(&ast::Item, &ast::Object, ObjectType)],
     ) {
-        for (_, object, shell) in shells {
-            let mut at = &shell.key_type;
-            let mut steps = 0;
-            while let Type::Ref(name) = at {
-                let Some(next) = schema.objects.get(name) else {
-                    break;
-                };
-                if *name == shell.name || steps > schema.objects.len() {
-                    break;
+        let names: Vec<Name> = self.in_source_order(schema.objects.keys());
+        let keyed_by = |name: &Name| match &schema.objects[name].key_type {
+            Type::Ref(next) => vec![next.clone()],
+            _ => Vec::new(),
+        };
+        let edges = edges(&names, keyed_by);
+        let cycles = Cycles::of(&edges);
+        let shells: HashMap<&Name, &ast::Object> =
+            shells.iter().map(|(_, object, shell)| (&shell.name, *object)).collect();
+        for object in cycles.firsts().iter().filter_map(|first| shells.get(&names[*first])) {
+            let mismatch = Mismatch::KeyCycle { object: object.name.name.to_string() };
+            self.diagnostics.push(m0201::render(mismatch, object.key.param_type.span));
+        }
+        let mut cut: Vec<usize> =
+            (0..names.len()).filter(|index| cycles.leads_to_one(*index)).collect();
+        let mut depths = vec![0; names.len()];
+        for index in cycles.inside_out() {
+            depths[index] = 1 + edges[index].iter().map(|next| depths[*next]).max().unwrap_or(0);
+            if depths[index] > DEPTH_MAX {
+                depths[index] = 0;
+                cut.push(index);
+                if let Some(object) = shells.get(&names[index]) {
+                    let name = object.name.name.to_string();
+                    let unfit = Unfit::TooDeep { name, limit: DEPTH_MAX };
+                    self.diagnostics.push(m0204::render(unfit, object.key.param_type.span));
                 }
-                at = &next.key_type;
-                steps += 1;
-            }
-            if matches!(at, Type::Ref(name) if *name == shell.name) {
-                let mismatch = Mismatch::KeyCycle { object: shell.name.to_string() };
-                self.diagnostics.push(m0201::render(mismatch, object.key.param_type.span));
             }
         }
-        // Cut all cycles, so that defaults end.
-        let cyclic: Vec<_> =
-            schema.objects.values().filter(|object| leads_on(schema, object)).cloned().collect();
-        for object in cyclic {
-            let cut = ObjectType { key_type: Type::String, ..(*object).clone() };
-            schema.objects.insert(object.name.clone(), Arc::new(cut));
+        // Without them, so that defaults end.
+        for index in cut {
+            if let Some(object) = schema.objects.get_mut(&names[index]) {
+                *object = Arc::new(ObjectType { key_type: Type::String, ..(**object).clone() });
+            }
         }
+    }
+
+    fn in_source_order<'n>(&self, names: impl Iterator<Item = &'n Name>) -> Vec<Name> {
+        let mut names: Vec<Name> = names.cloned().collect();
+        names.sort_by_key(|name| self.names.get(name).map(|(_, span)| *span));
+        names
     }
 }
 
-/// Whether keys of this object lead through refs without end.
-fn leads_on(schema: &Schema, object: &ObjectType) -> bool {
-    let mut at = &object.key_type;
-    for _ in 0..=schema.objects.len() {
-        let Type::Ref(name) = at else { return false };
-        let Some(next) = schema.objects.get(name) else {
-            return false;
-        };
-        at = &next.key_type;
-    }
-    true
+/// For each name, the places of those that it leads to.
+fn edges(names: &[Name], leads_to: impl Fn(&Name) -> Vec<Name>) -> Vec<Vec<usize>> {
+    let places: HashMap<&Name, usize> = names.iter().zip(0..).collect();
+    let targets = |name| leads_to(name).iter().filter_map(|to| places.get(to).copied()).collect();
+    names.iter().map(targets).collect()
 }

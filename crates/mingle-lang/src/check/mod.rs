@@ -7,6 +7,7 @@ mod bodies;
 mod call;
 mod constant;
 mod create;
+mod cycles;
 mod expr;
 mod items;
 mod operators;
@@ -60,6 +61,9 @@ enum Named {
     Struct,
     Function(FunctionId),
 }
+
+/// The place of constants, where only reads may stand, and not even those.
+const DEFAULT: &str = "in a default";
 
 /// A variable's place in the scopes of a body.
 struct Scope {

@@ -148,31 +148,29 @@ impl Checker<'_> {
         left: &ast::Expr,
         right: &ast::Expr,
     ) -> Option<(Expr, Expr)> {
-        let tells_nothing = match strip(left) {
-            ast::ExprKind::None => true,
-            ast::ExprKind::List(items) => items.is_empty(),
-            _ => false,
-        };
-        if tells_nothing {
+        if tells_nothing(left) {
             let right = self.value(body, right);
-            let left = match &right {
-                Some(right) => self.value_of(body, left, &right.value_type),
-                None => None,
-            };
+            let left = self.value_like(body, left, right.as_ref());
             return left.zip(right);
         }
         let left = self.value(body, left);
-        let right = match &left {
-            Some(left) => self.value_of(body, right, &left.value_type),
-            None => {
-                // Whatever is wrong inside is worth saying; its type alone is not.
-                if !matches!(strip(right), ast::ExprKind::None | ast::ExprKind::List(_)) {
-                    self.value(body, right);
-                }
-                None
-            }
-        };
+        let right = self.value_like(body, right, left.as_ref());
         left.zip(right)
+    }
+
+    /// A value of the type that another one has; of any, if that other has a mistake.
+    pub(super) fn value_like(
+        &mut self,
+        body: &mut Body,
+        expr: &ast::Expr,
+        other: Option<&Expr>,
+    ) -> Option<Expr> {
+        match other {
+            Some(other) => self.value_of(body, expr, &other.value_type),
+            // Whatever is wrong inside is worth saying; its type alone is not.
+            None if tells_nothing(expr) => None,
+            None => self.value(body, expr),
+        }
     }
 
     pub(super) fn ordered(&mut self, found: &Type, span: Span) -> Option<()> {
@@ -214,6 +212,17 @@ fn literal_divisor(expr: &ast::Expr) -> bool {
     match strip(expr) {
         ast::ExprKind::Int(value) => *value != 0,
         ast::ExprKind::Negate(inner) => literal_divisor(inner),
+        _ => false,
+    }
+}
+
+/// Whether an expression leaves its type to its surroundings.
+pub(super) fn tells_nothing(expr: &ast::Expr) -> bool {
+    match strip(expr) {
+        ast::ExprKind::None => true,
+        ast::ExprKind::Some(inner) => tells_nothing(inner),
+        ast::ExprKind::List(items) => items.iter().all(tells_nothing),
+        ast::ExprKind::If(_, then, otherwise) => tells_nothing(then) && tells_nothing(otherwise),
         _ => false,
     }
 }

@@ -8,7 +8,7 @@ use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
-use crate::diagnostic::{m0002, m0101, m0102, near_miss};
+use crate::diagnostic::{m0002, m0101, m0102};
 use crate::hir::{Expr, Iterated, Stmt, StmtKind, Var, VarId, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
@@ -69,7 +69,10 @@ impl Checker<'_> {
     pub(super) fn bind(&mut self, body: &mut Body, name: &Ident, var_type: Option<Type>) -> VarId {
         let id = VarId(body.vars.len() as u32);
         let scope = body.scopes.last_mut().expect("a body has a scope");
-        if let Some(first) = scope.names.insert(name.name.clone(), id) {
+        // As in Rust, `_` takes a value and is no name for it.
+        if &*name.name != "_"
+            && let Some(first) = scope.names.insert(name.name.clone(), id)
+        {
             let first = body.vars[first.index()].span;
             self.diagnostics.push(m0102::render(&name.name, name.span, Some(first)));
         }
@@ -132,7 +135,7 @@ impl Checker<'_> {
         value: &ast::Expr,
     ) -> Option<StmtKind> {
         let Some(var) = body.find(name) else {
-            let near = near_miss(name, body.visible_names());
+            let near = self.diagnostics.near_miss(name, body.visible_names());
             self.diagnostics.push(m0101::render("variable", name, place.span, near));
             self.value(body, value);
             return None;

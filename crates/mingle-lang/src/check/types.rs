@@ -5,9 +5,9 @@ use std::sync::Arc;
 use mingle_model::{FieldType, Name, Type};
 
 use super::{Checker, Named};
+use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::diagnostic::{m0101, near_miss};
 use crate::hir::ObjectId;
 use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
@@ -56,7 +56,9 @@ impl Checker<'_> {
                     let builtin = ["bool", "int", "float", "string", "bytes", "time", "counter"];
                     let structs =
                         self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Struct));
-                    let near = near_miss(name, structs.map(|(name, _)| &**name).chain(builtin));
+                    let near = self
+                        .diagnostics
+                        .near_miss(name, structs.map(|(name, _)| &**name).chain(builtin));
                     self.diagnostics.push(m0101::render("type", name, span, near));
                     return None;
                 }
@@ -84,7 +86,7 @@ impl Checker<'_> {
             return Some(*id);
         }
         let objects = self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Object(_)));
-        let near = near_miss(&ident.name, objects.map(|(name, _)| &**name));
+        let near = self.diagnostics.near_miss(&ident.name, objects.map(|(name, _)| &**name));
         self.diagnostics.push(m0101::render("object", &ident.name, ident.span, near));
         None
     }

@@ -22,6 +22,10 @@ pub(crate) enum Unfit {
     Recursion { name: String },
     /// Functions written in place grow beyond a bound.
     TooLarge { name: String, limit: usize },
+    /// Functions in functions, or structs and keys in each other, deeper than a bound.
+    TooDeep { name: String, limit: usize },
+    /// More fields or operations than one declaration may have, or more values in a struct.
+    TooMany { name: String, what: &'static str, limit: usize },
     /// More stores and endorsements than one transaction may have.
     TooManySources { limit: usize },
     /// `unique()` in a function.
@@ -52,6 +56,12 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
             format!("`{name}` grows beyond {limit} operations once its functions are written in place"),
             "split it up".into(),
         ),
+        Unfit::TooDeep { name, limit } => {
+            new(format!("`{name}` is nested more than {limit} deep"), "too deep".into())
+        }
+        Unfit::TooMany { name, what, limit } => {
+            new(format!("`{name}` has more than {limit} {what}"), "too many".into())
+        }
         Unfit::TooManySources { limit } => new(format!("a transaction has at most {limit} stores and endorsements"), "too many".into()),
         Unfit::UniqueInFunction => new("`unique()` stands in a function".into(), "draw it in the transaction and pass it on".into()),
     }

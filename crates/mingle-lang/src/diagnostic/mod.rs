@@ -192,6 +192,7 @@ pub struct Edit {
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
+    warnings: usize,
     seen: std::collections::HashSet<(Span, Code)>,
     /// How many more there were.
     pub omitted: usize,
@@ -202,7 +203,7 @@ pub struct Diagnostics {
     pub only_certain: bool,
 }
 
-/// A program with more mistakes than this shows only so many.
+/// A program with more errors or more warnings than this shows only so many of them.
 pub const DIAGNOSTICS_MAX: usize = 1_000;
 
 impl Diagnostics {
@@ -213,20 +214,23 @@ impl Diagnostics {
         {
             return;
         }
-        self.errors += usize::from(diagnostic.severity() == Severity::Error);
-        if self.found.len() >= DIAGNOSTICS_MAX {
-            self.omitted += 1;
-        } else if self.seen.insert((diagnostic.span, diagnostic.code)) {
-            self.found.push(diagnostic);
+        if self.seen.insert((diagnostic.span, diagnostic.code)) {
+            self.push_distinct(diagnostic);
+        } else {
+            self.errors += usize::from(diagnostic.severity() == Severity::Error);
         }
     }
 
     /// Adds one although there may be another of its code at its place.
     pub fn push_distinct(&mut self, diagnostic: Diagnostic) {
-        self.errors += usize::from(diagnostic.severity() == Severity::Error);
-        if self.found.len() >= DIAGNOSTICS_MAX {
+        let is_error = diagnostic.severity() == Severity::Error;
+        self.errors += usize::from(is_error);
+        // Warnings are counted for themselves: no number of them hides an error.
+        let kept = if is_error { self.found.len() - self.warnings } else { self.warnings };
+        if kept >= DIAGNOSTICS_MAX {
             self.omitted += 1;
         } else {
+            self.warnings += usize::from(!is_error);
             self.found.push(diagnostic);
         }
     }
@@ -236,9 +240,18 @@ impl Diagnostics {
         self.errors > 0
     }
 
-    /// Whether there is no more room.
+    /// Whether there is no more room for errors.
     pub fn is_full(&self) -> bool {
-        self.found.len() >= DIAGNOSTICS_MAX
+        self.found.len() - self.warnings >= DIAGNOSTICS_MAX
+    }
+
+    /// The name among `known` that `name` was probably meant to be; none where nobody would see it.
+    pub(crate) fn near_miss<'a>(
+        &self,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Option<&'a str> {
+        if self.is_full() { None } else { near_miss(name, known) }
     }
 
     /// All of them, in source order.
@@ -248,19 +261,26 @@ impl Diagnostics {
     }
 }
 
-/// The name among `known` that `name` was probably meant to be.
-pub(crate) fn near_miss<'a>(
-    name: &str,
-    known: impl IntoIterator<Item = &'a str>,
-) -> Option<&'a str> {
-    let limit = (name.chars().count() / 3).clamp(1, 3);
-    known
-        .into_iter()
+/// Where more names than this are of about the right length, no guess is worth its time.
+const CANDIDATES_MAX: usize = 2_000;
+
+fn near_miss<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    let limit = match name.chars().count() {
+        // Any other letter would be as near.
+        1 => 0,
+        count => (count / 3).clamp(1, 3),
+    };
+    let known = known.into_iter();
+    let candidates: Vec<&str> = known
         .filter(|candidate| candidate.len().abs_diff(name.len()) <= limit + 2)
-        .map(|candidate| (distance(name, candidate), candidate))
-        .filter(|(distance, _)| *distance <= limit)
-        .min_by_key(|(distance, _)| *distance)
-        .map(|(_, candidate)| candidate)
+        .take(CANDIDATES_MAX + 1)
+        .collect();
+    if candidates.len() > CANDIDATES_MAX {
+        return None;
+    }
+    let distances = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
+    // Of those equally near the first by name, in whatever order they came.
+    distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 
 /// Optimal string alignment distance: insertions, deletions, changes, and swaps of neighbours.
@@ -293,5 +313,18 @@ mod tests {
         assert_eq!(near_miss("inbxes", known), Some("inboxes"));
         assert_eq!(near_miss("Acocunts", known), Some("accounts"));
         assert_eq!(near_miss("x", known), None);
+        assert_eq!(near_miss("x", ["y"]), None);
+        assert_eq!(near_miss("cat", ["hat", "bat"]), Some("bat"));
+    }
+
+    #[test]
+    fn warnings_hide_no_error() {
+        let mut diagnostics = Diagnostics::default();
+        for start in 0..=DIAGNOSTICS_MAX as u32 {
+            diagnostics.push(Diagnostic::new(Code::W0501, "", Span::token(start), ""));
+        }
+        diagnostics.push(Diagnostic::new(Code::M0101, "", Span::token(0), ""));
+        assert_eq!((diagnostics.omitted, diagnostics.is_full()), (1, false));
+        assert!(diagnostics.into_sorted().iter().any(|found| found.code == Code::M0101));
     }
 }

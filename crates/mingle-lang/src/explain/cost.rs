@@ -56,7 +56,7 @@ struct Counting<'a> {
     written: Vec<&'a WriteKind>,
 }
 
-impl Counting<'_> {
+impl<'a> Counting<'a> {
     fn block(&mut self, nodes: &[Node]) -> u32 {
         nodes.iter().map(|node| self.node(node)).sum()
     }
@@ -76,7 +76,9 @@ impl Counting<'_> {
                 let written_then = std::mem::replace(&mut self.written, written);
                 let otherwise = self.block(otherwise);
                 self.command_waits |= waits_then;
-                self.written.extend(written_then);
+                for write in written_then {
+                    self.note_write(write);
+                }
                 then.max(otherwise)
             }
             Node::While(id, head, body) => {
@@ -101,13 +103,20 @@ impl Counting<'_> {
         }
     }
 
+    /// Notes a write, each kind of write once.
+    fn note_write(&mut self, write: &'a WriteKind) {
+        if !self.written.contains(&write) {
+            self.written.push(write);
+        }
+    }
+
     /// What a loop's body writes, its next round may read.
     fn note_writes(&mut self, body: &[Node]) {
         for node in body {
             match node {
                 Node::Run(id) => {
                     if let Kind::Write(access) = &self.flat.get(*id).kind {
-                        self.written.push(&access.kind);
+                        self.note_write(&access.kind);
                         self.command_waits |=
                             matches!(access.kind, WriteKind::Command(_)) && access.dsts.is_empty();
                     }
@@ -149,7 +158,7 @@ impl Counting<'_> {
                     }
                     _ => 0,
                 };
-                self.written.push(&access.kind);
+                self.note_write(&access.kind);
                 cost
             }
             _ => 0,

@@ -37,7 +37,13 @@ impl<'a> Lowering<'a> {
     }
 
     /// Evaluates the value of a variable, so that the variable has a slot of its own.
-    pub(super) fn named(&mut self, var: VarId, value: &'a Expr, span: Span) -> Operand {
+    /// The value of a variable that is assigned at `name_span`, by a statement at `span`.
+    pub(super) fn named(
+        &mut self,
+        var: VarId,
+        value: &'a Expr,
+        (name_span, span): (Span, Span),
+    ) -> Operand {
         let before = self.flat.slots.len();
         let operand = self.expr(value);
         let name = self.vars[var.index()].name.clone();
@@ -47,11 +53,13 @@ impl<'a> Lowering<'a> {
             Operand::Slot(slot)
                 if slot.index() >= before && self.flat.slots[slot.index()].name.is_none() =>
             {
-                self.flat.slots[slot.index()].name = Some(name);
+                let info = &mut self.flat.slots[slot.index()];
+                (info.name, info.assigned) = (Some(name), Some(name_span));
                 operand
             }
             Operand::Slot(_) => {
                 let dst = self.slot(Some(name), value.value_type.clone());
+                self.flat.slots[dst.index()].assigned = Some(name_span);
                 self.push(Kind::Copy { dst, src: operand }, span);
                 Operand::Slot(dst)
             }
@@ -199,7 +207,14 @@ impl<'a> Lowering<'a> {
             let must_be_new = Some(object.clone());
             let message = Operand::Const(Value::from("it exists already"));
             self.push(
-                Kind::Require { condition, condition_span: span, message, code: None, must_be_new },
+                Kind::Require {
+                    condition,
+                    condition_span: span,
+                    message,
+                    message_span: span,
+                    code: None,
+                    must_be_new,
+                },
                 span,
             );
         }
@@ -227,6 +242,9 @@ impl<'a> Lowering<'a> {
         let program = self.program;
         let function = &program.functions[function.index()];
         let Some(body) = &function.body else { return Operand::Const(Value::Bool(false)) };
+        // A call takes time even where it adds no statement.
+        self.calls += 1 + function.lets.len();
+        self.too_large |= self.calls > INLINED_MAX;
         if self.too_large {
             return Operand::Const(Value::Bool(false));
         }
@@ -238,7 +256,8 @@ impl<'a> Lowering<'a> {
         let outer_env = std::mem::replace(&mut self.env, env);
         let outer_changes = std::mem::take(&mut self.changes);
         for (var, value) in &function.lets {
-            let value = self.named(*var, value, value.span);
+            let name_span = self.vars[var.index()].span;
+            let value = self.named(*var, value, (name_span, value.span));
             self.set(*var, value);
         }
         let result = self.expr(body);

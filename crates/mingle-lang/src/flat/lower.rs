@@ -9,7 +9,7 @@ use crate::hir::{self, Expr, Iterated, Program, StmtKind, VarId, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
 
-/// Functions written in place may add so many statements to one transaction.
+/// Functions written in place may add so many statements to one transaction, and be so many.
 pub(crate) const INLINED_MAX: usize = 100_000;
 
 /// Flattens a transaction. None where the functions in it, written in place, are too large.
@@ -24,6 +24,7 @@ pub(crate) fn lower(program: &Program, transaction: &hir::Transaction) -> Option
         parent: None,
         call: None,
         inlined: 0,
+        calls: 0,
         too_large: false,
     };
     for (index, var) in transaction.vars[..transaction.param_count].iter().enumerate() {
@@ -53,6 +54,8 @@ pub(super) struct Lowering<'a> {
     parent: Option<StmtId>,
     pub(super) call: Option<Span>,
     pub(super) inlined: usize,
+    /// Functions and bindings in them that were written in place.
+    pub(super) calls: usize,
     pub(super) too_large: bool,
 }
 
@@ -65,7 +68,7 @@ enum After {
 
 impl<'a> Lowering<'a> {
     pub(super) fn slot(&mut self, name: Option<Name>, slot_type: Type) -> Slot {
-        self.flat.slots.push(SlotInfo { name, slot_type });
+        self.flat.slots.push(SlotInfo { name, assigned: None, slot_type });
         Slot(self.flat.slots.len() as u32 - 1)
     }
 
@@ -127,15 +130,14 @@ impl<'a> Lowering<'a> {
 
     fn statement(&mut self, statement: &'a hir::Stmt) -> After {
         self.flat.sources.push(statement.span);
-        self.flat.assigned.push(match &statement.kind {
-            StmtKind::Let(var, _) => Some(self.vars[var.index()].span),
-            StmtKind::Assign(..) => Some(Span::token(statement.span.start)),
-            _ => None,
-        });
         match &statement.kind {
-            StmtKind::Let(var, value) | StmtKind::Assign(var, value) => {
-                let value = self.named(*var, value, statement.span);
-                self.set(*var, value);
+            StmtKind::Let(var, value) => {
+                let name_span = self.vars[var.index()].span;
+                self.assign(*var, value, (name_span, statement.span));
+            }
+            StmtKind::Assign(var, value) => {
+                let name_span = Span::token(statement.span.start);
+                self.assign(*var, value, (name_span, statement.span));
             }
             StmtKind::Write(write) => self.write(write, statement.span),
             StmtKind::If { condition, then_block, else_block } => {
@@ -170,13 +172,7 @@ impl<'a> Lowering<'a> {
                 self.for_loop(statement, (*first, *second), iterated, body);
             }
             StmtKind::Require { condition, message, code } => {
-                let condition_span = condition.span;
-                let condition = self.expr(condition);
-                let message = self.expr(message);
-                let code = code.clone();
-                let kind =
-                    Kind::Require { condition, condition_span, message, code, must_be_new: None };
-                self.push(kind, statement.span);
+                self.require(condition, message, code.clone(), statement.span);
             }
             StmtKind::Return(value) => {
                 let value = value.as_ref().map(|value| self.expr(value));
@@ -188,6 +184,25 @@ impl<'a> Lowering<'a> {
             }
         }
         After::GoesOn
+    }
+
+    fn assign(&mut self, var: VarId, value: &'a Expr, spans: (Span, Span)) {
+        let value = self.named(var, value, spans);
+        self.set(var, value);
+    }
+
+    fn require(&mut self, condition: &'a Expr, message: &'a Expr, code: Option<Name>, span: Span) {
+        let (condition_span, message_span) = (condition.span, message.span);
+        let (condition, message) = (self.expr(condition), self.expr(message));
+        let kind = Kind::Require {
+            condition,
+            condition_span,
+            message,
+            message_span,
+            code,
+            must_be_new: None,
+        };
+        self.push(kind, span);
     }
 
     fn branch(

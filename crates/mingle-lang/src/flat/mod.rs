@@ -64,6 +64,8 @@ impl Operand {
 pub struct SlotInfo {
     /// The variable whose value it holds; none for a part of an expression.
     pub name: Option<Name>,
+    /// Where the program assigns that variable, if it does so itself.
+    pub assigned: Option<Span>,
     /// Its type.
     pub slot_type: Type,
 }
@@ -83,8 +85,6 @@ pub struct Flat {
     pub endorsements: Vec<Endorsement>,
     /// Where the statements of the program stand, by their number.
     pub sources: Vec<Span>,
-    /// Where the variable stands that each of them assigns, by the same number.
-    pub assigned: Vec<Option<Span>>,
     /// The statements that something depends on, by id.
     pub live: Vec<bool>,
 }
@@ -188,6 +188,8 @@ pub enum Kind {
         condition_span: Span,
         /// The message.
         message: Operand,
+        /// Where it stands.
+        message_span: Span,
         /// The code.
         code: Option<Name>,
         /// The object that must not exist, where this is the check of a `new`.

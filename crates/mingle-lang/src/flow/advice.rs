@@ -120,7 +120,9 @@ impl Analysis<'_> {
             .map(|(_, span)| *span)
             .collect();
         if used.context {
-            for around in self.flat.ancestors(used.stmt) {
+            let returns = self.returns_before(used.stmt);
+            let returned = returns.flat_map(|id| self.flat.ancestors(id));
+            for around in self.flat.ancestors(used.stmt).chain(returned) {
                 let sources = Self::condition_sources(&self.flat.get(around).kind, &self.sources);
                 if sources & weaker != 0 {
                     places.push(self.condition_span(around));

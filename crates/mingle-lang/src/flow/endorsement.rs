@@ -1,9 +1,12 @@
 //! What endorsements depend on: it is computed in read-only phases before all others (MixT §6.2).
 
+use std::collections::HashMap;
+
 use super::rules::Needs;
 use super::{Analysis, Sources};
 use crate::diagnostic::{Diagnostics, m0402, w0403};
-use crate::flat::{Kind, ReadKind, StmtId};
+use crate::flat::{Kind, ReadKind, StmtId, WriteKind};
+use crate::hir::{ObjectId, StoreId};
 
 /// The statements that endorsed values depend on, by id; empty if there are none.
 #[derive(Clone, Debug, Default)]
@@ -111,9 +114,13 @@ impl Analysis<'_> {
 
     /// The rules for what is computed before all others: no writes are seen (M0402).
     fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) {
+        if slice.statements.is_empty() {
+            return;
+        }
+        let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
-                Kind::Read(access) => (access.store, access.kind.clone()),
+                Kind::Read(access) => (access.store, &access.kind),
                 // A command's result is wanted before anything may be written.
                 Kind::Write(_) => {
                     diagnostics.push(m0402::render(stmt.span, stmt.span));
@@ -121,30 +128,78 @@ impl Analysis<'_> {
                 }
                 _ => continue,
             };
-            if let Some(write) = self.earlier_write(read, store, &kind) {
+            let places = Place::read_by(kind);
+            let found = places.filter_map(|place| writes.get(&(store, place)));
+            if let Some(write) = found.filter_map(|writes| self.earlier_write(read, writes)).min() {
                 diagnostics.push(m0402::render(stmt.span, self.flat.get(write).span));
             }
         }
     }
 
-    /// A write that the read may see: earlier in the program, or in a loop around both.
-    fn earlier_write(
-        &self,
-        read: StmtId,
-        store: crate::hir::StoreId,
-        kind: &ReadKind,
-    ) -> Option<StmtId> {
+    /// All writes, in program order, by what they may change: a program of many thousand reads and
+    /// writes has no time to compare each with each.
+    fn writes_by_place(&self) -> HashMap<(StoreId, Place), Vec<StmtId>> {
+        let mut writes: HashMap<_, Vec<StmtId>> = HashMap::new();
+        for (id, stmt) in self.flat.live_statements() {
+            if let Kind::Write(access) = &stmt.kind {
+                for place in Place::written_by(&access.kind) {
+                    writes.entry((access.store, place)).or_default().push(id);
+                }
+            }
+        }
+        writes
+    }
+
+    /// The first of some writes that comes before a read: earlier in the program, or in a loop
+    /// around both.
+    fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
         let is_loop =
             |id: &StmtId| matches!(self.flat.get(*id).kind, Kind::While { .. } | Kind::For { .. });
         let loops: Vec<StmtId> = self.flat.ancestors(read).filter(is_loop).collect();
-        let mut writes = self.flat.live_statements().filter(|(_, stmt)| match &stmt.kind {
-            Kind::Write(access) => access.store == store && access.kind.may_change(kind),
-            _ => false,
-        });
-        let found = writes.find(|(write, _)| {
+        let candidates = writes.iter().take_while(|write| **write < read || !loops.is_empty());
+        candidates.copied().find(|write| {
             (*write < read && !self.exclude_each_other(*write, read))
                 || self.flat.ancestors(*write).any(|around| loops.contains(&around))
-        });
-        found.map(|(id, _)| id)
+        })
+    }
+}
+
+/// What a write may change, as reads look for it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+enum Place {
+    /// A field of a kind, by name.
+    Field(ObjectId, u16),
+    /// All fields of a kind.
+    Fields(ObjectId),
+    /// Anything of a kind.
+    Kind(ObjectId),
+    /// All that a command may reach.
+    Everything,
+    /// Anything in the store.
+    Store,
+}
+
+impl Place {
+    fn written_by(write: &WriteKind) -> Vec<Self> {
+        match write {
+            WriteKind::Assign(kind, field) | WriteKind::Collection(kind, field, _) => {
+                vec![Self::Field(*kind, *field), Self::Kind(*kind), Self::Store]
+            }
+            WriteKind::Delete(kind) | WriteKind::Create(kind, _) => {
+                vec![Self::Fields(*kind), Self::Kind(*kind), Self::Store]
+            }
+            WriteKind::Command(_) => vec![Self::Everything, Self::Store],
+        }
+    }
+
+    fn read_by(read: &ReadKind) -> impl Iterator<Item = Self> {
+        let places = match read.place() {
+            Some((kind, Some(field))) => {
+                vec![Self::Field(kind, field), Self::Fields(kind), Self::Everything]
+            }
+            Some((kind, None)) => vec![Self::Kind(kind), Self::Everything],
+            None => vec![Self::Store],
+        };
+        places.into_iter()
     }
 }

@@ -157,16 +157,20 @@ impl Analysis<'_> {
             let condition = self.condition_of(around).and_then(Operand::slot);
             slots.extend(condition.map(|slot| (slot, Arrival::Around(around))));
         }
-        let before =
-            self.returns.iter().filter(|id| **id < stmt && !self.exclude_each_other(**id, stmt));
-        for id in before {
-            for around in self.flat.ancestors(*id) {
+        for id in self.returns_before(stmt) {
+            for around in self.flat.ancestors(id) {
                 let condition = self.condition_of(around).and_then(Operand::slot);
-                slots.extend(condition.map(|slot| (slot, Arrival::Returned(*id))));
+                slots.extend(condition.map(|slot| (slot, Arrival::Returned(id))));
             }
         }
         slots.retain(|(slot, _)| self.sources[slot.index()] & source != 0);
         slots
+    }
+
+    /// The `return`s that decide whether a statement after them runs.
+    pub(super) fn returns_before(&self, stmt: StmtId) -> impl Iterator<Item = StmtId> + '_ {
+        let returns = self.returns.iter().copied();
+        returns.filter(move |id| *id < stmt && !self.exclude_each_other(*id, stmt))
     }
 
     pub(super) fn condition_of(&self, stmt: StmtId) -> Option<&Operand> {
@@ -204,14 +208,14 @@ impl Analysis<'_> {
         }
         // The variable that holds the value as it was read.
         if let Some(name) = &self.flat.slots[from.index()].name {
-            let span = self.assigned_span(stmt);
+            let span = self.assigned_span(from, id);
             labels.push(Label { span, message: words::assigned(name) });
         }
     }
 
-    /// Where the variable stands that a statement assigns.
-    fn assigned_span(&self, stmt: &crate::flat::Stmt) -> Span {
-        self.flat.assigned[stmt.source as usize].unwrap_or(stmt.span)
+    /// Where the variable stands that a slot is a version of, and that a statement assigns.
+    fn assigned_span(&self, slot: Slot, by: StmtId) -> Span {
+        self.flat.slots[slot.index()].assigned.unwrap_or(self.flat.get(by).span)
     }
 
     fn edge_label(&self, edge: Edge) -> Option<Label> {
@@ -236,8 +240,7 @@ impl Analysis<'_> {
                         message: words::iterated(name),
                     }),
                     _ => {
-                        let span =
-                            if stmt.call.is_some() { stmt.span } else { self.assigned_span(stmt) };
+                        let span = self.assigned_span(edge.to, edge.by);
                         Some(Label { span, message: words::assigned(name) })
                     }
                 }

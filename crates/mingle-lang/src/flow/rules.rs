@@ -199,7 +199,7 @@ impl Checking<'_, '_> {
                     }
                 }
             }
-            Kind::Require { condition, condition_span, message, .. }
+            Kind::Require { condition, condition_span, message, message_span, .. }
                 if self.analysis.rules.failures =>
             {
                 self.warn_of_uniqueness(stmt);
@@ -207,7 +207,7 @@ impl Checking<'_, '_> {
                     let mut used = Use::new(id, target, Code::M0304);
                     used.operands = vec![
                         (condition.clone(), *condition_span),
-                        (message.clone(), *condition_span),
+                        (message.clone(), *message_span),
                     ];
                     used.context = true;
                     self.hold(used);

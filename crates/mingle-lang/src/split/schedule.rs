@@ -328,7 +328,11 @@ impl Scheduler<'_> {
         match node {
             Node::Run(id) => {
                 if let Kind::Write(access) = &self.flat.get(*id).kind {
-                    writes.push((access.store, &access.kind));
+                    let write = (access.store, &access.kind);
+                    // Each once: every later read is held against all of them.
+                    if !writes.contains(&write) {
+                        writes.push(write);
+                    }
                 }
             }
             Node::If(_, a, b) | Node::While(_, a, b) => {

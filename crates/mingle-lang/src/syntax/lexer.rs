@@ -202,7 +202,10 @@ impl Lexer<'_> {
             }
             Some(b'u') if kind == TokenKind::String => {
                 let rest = &self.text[self.at..];
-                let Some(close) = rest.find('}').filter(|at| *at <= 8 && rest.starts_with('{'))
+                // A brace and six digits: whoever looked further would read some text many times.
+                let mut near = rest.bytes().take(8);
+                let Some(close) =
+                    near.position(|byte| byte == b'}').filter(|_| rest.starts_with('{'))
                 else {
                     return false;
                 };
@@ -236,7 +239,8 @@ impl Lexer<'_> {
 }
 
 fn unicode_escape(digits: &str) -> Option<char> {
-    let code = u32::from_str_radix(digits, 16).ok()?;
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    let code = u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)?;
     char::from_u32(code).filter(|c| *c != '\0')
 }
 

@@ -68,3 +68,37 @@ fn levels() {
 fn endorsement() {
     page(include_str!("rules/endorsement.md"));
 }
+
+const WEAK_AND_STRONG: &str = "store strong: linearizable;\nstore weak: causal;\n\
+    object S in strong { key id: string; n: int; flag: bool; }\n\
+    object W in weak { key id: string; n: int; flag: bool; text: string; }\n";
+
+#[test]
+fn a_label_stands_at_the_variable_that_it_names() {
+    let checked = check(format!(
+        "{WEAK_AND_STRONG}fn f(w: ref W) -> int {{ let half = w.n; half + 1 }}\n\
+         transaction t(s: ref S, w: ref W) {{ let whole = f(w); var copy = 0; copy = whole; \
+         s.n = copy; }}\n"
+    ));
+    let labels = &checked.diagnostics[0].labels;
+    for name in ["half", "whole", "copy"] {
+        let label = labels.iter().find(|label| label.message.contains(&format!("`{name}`")));
+        let label = label.unwrap_or_else(|| panic!("{name}\n{}", shown(&checked)));
+        assert_eq!(checked.source.span_text(label.span), name, "{}", shown(&checked));
+    }
+}
+
+#[test]
+fn whatever_decides_can_be_endorsed() {
+    for (body, expected) in [
+        ("if w.flag { return; } s.n = 1;", "endorse(w.flag)"),
+        ("s.n = 1; require s.flag else w.text;", "endorse(w.text)"),
+        ("s.n = 1; require w.flag else \"no\";", "endorse(w.flag)"),
+    ] {
+        let checked =
+            check(format!("{WEAK_AND_STRONG}transaction t(s: ref S, w: ref W) {{ {body} }}"));
+        let edits = checked.diagnostics.iter().flat_map(|found| &found.help);
+        let found = edits.flat_map(|help| &help.edits).any(|edit| edit.text.starts_with(expected));
+        assert!(found, "{}", shown(&checked));
+    }
+}

@@ -178,14 +178,7 @@ impl<'a> Machine<'a> {
     pub fn resume(&mut self) -> Result<Need, Error> {
         let code = self.code;
         while let Some(instr) = code.get(self.at) {
-            if !self.unbounded {
-                self.steps_left = self.steps_left.checked_sub(1).ok_or_else(|| {
-                    Error::Limit(
-                        "the transaction took more steps than it may before its first commit"
-                            .into(),
-                    )
-                })?;
-            }
+            self.take_steps(1)?;
             if let Some(need) = self.step(instr)? {
                 return Ok(need);
             }
@@ -211,6 +204,18 @@ impl<'a> Machine<'a> {
         let mut writes = std::mem::take(&mut self.commands);
         writes.extend(self.overlay.take_writes());
         Finished { writes, recorded: self.recorded, result: self.result }
+    }
+
+    fn take_steps(&mut self, steps: u64) -> Result<(), Error> {
+        if self.unbounded {
+            return Ok(());
+        }
+        self.steps_left = self.steps_left.checked_sub(steps).ok_or_else(|| {
+            Error::Limit(
+                "the transaction took more steps than it may before its first commit".into(),
+            )
+        })?;
+        Ok(())
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Error> {
@@ -241,15 +246,19 @@ impl<'a> Machine<'a> {
     }
 
     fn local(&mut self, dst: Slot, op: &ops::Op, args: &[Operand]) -> Result<(), Error> {
-        let result = match args {
-            [a] => ops::apply(op, &[self.value(a)]),
-            [a, b] => ops::apply(op, &[self.value(a), self.value(b)]),
+        match args {
+            [a] => self.compute(dst, op, &[self.value(a)]),
+            [a, b] => self.compute(dst, op, &[self.value(a), self.value(b)]),
             _ => {
                 let values: Vec<Value> = args.iter().map(|arg| self.value(arg)).collect();
-                ops::apply(op, &values)
+                self.compute(dst, op, &values)
             }
-        };
-        self.slots[dst.index()] = result.map_err(too_large)?;
+        }
+    }
+
+    fn compute(&mut self, dst: Slot, op: &ops::Op, args: &[Value]) -> Result<(), Error> {
+        self.take_steps(ops::extra_steps(op, args))?;
+        self.slots[dst.index()] = ops::apply(op, args).map_err(too_large)?;
         Ok(())
     }
 

@@ -347,7 +347,10 @@ impl Parser<'_> {
             }
             return self.finish(ExprKind::Index(name, Box::new(key)), self.since(start), parts);
         }
-        if self.is(Punct::LeftBrace) && braces == Braces::Allowed && self.is_struct_value() {
+        if self.is(Punct::LeftBrace) && self.is_struct_value(braces) {
+            if braces == Braces::Head {
+                self.report(Syntax::StructInHead { name: name.name.to_string() }, name.span);
+            }
             let inits = self.inits()?;
             let parts = self.height;
             return self.finish(ExprKind::Struct(name, inits), self.since(start), parts);
@@ -356,11 +359,13 @@ impl Parser<'_> {
     }
 
     /// After a name and before a brace: does the brace hold fields?
-    fn is_struct_value(&self) -> bool {
-        matches!(
-            (self.kind_ahead(1), self.kind_ahead(2)),
-            (TokenKind::Ident, TokenKind::Punct(Punct::Colon))
-                | (TokenKind::Punct(Punct::RightBrace), _)
-        )
+    ///
+    /// In a head an empty one is the body; one that holds fields could be nothing but a mistake.
+    fn is_struct_value(&self, braces: Braces) -> bool {
+        match (self.kind_ahead(1), self.kind_ahead(2)) {
+            (TokenKind::Ident, TokenKind::Punct(Punct::Colon)) => true,
+            (TokenKind::Punct(Punct::RightBrace), _) => braces == Braces::Allowed,
+            _ => false,
+        }
     }
 }

@@ -120,6 +120,35 @@ impl Parser<'_> {
         Ok(params)
     }
 
+    /// The parameters of a transaction. A broken one costs itself alone: nobody calls a transaction
+    /// by the number of its parameters, so what is said of the rest stays true.
+    fn transaction_params(&mut self) -> Parse<Vec<Param>> {
+        self.expect(Punct::LeftParen)?;
+        let mut params = Vec::new();
+        while !self.is(Punct::RightParen) {
+            match self.param("a parameter") {
+                Ok(param) => params.push(param),
+                Err(Mistake) => self.skip_param()?,
+            }
+            if !self.eat(Punct::Comma) {
+                break;
+            }
+        }
+        self.expect(Punct::RightParen)?;
+        Ok(params)
+    }
+
+    fn skip_param(&mut self) -> Parse<()> {
+        loop {
+            match self.kind() {
+                TokenKind::Punct(Punct::Comma | Punct::RightParen) => return Ok(()),
+                TokenKind::Punct(Punct::LeftBrace) | TokenKind::End => return Err(Mistake),
+                _ if self.at_item() => return Err(Mistake),
+                _ => self.advance(),
+            }
+        }
+    }
+
     fn param(&mut self, what: &str) -> Parse<Param> {
         let docs = self.docs();
         let name = self.ident(what)?;
@@ -171,15 +200,20 @@ impl Parser<'_> {
         let name = self.ident("a field")?;
         self.expect(Punct::Colon)?;
         let field_type = self.type_expr()?;
-        if self.is_word("within") {
-            return Err(self.mistake(Syntax::Reserved { what: "`within …`" }));
-        }
-        if self.is_word("by") {
-            return Err(self.mistake(Syntax::Reserved { what: "`by …`" }));
-        }
+        self.no_policy()?;
         let default = if self.eat(Punct::Assign) { Some(self.expr()?) } else { None };
+        self.no_policy()?;
         self.close(Punct::Semicolon, "the field")?;
         Ok(ObjectField { docs, name, field_type, default, span: self.since(start) })
+    }
+
+    fn no_policy(&mut self) -> Parse<()> {
+        for (word, what) in [("within", "`within …`"), ("by", "`by …`")] {
+            if self.is_word(word) {
+                return Err(self.mistake(Syntax::Reserved { what }));
+            }
+        }
+        Ok(())
     }
 
     fn struct_item(&mut self) -> Parse<Struct> {
@@ -221,7 +255,7 @@ impl Parser<'_> {
         }
         self.expect_word("transaction")?;
         let name = self.ident("the name of the transaction")?;
-        let params = self.params()?;
+        let params = self.transaction_params()?;
         let result = self.result_type()?;
         let body = self.block()?;
         Ok(Transaction { isolated, name, params, result, body })

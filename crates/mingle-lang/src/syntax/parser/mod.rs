@@ -322,6 +322,18 @@ impl Parser<'_> {
         }
     }
 
+    /// Skips the rest of what stands in braces, and the brace that ends it.
+    fn skip_braces(&mut self) {
+        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End && !self.at_item() {
+            let start = self.at;
+            self.skip_statement();
+            if self.at == start {
+                self.advance();
+            }
+        }
+        self.eat(Punct::RightBrace);
+    }
+
     /// Skips to the next item.
     fn skip_item(&mut self) {
         while self.kind() != TokenKind::End && !self.at_item() {
@@ -378,6 +390,28 @@ mod tests {
     fn words_of_statements_in_items_are_passed() {
         assert_eq!(titles("object O in s { key k: int; a: int for; b: int; }").len(), 1);
         assert_eq!(titles("store s: causal { query a() let; while }").len(), 1);
+    }
+
+    #[test]
+    fn a_mistake_is_no_reason_for_the_next() {
+        for text in [
+            "match o { some(v) => { a = v; } some(w) => { a = w; } } b = 1;",
+            "match o { some(v) => a = v, none => {} } b = 1;",
+            "match o { some(v => { a = v; } none => {} } b = 1;",
+            "if a == P { a: 1 } { b = 1; }",
+        ] {
+            let found = titles(&format!("transaction t() {{ {text} }} fn f() -> int {{ 1 }}"));
+            assert_eq!(found.len(), 1, "{text}: {found:?}");
+        }
+        let found = titles("transaction t(let: int, a b: int, c: list<int) { d = ; }");
+        assert_eq!(found.len(), 4, "{found:?}");
+        assert_eq!(
+            titles("object O in s { key k: int; a: int = 3 within 5%; b: int by 20ms = 3; }"),
+            [
+                "`within …` is reserved for a later version of the language",
+                "`by …` is reserved for a later version of the language",
+            ]
+        );
     }
 
     #[test]

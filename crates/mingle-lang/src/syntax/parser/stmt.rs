@@ -108,34 +108,41 @@ impl Parser<'_> {
         self.advance();
         let scrutinee = self.head_expr()?;
         self.expect(Punct::LeftBrace)?;
-        let mut some_arm: Option<(Ident, Block)> = None;
-        let mut none_arm: Option<Block> = None;
-        let mut some_first = true;
-        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End {
-            if self.is_keyword(Keyword::Some) && some_arm.is_none() {
-                self.advance();
-                self.expect(Punct::LeftParen)?;
-                let name = self.ident("a name for the value")?;
-                self.expect(Punct::RightParen)?;
-                self.expect(Punct::FatArrow)?;
-                some_first = none_arm.is_none();
-                some_arm = Some((name, self.block()?));
-            } else if self.is_keyword(Keyword::None) && none_arm.is_none() {
-                self.advance();
-                self.expect(Punct::FatArrow)?;
-                none_arm = Some(self.block()?);
-            } else {
-                return Err(self.expected("one `some(…) => { … }` and one `none => { … }`".into()));
-            }
-            self.eat(Punct::Comma);
-        }
-        self.expect(Punct::RightBrace)?;
+        let Ok(Arms { some: some_arm, none: none_arm, some_first }) = self.arms() else {
+            self.skip_braces();
+            return Ok(StmtKind::Error);
+        };
         let missing = if some_arm.is_none() { "some" } else { "none" };
         let (Some((some_name, some_block)), Some(none_block)) = (some_arm, none_arm) else {
             self.report(Syntax::Arms { missing }, head);
             return Ok(StmtKind::Error);
         };
         Ok(StmtKind::Match { scrutinee, some_name, some_block, none_block, some_first })
+    }
+
+    /// The arms of a `match`, and the brace after them.
+    fn arms(&mut self) -> Parse<Arms> {
+        let mut arms = Arms { some: None, none: None, some_first: true };
+        while !self.is(Punct::RightBrace) && self.kind() != TokenKind::End {
+            if self.is_keyword(Keyword::Some) && arms.some.is_none() {
+                self.advance();
+                self.expect(Punct::LeftParen)?;
+                let name = self.ident("a name for the value")?;
+                self.expect(Punct::RightParen)?;
+                self.expect(Punct::FatArrow)?;
+                arms.some_first = arms.none.is_none();
+                arms.some = Some((name, self.block()?));
+            } else if self.is_keyword(Keyword::None) && arms.none.is_none() {
+                self.advance();
+                self.expect(Punct::FatArrow)?;
+                arms.none = Some(self.block()?);
+            } else {
+                return Err(self.expected("one `some(…) => { … }` and one `none => { … }`".into()));
+            }
+            self.eat(Punct::Comma);
+        }
+        self.expect(Punct::RightBrace)?;
+        Ok(arms)
     }
 
     fn require_statement(&mut self) -> Parse<StmtKind> {
@@ -172,6 +179,13 @@ impl Parser<'_> {
         self.close(Punct::Semicolon, "the value")?;
         Ok(StmtKind::Assign { place, op, value })
     }
+}
+
+/// What stands in the braces of a `match`.
+struct Arms {
+    some: Option<(Ident, Block)>,
+    none: Option<Block>,
+    some_first: bool,
 }
 
 fn is_place(expr: &Expr) -> bool {
