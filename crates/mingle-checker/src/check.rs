@@ -2,7 +2,6 @@
 
 use mingle_model::Level;
 
-use crate::graph::Step;
 use crate::history::{History, Outcome};
 use crate::index::{INIT, Index};
 use crate::limits::SHRINK_TRANSACTIONS_MAX;
@@ -105,7 +104,7 @@ fn ordered(history: &History, model: Model) -> Verdict {
             None => satisfied(model, basis, ids(&index, &order)),
         },
         Found::Cycle(steps, basis) => {
-            let anomaly = cycle(&index, model, &steps);
+            let anomaly = report::cycle(&index, model, &steps);
             violated(history, model, basis, anomaly)
         }
         Found::NoOrder => no_order(history, model),
@@ -120,13 +119,6 @@ fn rules(model: Model) -> Rules {
 fn ids(index: &Index, order: &[usize]) -> Vec<i64> {
     let transactions = order.iter().filter_map(|node| index.transaction(*node));
     transactions.map(|transaction| transaction.id).collect()
-}
-
-fn cycle(index: &Index, model: Model, steps: &[Step]) -> Anomaly {
-    let width = if model == Model::Snapshot { 2 } else { 1 };
-    let count = index.nodes.len();
-    let transaction = |unit: usize| Some(unit / width).filter(|number| *number < count);
-    Anomaly::Cycle(report::edges(index, steps, transaction))
 }
 
 /// Why real time was not checked, where the model asks for it and the history does not have it.
@@ -167,7 +159,7 @@ fn no_order(history: &History, model: Model) -> Verdict {
     if let Ok(Found::Cycle(steps, basis)) = index
         && let Ok(index) = Index::new(&smallest)
     {
-        let anomaly = cycle(&index, model, &steps);
+        let anomaly = report::cycle(&index, model, &steps);
         return violated(&smallest, model, basis, anomaly);
     }
     violated(&smallest, model, Basis::Search, Anomaly::NoOrder)

@@ -115,6 +115,19 @@ impl Graph {
         best.map(|(_, steps)| steps)
     }
 
+    /// A shortest way from one node to another, counted in the same way; none if there is none.
+    pub fn path(&self, from: usize, to: usize) -> Option<Vec<Step>> {
+        let mut closed = self.clone();
+        for arrows in &mut closed.arrows {
+            arrows.retain(|arrow| arrow.to != from);
+        }
+        closed.add(to, from, Reason::Inside);
+        let mut search = CycleSearch::new(&closed, vec![0; self.count()]);
+        let (_, mut steps) = search.from(from, usize::MAX)?;
+        steps.pop();
+        Some(steps)
+    }
+
     /// The strongly connected components that have a cycle (Tarjan 1972, without recursion).
     fn cyclic_components(&self) -> Vec<Vec<usize>> {
         const NEW: usize = usize::MAX;

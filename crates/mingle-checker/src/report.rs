@@ -5,44 +5,84 @@ use std::fmt::Write as _;
 use crate::graph::{Reason, Step};
 use crate::history::{History, Kind, Transaction};
 use crate::index::Index;
+use crate::model::Model;
 use crate::verdict::{Anomaly, BadRead, Edge, Why};
+use crate::weak;
+
+/// A cycle as people read it. Where it rests on one forced order of writes alone, the cycle through
+/// the read that forces it says more, and is as short; else what the forced orders rest on is added.
+pub(crate) fn cycle(index: &Index, model: Model, steps: &[Step]) -> Anomaly {
+    let width = if model == Model::Snapshot { 2 } else { 1 };
+    let count = index.nodes.len();
+    let transaction = |unit: usize| Some(unit / width).filter(|number| *number < count);
+    let base = weak::base(index, true);
+    let mut forced = Vec::new();
+    for step in steps {
+        if let (Reason::WwForced { key, reader }, Some(from), Some(to)) =
+            (step.reason, transaction(step.from), transaction(step.to))
+        {
+            forced.push((from, to, key, reader));
+        }
+    }
+    let is_weak = matches!(model, Model::ReadAtomic | Model::Causal | Model::CausalPlus);
+    let is_recorded = |step: &Step| matches!(step.reason, Reason::WwRecorded { .. });
+    if let ([(other, writer, key, reader)], true) = (forced.as_slice(), is_weak)
+        && !steps.iter().any(is_recorded)
+        && let Some(mut path) = base.path(*other, *reader)
+    {
+        let reason = Reason::Rw { key: *key, writer: *writer };
+        path.push(Step { from: *reader, to: *other, reason });
+        return Anomaly::Cycle { edges: edges(index, &path, Some), support: Vec::new() };
+    }
+    let paths = forced.iter().filter_map(|(other, _, _, reader)| base.path(*other, *reader));
+    let paths: Vec<Vec<Edge>> = paths.map(|path| line_of(index, &path, Some)).collect();
+    Anomaly::Cycle { edges: edges(index, steps, transaction), support: paths }
+}
 
 /// The steps of a cycle as edges between transactions: runs of session order and of real time are
 /// one edge each, and the transaction with the smallest number comes first.
-pub(crate) fn edges(
-    index: &Index,
-    steps: &[Step],
-    transaction: impl Fn(usize) -> Option<usize>,
-) -> Vec<Edge> {
+fn edges(index: &Index, steps: &[Step], transaction: impl Fn(usize) -> Option<usize>) -> Vec<Edge> {
     let mut steps: Vec<Step> =
         steps.iter().filter(|step| step.reason != Reason::Inside).copied().collect();
-    let is_run = |reason| matches!(reason, Reason::So | Reason::Rt);
     // A run must not be cut in two by where the cycle was found to begin.
     let begins = (0..steps.len()).position(|place| {
         let before = steps[(place + steps.len() - 1) % steps.len()].reason;
         !is_run(before) || before != steps[place].reason
     });
     steps.rotate_left(begins.unwrap_or(0));
+    let mut edges = line_of(index, &steps, transaction);
+    let first = edges.iter().enumerate().min_by_key(|(_, edge)| edge.from);
+    let first = first.map_or(0, |(place, _)| place);
+    edges.rotate_left(first);
+    edges
+}
+
+/// The steps of a path as edges, each run as one.
+fn line_of(
+    index: &Index,
+    steps: &[Step],
+    transaction: impl Fn(usize) -> Option<usize>,
+) -> Vec<Edge> {
     let mut merged: Vec<Step> = Vec::new();
     for step in steps {
         match merged.last_mut() {
             Some(last) if is_run(step.reason) && last.reason == step.reason => last.to = step.to,
-            _ => merged.push(step),
+            _ => merged.push(*step),
         }
     }
     let id = |node: usize| index.transaction(node).map(|transaction| transaction.id);
-    let mut edges: Vec<Edge> = merged
+    merged
         .iter()
         .map(|step| Edge {
             from: transaction(step.from).and_then(id),
             to: transaction(step.to).and_then(id),
             why: why(index, step.reason),
         })
-        .collect();
-    let first = edges.iter().enumerate().min_by_key(|(_, edge)| edge.from);
-    let first = first.map_or(0, |(place, _)| place);
-    edges.rotate_left(first);
-    edges
+        .collect()
+}
+
+fn is_run(reason: Reason) -> bool {
+    matches!(reason, Reason::So | Reason::Rt)
 }
 
 fn why(index: &Index, reason: Reason) -> Why {
@@ -83,7 +123,8 @@ fn mentioned(anomaly: &Anomaly) -> (Vec<i64>, Vec<i64>) {
             };
             (std::iter::once(*transaction).chain(writer).collect(), vec![*key])
         }
-        Anomaly::Cycle(edges) => {
+        Anomaly::Cycle { edges, support } => {
+            let edges: Vec<&Edge> = edges.iter().chain(support.iter().flatten()).collect();
             let mut ids: Vec<i64> =
                 edges.iter().flat_map(|edge| [edge.from, edge.to]).flatten().collect();
             let mut keys = Vec::new();

@@ -110,7 +110,12 @@ pub enum Anomaly {
         what: BadRead,
     },
     /// Transactions each of which must come before the next, and the last before the first.
-    Cycle(Vec<Edge>),
+    Cycle {
+        /// Why each must come before the next.
+        edges: Vec<Edge>,
+        /// Of edges that rest on an order that is not among them, that order.
+        support: Vec<Vec<Edge>>,
+    },
     /// No order of the transactions in the counterexample explains their reads; leaving out any
     /// more would leave an order.
     NoOrder,
@@ -247,7 +252,16 @@ impl fmt::Display for Anomaly {
             Self::Read { transaction, key, value, what } => {
                 writeln!(f, "  T{transaction} reads {value} at key {key}, {what}")
             }
-            Self::Cycle(edges) => edges.iter().try_for_each(|edge| writeln!(f, "  {edge}")),
+            Self::Cycle { edges, support } => {
+                edges.iter().try_for_each(|edge| writeln!(f, "  {edge}"))?;
+                for path in support {
+                    if let (Some(first), Some(last)) = (path.first(), path.last()) {
+                        writeln!(f, "{} comes before {}:", name(first.from), name(last.to))?;
+                    }
+                    path.iter().try_for_each(|edge| writeln!(f, "  {edge}"))?;
+                }
+                Ok(())
+            }
             Self::NoOrder => writeln!(f, "  no order of these transactions explains their reads"),
             Self::Diverged { key, reads: [(first, a), (second, b)] } => writeln!(
                 f,

@@ -1,0 +1,196 @@
+//! Small random histories: the checker agrees with the brute-force one.
+
+use mingle_checker::{
+    History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict, check, write_jsonl,
+};
+use mingle_model::Level;
+
+use super::brute;
+
+/// A seeded generator (SplitMix64, Steele and others, OOPSLA 2014).
+pub struct Random(pub u64);
+
+impl Random {
+    /// The next number.
+    pub fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    /// A number below a bound.
+    pub fn below(&mut self, bound: usize) -> usize {
+        (self.next() % bound as u64) as usize
+    }
+
+    /// Whether one in so many times.
+    pub fn one_in(&mut self, count: usize) -> bool {
+        self.below(count) == 0
+    }
+}
+
+/// How random histories look.
+struct Shape {
+    transactions: usize,
+    sessions: usize,
+    keys: usize,
+    operations: usize,
+    /// Outcomes that are not committed, one in so many; 0 for none.
+    lost: usize,
+    /// With begin and end.
+    timed: bool,
+    /// With recorded versions.
+    versions: bool,
+}
+
+/// A history whose reads are answered with values that were written, most often one of the last.
+fn history(random: &mut Random, shape: &Shape) -> History {
+    let mut written: Vec<Vec<i64>> = vec![vec![0]; shape.keys];
+    let mut transactions: Vec<Transaction> = Vec::new();
+    let mut versions: Vec<Vec<u64>> =
+        (0..shape.keys).map(|_| shuffled(random, shape.transactions * shape.operations)).collect();
+    for id in 0..shape.transactions {
+        let outcome = match shape.lost {
+            0 => Outcome::Committed,
+            lost if random.one_in(lost) => Outcome::Aborted,
+            lost if random.one_in(lost) => Outcome::Unknown,
+            _ => Outcome::Committed,
+        };
+        let begin = id as u64 * 2 + random.below(3) as u64;
+        let interval = Interval { begin, end: begin + random.below(6) as u64 };
+        let count = 1 + random.below(shape.operations);
+        let session = random.below(shape.sessions) as i64;
+        let operations = (0..count).map(|_| {
+            let key = random.below(shape.keys);
+            let kind = if random.one_in(2) { Kind::Read } else { Kind::Write };
+            let mut version = None;
+            let value = match kind {
+                Kind::Write => {
+                    let value = written[key].len() as i64;
+                    written[key].push(value);
+                    if shape.versions {
+                        version = versions[key].pop();
+                    }
+                    value
+                }
+                // Mended below.
+                Kind::Read => -1,
+            };
+            let (store, level) = ("store".into(), Level::Linearizable);
+            Operation { kind, key: key as i64, value, store, level, version }
+        });
+        transactions.push(Transaction {
+            id: id as i64,
+            session,
+            outcome,
+            interval: shape.timed.then_some(interval),
+            commit: None,
+            is_final: false,
+            operations: operations.collect(),
+        });
+    }
+    answer(random, &mut transactions, &written);
+    History::new(transactions).expect("random histories are well-formed")
+}
+
+/// Numbers below a bound in random order.
+fn shuffled(random: &mut Random, count: usize) -> Vec<u64> {
+    let mut numbers: Vec<u64> = (0..count as u64).collect();
+    for place in (1..count).rev() {
+        numbers.swap(place, random.below(place + 1));
+    }
+    numbers
+}
+
+/// Answers all reads: own writes as they are, and otherwise any value, early or late.
+fn answer(random: &mut Random, transactions: &mut [Transaction], written: &[Vec<i64>]) {
+    for transaction in transactions {
+        let mut own: Vec<Option<i64>> = vec![None; written.len()];
+        for operation in &mut transaction.operations {
+            let key = operation.key as usize;
+            match operation.kind {
+                Kind::Write => own[key] = Some(operation.value),
+                Kind::Read => {
+                    let any = written[key][random.below(written[key].len())];
+                    let is_own = own[key].is_some() && !random.one_in(20);
+                    operation.value = if is_own { own[key].unwrap_or(any) } else { any };
+                    own[key] = own[key].or(Some(operation.value));
+                }
+            }
+        }
+    }
+}
+
+/// Compares the two checkers, and counts how often a model was satisfied and violated.
+fn agree(shape: &Shape, models: &[Model], seeds: std::ops::Range<u64>) -> Vec<(usize, usize)> {
+    let mut counts = vec![(0, 0); models.len()];
+    for seed in seeds {
+        let history = history(&mut Random(seed), shape);
+        for (model, count) in models.iter().zip(&mut counts) {
+            let expected = brute::is_satisfied(&history, *model);
+            let verdict = check(&history, *model);
+            let found = match &verdict {
+                Verdict::Satisfied(_) => true,
+                Verdict::Violated(_) => false,
+                Verdict::Unknown(reason) => panic!("seed {seed}: {model}: unknown: {reason}"),
+            };
+            assert_eq!(found, expected, "seed {seed}: {model}\n{}{verdict}", write_jsonl(&history));
+            if let Verdict::Satisfied(witness) = &verdict {
+                brute::replay(&history, *model, &witness.order, seed);
+            }
+            if found { count.0 += 1 } else { count.1 += 1 }
+        }
+    }
+    // Agreement on verdicts that are all the same would say little.
+    let both = counts.iter().all(|(satisfied, violated)| *satisfied > 50 && *violated > 50);
+    assert!(both, "{counts:?}");
+    counts
+}
+
+const ORDERED: [Model; 5] =
+    [Model::Serializability, Model::Snapshot, Model::CausalPlus, Model::Causal, Model::ReadAtomic];
+
+const PLAIN: Shape = Shape {
+    transactions: 5,
+    sessions: 3,
+    keys: 2,
+    operations: 3,
+    lost: 0,
+    timed: false,
+    versions: false,
+};
+
+#[test]
+fn committed_transactions() {
+    agree(&PLAIN, &ORDERED, 0..4_000);
+}
+
+#[test]
+fn many_writers_of_one_key() {
+    agree(&Shape { keys: 1, sessions: 5, ..PLAIN }, &ORDERED, 10_000..12_000);
+}
+
+#[test]
+fn aborted_and_unknown_transactions() {
+    agree(&Shape { lost: 4, sessions: 2, ..PLAIN }, &ORDERED, 20_000..24_000);
+}
+
+#[test]
+fn recorded_versions() {
+    agree(&Shape { versions: true, ..PLAIN }, &ORDERED, 30_000..34_000);
+}
+
+#[test]
+fn real_time() {
+    let shape = Shape { timed: true, lost: 8, ..PLAIN };
+    agree(&shape, &[Model::StrictSerializability], 40_000..44_000);
+}
+
+#[test]
+fn one_seed_is_one_history() {
+    let text = |seed| write_jsonl(&history(&mut Random(seed), &PLAIN));
+    assert_eq!(text(7), text(7));
+    assert_ne!(text(7), text(8));
+}
