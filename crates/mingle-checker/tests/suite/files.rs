@@ -25,6 +25,15 @@ pub fn read(body: &str) -> History {
     read(body).expect("a history")
 }
 
+/// The history in the file of that name.
+pub fn named(name: &str) -> History {
+    let found = histories().into_iter().find(|(other, _)| other == name);
+    let (_, text) = found.expect("the file is there");
+    let (_, rest) = text.split_once("\n\n").expect("a header and a history");
+    let (body, _) = rest.split_once("---\n").expect("a history and counterexamples");
+    read(body)
+}
+
 /// Whether counterexamples are to be written anew.
 #[expect(clippy::disallowed_methods, reason = "only whoever runs the tests can say so")]
 pub fn bless() -> bool {

@@ -1,11 +1,12 @@
 //! Small random histories: the checker agrees with the brute-force one.
 
 use mingle_checker::{
-    History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict, check, write_jsonl,
+    Basis, History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict, check,
+    write_jsonl,
 };
 use mingle_model::Level;
 
-use super::brute;
+use super::{brute, files};
 
 /// A seeded generator (SplitMix64, Steele and others, OOPSLA 2014).
 pub struct Random(pub u64);
@@ -43,6 +44,8 @@ struct Shape {
     timed: bool,
     /// With recorded versions.
     versions: bool,
+    /// The level of each key.
+    levels: [Level; 2],
 }
 
 /// A history whose reads are answered with values that were written, most often one of the last.
@@ -78,7 +81,8 @@ fn history(random: &mut Random, shape: &Shape) -> History {
                 // Mended below.
                 Kind::Read => -1,
             };
-            let (store, level) = ("store".into(), Level::Linearizable);
+            let level = shape.levels[key];
+            let store = level.name().into();
             Operation { kind, key: key as i64, value, store, level, version }
         });
         transactions.push(Transaction {
@@ -160,6 +164,7 @@ const PLAIN: Shape = Shape {
     lost: 0,
     timed: false,
     versions: false,
+    levels: [Level::Linearizable; 2],
 };
 
 #[test]
@@ -186,6 +191,61 @@ fn recorded_versions() {
 fn real_time() {
     let shape = Shape { timed: true, lost: 8, ..PLAIN };
     agree(&shape, &[Model::StrictSerializability], 40_000..44_000);
+}
+
+#[test]
+fn mixed_consistency() {
+    let levels = [[Level::Linearizable, Level::Causal], [Level::Snapshot, Level::Causal]];
+    for (levels, seed) in levels.into_iter().zip([50_000, 60_000]) {
+        let shape = Shape { timed: true, lost: 8, levels, ..PLAIN };
+        agree(&shape, &[Model::Mixed], seed..seed + 2_000);
+    }
+}
+
+#[test]
+fn the_search_finds_orders() {
+    let shape = Shape { transactions: 6, sessions: 6, ..PLAIN };
+    let mut found = 0;
+    for seed in 70_000..72_000 {
+        let history = history(&mut Random(seed), &shape);
+        if let Verdict::Satisfied(witness) = check(&history, Model::Serializability) {
+            brute::replay(&history, Model::Serializability, &witness.order, seed);
+            found += usize::from(witness.basis == Basis::Search);
+        }
+    }
+    assert!(found > 200, "{found} orders were found by search");
+}
+
+/// Two pairs of writers, of which each may come first as far as single reads say, and no choice for
+/// both works. Random histories are too seldom like that, so this one is varied.
+#[test]
+fn the_search_finds_that_there_is_no_order() {
+    let (mut none, mut some) = (0, 0);
+    for seed in 80_000..80_200 {
+        let mut random = Random(seed);
+        let mut transactions = files::named("no_order.txt").transactions().to_vec();
+        for place in (1..transactions.len()).rev() {
+            transactions.swap(place, random.below(place + 1));
+        }
+        if random.one_in(2) {
+            let reader = random.below(transactions.len());
+            let operations = &mut transactions[reader].operations;
+            if operations[0].kind == Kind::Read {
+                operations.remove(random.below(3));
+            }
+        }
+        let history = History::new(transactions).expect("a history");
+        for model in [Model::Serializability, Model::Snapshot] {
+            let verdict = check(&history, model);
+            let expected = brute::is_satisfied(&history, model);
+            assert_eq!(verdict.is_satisfied(), expected, "seed {seed}: {model}: {verdict}");
+            match verdict {
+                Verdict::Violated(found) => none += usize::from(found.basis == Basis::Search),
+                _ => some += 1,
+            }
+        }
+    }
+    assert!(none > 50 && some > 50, "{none} times there was no order, {some} times there was one");
 }
 
 #[test]
