@@ -8,6 +8,9 @@ pub const CLOCK_ENTRIES_MAX: usize = 1 << 28;
 /// Candidates that the search for an order looks at, over all its steps.
 pub const SEARCH_CANDIDATES_MAX: u64 = 50_000_000;
 
+/// The same for each try to make a counterexample smaller.
+pub const SHRINK_CANDIDATES_MAX: u64 = 100_000;
+
 /// Entries of the table of prefixes that lead nowhere, four bytes each.
 pub const SEARCH_MEMO_ENTRIES_MAX: usize = 1 << 26;
 

@@ -29,8 +29,8 @@ pub(crate) struct Rules {
     pub real_time: bool,
 }
 
-/// Whether an order explains every read.
-pub(crate) fn check(index: &Index, rules: Rules) -> Found {
+/// Whether an order explains every read. A search looks at so many candidates at most.
+pub(crate) fn check(index: &Index, rules: Rules, candidates_max: u64) -> Found {
     let mut units = Units::new(index, rules);
     if let Some(reason) = units.layout.too_large() {
         return Found::Unknown(reason);
@@ -56,7 +56,7 @@ pub(crate) fn check(index: &Index, rules: Rules) -> Found {
     if !saturate::saturate(&mut units) {
         return cycle(&units.graph, basis);
     }
-    match search::search(&units) {
+    match search::search(&units, candidates_max) {
         search::Answer::Order(order) => Found::Order(units.commits(&order), Basis::Search),
         search::Answer::None => Found::NoOrder,
         search::Answer::Unknown(reason) => Found::Unknown(reason),

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeSet, HashSet};
 
-use crate::limits::{SEARCH_CANDIDATES_MAX, SEARCH_MEMO_ENTRIES_MAX};
+use crate::limits::SEARCH_MEMO_ENTRIES_MAX;
 use crate::serial::units::Units;
 
 pub(crate) enum Answer {
@@ -51,14 +51,14 @@ struct Search<'u> {
 }
 
 /// Looks for an order.
-pub(crate) fn search(units: &Units) -> Answer {
+pub(crate) fn search(units: &Units, candidates_max: u64) -> Answer {
     let mut search = Search::new(units);
     let mut frames: Vec<Frame> = Vec::new();
     while frames.len() < units.graph.count() {
         let mut choices = search.choices();
-        if search.candidates > SEARCH_CANDIDATES_MAX {
+        if search.candidates > candidates_max {
             return Answer::Unknown(format!(
-                "the search for an order looked at {SEARCH_CANDIDATES_MAX} candidates without an end"
+                "the search for an order looked at {candidates_max} candidates without an end"
             ));
         }
         // Back to where something else could have come.
@@ -162,13 +162,18 @@ impl<'u> Search<'u> {
         may_start && may_commit
     }
 
-    /// Whether a unit that may come next hinders no other: it writes nothing; or it commits what
-    /// nobody else may write before it.
+    /// Whether a unit that may come next hinders no other: it commits what nobody else may write
+    /// before it; or what it writes, if anything, nobody reads, and what it overwrites nobody reads
+    /// any more.
     fn is_harmless(&self, unit: usize) -> bool {
-        match self.roles(unit) {
-            (None, _) => true,
-            (Some(number), _) => self.units.index.nodes[number].writes.is_empty(),
-        }
+        let (Some(number), _) = self.roles(unit) else {
+            return true;
+        };
+        let node = &self.units.index.nodes[number];
+        node.writes.iter().all(|(key, _)| {
+            let own = usize::from(node.reads.iter().any(|(read, _)| read == key));
+            self.units.reader_count(*key, number) == 0 && self.registers[*key].pending == own
+        })
     }
 
     fn put(&mut self, unit: usize) -> Vec<(usize, Register)> {

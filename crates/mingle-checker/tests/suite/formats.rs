@@ -1,6 +1,6 @@
 //! Both forms of a file, there and back, and what is said of files that are wrong.
 
-use mingle_checker::{read_jsonl, read_text, write_jsonl, write_text};
+use mingle_checker::{Model, check, read_jsonl, read_text, write_jsonl, write_text};
 
 use super::files;
 
@@ -26,6 +26,23 @@ fn the_plain_form_there_and_back() {
         if !body.starts_with('{') {
             assert_eq!(written, body, "{name}");
         }
+    }
+}
+
+#[test]
+fn the_examples_of_the_book() {
+    let page = include_str!("../../../../docs/history.md");
+    let block = |form: &str| {
+        let (_, rest) = page.split_once(&format!("```{form}\n")).expect("an example");
+        rest.split_once("```").expect("its end").0
+    };
+    let history = read_jsonl(block("jsonl")).expect("a history");
+    assert!(check(&history, Model::Mixed).is_satisfied());
+    assert_eq!(write_text(&history), "w(1,5,1,1)\nw(2,6,1,1)\nr(1,5,2,2)\nr(2,6,2,2)\n");
+    let plain = block("text");
+    assert_eq!(write_text(&read_text(plain).expect("a history")), plain);
+    for model in Model::ALL {
+        assert!(page.contains(&format!("\n| `{model}` |")), "{model}");
     }
 }
 

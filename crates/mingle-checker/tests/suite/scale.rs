@@ -4,13 +4,15 @@
 //! seconds; a checker that is quadratic in the transactions would take minutes.
 
 use std::collections::HashMap;
+use std::fmt::Write as _;
 
 use mingle_checker::{
     Anomaly, Basis, History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict,
-    check, read_jsonl, write_jsonl,
+    check, read_jsonl, read_text, write_jsonl, write_text,
 };
 use mingle_model::Level;
 
+use super::files;
 use super::random::Random;
 
 const TRANSACTIONS: usize = 10_000;
@@ -110,6 +112,47 @@ fn one_stale_read_in_many_is_found() {
             assert!(verdict.to_string().contains("rw(-1)"), "{model}: {verdict}");
         }
     }
+}
+
+/// Copies of two writers with a reader each, which may come in either order: together they have
+/// more sets of what came first than can be tried.
+#[test]
+fn a_bound_is_met_and_said() {
+    let mut lines = write_text(&files::named("no_order.txt"));
+    for copy in 1..=16 {
+        for (kind, value, number) in [("w", 1, 1), ("w", 2, 2), ("r", 1, 3), ("r", 2, 4)] {
+            let (key, id) = (100 + copy, 100 * copy + number);
+            writeln!(lines, "{kind}({key},{value},{id},{id})").expect("a string takes it");
+        }
+    }
+    let history = read_text(&lines).expect("a history");
+    let verdict = check(&history, Model::Serializability);
+    let Verdict::Unknown(reason) = verdict else { panic!("{verdict}") };
+    assert!(reason.starts_with("the search for an order "), "{reason}");
+    assert!(check(&history, Model::CausalPlus).is_satisfied(), "no search, no bound");
+}
+
+#[test]
+fn too_many_sessions_are_said_to_be() {
+    let lines: String = (1..17_000).map(|id| format!("w({id},1,{id},{id})\n")).collect();
+    let history = read_text(&lines).expect("a history");
+    for model in [Model::Causal, Model::CausalPlus, Model::ReadAtomic, Model::Snapshot] {
+        let verdict = check(&history, model);
+        let Verdict::Unknown(reason) = verdict else { panic!("{model}: {verdict}") };
+        assert!(reason.contains("entries of vector clocks, more than 268435456"), "{reason}");
+    }
+}
+
+/// What is not part of a violation is left out of what is shown.
+#[test]
+fn a_violation_found_by_search_is_made_small() {
+    let mut lines = write_text(&files::named("no_order.txt"));
+    lines.push_str("w(50,1,9,9)\nr(1,1,9,9)\nr(50,1,10,10)\nw(51,1,11,11)\nw(51,2,12,12)\n");
+    let history = read_text(&lines).expect("a history");
+    let Verdict::Violated(found) = check(&history, Model::Serializability) else {
+        panic!("there is no order");
+    };
+    assert_eq!((&found.anomaly, found.transactions.len()), (&Anomaly::NoOrder, 8), "{found}");
 }
 
 #[test]
