@@ -134,8 +134,8 @@ fn a_bound_is_met_and_said() {
 
 #[test]
 fn too_many_sessions_are_said_to_be() {
-    let lines: String = (1..17_000).map(|id| format!("w({id},1,{id},{id})\n")).collect();
-    let history = read_text(&lines).expect("a history");
+    let lines: Vec<String> = (1..17_000).map(|id| format!("w({id},1,{id},{id})")).collect();
+    let history = read_text(&lines.join("\n")).expect("a history");
     for model in [Model::Causal, Model::CausalPlus, Model::ReadAtomic, Model::Snapshot] {
         let verdict = check(&history, model);
         let Verdict::Unknown(reason) = verdict else { panic!("{model}: {verdict}") };
