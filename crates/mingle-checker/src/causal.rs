@@ -64,22 +64,13 @@ fn breaks(index: &Index, clocks: &Clocks, reader: usize, node: &Node) -> bool {
     targets.sort_unstable();
     targets.dedup();
     let mut between = Graph::new(targets.len());
-    let mut is_loop = false;
-    for (_, writer, other) in forced(index, clocks, reader, node) {
+    for (key, writer, other) in forced(index, clocks, reader, node) {
         let Ok(to) = targets.binary_search(&writer) else { continue };
         for (from, target) in targets.iter().enumerate() {
             if *target == other || clocks.is_before(*target, other) {
-                is_loop |= from == to;
-                between.add(from, to, Reason::So);
+                between.add(from, to, Reason::WwForced { key, reader });
             }
         }
     }
-    for (from, first) in targets.iter().enumerate() {
-        for (to, second) in targets.iter().enumerate() {
-            if clocks.is_before(*first, *second) {
-                between.add(from, to, Reason::So);
-            }
-        }
-    }
-    is_loop || between.order().is_none()
+    between.order().is_none()
 }

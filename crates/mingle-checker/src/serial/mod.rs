@@ -13,6 +13,9 @@ mod saturate;
 mod search;
 mod units;
 
+#[cfg(test)]
+mod tests;
+
 use crate::graph::Reason;
 use crate::index::{INIT, Index};
 use crate::verdict::Basis;
