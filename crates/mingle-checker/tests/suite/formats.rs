@@ -3,6 +3,7 @@
 use mingle_checker::{Model, check, read_jsonl, read_text, write_jsonl, write_text};
 
 use super::files;
+use super::random::Random;
 
 #[test]
 fn json_lines_there_and_back() {
@@ -95,6 +96,43 @@ fn plain_files_that_are_wrong() {
         "line 3: transaction 1 goes on in session 1, expected its operations in one session \
          and together",
     );
+}
+
+/// What is read from files may be anything: it is refused or checked, and nothing panics.
+#[test]
+fn changed_files_are_refused_or_checked() {
+    let (mut refused, mut checked) = (0, 0);
+    for (name, text) in files::histories() {
+        let (_, rest) = text.split_once("\n\n").expect("a header and a history");
+        let (body, _) = rest.split_once("---\n").expect("a history and counterexamples");
+        for seed in 0..300 {
+            let mut random = Random(seed);
+            let mut bytes = body.as_bytes().to_vec();
+            for _ in 0..=random.below(3) {
+                let (place, from) = (random.below(bytes.len()), random.below(bytes.len()));
+                match random.below(3) {
+                    0 => bytes[place] = bytes[from],
+                    1 => drop(bytes.remove(place)),
+                    _ => bytes.insert(place, b"0123456789-\n,"[random.below(13)]),
+                }
+            }
+            let changed = String::from_utf8(bytes).expect("only ASCII");
+            let read = if body.starts_with('{') { read_jsonl } else { read_text };
+            match read(&changed) {
+                Ok(history) => {
+                    checked += 1;
+                    for model in Model::ALL {
+                        assert!(!check(&history, model).to_string().is_empty(), "{name}: {model}");
+                    }
+                }
+                Err(error) => {
+                    refused += 1;
+                    assert!((1..=changed.lines().count()).contains(&error.line), "{name}: {error}");
+                }
+            }
+        }
+    }
+    assert!(refused > 500 && checked > 500, "{refused} refused, {checked} checked");
 }
 
 #[test]

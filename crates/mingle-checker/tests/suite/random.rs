@@ -1,8 +1,8 @@
 //! Small random histories: the checker agrees with the brute-force one.
 
 use mingle_checker::{
-    Basis, History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict, check,
-    write_jsonl,
+    Anomaly, Basis, History, Interval, Kind, Model, Operation, Outcome, Transaction, Verdict, Why,
+    check, write_jsonl,
 };
 use mingle_model::Level;
 
@@ -144,6 +144,9 @@ fn agree(shape: &Shape, models: &[Model], seeds: std::ops::Range<u64>) -> Vec<(u
             if let Verdict::Satisfied(witness) = &verdict {
                 brute::replay(&history, *model, &witness.order, seed);
             }
+            if let Verdict::Violated(found) = &verdict {
+                audit(&history, &found.anomaly, seed);
+            }
             if found { count.0 += 1 } else { count.1 += 1 }
         }
     }
@@ -151,6 +154,52 @@ fn agree(shape: &Shape, models: &[Model], seeds: std::ops::Range<u64>) -> Vec<(u
     let both = counts.iter().all(|(satisfied, violated)| *satisfied > 50 && *violated > 50);
     assert!(both, "{counts:?}");
     counts
+}
+
+/// Looks at a counterexample by itself: each edge says something true, and they close a cycle.
+fn audit(history: &History, anomaly: &Anomaly, seed: u64) {
+    let Anomaly::Cycle { edges, support } = anomaly else { return };
+    let ends = edges.iter().zip(edges.iter().cycle().skip(1));
+    for (edge, next) in ends {
+        assert_eq!(edge.to, next.from, "seed {seed}: the edges close a cycle: {anomaly}");
+    }
+    let find = |id: Option<i64>| history.transactions().iter().find(|found| Some(found.id) == id);
+    let does = |id: Option<i64>, kind: Kind, key: i64, value: Option<i64>| {
+        let operations = find(id).map(|found| found.operations.as_slice()).unwrap_or_default();
+        let mut found = operations.iter().filter(|found| (found.kind, found.key) == (kind, key));
+        found.any(|found| value.is_none_or(|value| value == found.value))
+    };
+    let reads_from = |reader: Option<i64>, writer: Option<i64>, key: i64| match find(writer) {
+        None => does(reader, Kind::Read, key, Some(0)),
+        Some(writer) => writer
+            .operations
+            .iter()
+            .any(|write| write.key == key && does(reader, Kind::Read, key, Some(write.value))),
+    };
+    for edge in edges.iter().chain(support.iter().flatten()) {
+        let (from, to) = (edge.from, edge.to);
+        let is_true = match edge.why {
+            // All come after the initial values.
+            _ if from.is_none() => true,
+            Why::So => find(from).map(|found| found.session) == find(to).map(|found| found.session),
+            Why::Rt => {
+                let end = find(from).and_then(|found| found.interval).map(|found| found.end);
+                let begin = find(to).and_then(|found| found.interval).map(|found| found.begin);
+                end.zip(begin).is_some_and(|(end, begin)| end < begin)
+            }
+            Why::Wr(key) => reads_from(to, from, key),
+            Why::WwRecorded(key) | Why::WwOverlap(key) => {
+                does(from, Kind::Write, key, None) && does(to, Kind::Write, key, None)
+            }
+            Why::WwForced { key, reader } => {
+                does(from, Kind::Write, key, None) && reads_from(reader, to, key)
+            }
+            Why::Rw { key, writer } => {
+                reads_from(from, writer, key) && does(to, Kind::Write, key, None) && from != to
+            }
+        };
+        assert!(is_true, "seed {seed}: {edge}\n{anomaly}");
+    }
 }
 
 const ORDERED: [Model; 5] =
