@@ -2,7 +2,7 @@
 //! [`Verdict::Unknown`](crate::Verdict::Unknown), except where a bound only makes a counterexample
 //! longer.
 
-/// Entries of the vector clocks: nodes times chains, four bytes each.
+/// Entries of the vector clocks: nodes times chains, four bytes each, so a gibibyte at most.
 pub const CLOCK_ENTRIES_MAX: usize = 1 << 28;
 
 /// Candidates that the search for an order looks at, over all its steps.
