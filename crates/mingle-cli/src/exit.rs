@@ -8,7 +8,7 @@ use std::process::ExitCode;
 pub enum Exit {
     /// All is well.
     Success = 0,
-    /// A program has errors, or is not formatted.
+    /// A program has errors, or is not formatted; a history violates its model.
     Program = 1,
     /// The call is wrong, or a file.
     Usage = 2,
@@ -18,7 +18,7 @@ pub enum Exit {
     Store = 4,
     /// Conflicts outlasted the deadline.
     Conflict = 5,
-    /// It is not known whether the transaction took effect.
+    /// It is not known whether the transaction took effect, or whether a history satisfies its model.
     Unknown = 6,
 }
 

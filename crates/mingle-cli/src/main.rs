@@ -4,6 +4,7 @@
 //! read goes to standard output; what is wrong with the call or with files goes to standard error.
 
 mod check;
+mod check_history;
 mod completions;
 mod exit;
 mod explain;
@@ -35,6 +36,7 @@ Examples:
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle fmt shop.mingle               lay it out
+  mingle check-history run.jsonl       does what was recorded keep its promise?
 
 Exit codes:
   0  all is well        1  a program has errors     2  usage, or a file
@@ -58,6 +60,7 @@ enum Command {
     Run(run::Args),
     Show(show::Args),
     Repl(repl::Args),
+    CheckHistory(check_history::Args),
     Completions(completions::Args),
 }
 
@@ -70,6 +73,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, cli.color),
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
+        Command::CheckHistory(args) => check_history::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };
     match exit {

@@ -1,6 +1,7 @@
 //! The command from end to end: what it prints, where, and how it ends.
 
 mod check;
+mod check_history;
 mod explain;
 mod fmt;
 mod repl;

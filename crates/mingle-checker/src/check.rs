@@ -1,0 +1,196 @@
+//! One history, one model, one verdict.
+
+use mingle_model::Level;
+
+use crate::history::{History, Outcome};
+use crate::index::{INIT, Index};
+use crate::limits::{SEARCH_CANDIDATES_MAX, SHRINK_CANDIDATES_MAX, SHRINK_TRANSACTIONS_MAX};
+use crate::model::Model;
+use crate::serial::Rules;
+use crate::verdict::{Anomaly, Basis, Counterexample, Verdict, Witness};
+use crate::weak::Found;
+use crate::{causal, converge, report, serial, weak};
+
+/// Checks a history against a model.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_checker::{Model, check, read_text};
+///
+/// // Both read the initial value, and both write: one update is lost.
+/// let history = read_text("r(1,0,1,1)\nw(1,1,1,1)\nr(1,0,2,2)\nw(1,2,2,2)\n").unwrap();
+/// assert!(check(&history, Model::CausalPlus).is_satisfied());
+/// let verdict = check(&history, Model::Snapshot);
+/// assert!(verdict.to_string().contains("T1 -rw(1)-> T2"), "{verdict}");
+/// ```
+pub fn check(history: &History, model: Model) -> Verdict {
+    match model {
+        Model::Convergence => convergence(history),
+        Model::Mixed => mixed(history),
+        _ => ordered(history, model),
+    }
+}
+
+/// The model of a level (`Level`'s own documentation says what each promises).
+pub fn model_of(level: Level) -> Model {
+    match level {
+        Level::Linearizable => Model::StrictSerializability,
+        Level::Snapshot => Model::Snapshot,
+        Level::Causal => Model::Causal,
+        Level::Eventual => Model::Convergence,
+    }
+}
+
+/// The events at stores of at least a level (MixT, Definition 4.1), in the transactions that they
+/// are part of. A transaction whose outcome is unknown counts in a projection if somebody saw it
+/// there: its phase at a weaker store may still be to come.
+pub fn project(history: &History, level: Level) -> History {
+    history.keep(|transaction, place| transaction.operations[place].level <= level)
+}
+
+fn convergence(history: &History) -> Verdict {
+    match converge::check(history) {
+        Some(anomaly) => violated(history, Model::Convergence, Basis::Axioms, anomaly),
+        None => satisfied(Model::Convergence, Basis::Axioms, Vec::new()),
+    }
+}
+
+fn satisfied(model: Model, basis: Basis, order: Vec<i64>) -> Verdict {
+    Verdict::Satisfied(Witness { model, basis, order, parts: Vec::new() })
+}
+
+fn violated(history: &History, model: Model, basis: Basis, anomaly: Anomaly) -> Verdict {
+    let transactions = report::transactions(history, &anomaly);
+    Verdict::Violated(Counterexample { model, projection: None, basis, anomaly, transactions })
+}
+
+/// Mixed consistency: the strongest level that is violated is reported.
+fn mixed(history: &History) -> Verdict {
+    let (mut parts, mut unknown) = (Vec::new(), None);
+    for level in Level::ALL {
+        match check(&project(history, level), model_of(level)) {
+            Verdict::Violated(found) => {
+                let projection = Some(level);
+                return Verdict::Violated(Counterexample { projection, ..found });
+            }
+            Verdict::Unknown(reason) => unknown = unknown.or(Some(format!("{level}: {reason}"))),
+            Verdict::Satisfied(witness) => parts.push(witness),
+        }
+    }
+    if let Some(reason) = unknown {
+        return Verdict::Unknown(reason);
+    }
+    let bases = [Basis::Search, Basis::RecordedOrder];
+    let used = |basis: &Basis| parts.iter().any(|part| part.basis == *basis);
+    let basis = bases.into_iter().find(used).unwrap_or(Basis::Axioms);
+    Verdict::Satisfied(Witness { model: Model::Mixed, basis, order: Vec::new(), parts })
+}
+
+/// The models that ask for an order, or for many.
+fn ordered(history: &History, model: Model) -> Verdict {
+    let index = match Index::new(history) {
+        Ok(index) => index,
+        Err(anomaly) => return violated(history, model, Basis::Axioms, anomaly),
+    };
+    let found = match model {
+        Model::ReadAtomic => weak::read_atomic(&index),
+        Model::Causal => causal::check(&index),
+        Model::CausalPlus => weak::causal_plus(&index),
+        _ => serial::check(&index, rules(model), SEARCH_CANDIDATES_MAX),
+    };
+    match found {
+        Found::Order(order, basis) => match without_time(&index, model) {
+            Some(reason) => Verdict::Unknown(reason),
+            None => satisfied(model, basis, ids(&index, &order)),
+        },
+        Found::Cycle(steps, basis) => {
+            let anomaly = report::cycle(&index, model, &steps);
+            violated(history, model, basis, anomaly)
+        }
+        Found::NoOrder => no_order(history, model),
+        Found::Unknown(reason) => Verdict::Unknown(reason),
+    }
+}
+
+fn rules(model: Model) -> Rules {
+    Rules { is_split: model == Model::Snapshot, real_time: model == Model::StrictSerializability }
+}
+
+fn ids(index: &Index, order: &[usize]) -> Vec<i64> {
+    let transactions = order.iter().filter_map(|node| index.transaction(*node));
+    transactions.map(|transaction| transaction.id).collect()
+}
+
+/// Why real time was not checked, where the model asks for it and the history does not have it.
+fn without_time(index: &Index, model: Model) -> Option<String> {
+    if model != Model::StrictSerializability {
+        return None;
+    }
+    let all = index.live().filter(|(number, _)| *number != INIT);
+    let committed = all.filter_map(|(number, _)| index.transaction(number));
+    let without = committed
+        .filter(|found| found.outcome == Outcome::Committed && found.interval.is_none())
+        .count();
+    (without > 0).then(|| {
+        format!(
+            "the transactions can be ordered, but {without} of them have no begin and end to \
+             compare with real time"
+        )
+    })
+}
+
+/// A violation that only a search showed: operations are left out one by one as long as it stays
+/// one. What nobody relies on can be left out of any history that satisfies a model, so what is
+/// left shows that the whole does not.
+fn no_order(history: &History, model: Model) -> Verdict {
+    let mut smallest = resolved(history);
+    if history.transactions().len() <= SHRINK_TRANSACTIONS_MAX {
+        while let Some(smaller) = shrink_once(&smallest, model) {
+            smallest = smaller;
+        }
+    }
+    let index = Index::new(&smallest)
+        .map(|index| serial::check(&index, rules(model), SEARCH_CANDIDATES_MAX));
+    if let Ok(Found::Cycle(steps, basis)) = index
+        && let Ok(index) = Index::new(&smallest)
+    {
+        let anomaly = report::cycle(&index, model, &steps);
+        return violated(&smallest, model, basis, anomaly);
+    }
+    violated(&smallest, model, Basis::Search, Anomaly::NoOrder)
+}
+
+/// One pass over all operations; none if each is needed.
+fn shrink_once(history: &History, model: Model) -> Option<History> {
+    let mut smallest: Option<History> = None;
+    for transaction in history.transactions() {
+        for place in (0..transaction.operations.len()).rev() {
+            let present = smallest.as_ref().unwrap_or(history);
+            let smaller = present.keep(|found, other| (found.id, other) != (transaction.id, place));
+            if is_out_of_order(&smaller, model) {
+                smallest = Some(smaller);
+            }
+        }
+    }
+    smallest
+}
+
+/// The same history with the orders that are used, and no others that would be used once some
+/// writes are left out.
+fn resolved(history: &History) -> History {
+    let mut resolved = history.clone();
+    if let Ok(index) = Index::new(history) {
+        resolved.record(|transaction, key| index.recorded_number(transaction, key));
+    }
+    resolved
+}
+
+fn is_out_of_order(history: &History, model: Model) -> bool {
+    Index::new(history).is_ok_and(|index| {
+        matches!(
+            serial::check(&index, rules(model), SHRINK_CANDIDATES_MAX),
+            Found::NoOrder | Found::Cycle(..)
+        )
+    })
+}

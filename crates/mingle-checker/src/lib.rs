@@ -1,0 +1,47 @@
+//! Histories in, verdicts out: is this history serializable, causal, mixed-consistent?
+//!
+//! A history is what sessions asked of registers and what they were answered. Values are unique for
+//! each key, so every read leads back to its writer, and the models become questions about graphs:
+//! which orders do sessions, reads, recorded writes and real time force, and do they close a cycle?
+//!
+//! In reading order:
+//!
+//! - [`history`]: histories as data, and when transactions are one.
+//! - [`jsonl`] and [`text`]: the two forms of a file.
+//! - [`model`]: what a history can be checked against.
+//! - [`verdict`]: what a check answers, with the counterexample as data and as text.
+//! - [`check()`]: the check, and mixed consistency as a check of projections.
+//! - `index` leads reads back to writers; `graph` and `clocks` are orders and cycles; `weak` has read
+//!   atomicity and causal convergence, `causal` causality alone, `serial` what asks for one order,
+//!   and `converge` what asks for agreement in the end.
+//! - [`limits`]: the named bounds. A check that meets one says so, and never guesses.
+//!
+//! # Departures
+//!
+//! - MixT's levels form a lattice of any shape; a history knows the four built-in ones, and an
+//!   event at another carries the one that its engine was asked for.
+//! - Events are grouped in transactions, and a projection keeps the groups (MixT §4.1 leaves that
+//!   to its technical report).
+
+mod causal;
+mod check;
+mod clocks;
+mod converge;
+mod graph;
+pub mod history;
+mod index;
+pub mod jsonl;
+pub mod limits;
+pub mod model;
+mod report;
+mod serial;
+pub mod text;
+pub mod verdict;
+mod weak;
+
+pub use check::{check, model_of, project};
+pub use history::{History, INITIAL, Interval, Kind, Malformed, Operation, Outcome, Transaction};
+pub use jsonl::{ReadError, read_jsonl, write_jsonl};
+pub use model::Model;
+pub use text::{read_text, write_text};
+pub use verdict::{Anomaly, BadRead, Basis, Counterexample, Edge, Verdict, Why, Witness};

@@ -1,0 +1,28 @@
+//! The named bounds of a check. Past one of them the verdict is
+//! [`Verdict::Unknown`](crate::Verdict::Unknown), except where a bound only makes a counterexample
+//! longer.
+
+/// Entries of the vector clocks: nodes times chains, four bytes each, so a gibibyte at most.
+pub const CLOCK_ENTRIES_MAX: usize = 1 << 28;
+
+/// Candidates that the search for an order looks at, over all its steps.
+pub const SEARCH_CANDIDATES_MAX: u64 = 50_000_000;
+
+/// The same for each try to make a counterexample smaller.
+pub const SHRINK_CANDIDATES_MAX: u64 = 100_000;
+
+/// Entries of the table of prefixes that lead nowhere, four bytes each.
+pub const SEARCH_MEMO_ENTRIES_MAX: usize = 1 << 26;
+
+/// Rounds in which forced edges are derived before the search. Fewer edges make the search slower,
+/// not wrong.
+pub const SATURATION_ROUNDS_MAX: usize = 64;
+
+/// Edges that are looked at to find a shortest cycle; the shortest one so far is reported.
+pub const CYCLE_EDGES_MAX: u64 = 50_000_000;
+
+/// Transactions of a history without an order that is made smaller by trying to leave out each.
+pub const SHRINK_TRANSACTIONS_MAX: usize = 64;
+
+/// Violations of causality among which the one with the shortest cycle is reported.
+pub const CAUSAL_CANDIDATES_MAX: usize = 32;

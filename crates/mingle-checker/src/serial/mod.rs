@@ -1,0 +1,85 @@
+//! Strict serializability, serializability and snapshot isolation: is there an order that explains
+//! every read?
+//!
+//! All three ask for an order of *units*: a transaction is one unit, or under snapshot isolation
+//! two, its start, at which it reads, and its commit, at which it writes; and two that write one key
+//! may not overlap (Biswas and Enea, OOPSLA 2019, §5: snapshot isolation reduces to serializability
+//! by such a split). With the order of the writes of each key known, that is whether a graph has a
+//! cycle; for snapshot isolation it is the graph of Cerone and Gotsman (JACM 2018, Theorem 4.1),
+//! since a unit graph lets no two `rw` edges follow each other. Without it the problem is NP-hard:
+//! what is forced is derived first (`saturate`), then orders are searched (`search`).
+
+mod saturate;
+mod search;
+mod units;
+
+#[cfg(test)]
+mod tests;
+
+use crate::graph::Reason;
+use crate::index::{INIT, Index};
+use crate::verdict::Basis;
+use crate::weak::{Found, cycle};
+
+use units::Units;
+
+/// Which of the three.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Rules {
+    /// A transaction starts and commits at two moments.
+    pub is_split: bool,
+    /// What ended before another began comes first.
+    pub real_time: bool,
+}
+
+/// Whether an order explains every read. A search looks at so many candidates at most.
+pub(crate) fn check(index: &Index, rules: Rules, candidates_max: u64) -> Found {
+    let mut units = Units::new(index, rules);
+    if let Some(reason) = units.layout.too_large() {
+        return Found::Unknown(reason);
+    }
+    if units.graph.order().is_none() {
+        return cycle(&units.graph, Basis::Axioms);
+    }
+    let (mut basis, mut is_complete) = (Basis::Axioms, true);
+    for key in 0..index.keys.len() {
+        let recorded = index.recorded(key);
+        if recorded.is_used {
+            basis = Basis::RecordedOrder;
+        }
+        is_complete &= recorded.is_complete;
+        add_order(&mut units, key, &recorded.order);
+    }
+    if is_complete {
+        return match units.graph.order() {
+            Some(order) => Found::Order(units.commits(&order), basis),
+            None => cycle(&units.graph, basis),
+        };
+    }
+    if !saturate::saturate(&mut units) {
+        return cycle(&units.graph, basis);
+    }
+    match search::search(&units, candidates_max) {
+        search::Answer::Order(order) => Found::Order(units.commits(&order), Basis::Search),
+        search::Answer::None => Found::NoOrder,
+        search::Answer::Unknown(reason) => Found::Unknown(reason),
+    }
+}
+
+/// Adds the order of a key's writes, and that who reads one comes before the next.
+fn add_order(units: &mut Units, key: usize, order: &[usize]) {
+    for pair in order.windows(2) {
+        let (first, second) = (pair[0], pair[1]);
+        // All follow the initial values as it is.
+        if first != INIT {
+            let (from, to) = (units.commit(first), units.start(second));
+            units.graph.add(from, to, Reason::WwRecorded { key });
+        }
+        for reader in units.readers_of(key, first) {
+            if reader != second {
+                let (from, to) = (units.start(reader), units.commit(second));
+                units.graph.add(from, to, Reason::Rw { key, writer: first });
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Read atomicity and causal convergence: one round of saturation.
+//!
+//! Both say of the commit order: if `t3` reads a key from `t1`, and `t2`, who writes it too, is
+//! visible to `t3`, then `t2` comes before `t1`. They differ in what is visible, which does not
+//! depend on the commit order, so the forced edges are all found at once and the history satisfies
+//! the model unless they close a cycle (Biswas and Enea, OOPSLA 2019, §3, Algorithm 1).
+
+use crate::clocks::{Clocks, Layout};
+use crate::graph::{Graph, Reason, Step};
+use crate::index::{INIT, Index};
+use crate::verdict::Basis;
+
+/// What a checker found, in numbers of the index.
+pub(crate) enum Found {
+    Order(Vec<usize>, Basis),
+    Cycle(Vec<Step>, Basis),
+    NoOrder,
+    Unknown(String),
+}
+
+/// The chains of an index, one node for each transaction.
+pub(crate) fn layout(index: &Index) -> Layout {
+    Layout {
+        chain: index.nodes.iter().map(|node| node.chain).collect(),
+        position: index.nodes.iter().map(|node| node.position).collect(),
+        chains: index.chains,
+    }
+}
+
+/// Session order, and if wanted who reads from whom.
+pub(crate) fn base(index: &Index, reads: bool) -> Graph {
+    let mut graph = Graph::new(index.nodes.len());
+    for (number, node) in index.live() {
+        graph.add(node.after, number, Reason::So);
+        if reads {
+            for &(key, writer) in &node.reads {
+                if writer != INIT {
+                    graph.add(writer, number, Reason::Wr { key });
+                }
+            }
+        }
+    }
+    graph
+}
+
+/// Read atomicity: visible is what comes before in the session, and what is read from.
+pub(crate) fn read_atomic(index: &Index) -> Found {
+    let layout = layout(index);
+    if let Some(reason) = layout.too_large() {
+        return Found::Unknown(reason);
+    }
+    let sessions = base(index, false);
+    let order = sessions.order().expect("sessions are ordered as the history is");
+    let clocks = Clocks::new(&sessions, &layout, &order);
+    let mut graph = base(index, true);
+    force_visible(index, &clocks, &mut graph);
+    for (reader, node) in index.live() {
+        for &(key, writer) in &node.reads {
+            for &(_, other) in &node.reads {
+                let writes = &index.nodes[other].writes;
+                let is_writer = writes.binary_search_by_key(&key, |(key, _)| *key).is_ok();
+                if other != writer && is_writer {
+                    graph.add(other, writer, Reason::WwForced { key, reader });
+                }
+            }
+        }
+    }
+    conclude(index, graph)
+}
+
+/// Causal convergence: visible is what comes before by sessions and reads.
+pub(crate) fn causal_plus(index: &Index) -> Found {
+    let layout = layout(index);
+    if let Some(reason) = layout.too_large() {
+        return Found::Unknown(reason);
+    }
+    let mut graph = base(index, true);
+    let Some(order) = graph.order() else {
+        return conclude(index, graph);
+    };
+    let causality = graph.clone();
+    let clocks = Clocks::new(&causality, &layout, &order);
+    force_visible(index, &clocks, &mut graph);
+    conclude(index, graph)
+}
+
+/// Adds the edges that what is visible forces. Of each chain only the last visible writer counts:
+/// those before it come before it.
+fn force_visible(index: &Index, clocks: &Clocks, graph: &mut Graph) {
+    for (reader, node) in index.live() {
+        for &(key, writer) in &node.reads {
+            for (chain, writers) in &index.writers[key] {
+                let seen = clocks.before(reader, *chain);
+                let count = writers.partition_point(|other| index.nodes[*other].position < seen);
+                let Some(&other) = count.checked_sub(1).and_then(|last| writers.get(last)) else {
+                    continue;
+                };
+                if other != writer && !clocks.is_before(other, writer) {
+                    graph.add(other, writer, Reason::WwForced { key, reader });
+                }
+            }
+        }
+    }
+}
+
+/// Adds the recorded orders of writes, and looks for a cycle.
+fn conclude(index: &Index, mut graph: Graph) -> Found {
+    // Without the recorded orders first: what breaks the model under every order is worse.
+    if graph.order().is_none() {
+        return cycle(&graph, Basis::Axioms);
+    }
+    let mut basis = Basis::Axioms;
+    for key in 0..index.keys.len() {
+        let recorded = index.recorded(key);
+        if recorded.is_used {
+            basis = Basis::RecordedOrder;
+        }
+        // All follow the initial values as it is.
+        for pair in recorded.order.windows(2).skip(1) {
+            graph.add(pair[0], pair[1], Reason::WwRecorded { key });
+        }
+    }
+    match graph.order() {
+        Some(order) => Found::Order(order, basis),
+        None => cycle(&graph, basis),
+    }
+}
+
+pub(crate) fn cycle(graph: &Graph, basis: Basis) -> Found {
+    let steps = graph.shortest_cycle().expect("a graph without an order has a cycle");
+    Found::Cycle(steps, basis)
+}
