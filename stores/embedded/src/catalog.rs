@@ -95,6 +95,18 @@ impl Catalog {
         Ok(layout)
     }
 
+    /// The kinds that rows are kept of and that `schema` declares in another store: their ids, the
+    /// names, and that store.
+    pub fn moved<'a>(
+        &'a self,
+        schema: &'a StoreSchema,
+    ) -> impl Iterator<Item = (u32, &'a str, &'a Name)> {
+        self.kinds.iter().filter_map(|(name, kind)| {
+            let declared = schema.schema.objects.get(name.as_str())?;
+            (declared.store != schema.store).then_some((kind.id, name.as_str(), &declared.store))
+        })
+    }
+
     fn merge_kind(
         &mut self,
         object: &ObjectType,

@@ -16,7 +16,7 @@ use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
 use crate::storage::disk::{DiskError, DiskStorage};
 use crate::storage::memory::MemoryStorage;
-use crate::storage::{Changes, Storage, StorageError};
+use crate::storage::{Changes, Direction, Storage, StorageError};
 
 /// The embedded engine.
 pub struct Embedded;
@@ -67,6 +67,9 @@ impl Embedded {
     ) -> Result<Arc<dyn DataStore>, OpenError> {
         check(config, schema)?;
         let mut catalog = load_catalog(&*storage, config, schema)?;
+        if let Some(catalog) = &catalog {
+            check_moved(catalog, &*storage, config, schema)?;
+        }
         let kept = catalog.clone();
         let layout = catalog
             .get_or_insert_with(|| Catalog::new(schema, &config.replicas))
@@ -137,6 +140,38 @@ fn load_catalog(
         broken(config, schema, &error)
     })?;
     Ok(Some(catalog))
+}
+
+/// An object that moved to another store would leave its rows behind, unseen.
+fn check_moved(
+    catalog: &Catalog,
+    storage: &dyn Storage,
+    config: &EmbeddedConfig,
+    schema: &StoreSchema,
+) -> Result<(), OpenError> {
+    let failed = |error: &StorageError| broken(config, schema, error);
+    let view = storage.snapshot().map_err(|error| failed(&error))?;
+    for (id, name, store) in catalog.moved(schema) {
+        for replica in 0..config.replicas.len() {
+            let replica = u8::try_from(replica).expect("there are at most 64 replicas");
+            let mut has_rows = false;
+            let mut visit = |_: &[u8], _: &[u8]| {
+                has_rows = true;
+                false
+            };
+            view.scan(&key::objects(replica, id), None, Direction::Forward, &mut visit)
+                .map_err(|error| failed(&error))?;
+            if has_rows {
+                return Err(OpenError::Changed {
+                    store: schema.store.clone(),
+                    what: format!("object {name}"),
+                    kept: format!("in {}", schema.store),
+                    wanted: format!("in {store}"),
+                });
+            }
+        }
+    }
+    Ok(())
 }
 
 fn broken(config: &EmbeddedConfig, schema: &StoreSchema, error: &StorageError) -> OpenError {

@@ -195,3 +195,30 @@ fn a_store_that_is_open_is_locked_and_one_folder_holds_several() {
     drop((first, second));
     drop(open(&folder, schema(level, &[number()])).expect("the lock is gone"));
 }
+
+#[test]
+fn an_object_that_moves_does_not_leave_its_rows_behind() {
+    let world = TestWorld::new(1);
+    for (level, writes) in
+        [(Level::Linearizable, true), (Level::Causal, true), (Level::Causal, false)]
+    {
+        let folder = TempDir::new().expect("a temporary folder");
+        let store = open(&folder, schema(level, &[number()])).expect("a new store");
+        if writes {
+            let writes = vec![Write::Assign(at("a", 0), Value::Int(7))];
+            world.block_on(write(&store, &Session::default(), writes)).expect("a commit");
+        }
+        drop(store);
+        let mut moved = schema(level, &[number()]);
+        let mut declared = (*moved.schema).clone();
+        let mut note = (*declared.objects["Note"]).clone();
+        note.store = "others".into();
+        declared.objects.insert("Note".into(), Arc::new(note));
+        moved.schema = Arc::new(declared);
+        if writes {
+            refused(&folder, moved, &["object Note", "in notes", "in others"]);
+        } else {
+            open(&folder, moved).expect("nothing was kept of it");
+        }
+    }
+}
