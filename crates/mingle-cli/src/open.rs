@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mingle::{Binding, Database, OpenError, Session};
+use mingle::{Binding, Database, Session};
 use mingle_lang::Program;
 
 use crate::exit::{Exit, Failure};
@@ -58,10 +58,7 @@ pub fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> 
     let session = Session { replica: replica(&program, &binding, place)? };
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
     let database = Database::open(program, &binding, Some(&data)).map_err(|error| {
-        let exit = match &error {
-            OpenError::Binding(_) => Exit::Usage,
-            OpenError::Store(_) => Exit::Store,
-        };
+        let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
         Failure { message: error.to_string(), exit }
     })?;
     Ok(Opened { database, session, data })

@@ -29,6 +29,17 @@ pub enum OpenError {
     Store(mingle_store_embedded::OpenError),
 }
 
+impl OpenError {
+    /// Whether the binding is at fault, rather than the store or what it keeps.
+    pub fn is_misconfiguration(&self) -> bool {
+        use mingle_store_embedded::OpenError as Store;
+        match self {
+            Self::Binding(_) | Self::Store(Store::Config { .. } | Store::Operation { .. }) => true,
+            Self::Store(_) => false,
+        }
+    }
+}
+
 impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -197,3 +197,12 @@ fn isolation_across_stores_is_said_to_be_missing() {
     let one = mingle(folder.path(), &["run", "p.mingle", "one", "x=1"]);
     assert_eq!((one.code, one.stderr.as_str()), (Some(0), ""));
 }
+
+#[test]
+fn a_binding_that_does_not_fit_is_a_mistake_of_the_call() {
+    let binding = "[stores.groups]\nreplicas = 3\n";
+    let folder = folder(&[("groups.mingle", GROUPS), ("mingle.toml", binding)]);
+    let run = mingle(folder.path(), &["run", "groups.mingle", "create_user", "name=ana"]);
+    assert_eq!(run.code, Some(2), "{}", run.stderr);
+    assert!(run.stderr.contains("one replica, not 3"), "{}", run.stderr);
+}
