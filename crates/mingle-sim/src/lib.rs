@@ -5,7 +5,7 @@
 //! next. So a seed that fails can be run again, and fails again.
 //!
 //! - [`world`]: the clock, the tasks and their order;
-//! - [`simulate`]: one seed, from its set-up to its verdict;
+//! - [`mod@simulate`]: one seed, from its set-up to its verdict;
 //! - [`covered`]: what it went through, in counters;
 //! - [`check`]: what must hold afterwards;
 //! - [`sabotage`]: faults that are planted to see that the checks notice.
