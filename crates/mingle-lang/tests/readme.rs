@@ -13,8 +13,12 @@ fn blocks() -> Vec<String> {
 fn the_diagnostic_is_real() {
     let text = include_str!("../../../examples/contest_rejected.mingle");
     let checked = mingle_lang::check(text);
-    let rendered =
-        render_human(&checked.source, "contest_rejected.mingle", &checked.diagnostics, false);
+    let rendered = render_human(
+        &checked.source,
+        "examples/contest_rejected.mingle",
+        &checked.diagnostics,
+        false,
+    );
     assert!(
         rendered.contains(blocks()[0].trim_end()),
         "the README shows another diagnostic than:\n{rendered}"
