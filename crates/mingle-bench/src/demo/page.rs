@@ -22,7 +22,7 @@ pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) 
          The round-trip counts alone predict {predicted:.2}; MixT (PLDI 2018, §8) reports {paper} on its own stores.</p>\
          <p>Measured on this machine ({cores} cores, {os}) with the embedded engine in memory: {clients} clients, \
          each with one call at a time, {seconds} s a side, seed {seed}. A round trip to a linearizable store takes {far}, \
-         to a causal one {near}, as in MixT §8.1. The mix is the paper's: {mix}. On the right side the same program keeps \
+         to a causal one {near}, as in MixT §8.1. The mix is the paper's: {mix}. For comparison, the same program keeps \
          all its objects in one linearizable store; both sides batch their reads and writes alike.</p>",
         os = std::env::consts::OS,
         clients = options.clients,
