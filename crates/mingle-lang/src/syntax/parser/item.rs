@@ -124,24 +124,41 @@ impl Parser<'_> {
     /// by the number of its parameters, so what is said of the rest stays true.
     fn transaction_params(&mut self) -> Parse<Vec<Param>> {
         self.expect(Punct::LeftParen)?;
-        let mut params = Vec::new();
-        while !self.is(Punct::RightParen) {
-            match self.param("a parameter") {
-                Ok(param) => params.push(param),
-                Err(Mistake) => self.skip_param()?,
-            }
-            if !self.eat(Punct::Comma) {
-                break;
-            }
-        }
-        self.expect(Punct::RightParen)?;
-        Ok(params)
+        Ok(self.param_list("a parameter", Punct::RightParen)?.0)
     }
 
-    fn skip_param(&mut self) -> Parse<()> {
+    /// Names with their types up to what closes them, and whether each could be read. One that
+    /// could not is left out, and those behind it are read all the same.
+    fn param_list(&mut self, what: &str, close: Punct) -> Parse<(Vec<Param>, bool)> {
+        let (mut params, mut is_whole) = (Vec::new(), true);
+        while !self.is(close) {
+            match self.param(what) {
+                Ok(param) => params.push(param),
+                Err(Mistake) => {
+                    is_whole = false;
+                    self.skip_param(close)?;
+                }
+            }
+            if self.eat(Punct::Comma) {
+                continue;
+            }
+            let starts_next = self.kind() == TokenKind::Ident
+                && self.kind_ahead(1) == TokenKind::Punct(Punct::Colon);
+            if !starts_next {
+                break;
+            }
+            let (after, found) = (what.replacen("a ", "the ", 1), self.found());
+            self.report(Syntax::Missing { token: ",", after, found }, self.here());
+            is_whole = false;
+        }
+        self.expect(close)?;
+        Ok((params, is_whole))
+    }
+
+    fn skip_param(&mut self, close: Punct) -> Parse<()> {
         loop {
             match self.kind() {
-                TokenKind::Punct(Punct::Comma | Punct::RightParen) => return Ok(()),
+                TokenKind::Punct(punct) if punct == Punct::Comma || punct == close => return Ok(()),
                 TokenKind::Punct(Punct::LeftBrace) | TokenKind::End => return Err(Mistake),
                 _ if self.at_item() => return Err(Mistake),
                 _ => self.advance(),
@@ -220,32 +237,33 @@ impl Parser<'_> {
         self.advance();
         let name = self.ident("the name of the struct")?;
         self.expect(Punct::LeftBrace)?;
-        let mut fields = Vec::new();
-        while !self.is(Punct::RightBrace) {
-            fields.push(self.param("a field")?);
-            if !self.eat(Punct::Comma) {
-                break;
-            }
-        }
-        self.expect(Punct::RightBrace)?;
-        Ok(Struct { name, fields })
+        // Who makes one names all its fields, so a struct that lacks some is not known at all.
+        let (fields, is_whole) = self.param_list("a field", Punct::RightBrace)?;
+        if is_whole { Ok(Struct { name, fields }) } else { Err(Mistake) }
     }
 
     fn function(&mut self) -> Parse<Function> {
         self.advance();
         let name = self.ident("the name of the function")?;
-        let params = self.params()?;
+        self.expect(Punct::LeftParen)?;
+        let (params, mut is_whole) = self.param_list("a parameter", Punct::RightParen)?;
         self.expect(Punct::Arrow)?;
         let result = self.type_expr()?;
         let start = self.at;
         self.expect(Punct::LeftBrace)?;
         let mut lets = Vec::new();
         while self.at_let() {
-            lets.push(self.let_binding()?);
+            if let Ok(binding) = self.let_binding() {
+                lets.push(binding);
+            } else {
+                is_whole = false;
+                self.skip_statement();
+            }
         }
         let body = self.expr()?;
         self.expect(Punct::RightBrace)?;
-        Ok(Function { name, params, result, lets, body, body_span: self.since(start) })
+        let function = Function { name, params, result, lets, body, body_span: self.since(start) };
+        if is_whole { Ok(function) } else { Err(Mistake) }
     }
 
     fn transaction(&mut self) -> Parse<Transaction> {

@@ -415,6 +415,28 @@ mod tests {
     }
 
     #[test]
+    fn a_broken_part_hides_none_beside_it() {
+        let text = "struct P { a: int b: int, c int, d: option, }\n\
+                    fn f(x: int y: , z: int) -> int { let = 1; let w = ; x }\n\
+                    transaction t(a: int b: int, c int) { let = 2; }\n";
+        assert_eq!(
+            titles(text),
+            [
+                "expected `,` after the field, found `b`",
+                "expected `:`, found `int`",
+                "expected `<` after `option`, found `,`",
+                "expected `,` after the parameter, found `y`",
+                "expected a type, found `,`",
+                "expected the name of the variable, found `=`",
+                "expected an expression, found `;`",
+                "expected `,` after the parameter, found `b`",
+                "expected `:`, found `int`",
+                "expected the name of the variable, found `=`",
+            ]
+        );
+    }
+
+    #[test]
     fn depth_is_bounded() {
         for text in [
             format!("fn f() -> int {{ {}1{} }}", "(".repeat(10_000), ")".repeat(10_000)),
