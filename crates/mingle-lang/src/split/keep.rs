@@ -73,7 +73,7 @@ pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept
 /// The slots that any phase can compute for itself: they depend on parameters and constants alone.
 fn computed_again(flat: &Flat, defs: &[Vec<StmtId>], mutation: Mutation) -> Vec<bool> {
     let mut again: Vec<bool> = (0..flat.slots.len()).map(|slot| slot < flat.param_count).collect();
-    if mutation == Mutation::NothingAgain {
+    if mutation == Mutation::AllComputedAgain {
         again.fill(true);
         return again;
     }

@@ -51,6 +51,6 @@ pub enum Mutation {
     LoopReplaysFirst,
     /// Reads are not joined with the transaction's own writes.
     OverlayIgnored,
-    /// Values that depend on parameters alone are neither computed again nor recorded.
-    NothingAgain,
+    /// Every slot is taken for one that any phase can compute for itself.
+    AllComputedAgain,
 }

@@ -147,7 +147,7 @@ fn mutants() -> Vec<(&'static str, Rules, Mutation)> {
         splitter("statements pass assignments of their variables", Mutation::VariablesPass),
         splitter("a loop replays its first value", Mutation::LoopReplaysFirst),
         splitter("reads do not see the transaction's writes", Mutation::OverlayIgnored),
-        splitter("slots are taken for computed again", Mutation::NothingAgain),
+        splitter("slots are taken for computed again", Mutation::AllComputedAgain),
     ]
 }
 
