@@ -36,7 +36,7 @@ impl Application {
         writes: Vec<Write>,
     ) -> Result<(), StoreError> {
         let transaction = store.begin(&self.session).await?;
-        transaction.commit(Commit { id: None, writes }).await?;
+        transaction.commit(Commit { writes, ..Commit::default() }).await?;
         Ok(())
     }
 
@@ -94,7 +94,7 @@ impl Application {
             .map(|post| Write::Append(address(user, field::USER_READ), post.clone()))
             .collect();
         writes.push(Write::Clear(unread));
-        transaction.commit(Commit { id: None, writes }).await?;
+        transaction.commit(Commit { writes, ..Commit::default() }).await?;
         Ok(Value::List(posts.into()))
     }
 }

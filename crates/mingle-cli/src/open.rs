@@ -55,7 +55,7 @@ pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
 pub fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     let program = program(path, color)?;
     let binding = binding(path, place)?;
-    let session = Session { replica: replica(&program, &binding, place)? };
+    let session = Session { replica: replica(&program, &binding, place)?, ..Session::default() };
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
     let database = Database::open(program, &binding, Some(&data)).map_err(|error| {
         let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };

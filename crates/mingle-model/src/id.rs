@@ -1,15 +1,18 @@
 //! Transactions, versions and witness rows.
 
+use std::collections::BTreeMap;
 use std::fmt;
+
+use serde::{Deserialize, Serialize};
 
 use crate::value::{Name, Ref};
 
 /// One incarnation of a session: it numbers its transactions from 1.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin(pub u128);
 
 /// Names one transaction for ever, at every store that it visits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TransactionId {
     /// Who began it.
     pub origin: Origin,
@@ -28,16 +31,92 @@ impl fmt::Display for TransactionId {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Version(pub u64);
 
-/// Says that a transaction wrote an object and visits other stores too (MixT §5.4, write
-/// witness). Who meets one waits, at each store it names, for that transaction's commit witness.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+/// What a replica has seen, or what a session depends on: of each replica of one store, how many
+/// of its commits. Stores whose level is causal say of themselves what they have seen; to others it
+/// is empty.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::Stamp;
+///
+/// let mut seen = Stamp::from_iter([("r1".into(), 3)]);
+/// let later = Stamp::from_iter([("r1".into(), 2), ("r2".into(), 1)]);
+/// assert!(!seen.covers(&later));
+/// seen.join(&later);
+/// assert_eq!(seen, Stamp::from_iter([("r1".into(), 3), ("r2".into(), 1)]));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Stamp(BTreeMap<Name, u64>);
+
+impl Stamp {
+    /// Whether nothing was seen.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// How many commits of this replica were seen.
+    pub fn of(&self, replica: &str) -> u64 {
+        self.0.get(replica).copied().unwrap_or(0)
+    }
+
+    /// Each replica of which anything was seen, and how many commits of it.
+    pub fn iter(&self) -> impl Iterator<Item = (&Name, u64)> {
+        self.0.iter().map(|(replica, count)| (replica, *count))
+    }
+
+    /// Whether all that `other` has seen is seen.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.iter().all(|(replica, count)| self.of(replica) >= count)
+    }
+
+    /// Adds all that `other` has seen.
+    pub fn join(&mut self, other: &Self) {
+        for (replica, count) in other.iter() {
+            let seen = self.0.entry(replica.clone()).or_insert(0);
+            *seen = count.max(*seen);
+        }
+    }
+
+    /// Leaves what both have seen.
+    pub fn meet(&mut self, other: &Self) {
+        for (replica, seen) in &mut self.0 {
+            *seen = (*seen).min(other.of(replica));
+        }
+        self.0.retain(|_, seen| *seen > 0);
+    }
+}
+
+impl FromIterator<(Name, u64)> for Stamp {
+    fn from_iter<I: IntoIterator<Item = (Name, u64)>>(seen: I) -> Self {
+        Self(seen.into_iter().filter(|(_, count)| *count > 0).collect())
+    }
+}
+
+/// Why a witness row stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum RowKind {
+    /// Its transaction wrote the object (MixT §5.4), or passes on what it had to wait for.
+    Write,
+    /// Its transaction is `isolated` and read the object (MixT §6.2).
+    Read,
+}
+
+/// Says that a transaction wrote an object, or read it in isolation, and visits other stores too.
+/// Who meets one waits, at each store that it names, for that transaction's commit witness.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WitnessRow {
-    /// What was written.
-    pub object: Ref,
+    /// What was written or read; none for the whole store.
+    pub object: Option<Ref>,
     /// By which transaction.
     pub id: TransactionId,
-    /// The store that holds its intent.
+    /// Why the row stands.
+    pub kind: RowKind,
+    /// The store that holds the transaction's intent.
     pub intent: Name,
-    /// Every other store that it visits.
+    /// The stores at which to wait for its commit witness.
     pub stores: Vec<Name>,
+    /// What its session had seen at other stores and some replica may lack (the technical report's
+    /// tracking set, §4.2): who meets the row reads there only where all of that is.
+    pub seen: Vec<(Name, Stamp)>,
 }

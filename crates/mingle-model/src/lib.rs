@@ -7,7 +7,7 @@
 //! - [`types`]: what a program declares: objects, fields, structs, in a [`Schema`].
 //! - [`level`]: consistency levels and their order.
 //! - [`json`]: the one JSON form of values, the same in every tool.
-//! - [`id`]: transactions, versions and witness rows.
+//! - [`id`]: transactions, versions, stamps and witness rows.
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
@@ -19,7 +19,7 @@ pub mod random;
 pub mod types;
 pub mod value;
 
-pub use id::{Origin, TransactionId, Version, WitnessRow};
+pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use types::{Field, FieldType, ObjectType, Schema, StructType, Type};
 pub use value::{Float, Name, Ref, Time, Value};

@@ -9,10 +9,11 @@ use std::fmt;
 use std::hash::{Hash, Hasher};
 use std::sync::Arc;
 
-use crate::limits::{VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
-
+use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
+
+use crate::limits::{VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -28,7 +29,7 @@ pub type Name = Arc<str>;
 /// let bob = Value::from(Ref::new("User", Value::from("bob")));
 /// assert!(ana < bob);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Value {
     /// `true` or `false`.
     Bool(bool),
@@ -201,7 +202,7 @@ impl From<Ref> for Value {
 }
 
 /// A handle: it names the object of one kind with one key.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Ref(Arc<(Name, Value)>);
 
 impl Ref {
@@ -263,7 +264,7 @@ impl fmt::Display for Value {
 }
 
 /// A double whose order is total: NaN stands last and equals itself, and `-0.0 == 0.0`.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Float(pub f64);
 
 impl Float {
@@ -314,7 +315,9 @@ impl fmt::Display for Float {
 }
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Time(pub i64);
 
 impl Time {

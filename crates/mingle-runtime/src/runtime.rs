@@ -422,7 +422,10 @@ impl Runtime {
             origin: self.origin,
             sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
         });
-        let Err(error) = transaction.commit(Commit { id, writes }).await else { return Ok(()) };
+        let Err(error) = transaction.commit(Commit { id, writes, ..Commit::default() }).await
+        else {
+            return Ok(());
+        };
         if !matches!(error, StoreError::Unknown { .. }) {
             return Err(Error::Store(error));
         }

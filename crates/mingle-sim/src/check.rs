@@ -142,7 +142,7 @@ pub async fn state(database: &Database, replicas: usize, covered: &Covered) -> R
     }
     let mut first = None;
     for replica in 1..=replicas {
-        let session = Session { replica: Some(format!("r{replica}").into()) };
+        let session = Session::at(format!("r{replica}"));
         let (mut messages, mut seen) = (0, Vec::new());
         for number in 0..ACCOUNTS {
             let customer = show(database, "Customer", &format!("owner{number}"), &session).await?;

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::TransactionId;
+use mingle_model::{Stamp, TransactionId};
 use mingle_store::{
     Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
     StoreError, Transaction, Write,
@@ -72,6 +72,10 @@ impl DataStore for Sabotaged {
         }
         self.inner.outcome(id)
     }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        self.inner.everywhere()
+    }
 }
 
 struct SabotagedTransaction {
@@ -101,7 +105,11 @@ impl Transaction for SabotagedTransaction {
             match sabotage {
                 Sabotage::ConflictsForgotten => match begun.commit(commit).await {
                     Err(StoreError::Conflict) => {
-                        inner.begin(&session).await?.commit(Commit { id: None, writes }).await
+                        inner
+                            .begin(&session)
+                            .await?
+                            .commit(Commit { writes, ..Commit::default() })
+                            .await
                     }
                     other => other,
                 },

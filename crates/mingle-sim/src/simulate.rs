@@ -192,7 +192,7 @@ async fn clients(
     for client in 0..setup.clients {
         let random = Random::new(random.bits());
         let (calls, gives_up) = (setup.calls, setup.gives_up);
-        let session = Session { replica: Some(format!("r{}", 1 + client % setup.replicas).into()) };
+        let session = Session::at(format!("r{}", 1 + client % setup.replicas));
         let (world, database, done) = (Arc::clone(world), Arc::clone(database), Arc::clone(&done));
         let task_world = Arc::clone(&world);
         world.spawn(Box::pin(async move {

@@ -6,6 +6,7 @@
 //! [`Capabilities`], and the runtime uses only that.
 //!
 //! - [`operation`]: reads, their answers, and writes.
+//! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`limits`]: the named bounds.
@@ -18,6 +19,7 @@ pub mod conformance;
 pub mod limits;
 pub mod operation;
 pub mod random;
+pub mod record;
 pub mod store;
 #[cfg(feature = "conformance")]
 pub mod test_world;
@@ -25,9 +27,10 @@ pub mod world;
 pub mod wrap;
 
 pub use operation::{Address, Answer, Data, Read, Write};
+pub use record::{Bytes, Guard, RecordKey, RecordKind};
 pub use store::{
-    Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError, StoreOperation,
-    StoreSchema, Transaction,
+    Capabilities, Commit, Committed, DataStore, Once, OperationId, Outcome, Session, StoreError,
+    StoreOperation, StoreSchema, Transaction,
 };
 #[cfg(feature = "conformance")]
 pub use test_world::TestWorld;

@@ -1,6 +1,8 @@
 //! Reads, their answers, and writes.
 
-use mingle_model::{Name, Ref, Value, Version, WitnessRow};
+use mingle_model::{Name, Ref, TransactionId, Value, Version, WitnessRow};
+
+use crate::record::{Bytes, RecordKey, RecordKind};
 
 /// A field of an object: the index stands for the field's place in the object's declaration.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -53,6 +55,28 @@ pub enum Read {
         /// Its arguments.
         arguments: Vec<Value>,
     },
+    /// A record: its answer has the version of what was last written there, 0 if there is none.
+    /// Where the store is serializable, it is validated as any other read. [`Data::Record`]
+    Record(RecordKey),
+    /// At most so many records of a kind, in order of their keys, from this key on. It is for
+    /// sweeps: the answer has version 0, and no store need validate it. [`Data::Records`]
+    Records {
+        /// Of which kind.
+        kind: RecordKind,
+        /// The first key that may be among them.
+        from: Bytes,
+        /// How many at most.
+        limit: usize,
+    },
+    /// Witness rows of any objects and of the whole store, in order of their transactions, from this
+    /// one on: of as many transactions as it takes for so many rows, and of each all. It is for
+    /// sweeps, as [`Read::Records`]. [`Data::Witnesses`]
+    Witnesses {
+        /// The first transaction whose rows may be among them.
+        from: TransactionId,
+        /// After how many rows no further transaction's are added.
+        limit: usize,
+    },
 }
 
 /// What a read gives.
@@ -72,6 +96,12 @@ pub enum Data {
     Entries(Vec<(Value, Value)>),
     /// The result of a query.
     Result(Value),
+    /// A record's value, if there is one.
+    Record(Option<Bytes>),
+    /// Keys and values of records.
+    Records(Vec<(Bytes, Bytes)>),
+    /// Witness rows.
+    Witnesses(Vec<WitnessRow>),
 }
 
 /// The answer to one [`Read`].
@@ -81,7 +111,8 @@ pub struct Answer {
     pub data: Data,
     /// When it was last changed.
     pub version: Version,
-    /// The witness rows of the object, read in the same snapshot or after it. Empty for queries.
+    /// The witness rows of the object and of the whole store, read in the same snapshot or after
+    /// it; for a query those of the whole store alone. Empty for records and witness rows.
     pub witnesses: Vec<WitnessRow>,
 }
 
@@ -116,9 +147,21 @@ pub enum Write {
         /// Its arguments.
         arguments: Vec<Value>,
     },
-    /// Adds a witness row to its object. Rows are added, never replaced.
+    /// Adds a witness row to its object, or to the whole store. Rows are added, never replaced;
+    /// equal ones are one.
     Witness(WitnessRow),
-    /// Removes exactly this witness row, if it is there. For the end of a transaction alone, when
-    /// every replica of every store that it visits has its commit witness.
-    Forget(WitnessRow),
+    /// Removes all witness rows of this transaction that are there. For the end of a transaction
+    /// alone, when its floor is at every replica of every store that it visits.
+    Forget(TransactionId),
+    /// Writes a record, in the place of what was there. At replicas it merges as a register does.
+    Record(RecordKey, Bytes),
+    /// Removes a record, if it is there. At replicas it removes what its own has seen.
+    Discard(RecordKey),
+}
+
+impl Write {
+    /// Whether it changes data: anything but witness rows and records.
+    pub fn is_data(&self) -> bool {
+        !matches!(self, Self::Witness(_) | Self::Forget(_) | Self::Record(..) | Self::Discard(_))
+    }
 }

@@ -1,13 +1,14 @@
 //! Data stores and their transactions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_model::{Level, Name, Schema, TransactionId, Type, Version};
+use mingle_model::{Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow};
 
 use crate::operation::{Answer, Read, Write};
+use crate::record::Guard;
 use crate::world::BoxFuture;
 
 /// One store, ready for transactions.
@@ -28,6 +29,11 @@ pub trait DataStore: Send + Sync {
     /// What became of a commit that carried `id`. Once this has answered
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
+
+    /// What every replica has seen. Empty where the store has one copy, or keeps no count.
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(std::future::ready(Ok(Stamp::default())))
+    }
 }
 
 /// A transaction at one store. Dropped without a commit, it leaves nothing behind.
@@ -46,14 +52,18 @@ pub trait Transaction: Send {
 
     /// Makes all writes visible and, where the store is durable, safe. One round trip; none where
     /// nothing was written and the level needs no validation of reads. A commit without writes
-    /// leaves no outcome to ask for.
+    /// leaves no outcome to ask for, unless it has guards: then they are judged, and what was read
+    /// is validated, as with writes.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Conflict`] when another transaction got in between. At a serializable store
-    /// that is so too when an object that this transaction read and now writes has got witness
-    /// rows since: whoever overwrites a write must know what to wait for. [`StoreError::Unknown`]
-    /// when the answer was lost.
+    /// [`StoreError::Conflict`] when another transaction got in between, or a guard does not hold.
+    /// [`StoreError::Witnessed`] when an object whose data it writes, or the whole store, has witness
+    /// rows that the commit does not know, at the transaction's replica: whoever overwrites a write
+    /// must know what to wait for.
+    /// [`StoreError::Behind`] when the session has seen more than its replica; reads and flushes
+    /// give it too.
+    /// [`StoreError::Unknown`] when the answer was lost.
     fn commit(self: Box<Self>, commit: Commit)
     -> BoxFuture<'static, Result<Committed, StoreError>>;
 }
@@ -68,13 +78,40 @@ pub struct Commit {
     pub id: Option<TransactionId>,
     /// The writes that were not flushed, in order.
     pub writes: Vec<Write>,
+    /// What must hold of records.
+    pub guards: Vec<Guard>,
+    /// The transactions whose witness rows on the written objects, and on the whole store, are
+    /// known. Its own rows need not be among them: those of `id`, and of any row that it writes.
+    pub known: BTreeSet<TransactionId>,
+    /// At a store that is [`Once::ById`]: of all commits with the same one, every replica counts
+    /// one.
+    pub operation: Option<OperationId>,
+}
+
+impl Commit {
+    /// Whether it has neither writes nor guards: unless writes were flushed, nothing need be sent.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.guards.is_empty()
+    }
+}
+
+/// Names what a phase of a transaction does, whoever runs it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OperationId {
+    /// The transaction.
+    pub id: TransactionId,
+    /// The index of the phase in its plan.
+    pub phase: u32,
 }
 
 /// A commit that took effect.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Committed {
     /// The version that its writes carry.
     pub version: Version,
+    /// What the transaction has seen, its own writes included. Empty where the store has one copy,
+    /// or keeps no count.
+    pub stamp: Stamp,
 }
 
 /// What became of a commit whose answer was lost.
@@ -132,6 +169,16 @@ pub struct Session {
     /// The replica at which the session stays, in every store that has one of that name; the
     /// first one if none.
     pub replica: Option<Name>,
+    /// What the replica must have seen before it serves: it is [`StoreError::Behind`] until then.
+    /// Concerns the one store at which the transaction begins.
+    pub after: Stamp,
+}
+
+impl Session {
+    /// A session that stays at this replica and has seen nothing yet.
+    pub fn at(replica: impl Into<Name>) -> Self {
+        Self { replica: Some(replica.into()), after: Stamp::default() }
+    }
 }
 
 /// The part of a program that concerns one store.
@@ -179,6 +226,20 @@ pub enum StoreError {
         /// Under which id to ask.
         id: Option<TransactionId>,
     },
+    /// The replica has not yet seen what the session has: the same again will succeed, once that
+    /// has reached it.
+    Behind {
+        /// Which store.
+        store: Name,
+        /// Which replica.
+        replica: Name,
+    },
+    /// Objects that the commit writes have witness rows that it does not know. Nothing was
+    /// written.
+    Witnessed {
+        /// All rows of the objects that it writes, and of the whole store.
+        rows: Vec<WitnessRow>,
+    },
     /// The store says no, and will say no again: a bound exceeded, data of another program, a
     /// replica that is not there.
     Refused {
@@ -192,7 +253,7 @@ pub enum StoreError {
 impl StoreError {
     /// Whether the same again may succeed, once the whole phase starts over.
     pub fn is_retryable(&self) -> bool {
-        matches!(self, Self::Conflict)
+        matches!(self, Self::Conflict | Self::Witnessed { .. } | Self::Behind { .. })
     }
 }
 
@@ -208,6 +269,19 @@ impl fmt::Display for StoreError {
             }
             Self::Unknown { store, id: None } => {
                 write!(f, "store {store} did not say whether the commit took effect")
+            }
+            Self::Behind { store, replica } => {
+                write!(
+                    f,
+                    "replica {replica} of store {store} has not yet seen what the session has"
+                )
+            }
+            Self::Witnessed { rows } => {
+                write!(
+                    f,
+                    "the written objects have {} witness rows that were not known",
+                    rows.len()
+                )
             }
             Self::Refused { store, reason } => write!(f, "store {store} refuses: {reason}"),
         }

@@ -97,7 +97,7 @@ fn replicas_end_with_the_same_posts() {
     let clients = (1..=3).map(|replica: u32| {
         let database = Arc::clone(&setup.database);
         let client: BoxFuture<'_, ()> = Box::pin(async move {
-            let session = Session { replica: Some(format!("r{replica}").into()) };
+            let session = Session::at(format!("r{replica}"));
             for number in 0..10 {
                 let post = format!("{replica}.{number}");
                 let arguments =
@@ -115,7 +115,7 @@ fn replicas_end_with_the_same_posts() {
     setup.world.advance(std::time::Duration::from_secs(1));
     let mut seen = Vec::new();
     for replica in 1..=3 {
-        let session = Session { replica: Some(format!("r{replica}").into()) };
+        let session = Session::at(format!("r{replica}"));
         let user = setup.database.object("User", "ana").expect("the kind is right");
         let shown =
             setup.world.block_on(setup.database.show(&user, &session, 100)).expect("it answers");

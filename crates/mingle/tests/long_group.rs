@@ -41,7 +41,10 @@ fn a_post_to_a_hundred_thousand_members_takes_memory_in_proportion() {
     let store = setup.database.runtime().store(group.store).clone();
     setup.world.block_on(async {
         let transaction = store.begin(&Session::default()).await.expect("it is in memory");
-        transaction.commit(Commit { id: None, writes }).await.expect("nobody else is here");
+        transaction
+            .commit(Commit { writes, ..Commit::default() })
+            .await
+            .expect("nobody else is here");
     });
     let before = peak_bytes();
     let delivered = setup.ok("add_post", &[("group", "all"), ("post", "hello, everybody")]);

@@ -240,7 +240,7 @@ fn replicas_have_views_of_their_own() {
     let setup = Setup::with(BANK, binding, &BTreeMap::new());
     setup.ok("deposit", &[("to", "ana"), ("amount", "20")]);
     let inbox = setup.database.object("Inbox", "ana").expect("the kind is right");
-    let at = |replica: &str| Session { replica: Some(replica.into()) };
+    let at = |replica: &str| Session::at(replica);
     let see = |replica: &str| {
         setup.world.block_on(setup.database.show(&inbox, &at(replica), 10)).expect("it answers")
     };

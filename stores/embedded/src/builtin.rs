@@ -169,6 +169,9 @@ impl Builtin {
             Data::Values(values) => Value::list(values),
             Data::Entries(entries) => Value::list(entries.into_iter().map(|(key, _)| key)),
             Data::Result(value) => value,
+            Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
+                unreachable!("no question reads the runtime's own rows")
+            }
         }
     }
 

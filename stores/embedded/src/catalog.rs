@@ -14,7 +14,7 @@ use crate::config::OpenError;
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
 use crate::limits::FIELDS_MAX;
 
-const FORMAT: u64 = 1;
+const FORMAT: u64 = 2;
 
 /// What is kept of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -87,7 +87,8 @@ impl Catalog {
             let kind = self.merge_kind(object, &changed)?;
             layout.kinds.insert(object.name.clone(), kind);
         }
-        for kind in self.kinds.values() {
+        for (name, kind) in &self.kinds {
+            layout.names.insert(kind.id, name.as_str().into());
             for (id, text) in kind.fields.values() {
                 layout.shapes.insert((kind.id, *id), Shape::parse(text));
             }

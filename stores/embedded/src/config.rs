@@ -1,10 +1,55 @@
 //! How a store of this engine is set up, and why it could not be opened.
 
 use std::fmt;
+use std::ops::Deref;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::Name;
+use mingle_store::Once;
+
+/// Which replicas updates can reach: a simulation cuts links, and mends them again.
+///
+/// It is asked often, and must neither take long nor call the store. Only updates use links: the
+/// process that holds all replicas answers queries, guards and outcomes whether or not any are down.
+pub trait Links: Send + Sync {
+    /// Whether updates of replica `from` reach replica `to` now.
+    fn is_up(&self, from: &str, to: &str) -> bool;
+}
+
+/// [`Links`] that a configuration shares with whoever cuts them. It equals only itself.
+#[derive(Clone)]
+pub struct LinkTable(Arc<dyn Links>);
+
+impl LinkTable {
+    /// Shares `links`.
+    pub fn new(links: Arc<dyn Links>) -> Self {
+        Self(links)
+    }
+}
+
+impl Deref for LinkTable {
+    type Target = dyn Links;
+
+    fn deref(&self) -> &Self::Target {
+        &*self.0
+    }
+}
+
+impl fmt::Debug for LinkTable {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("LinkTable")
+    }
+}
+
+impl PartialEq for LinkTable {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
+}
+
+impl Eq for LinkTable {}
 
 /// Where a store keeps its rows, and how many replicas it has.
 ///
@@ -27,6 +72,11 @@ pub struct EmbeddedConfig {
     pub delay: Duration,
     /// At most how much longer or shorter that takes, drawn for each update and replica.
     pub jitter: Duration,
+    /// How a later phase takes effect once: [`Once::Serial`], or at a replicated level also
+    /// [`Once::Home`], as if the replicas could not agree: each judges guards by what it has itself.
+    pub once: Once,
+    /// Holds updates up while a link is down; none where all links are always up.
+    pub links: Option<LinkTable>,
 }
 
 impl EmbeddedConfig {
@@ -37,6 +87,8 @@ impl EmbeddedConfig {
             replicas: vec!["r1".into()],
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
+            once: Once::Serial,
+            links: None,
         }
     }
 
@@ -57,6 +109,20 @@ impl EmbeddedConfig {
     pub fn with_delay(mut self, delay: Duration, jitter: Duration) -> Self {
         self.delay = delay;
         self.jitter = jitter;
+        self
+    }
+
+    /// A later phase takes effect once in this way.
+    #[must_use]
+    pub fn with_once(mut self, once: Once) -> Self {
+        self.once = once;
+        self
+    }
+
+    /// An update that is due is held up while the link from its origin is down.
+    #[must_use]
+    pub fn with_links(mut self, links: Arc<dyn Links>) -> Self {
+        self.links = Some(LinkTable::new(links));
         self
     }
 }

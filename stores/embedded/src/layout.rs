@@ -15,6 +15,8 @@ pub struct Layout {
     /// Shapes of all fields that were ever declared, by ids of kind and field: rows of those that
     /// the program no longer has stay, and are deleted with their objects.
     pub shapes: BTreeMap<(u32, u16), Shape>,
+    /// Names of all kinds that were ever declared, by id.
+    pub names: BTreeMap<u32, Name>,
 }
 
 /// One kind of object.

@@ -8,6 +8,7 @@
 //! - `catalog`, `layout`: what is kept of the schema, and the durable ids in keys.
 //! - `builtin`: the bodies of declared operations.
 //! - `reading`, `writing`: from rows to answers, and writes checked.
+//! - `witness`, `guarding`: witness rows, and what a commit demands of rows and records.
 //! - `serializable`: the engine for `linearizable` and `snapshot`.
 //! - `replicated`: the engine for `causal` and `eventual`.
 //! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
@@ -24,6 +25,7 @@ mod catalog;
 pub mod config;
 mod core;
 mod encoding;
+mod guarding;
 mod layout;
 pub mod limits;
 mod open;
@@ -33,7 +35,8 @@ mod replicated;
 mod serializable;
 pub mod storage;
 mod turnstile;
+mod witness;
 mod writing;
 
-pub use config::{EmbeddedConfig, OpenError};
+pub use config::{EmbeddedConfig, LinkTable, Links, OpenError};
 pub use open::Embedded;

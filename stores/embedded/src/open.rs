@@ -110,6 +110,20 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
             schema.level
         ));
     }
+    match config.once {
+        // All replicas live in one process, so an id takes effect once whichever runs it.
+        Once::Serial => {}
+        Once::Home if !is_serializable(schema.level) => {}
+        Once::Home => {
+            return refuse(format!("a {} store has no replicas, and so no home", schema.level));
+        }
+        Once::ById | Once::Never => {
+            return refuse(format!(
+                "this engine can do `Serial` and `Home`, but not `{:?}`",
+                config.once
+            ));
+        }
+    }
     let mut names = config.replicas.clone();
     names.sort();
     if let Some(index) = (1..count).find(|index| names[*index] == names[index - 1]) {
@@ -190,8 +204,7 @@ fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
         level: schema.level,
         atomic_commit: true,
         serializable: is_serializable,
-        // All replicas live in one process, so an id takes effect once whichever runs it.
-        once: Once::Serial,
+        once: config.once,
         // The answer is lost where the disk fails during a commit.
         may_lose_answers: config.folder.is_some(),
         replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },

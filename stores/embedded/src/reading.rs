@@ -1,7 +1,7 @@
 //! Reads, from rows to answers: the same for every engine.
 
-use mingle_model::{Ref, Value, Version, WitnessRow};
-use mingle_store::{Address, Answer, Data, Read};
+use mingle_model::{Ref, TransactionId, Value, Version, WitnessRow};
+use mingle_store::{Address, Answer, Data, Read, RecordKey, RecordKind};
 
 use crate::builtin::{self, Builtin, Question};
 use crate::core::{Core, Failure};
@@ -12,14 +12,13 @@ use crate::layout::Shape;
 use crate::limits::{KEYS_MAX, READ_SET_MAX};
 use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
+use crate::witness;
 
 /// What a transaction has read of its snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {
     /// Key of each unit's row, and the version that it had; 0 where there was no row.
     pub units: Vec<(Vec<u8>, u64)>,
-    /// Each object, and the witness rows that came with it.
-    pub objects: Vec<(Ref, Vec<WitnessRow>)>,
 }
 
 /// Answers reads from one view.
@@ -33,6 +32,8 @@ pub struct Reading<'a> {
     is_dense: bool,
     /// The witness rows of the object that was read last.
     witnesses: Option<(Ref, Vec<WitnessRow>)>,
+    /// Those of the whole store, once they were read.
+    store_witnesses: Option<Vec<WitnessRow>>,
 }
 
 type Found = (Data, u64);
@@ -60,7 +61,16 @@ impl<'a> Reading<'a> {
         base: &'a dyn View,
         changes: &'a Changes,
     ) -> Self {
-        Self { core, replica, base, changes, read_set: None, is_dense: false, witnesses: None }
+        Self {
+            core,
+            replica,
+            base,
+            changes,
+            read_set: None,
+            is_dense: false,
+            witnesses: None,
+            store_witnesses: None,
+        }
     }
 
     /// The answer to one read.
@@ -70,10 +80,13 @@ impl<'a> Reading<'a> {
     /// When the disk fails, or the read does not fit the objects of this store.
     pub fn answer(&mut self, read: &Read) -> Result<Answer, Failure> {
         let (data, version) = self.find(read)?;
-        let witnesses = match object_of(read) {
+        let mut witnesses = match object_of(read) {
             Some(object) => self.witnesses(object)?,
             None => Vec::new(),
         };
+        if !matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. }) {
+            witnesses.extend_from_slice(self.store_witnesses()?);
+        }
         Ok(Answer { data, version: Version(version), witnesses })
     }
 
@@ -95,7 +108,36 @@ impl<'a> Reading<'a> {
                 let builtin = builtin::find(&self.core.builtins, operation)?;
                 self.query(builtin, arguments)
             }
+            Read::Record(record) => self.record(record),
+            Read::Records { kind, from, limit } => self.records(*kind, from, *limit),
+            Read::Witnesses { from, limit } => self.all_witnesses(*from, *limit),
         }
+    }
+
+    fn record(&mut self, record: &RecordKey) -> Result<Found, Failure> {
+        let row = self.fetch(key::record(self.replica, record), false)?;
+        let version = row.as_deref().map_or(0, row::version);
+        Ok((Data::Record(row.map(|row| row::unit_value(&row).into())), version))
+    }
+
+    fn records(&self, kind: RecordKind, from: &[u8], limit: usize) -> Result<Found, Failure> {
+        let prefix = key::records(self.replica, kind);
+        let first = key::with(&prefix, from);
+        let mut records = Vec::new();
+        self.scan(&prefix, Some(&first), Direction::Forward, |key, row| {
+            if records.len() == limit {
+                return false;
+            }
+            records.push((key[prefix.len()..].into(), row::unit_value(row).into()));
+            true
+        })?;
+        Ok((Data::Records(records), 0))
+    }
+
+    fn all_witnesses(&self, from: TransactionId, limit: usize) -> Result<Found, Failure> {
+        let view = Overlay::new(self.base, self.changes);
+        let rows = witness::rows_from(&self.core.layout, self.replica, &view, from, limit)?;
+        Ok((Data::Witnesses(rows), 0))
     }
 
     fn exists(&mut self, object: &Ref) -> Result<Found, Failure> {
@@ -326,39 +368,26 @@ impl<'a> Reading<'a> {
         {
             return Ok(rows.clone());
         }
-        let rows = if self.changes.is_empty() {
-            witnesses(self.core, self.replica, self.base, object)?
-        } else {
-            let view = Overlay::new(self.base, self.changes);
-            witnesses(self.core, self.replica, &view, object)?
-        };
-        if let Some(read_set) = &mut self.read_set {
-            read_set.objects.push((object.clone(), rows.clone()));
-        }
+        let rows = self.witnesses_of(Some(object))?;
         self.witnesses = Some((object.clone(), rows.clone()));
         Ok(rows)
     }
-}
 
-/// The witness rows of an object.
-///
-/// # Errors
-///
-/// When the disk fails, or no such kind lives here.
-pub fn witnesses(
-    core: &Core,
-    replica: u8,
-    view: &dyn View,
-    object: &Ref,
-) -> Result<Vec<WitnessRow>, Failure> {
-    let kind = core.layout.kind(object.kind())?.id;
-    let prefix = key::witnesses(replica, kind, object.key());
-    let mut rows = Vec::new();
-    view.scan(&prefix, None, Direction::Forward, &mut |key, _| {
-        rows.push(row::decode_witness(object, &key[prefix.len()..]));
-        true
-    })?;
-    Ok(rows)
+    fn store_witnesses(&mut self) -> Result<&[WitnessRow], Failure> {
+        if self.store_witnesses.is_none() {
+            self.store_witnesses = Some(self.witnesses_of(None)?);
+        }
+        Ok(self.store_witnesses.as_deref().unwrap_or_default())
+    }
+
+    fn witnesses_of(&self, object: Option<&Ref>) -> Result<Vec<WitnessRow>, Failure> {
+        let layout = &self.core.layout;
+        if self.changes.is_empty() {
+            return witness::rows(layout, self.replica, self.base, object);
+        }
+        let view = Overlay::new(self.base, self.changes);
+        witness::rows(layout, self.replica, &view, object)
+    }
 }
 
 fn register(row: &[u8]) -> Data {
@@ -383,6 +412,8 @@ fn object_of(read: &Read) -> Option<&Ref> {
         | Read::LogSize(address)
         | Read::LogLast(address, _)
         | Read::LogSlice { address, .. } => Some(&address.object),
-        Read::Query { .. } => None,
+        Read::Query { .. } | Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => {
+            None
+        }
     }
 }

@@ -7,7 +7,7 @@ use crate::builtin;
 use crate::core::Core;
 use crate::encoding::value;
 use crate::layout::Shape;
-use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, WRITES_MAX};
+use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, ENCODED_BYTES_MAX, WRITES_MAX};
 
 /// Checks writes against the objects and bounds of the store, and puts in place of commands what
 /// they write. `before` writes were flushed already.
@@ -53,6 +53,7 @@ fn weight(write: &Write) -> usize {
         | Write::Erase(_, value)
         | Write::Append(_, value) => value.weight(),
         Write::Put(_, key, value) => key.weight() + value.weight(),
+        Write::Record(key, value) => key.key.len() + value.len(),
         _ => 0,
     }
 }
@@ -67,9 +68,18 @@ fn check(core: &Core, write: &Write) -> Result<(), String> {
         core.layout.kind(object.kind())?;
         value::check(object.key())
     };
+    let record = |bytes: usize| {
+        if bytes > ENCODED_BYTES_MAX {
+            return Err(format!("a record takes at most {ENCODED_BYTES_MAX} bytes, not {bytes}"));
+        }
+        Ok(())
+    };
     match write {
         Write::Create(target) | Write::Delete(target) => object(target),
-        Write::Witness(row) | Write::Forget(row) => object(&row.object),
+        Write::Witness(row) => row.object.as_ref().map_or(Ok(()), object),
+        Write::Forget(_) => Ok(()),
+        Write::Record(key, value) => record(key.key.len() + value.len()),
+        Write::Discard(key) => record(key.key.len()),
         Write::Assign(address, value) => field(address, &[Shape::Register], &[value]),
         Write::Add(address, amount) => {
             if amount.unsigned_abs() > ADD_MAX.unsigned_abs() {
@@ -84,6 +94,23 @@ fn check(core: &Core, write: &Write) -> Result<(), String> {
         Write::Erase(address, key) => field(address, &[Shape::Map], &[key]),
         Write::Append(address, value) => field(address, &[Shape::Log], &[value]),
         Write::Clear(address) => field(address, &[Shape::Set, Shape::Map, Shape::Log], &[]),
+        Write::Command { .. } => unreachable!("prepare put what it writes in its place"),
+    }
+}
+
+/// The object whose data a prepared write changes; records and witness rows are no data.
+pub fn object(write: &Write) -> Option<&Ref> {
+    match write {
+        Write::Create(object) | Write::Delete(object) => Some(object),
+        Write::Assign(address, _)
+        | Write::Add(address, _)
+        | Write::Insert(address, _)
+        | Write::Remove(address, _)
+        | Write::Put(address, ..)
+        | Write::Erase(address, _)
+        | Write::Append(address, _)
+        | Write::Clear(address) => Some(&address.object),
+        Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_) => None,
         Write::Command { .. } => unreachable!("prepare put what it writes in its place"),
     }
 }

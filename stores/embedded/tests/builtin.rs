@@ -143,7 +143,7 @@ fn a_query_is_validated_like_the_read_that_it_is() {
             let append = |key| vec![Write::Append(at(key, 2), Value::Int(1))];
             write(&store, &Session::default(), append(key)).await.expect("commits");
             let writes = append("other");
-            let result = transaction.commit(Commit { id: None, writes }).await;
+            let result = transaction.commit(Commit { writes, ..Commit::default() }).await;
             assert_eq!(result, Err(StoreError::Conflict), "a phantom {key}");
         }
     });

@@ -42,7 +42,7 @@ async fn commit(
     writes: Vec<Write>,
 ) -> Result<Committed, StoreError> {
     let transaction = store.begin(&Session::default()).await?;
-    let commit = Commit { id: Some(id), writes };
+    let commit = Commit { id: Some(id), writes, ..Commit::default() };
     transaction.commit(commit).await
 }
 

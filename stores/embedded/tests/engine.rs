@@ -40,7 +40,7 @@ fn writes_that_read_nothing_never_conflict() {
         }
         for (n, transaction) in (0..10).zip(open) {
             let writes = if n % 2 == 0 { Vec::new() } else { writes(n) };
-            let committed = transaction.commit(Commit { id: None, writes }).await;
+            let committed = transaction.commit(Commit { writes, ..Commit::default() }).await;
             committed.expect("no conflict");
         }
     });
@@ -88,7 +88,7 @@ async fn increment(store: &Arc<dyn DataStore>, n: i64) -> bool {
         Write::Add(at("a", 1), 1),
         Write::Insert(at("a", 3), Value::Int(n)),
     ];
-    match transaction.commit(Commit { id: None, writes }).await {
+    match transaction.commit(Commit { writes, ..Commit::default() }).await {
         Ok(_) => true,
         Err(StoreError::Conflict) => false,
         Err(error) => panic!("{error}"),

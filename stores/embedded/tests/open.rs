@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::{FieldType, Level, StructType, Type, Value};
-use mingle_store::{Data, DataStore, Read, Session, StoreSchema, TestWorld, Write};
+use mingle_store::{Data, DataStore, Once, Read, Session, StoreSchema, TestWorld, Write};
 use mingle_store_embedded::{Embedded, EmbeddedConfig, OpenError};
 use support::{at, data, schema, write};
 use tempfile::TempDir;
@@ -175,6 +175,9 @@ fn a_configuration_that_makes_no_sense_is_refused() {
     let mut twice = memory();
     twice.replicas = vec!["a".into(), "a".into()];
     check(twice, Level::Eventual, "two replicas are called a");
+    check(memory().with_once(Once::Home), Level::Snapshot, "has no replicas, and so no home");
+    check(memory().with_once(Once::ById), Level::Causal, "but not `ById`");
+    check(memory().with_once(Once::Never), Level::Eventual, "but not `Never`");
     let folder = TempDir::new().expect("a temporary folder");
     let file = folder.path().join("file");
     std::fs::write(&file, "no folder").expect("a file");

@@ -105,7 +105,7 @@ async fn transact(store: &Arc<dyn DataStore>, random: &mut u64, run: &Mutex<Run>
     let writes: Vec<Write> = (0..count).map(|_| random_write(random)).collect();
     has_written |= !writes.is_empty();
     steps.push(Step::Write(writes.clone()));
-    let commit = Commit { id: None, writes };
+    let commit = Commit { writes, ..Commit::default() };
     let result = transaction.commit(commit).await;
     let mut run = run.lock().expect("no panic");
     match result {

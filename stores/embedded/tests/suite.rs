@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mingle_model::{Level, TransactionId, Version};
+use mingle_model::{Level, Origin, Stamp, TransactionId, Version};
 use mingle_store::conformance::{self, Factory};
 use mingle_store::test_world::yield_now;
 use mingle_store::{
@@ -41,6 +41,18 @@ enum Flaw {
     ForgetsAdds,
     /// Causes may come after their effects.
     NotCausal,
+    /// Guards are not judged.
+    IgnoresGuards,
+    /// Whoever writes need not know any witness rows.
+    IgnoresRows,
+    /// Records stay when they are discarded.
+    KeepsRecords,
+    /// Of many witness rows, some are not listed.
+    ListsSome,
+    /// Sessions may go back.
+    IgnoresAfter,
+    /// What one replica has seen is said to be everywhere.
+    OneIsAll,
 }
 
 struct Broken {
@@ -61,7 +73,13 @@ impl DataStore for Broken {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
             let transaction: Box<dyn Transaction> = Box::new(BrokenTransaction {
-                inner: self.inner.begin(session).await?,
+                inner: match self.flaw {
+                    Flaw::IgnoresAfter => {
+                        let session = Session { after: Stamp::default(), ..session.clone() };
+                        self.inner.begin(&session).await?
+                    }
+                    _ => self.inner.begin(session).await?,
+                },
                 store: Arc::clone(&self.inner),
                 session: session.clone(),
                 flaw: self.flaw,
@@ -80,6 +98,16 @@ impl DataStore for Broken {
         let outcome = if committed { Outcome::Committed } else { Outcome::NotCommitted };
         Box::pin(std::future::ready(Ok(outcome)))
     }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        if self.flaw != Flaw::OneIsAll {
+            return self.inner.everywhere();
+        }
+        Box::pin(async move {
+            let first = self.inner.begin(&Session::default()).await?;
+            Ok(first.commit(Commit::default()).await?.stamp)
+        })
+    }
 }
 
 struct BrokenTransaction {
@@ -97,6 +125,7 @@ impl BrokenTransaction {
             (Flaw::OneVersion, _) => answer.version = Version(answer.version.0.min(1)),
             (Flaw::NoWitnesses, _) => answer.witnesses.clear(),
             (Flaw::Unordered, Data::Values(values)) => values.sort_by_key(ToString::to_string),
+            (Flaw::ListsSome, Data::Witnesses(rows)) => rows.truncate(3),
             (Flaw::ForgetsAdds, Data::Counter(sum)) if *sum > 6 => *sum -= 1,
             _ => {}
         }
@@ -124,7 +153,7 @@ impl Transaction for BrokenTransaction {
             if self.flaw == Flaw::LeaksFlush {
                 let other = self.store.begin(&self.session).await?;
                 let writes = writes.clone();
-                other.commit(Commit { id: None, writes }).await?;
+                other.commit(Commit { writes, ..Commit::default() }).await?;
             }
             self.flushed.extend(writes.clone());
             self.inner.flush(writes).await
@@ -156,7 +185,7 @@ impl Transaction for BrokenTransaction {
                     yield_now().await;
                     let other = this.store.begin(&this.session).await?;
                     let writes = half;
-                    other.commit(Commit { id: None, writes }).await
+                    other.commit(Commit { writes, ..Commit::default() }).await
                 }
                 Flaw::BarsNothing => {
                     let id = commit.id.take();
@@ -167,11 +196,29 @@ impl Transaction for BrokenTransaction {
                     }
                     Ok(committed)
                 }
+                Flaw::IgnoresGuards => {
+                    commit.guards.clear();
+                    inner.commit(commit).await
+                }
+                Flaw::IgnoresRows => {
+                    let known = this.store.begin(&this.session).await?.read(&[ALL_ROWS]).await?;
+                    if let Data::Witnesses(rows) = &known[0].data {
+                        commit.known.extend(rows.iter().map(|row| row.id));
+                    }
+                    inner.commit(commit).await
+                }
+                Flaw::KeepsRecords => {
+                    commit.writes.retain(|write| !matches!(write, Write::Discard(_)));
+                    inner.commit(commit).await
+                }
                 _ => inner.commit(commit).await,
             }
         })
     }
 }
+
+const ALL_ROWS: Read =
+    Read::Witnesses { from: TransactionId { origin: Origin(0), sequence: 0 }, limit: usize::MAX };
 
 struct BrokenFactory {
     level: Level,
@@ -307,4 +354,45 @@ fn a_store_that_merges_wrongly_fails() {
     check(Level::Eventual, Flaw::ForgetsAdds, &adds);
     let causes = ["effects_come_after_their_causes", "what_a_session_wrote_stays_in_order"];
     check(Level::Causal, Flaw::NotCausal, &causes);
+}
+
+#[test]
+fn a_store_that_does_not_judge_guards_fails() {
+    let guards = [
+        "a_guard_that_does_not_hold_leaves_nothing",
+        "guards_are_judged_without_writes",
+        "of_racing_commits_with_one_guard_one_takes_effect",
+        "guards_hold_at_every_replica_of_a_serial_store",
+    ];
+    for level in Level::ALL {
+        check(level, Flaw::IgnoresGuards, &guards);
+    }
+}
+
+#[test]
+fn a_store_that_keeps_the_runtimes_rows_wrongly_fails() {
+    let unknown = [
+        "whoever_writes_an_object_must_know_its_rows",
+        "whoever_has_read_an_object_must_know_its_rows_too",
+        "whoever_writes_anything_must_know_the_rows_of_the_store",
+        "a_transaction_knows_its_own_rows",
+    ];
+    let kept = ["a_record_reads_back_until_it_is_discarded"];
+    let listed = [
+        "rows_are_listed_in_order_of_their_transactions",
+        "all_rows_of_a_transaction_are_forgotten_together",
+    ];
+    for level in Level::ALL {
+        check(level, Flaw::IgnoresRows, &unknown);
+        check(level, Flaw::KeepsRecords, &kept);
+        check(level, Flaw::ListsSome, &listed);
+    }
+}
+
+#[test]
+fn a_store_that_says_it_has_seen_what_it_has_not_fails() {
+    let moved = ["a_session_that_moves_waits_for_what_it_has_seen"];
+    check(Level::Causal, Flaw::IgnoresAfter, &moved);
+    let everywhere = ["everywhere_is_what_every_replica_has_seen"];
+    check(Level::Causal, Flaw::OneIsAll, &everywhere);
 }

@@ -49,7 +49,7 @@ fn round_trips_are_counted() {
         late.read(&reads).await.expect("reads");
         write(&store, &Session::default(), add()).await.expect("commits");
         let writes = add();
-        let result = late.commit(Commit { id: None, writes }).await;
+        let result = late.commit(Commit { writes, ..Commit::default() }).await;
         assert_eq!(result, Err(StoreError::Conflict));
     });
     let counts = counters.now();
@@ -105,7 +105,7 @@ fn a_lost_answer_is_unknown_whether_or_not_the_commit_took_effect() {
         assert!(store.capabilities().may_lose_answers);
         world.block_on(async {
             let transaction = store.begin(&Session::default()).await.expect("begins");
-            let commit = Commit { id: Some(id(1)), writes: add() };
+            let commit = Commit { id: Some(id(1)), writes: add(), ..Commit::default() };
             let lost = transaction.commit(commit).await.unwrap_err();
             let unknown = StoreError::Unknown { store: "notes".into(), id: Some(id(1)) };
             assert_eq!(lost, unknown);
@@ -125,7 +125,7 @@ fn a_commit_that_was_held_up_arrives_when_the_test_says_so() {
         let store: Arc<dyn DataStore> = FaultyStore::new(store(&world), plan.clone());
         world.block_on(async {
             let transaction = store.begin(&Session::default()).await.expect("begins");
-            let commit = Commit { id: Some(id(1)), writes: add() };
+            let commit = Commit { id: Some(id(1)), writes: add(), ..Commit::default() };
             let lost = transaction.commit(commit).await;
             assert!(matches!(lost, Err(StoreError::Unknown { .. })), "{lost:?}");
             if is_asked_before {
@@ -205,7 +205,7 @@ fn a_history_has_every_call_in_order() {
         transaction.read(&reads).await.expect("reads");
         transaction.flush(add()).await.expect("flushes");
         let writes = vec![Write::Assign(at("a", 0), Value::Int(1))];
-        let commit = Commit { id: Some(id(7)), writes };
+        let commit = Commit { id: Some(id(7)), writes, ..Commit::default() };
         transaction.commit(commit).await.expect("commits");
         drop(store.begin(&Session::default()).await.expect("begins"));
         store.outcome(id(7)).await.expect("answers");

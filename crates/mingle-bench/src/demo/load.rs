@@ -125,7 +125,7 @@ impl Load {
             let failed = |error: mingle_store::StoreError| error.to_string();
             let transaction =
                 database.runtime().store(store).begin(&Session::default()).await.map_err(failed)?;
-            transaction.commit(Commit { id: None, writes }).await.map_err(failed)?;
+            transaction.commit(Commit { writes, ..Commit::default() }).await.map_err(failed)?;
         }
         Ok(())
     }

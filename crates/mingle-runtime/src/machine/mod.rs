@@ -448,6 +448,9 @@ fn weight(data: &Data) -> usize {
         Data::Entries(entries) => {
             entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
         }
+        Data::Record(record) => record.as_ref().map_or(0, |record| record.len()),
+        Data::Records(records) => records.iter().map(|(key, value)| key.len() + value.len()).sum(),
+        Data::Witnesses(rows) => size_of_val(&**rows),
     };
     inner + size_of::<Read>() + size_of::<Data>()
 }

@@ -133,7 +133,10 @@ fn load(program: &Program, stores: &[Arc<dyn DataStore>], state: &State) {
         ready(async {
             let transaction =
                 store_of(program, stores, object).begin(&session).await.expect("it is in memory");
-            transaction.commit(Commit { id: None, writes }).await.expect("nobody else is here");
+            transaction
+                .commit(Commit { writes, ..Commit::default() })
+                .await
+                .expect("nobody else is here");
         });
     }
 }

@@ -85,7 +85,7 @@ impl Transaction for ModelTransaction {
         for write in commit.writes {
             apply(&self.program, &mut state, write);
         }
-        Box::pin(std::future::ready(Ok(Committed { version: Version(0) })))
+        Box::pin(std::future::ready(Ok(Committed::default())))
     }
 }
 
@@ -144,6 +144,9 @@ fn answer(state: &State, read: &Read) -> Data {
             )
         }
         Read::Query { .. } => unreachable!("generated programs have no operations"),
+        Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => {
+            unreachable!("programs read data alone")
+        }
     }
 }
 
@@ -174,7 +177,11 @@ fn apply(program: &Program, state: &mut State, write: Write) {
         Write::Erase(address, key) => change(address, CollectionWrite::Erase, vec![key]),
         Write::Append(address, line) => change(address, CollectionWrite::Append, vec![line]),
         Write::Clear(address) => change(address, CollectionWrite::Clear, Vec::new()),
-        Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => {
+        Write::Command { .. }
+        | Write::Witness(_)
+        | Write::Forget(_)
+        | Write::Record(..)
+        | Write::Discard(_) => {
             unreachable!("generated programs have no operations")
         }
     }

@@ -19,7 +19,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use mingle_model::{Level, Name};
+use mingle_model::{Level, Name, Origin, RowKind, TransactionId, WitnessRow};
 
 use crate::operation::{Answer, Data, Read, Write};
 use crate::store::{Commit, Committed, DataStore, Session, StoreError, StoreSchema, Transaction};
@@ -30,10 +30,13 @@ mod isolation;
 pub mod model;
 mod once;
 mod operations;
+mod records;
 mod replicas;
 pub mod schema;
+mod stamps;
 mod values;
 mod versions;
+mod witnesses;
 
 /// Makes stores for the suite.
 pub trait Factory: Send + Sync {
@@ -159,11 +162,23 @@ fn short(value: &(impl fmt::Debug + ?Sized)) -> String {
 pub async fn run(factory: &dyn Factory) -> Report {
     let mut report = Report::default();
     let is_serializable = matches!(factory.level(), Level::Linearizable | Level::Snapshot);
-    let common = [operations::TESTS, values::TESTS, atomicity::TESTS, once::TESTS, versions::TESTS];
+    let common = [
+        operations::TESTS,
+        values::TESTS,
+        atomicity::TESTS,
+        once::TESTS,
+        versions::TESTS,
+        records::TESTS,
+        witnesses::TESTS,
+        stamps::TESTS,
+    ];
+    let replicated = vec![replicas::TESTS, records::REPLICATED_TESTS, witnesses::REPLICATED_TESTS];
     let own = match (is_serializable, factory.level()) {
-        (true, _) => vec![isolation::TESTS],
-        (false, Level::Causal) => vec![replicas::TESTS, replicas::CAUSAL_TESTS],
-        (false, _) => vec![replicas::TESTS],
+        (true, _) => vec![isolation::TESTS, records::SERIALIZABLE_TESTS],
+        (false, Level::Causal) => {
+            [replicated, vec![replicas::CAUSAL_TESTS, stamps::CAUSAL_TESTS]].concat()
+        }
+        (false, _) => replicated,
     };
     for (name, test) in common.iter().chain(&own).copied().flatten() {
         let store = factory.open(schema::store_schema(factory.level())).await;
@@ -194,7 +209,7 @@ impl Bench<'_> {
     }
 
     fn session(&self, replica: usize) -> Session {
-        Session { replica: self.replicas().get(replica).cloned() }
+        Session { replica: self.replicas().get(replica).cloned(), ..Session::default() }
     }
 
     fn replicas(&self) -> &[Name] {
@@ -209,6 +224,13 @@ impl Bench<'_> {
     async fn write_at(&self, replica: usize, writes: Vec<Write>) -> Result<Committed, Wrong> {
         let transaction = self.begin_at(replica).await?;
         Ok(transaction.commit(commit(writes)).await?)
+    }
+
+    /// Commits writes in a transaction of their own, which knows these of witness rows.
+    async fn write_knowing(&self, known: &[TransactionId], writes: Vec<Write>) -> Checked {
+        let known = known.iter().copied().collect();
+        self.begin().await?.commit(Commit { writes, known, ..Commit::default() }).await?;
+        Ok(())
     }
 
     /// Reads in a transaction of their own.
@@ -238,7 +260,19 @@ impl Bench<'_> {
 }
 
 fn commit(writes: Vec<Write>) -> Commit {
-    Commit { id: None, writes }
+    Commit { writes, ..Commit::default() }
+}
+
+/// A row of some transaction, of the `Thing` with this key or of the whole store.
+fn witness_row(key: Option<&str>, sequence: u64) -> WitnessRow {
+    WitnessRow {
+        object: key.map(schema::thing),
+        id: TransactionId { origin: Origin(u128::MAX - 1), sequence },
+        kind: RowKind::Write,
+        intent: "intents".into(),
+        stores: vec!["a".into()],
+        seen: Vec::new(),
+    }
 }
 
 /// The only answer of a batch of one.

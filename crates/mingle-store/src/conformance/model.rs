@@ -5,11 +5,13 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_model::{Ref, Value};
 
 use crate::operation::{Address, Data, Read, Write};
+use crate::record::{Bytes, RecordKey};
 
-/// All objects.
+/// All objects and records.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Model {
     objects: BTreeMap<Ref, Fields>,
+    records: BTreeMap<RecordKey, Bytes>,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -64,6 +66,12 @@ impl Model {
                 fields.maps.remove(&address.field);
                 fields.logs.remove(&address.field);
             }
+            Write::Record(key, value) => {
+                self.records.insert(key.clone(), value.clone());
+            }
+            Write::Discard(key) => {
+                self.records.remove(key);
+            }
             Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => {}
         }
     }
@@ -79,7 +87,7 @@ impl Model {
     ///
     /// # Panics
     ///
-    /// For queries, which the model does not have.
+    /// For queries and witness rows, which the model does not have.
     pub fn read(&self, read: &Read) -> Data {
         let none = Fields::default();
         let at = |address: &Address| self.objects.get(&address.object).unwrap_or(&none);
@@ -116,7 +124,18 @@ impl Model {
                 let count = usize::try_from(*count).unwrap_or(usize::MAX);
                 Data::Values(lines.skip(from).take(count).cloned().collect())
             }
-            Read::Query { .. } => panic!("the model has no queries"),
+            Read::Record(key) => Data::Record(self.records.get(key).cloned()),
+            Read::Records { kind, from, limit } => {
+                let first = RecordKey { kind: *kind, key: from.clone() };
+                let records = self.records.range(first..).take_while(|(key, _)| key.kind == *kind);
+                let records = records.take(*limit);
+                Data::Records(
+                    records.map(|(key, value)| (key.key.clone(), value.clone())).collect(),
+                )
+            }
+            Read::Query { .. } | Read::Witnesses { .. } => {
+                panic!("the model has no queries and no witness rows")
+            }
         }
     }
 

@@ -19,7 +19,11 @@ fn id(sequence: u64) -> TransactionId {
 }
 
 fn add(sequence: u64) -> Commit {
-    Commit { id: Some(id(sequence)), writes: vec![Write::Add(at("c", COUNT), 1)] }
+    Commit {
+        id: Some(id(sequence)),
+        writes: vec![Write::Add(at("c", COUNT), 1)],
+        ..Commit::default()
+    }
 }
 
 async fn the_outcome_of_a_commit_is_known(bench: &Bench<'_>) -> Checked {

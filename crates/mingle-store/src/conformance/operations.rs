@@ -238,7 +238,7 @@ async fn what_does_not_fit_the_schema_is_refused(bench: &Bench<'_>) -> Checked {
         "after refused writes"
     );
     if !bench.replicas().is_empty() {
-        let session = Session { replica: Some("nowhere".into()) };
+        let session = Session::at("nowhere");
         let error = match bench.store.begin(&session).await {
             Ok(_) => return Err(Wrong("a session at no replica was let in".into())),
             Err(error) => error.to_string(),

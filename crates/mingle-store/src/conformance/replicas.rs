@@ -264,12 +264,7 @@ async fn concurrent_deletions_take_each_add_once(bench: &Bench<'_>) -> Checked {
 }
 
 async fn witness_rows_reach_every_replica(bench: &Bench<'_>) -> Checked {
-    let row = mingle_model::WitnessRow {
-        object: thing("x"),
-        id: mingle_model::TransactionId { origin: mingle_model::Origin(1), sequence: 1 },
-        intent: "i".into(),
-        stores: vec!["a".into()],
-    };
+    let row = super::witness_row(Some("x"), 1);
     let writes = vec![Write::Assign(at("x", TEXT), text("witnessed")), Write::Witness(row.clone())];
     bench.write_at(0, writes).await?;
     let reads = [Read::Register(at("x", TEXT))];

@@ -1,9 +1,9 @@
 //! Versions and witness rows.
 
-use mingle_model::{Origin, TransactionId, Value, Version, WitnessRow};
+use mingle_model::{Value, Version, WitnessRow};
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, TEXT, at, thing};
-use super::{Bench, Checked, ensure, ensure_eq, one, tests};
+use super::{Bench, Checked, ensure, ensure_eq, one, tests, witness_row};
 use crate::operation::{Read, Write};
 
 tests![
@@ -12,7 +12,7 @@ tests![
     a_deletion_changes_the_version,
     a_flushed_write_has_a_version_of_its_own,
     witness_rows_come_with_reads_of_their_object,
-    witness_rows_are_added_and_forgotten_one_by_one,
+    witness_rows_are_added_one_by_one_and_forgotten_by_transaction,
 ];
 
 fn units() -> Vec<(Read, Write)> {
@@ -106,12 +106,8 @@ async fn a_flushed_write_has_a_version_of_its_own(bench: &Bench<'_>) -> Checked 
 }
 
 fn witness(key: &str, sequence: u64, stores: &[&str]) -> WitnessRow {
-    WitnessRow {
-        object: thing(key),
-        id: TransactionId { origin: Origin(u128::MAX - 1), sequence },
-        intent: "intents".into(),
-        stores: stores.iter().map(|name| (*name).into()).collect(),
-    }
+    let stores = stores.iter().map(|name| (*name).into()).collect();
+    WitnessRow { stores, ..witness_row(Some(key), sequence) }
 }
 
 async fn witness_rows_come_with_reads_of_their_object(bench: &Bench<'_>) -> Checked {
@@ -134,13 +130,15 @@ async fn witness_rows_come_with_reads_of_their_object(bench: &Bench<'_>) -> Chec
     }
     let other = &answers[reads.len() - 1].witnesses;
     ensure_eq!(*other, Vec::new(), "with another object");
-    bench.write(vec![Write::Delete(thing("o"))]).await?;
+    bench.write_knowing(&[row.id], vec![Write::Delete(thing("o"))]).await?;
     let deleted = bench.read(&[Read::Exists(thing("o"))]).await?;
     ensure_eq!(one(deleted)?.witnesses, vec![row], "with a deleted object");
     Ok(())
 }
 
-async fn witness_rows_are_added_and_forgotten_one_by_one(bench: &Bench<'_>) -> Checked {
+async fn witness_rows_are_added_one_by_one_and_forgotten_by_transaction(
+    bench: &Bench<'_>,
+) -> Checked {
     let rows = [
         witness("o", 1, &["a"]),
         witness("o", 2, &["a"]),
@@ -159,11 +157,11 @@ async fn witness_rows_are_added_and_forgotten_one_by_one(bench: &Bench<'_>) -> C
         ensure_eq!(found, expected, "witness rows");
     }
     for row in &rows {
-        bench.write(vec![Write::Forget(row.clone())]).await?;
-        expected.retain(|kept| kept != row);
+        bench.write(vec![Write::Forget(row.id)]).await?;
+        expected.retain(|kept| kept.id != row.id);
         let mut found = one(bench.read(&read).await?)?.witnesses;
         found.sort();
-        ensure_eq!(found, expected, "witness rows, after one was forgotten");
+        ensure_eq!(found, expected, "witness rows, after a transaction's were forgotten");
     }
     let exists = one(bench.read(&read).await?)?;
     ensure_eq!(exists.data, crate::operation::Data::Bool(false), "witnessed, not written");

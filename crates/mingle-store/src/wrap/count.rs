@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::TransactionId;
+use mingle_model::{Stamp, TransactionId};
 
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
@@ -22,12 +22,14 @@ pub struct Counts {
     pub units_read: u64,
     /// Flushes: a round trip each.
     pub flushes: u64,
-    /// Commits of transactions that wrote something: a round trip each.
+    /// Commits of transactions that wrote something, or had guards: a round trip each.
     pub commits: u64,
     /// Writes, flushed or sent with a commit.
     pub writes: u64,
     /// Questions for an outcome: a round trip each.
     pub outcomes: u64,
+    /// Questions for what every replica has seen: a round trip each.
+    pub everywheres: u64,
     /// Answers that were [`StoreError::Conflict`].
     pub conflicts: u64,
     /// Answers that were any other error.
@@ -37,7 +39,7 @@ pub struct Counts {
 impl Counts {
     /// All round trips.
     pub fn round_trips(&self) -> u64 {
-        self.reads + self.flushes + self.commits + self.outcomes
+        self.reads + self.flushes + self.commits + self.outcomes + self.everywheres
     }
 }
 
@@ -51,6 +53,7 @@ pub struct Counters {
     commits: AtomicU64,
     writes: AtomicU64,
     outcomes: AtomicU64,
+    everywheres: AtomicU64,
     conflicts: AtomicU64,
     errors: AtomicU64,
 }
@@ -71,6 +74,7 @@ impl Counters {
             commits: get(&self.commits),
             writes: get(&self.writes),
             outcomes: get(&self.outcomes),
+            everywheres: get(&self.everywheres),
             conflicts: get(&self.conflicts),
             errors: get(&self.errors),
         }
@@ -138,6 +142,13 @@ impl DataStore for CountingStore {
             self.counters.note(self.inner.outcome(id).await)
         })
     }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(async move {
+            add(&self.counters.everywheres, 1);
+            self.counters.note(self.inner.everywhere().await)
+        })
+    }
 }
 
 struct Counting {
@@ -165,7 +176,7 @@ impl Transaction for Counting {
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         add(&self.counters.writes, commit.writes.len());
-        if self.has_flushed || !commit.writes.is_empty() {
+        if self.has_flushed || !commit.is_empty() {
             add(&self.counters.commits, 1);
         }
         Box::pin(async move {

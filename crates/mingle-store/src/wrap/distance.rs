@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_model::TransactionId;
+use mingle_model::{Stamp, TransactionId};
 
 use crate::limits::DISTANCE_MAX;
 use crate::operation::{Answer, Read, Write};
@@ -180,6 +180,15 @@ impl DataStore for DistantStore {
             outcome
         })
     }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(async move {
+            let back = self.link.go().await;
+            let everywhere = self.inner.everywhere().await;
+            self.link.world.sleep(back).await;
+            everywhere
+        })
+    }
 }
 
 struct Distant {
@@ -212,7 +221,7 @@ impl Transaction for Distant {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let is_free = commit.writes.is_empty() && !self.has_flushed;
+        let is_free = commit.is_empty() && !self.has_flushed;
         Box::pin(async move {
             if is_free {
                 return self.inner.commit(commit).await;

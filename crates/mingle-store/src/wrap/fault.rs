@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mingle_model::TransactionId;
+use mingle_model::{Stamp, TransactionId};
 
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
@@ -22,17 +22,19 @@ pub enum Call {
     Read,
     /// [`Transaction::flush`].
     Flush,
-    /// [`Transaction::commit`] of a transaction that wrote something.
+    /// [`Transaction::commit`] of a transaction that wrote something, or has guards.
     Commit,
     /// [`DataStore::outcome`].
     Outcome,
+    /// [`DataStore::everywhere`].
+    Everywhere,
 }
 
 /// What goes wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Fault {
-    /// The call is answered with [`StoreError::Conflict`], and nothing is done. Not for `begin`
-    /// and `outcome`, which are [`Fault::Unavailable`] instead.
+    /// The call is answered with [`StoreError::Conflict`], and nothing is done. Not for `begin`,
+    /// `outcome` and `everywhere`, which are [`Fault::Unavailable`] instead.
     Conflict,
     /// The call is answered with [`StoreError::Unavailable`], and nothing is done.
     Unavailable,
@@ -213,6 +215,22 @@ impl FaultyStore {
         Arc::new(Self { inner, plan, capabilities })
     }
 
+    /// Asks the store for what is no part of a transaction.
+    async fn ask<T>(
+        &self,
+        call: Call,
+        answer: BoxFuture<'_, Result<T, StoreError>>,
+    ) -> Result<T, StoreError> {
+        match self.plan.next(call) {
+            None => answer.await,
+            Some(Fault::LostAfter) => {
+                answer.await?;
+                Err(self.unavailable())
+            }
+            Some(_) => Err(self.unavailable()),
+        }
+    }
+
     fn unavailable(&self) -> StoreError {
         unavailable(&self.capabilities)
     }
@@ -249,16 +267,11 @@ impl DataStore for FaultyStore {
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(async move {
-            match self.plan.next(Call::Outcome) {
-                None => self.inner.outcome(id).await,
-                Some(Fault::LostAfter) => {
-                    self.inner.outcome(id).await?;
-                    Err(self.unavailable())
-                }
-                Some(_) => Err(self.unavailable()),
-            }
-        })
+        Box::pin(self.ask(Call::Outcome, self.inner.outcome(id)))
+    }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(self.ask(Call::Everywhere, self.inner.everywhere()))
     }
 }
 
@@ -312,7 +325,7 @@ impl Transaction for Faulty {
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         Box::pin(async move {
-            if commit.writes.is_empty() && !self.has_flushed {
+            if commit.is_empty() && !self.has_flushed {
                 return self.inner.commit(commit).await;
             }
             let lost =

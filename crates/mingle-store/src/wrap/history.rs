@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mingle_model::{Name, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 
 use crate::operation::{Answer, Read, Write};
 use crate::store::{
@@ -17,7 +17,8 @@ use crate::world::{BoxFuture, World};
 pub struct Event {
     /// At which store.
     pub store: Name,
-    /// In which transaction: its number at this recorder, from 1; 0 for outcomes.
+    /// In which transaction: its number at this recorder, from 1; 0 for what
+    /// is asked outside of any.
     pub transaction: u64,
     /// Whose.
     pub session: Session,
@@ -51,6 +52,8 @@ pub enum EventCall {
     Dropped,
     /// Somebody asked for an outcome.
     Outcome(TransactionId, Result<Outcome, StoreError>),
+    /// Somebody asked what every replica has seen.
+    Everywhere(Result<Stamp, StoreError>),
 }
 
 /// Takes events, in order of their ends.
@@ -152,6 +155,16 @@ impl DataStore for RecordedStore {
             let call = EventCall::Outcome(id, outcome.clone());
             self.recorder.record(0, &Session::default(), start, call);
             outcome
+        })
+    }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(async move {
+            let start = self.recorder.world.elapsed();
+            let everywhere = self.inner.everywhere().await;
+            let call = EventCall::Everywhere(everywhere.clone());
+            self.recorder.record(0, &Session::default(), start, call);
+            everywhere
         })
     }
 }

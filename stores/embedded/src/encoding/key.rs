@@ -14,27 +14,42 @@
 //! | `d` replica kind object field | a register or counter |
 //! | `d` replica kind object field `0` | header of a collection |
 //! | `d` replica kind object field `1` … | an element, entry or line |
-//! | `w` replica kind object … | a witness row |
+//! | `d` replica `0` `0` kind object … | a witness row, by its object; kind 0 for the whole store |
+//! | `d` replica `0` record-kind key | a record |
+//! | `i` replica id … | the same witness row, by its transaction: its key after the replica |
+//! | `g` record-kind key | a record as it was last committed at any replica, with its timestamp |
 //!
-//! Kinds and fields stand as the catalog's durable ids. A serializable store has one replica.
+//! Kinds and fields stand as the catalog's durable ids, which begin at 1, so that rows of kind 0 are
+//! the runtime's own. A serializable store has one replica.
 
 use mingle_model::{TransactionId, Value};
+use mingle_store::{RecordKey, RecordKind};
 
 use super::order;
 
 /// The catalog's key.
 pub const CATALOG: &[u8] = b"c";
 
+/// What the keys of witness rows begin with after section and replica.
+pub const WITNESSES: [u8; 5] = [0; 5];
+
+/// How many bytes of a key name a transaction.
+const TRANSACTION: usize = 24;
+
 /// The key of the number of commits.
 pub const COMMITS: &[u8] = b"m";
 
 /// The key of a commit's outcome.
 pub fn outcome(id: TransactionId) -> Vec<u8> {
-    let mut key = Vec::with_capacity(25);
-    key.push(b'o');
-    key.extend(id.origin.0.to_be_bytes());
-    key.extend(id.sequence.to_be_bytes());
-    key
+    with(b"o", &transaction(id))
+}
+
+/// A transaction as a part of keys: they are in its order.
+pub fn transaction(id: TransactionId) -> [u8; TRANSACTION] {
+    let mut part = [0; TRANSACTION];
+    part[..16].copy_from_slice(&id.origin.0.to_be_bytes());
+    part[16..].copy_from_slice(&id.sequence.to_be_bytes());
+    part
 }
 
 /// The key of a replica's state.
@@ -123,12 +138,56 @@ pub fn element(field: &[u8], element: &Value) -> Vec<u8> {
     key
 }
 
-/// The prefix of the witness rows of an object.
-pub fn witnesses(replica: u8, kind: u32, key: &Value) -> Vec<u8> {
-    let mut prefix = vec![b'w', replica];
-    prefix.extend(kind.to_be_bytes());
-    order::encode(key, &mut prefix);
+/// The prefix of the witness rows of an object, or of those of the whole store.
+pub fn witnesses(replica: u8, object: Option<(u32, &Value)>) -> Vec<u8> {
+    let mut prefix = with(&[b'd', replica], &WITNESSES);
+    prefix.extend(object.map_or(0, |(kind, _)| kind).to_be_bytes());
+    if let Some((_, key)) = object {
+        order::encode(key, &mut prefix);
+    }
     prefix
+}
+
+/// The prefix of the witness rows of a transaction, or of all, in order of their transactions.
+pub fn by_transaction(replica: u8, id: Option<TransactionId>) -> Vec<u8> {
+    let id = id.map(transaction);
+    with(&[b'i', replica], id.as_ref().map_or(&[], |id| &id[..]))
+}
+
+/// The kind in the key of a witness row after section and replica, and what follows it.
+pub fn witness_kind(rest: &[u8]) -> (u32, &[u8]) {
+    let (kind, rest) =
+        rest[WITNESSES.len()..].split_first_chunk().expect("a witness key has a kind");
+    (u32::from_be_bytes(*kind), rest)
+}
+
+/// The key by its transaction of the witness row whose key is `rest` after section and replica.
+pub fn index(replica: u8, rest: &[u8]) -> Vec<u8> {
+    let (kind, mut tail) = witness_kind(rest);
+    if kind != 0 {
+        order::decode(&mut tail);
+    }
+    with(&with(&[b'i', replica], &tail[..TRANSACTION]), rest)
+}
+
+/// The key after section and replica of the witness row with this key by its transaction.
+pub fn indexed(index: &[u8]) -> &[u8] {
+    &index[2 + TRANSACTION..]
+}
+
+/// The prefix of all records of a kind.
+pub fn records(replica: u8, kind: RecordKind) -> Vec<u8> {
+    with(&objects(replica, 0), &[kind.code()])
+}
+
+/// The key of a record.
+pub fn record(replica: u8, record: &RecordKey) -> Vec<u8> {
+    with(&records(replica, record.kind), &record.key)
+}
+
+/// The key of a record as it was last committed at any replica.
+pub fn latest(record: &RecordKey) -> Vec<u8> {
+    with(&[b'g', record.kind.code()], &record.key)
 }
 
 /// `prefix` and `rest`.

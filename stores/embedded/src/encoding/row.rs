@@ -4,8 +4,9 @@
 //! reader needs stands next, the same in every engine; what only a replicated engine needs to
 //! merge comes last, and a reader does not look at it.
 
-use mingle_model::{Name, Origin, Ref, TransactionId, WitnessRow};
+use mingle_model::{Name, Origin, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 
+use super::key;
 use super::wire::{Reader, Writer};
 
 /// The version that a row begins with.
@@ -102,33 +103,53 @@ impl Presence {
 /// The part of a witness row's key after its object: the whole rest of the row, so that equal
 /// rows are one and different ones stand side by side.
 pub fn witness(row: &WitnessRow) -> Vec<u8> {
-    let mut writer = Writer::default();
-    writer.0.extend(row.id.origin.0.to_be_bytes());
-    writer.0.extend(row.id.sequence.to_be_bytes());
+    let mut writer = Writer(key::transaction(row.id).to_vec());
+    writer.u8(match row.kind {
+        RowKind::Write => 0,
+        RowKind::Read => 1,
+    });
     writer.bytes(row.intent.as_bytes());
     writer.count(row.stores.len());
     for store in &row.stores {
         writer.bytes(store.as_bytes());
     }
+    writer.count(row.seen.len());
+    for (store, stamp) in &row.seen {
+        writer.bytes(store.as_bytes());
+        writer.count(stamp.iter().count());
+        for (replica, count) in stamp.iter() {
+            writer.bytes(replica.as_bytes());
+            writer.u64(count);
+        }
+    }
     writer.0
 }
 
-/// The witness row of `object` with this key part.
-pub fn decode_witness(object: &Ref, key: &[u8]) -> WitnessRow {
+/// The witness row of `object`, or of the whole store, with this key part.
+pub fn decode_witness(object: Option<Ref>, key: &[u8]) -> WitnessRow {
     let (origin, rest) = key.split_first_chunk().expect("a witness key begins with an id");
     let (sequence, rest) = rest.split_first_chunk().expect("a witness key begins with an id");
-    let mut reader = Reader(rest);
-    let intent = read_name(&mut reader);
-    let stores = (0..reader.count()).map(|_| read_name(&mut reader)).collect();
+    let reader = &mut Reader(rest);
+    let kind = match reader.u8() {
+        0 => RowKind::Write,
+        1 => RowKind::Read,
+        other => panic!("a witness row of kind {other} is corrupt"),
+    };
     WitnessRow {
-        object: object.clone(),
+        object,
         id: TransactionId {
             origin: Origin(u128::from_be_bytes(*origin)),
             sequence: u64::from_be_bytes(*sequence),
         },
-        intent,
-        stores,
+        kind,
+        intent: read_name(reader),
+        stores: (0..reader.count()).map(|_| read_name(reader)).collect(),
+        seen: (0..reader.count()).map(|_| (read_name(reader), read_stamp(reader))).collect(),
     }
+}
+
+fn read_stamp(reader: &mut Reader<'_>) -> Stamp {
+    (0..reader.count()).map(|_| (read_name(reader), reader.u64())).collect()
 }
 
 /// A name.

@@ -55,14 +55,6 @@ pub fn apply(
         apply.add(counter, *amount, update)?;
     }
     apply.lines(update, &early)?;
-    for witness in &update.witnesses {
-        let key = apply.own(b'w', witness);
-        apply.draft.put(key, []);
-    }
-    for witness in &update.forgotten {
-        let key = apply.own(b'w', witness);
-        apply.draft.remove(key);
-    }
     early.settle(apply.draft, replica, update, &apply.seen);
     Ok(())
 }
@@ -126,6 +118,15 @@ impl Apply<'_, '_> {
         }
         match kind {
             UnitKind::Element(prefix) => self.change_header(&rest[..prefix as usize], change),
+            UnitKind::Witness => {
+                let index = key::index(self.replica, rest);
+                if change > 0 {
+                    self.draft.put(index, []);
+                } else if change < 0 {
+                    self.draft.remove(index);
+                }
+                Ok(())
+            }
             UnitKind::Register | UnitKind::Presence => Ok(()),
         }
     }

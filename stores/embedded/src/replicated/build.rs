@@ -5,31 +5,32 @@
 
 use std::collections::BTreeMap;
 
-use mingle_model::{Ref, Value, WitnessRow};
-use mingle_store::{Address, Write};
+use mingle_model::{Ref, TransactionId, Value};
+use mingle_store::{Address, RecordKey, Write};
 
 use super::remove::{collection_scope, element_kind};
 use super::rows::{self, ReplicaState};
 use super::update::{Dot, ObjectScope, Scope, UnitChange, UnitKind, Update};
 use crate::core::Core;
-use crate::encoding::{key, row, value};
+use crate::encoding::{key, value};
 use crate::layout::Shape;
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
+use crate::witness;
 
 type Key = Vec<u8>;
 
 /// The net effect so far.
-struct Build<'a> {
+struct Build<'a, 'b> {
     core: &'a Core,
+    draft: &'a Draft<'b>,
+    replica: u8,
     /// Whether each object that was written exists after it.
     objects: BTreeMap<Key, bool>,
     scopes: BTreeMap<Key, Scope>,
     units: BTreeMap<Key, (UnitKind, Option<Vec<u8>>)>,
     adds: BTreeMap<Key, i128>,
     lines: Vec<(Key, Vec<u8>)>,
-    /// Witness rows, and whether they are added or forgotten.
-    witnesses: BTreeMap<Key, bool>,
 }
 
 /// The update that prepared `writes` come to, at a replica in this state.
@@ -46,23 +47,24 @@ pub fn build(
 ) -> Result<Update, StorageError> {
     let mut build = Build {
         core,
+        draft,
+        replica,
         objects: BTreeMap::new(),
         scopes: BTreeMap::new(),
         units: BTreeMap::new(),
         adds: BTreeMap::new(),
         lines: Vec::new(),
-        witnesses: BTreeMap::new(),
     };
     for write in writes {
-        build.write(write);
+        build.write(write)?;
     }
-    build.finish(draft, replica, state)
+    build.finish(state)
 }
 
 const CHECKED: &str = "writes are checked against the layout before they are built";
 
-impl Build<'_> {
-    fn write(&mut self, write: &Write) {
+impl Build<'_, '_> {
+    fn write(&mut self, write: &Write) -> Result<(), StorageError> {
         match write {
             Write::Create(object) => {
                 self.touch(object);
@@ -96,18 +98,35 @@ impl Build<'_> {
                 self.lines.retain(|(log, _)| *log != field);
                 self.scopes.insert(scope.prefix.clone(), scope);
             }
-            Write::Witness(witness) => self.witness(witness, true),
-            Write::Forget(witness) => self.witness(witness, false),
+            Write::Witness(row) => {
+                let key = witness::key_of(&self.core.layout, row).expect(CHECKED);
+                self.units.insert(key, (UnitKind::Witness, Some(Vec::new())));
+            }
+            Write::Forget(id) => self.forget(*id)?,
+            Write::Record(record, value) => self.record(record, Some(value.to_vec())),
+            Write::Discard(record) => self.record(record, None),
             Write::Command { .. } => unreachable!("commands were replaced by what they write"),
         }
+        Ok(())
     }
 
-    fn witness(&mut self, witness: &WitnessRow, is_added: bool) {
-        let kind = self.core.layout.kind(witness.object.kind());
-        let kind = kind.expect(CHECKED).id;
-        let prefix = key::witnesses(0, kind, witness.object.key());
-        let key = key::with(&prefix[2..], &row::witness(witness));
-        self.witnesses.insert(key, is_added);
+    /// Forgets the rows that are here, and those that the transaction itself has added.
+    fn forget(&mut self, id: TransactionId) -> Result<(), StorageError> {
+        let index = key::by_transaction(self.replica, Some(id));
+        for (key, (kind, added)) in &mut self.units {
+            if *kind == UnitKind::Witness && key::index(self.replica, key).starts_with(&index) {
+                *added = None;
+            }
+        }
+        for key in self.draft.keys(&index)? {
+            self.units.insert(key::indexed(&key).to_vec(), (UnitKind::Witness, None));
+        }
+        Ok(())
+    }
+
+    fn record(&mut self, record: &RecordKey, added: Option<Vec<u8>>) {
+        let key = key::record(self.replica, record)[2..].to_vec();
+        self.units.insert(key, (UnitKind::Register, added));
     }
 
     /// The object's prefix; it exists from now on.
@@ -144,12 +163,8 @@ impl Build<'_> {
         self.scopes.insert(prefix, scope);
     }
 
-    fn finish(
-        mut self,
-        draft: &Draft<'_>,
-        replica: u8,
-        state: &ReplicaState,
-    ) -> Result<Update, StorageError> {
+    fn finish(mut self, state: &ReplicaState) -> Result<Update, StorageError> {
+        let (draft, replica) = (self.draft, self.replica);
         for (object, exists) in std::mem::take(&mut self.objects) {
             if exists {
                 let change = (UnitKind::Presence, Some(Vec::new()));
@@ -169,10 +184,6 @@ impl Build<'_> {
                 units.push(UnitChange { kind, key, removed, added });
             }
         }
-        let keys = |adds: bool| {
-            let rows = self.witnesses.iter().filter(move |(_, a)| **a == adds);
-            rows.map(|(key, _)| key.clone()).collect()
-        };
         Ok(Update {
             dot: Dot { origin: replica, sequence: state.context.prefix(replica) + 1 },
             timestamp: state.clock + 1,
@@ -181,8 +192,6 @@ impl Build<'_> {
             units,
             adds: self.adds.into_iter().collect(),
             lines: self.lines,
-            witnesses: keys(true),
-            forgotten: keys(false),
         })
     }
 }
@@ -220,7 +229,7 @@ fn dots(
     };
     Ok(match kind {
         UnitKind::Presence => rows::decode_presence(&row).1,
-        UnitKind::Register | UnitKind::Element(_) => {
+        UnitKind::Register | UnitKind::Element(_) | UnitKind::Witness => {
             let siblings = rows::decode_unit(&row).into_iter();
             siblings.map(|sibling| sibling.dot).collect()
         }

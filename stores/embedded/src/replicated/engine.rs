@@ -4,14 +4,16 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mingle_model::{TransactionId, Version};
+use mingle_model::{Level, Name, Stamp, TransactionId, Version};
 use mingle_store::{
-    BoxFuture, Capabilities, Committed, DataStore, Outcome, Session, StoreError, Transaction, Write,
+    BoxFuture, Capabilities, Commit, Committed, DataStore, Once, Outcome, Session, StoreError,
+    Transaction, Write,
 };
 
 use super::apply::apply;
 use super::build::build;
 use super::inbox::Inbox;
+use super::latest;
 use super::rows::ReplicaState;
 use super::transaction::ReplicatedTransaction;
 use super::update::Update;
@@ -20,10 +22,10 @@ use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::wire::Reader;
 use crate::limits::{BACKLOG_MAX, DELIVERIES_PER_COMMIT_MAX};
-use crate::outcome;
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
+use crate::{guarding, outcome, witness};
 
 /// A replicated store.
 pub struct ReplicatedStore {
@@ -40,6 +42,10 @@ pub struct Engine {
     replicas: usize,
     /// Whether updates wait for those that their origin had seen.
     is_causal: bool,
+    /// Names of the replicas, where the store says what they have seen; else none.
+    pub counted: Vec<Name>,
+    /// Whether guards are judged by what was last committed at any replica.
+    is_serial: bool,
     /// Versions of writes that were flushed and are not committed.
     tentative: AtomicU64,
 }
@@ -58,10 +64,10 @@ pub enum Job {
 pub struct CommitJob {
     /// Where.
     pub replica: u8,
-    /// What was prepared.
-    pub writes: Vec<Write>,
-    /// Under which id.
-    pub id: Option<TransactionId>,
+    /// With all writes, flushed ones included, prepared.
+    pub commit: Commit,
+    /// The newest version that was read.
+    pub seen: u64,
     /// Where the answer goes.
     pub slot: Arc<Slot<Result<Committed, StoreError>>>,
 }
@@ -82,12 +88,20 @@ impl ReplicatedStore {
     ) -> Result<Self, StorageError> {
         let snapshot = core.storage.snapshot()?;
         let inbox = Inbox::load(config, &*snapshot, &*core.world)?;
+        let is_causal = capabilities.level == Level::Causal;
+        let counted = if is_causal && config.replicas.len() > 1 {
+            config.replicas.clone()
+        } else {
+            Vec::new()
+        };
         let engine = Engine {
             core,
             turnstile: Turnstile::default(),
             inbox,
             replicas: config.replicas.len(),
-            is_causal: capabilities.level == mingle_model::Level::Causal,
+            is_causal,
+            counted,
+            is_serial: config.once == Once::Serial,
             tentative: AtomicU64::new(TENTATIVE),
         };
         Ok(Self { engine: Arc::new(engine), capabilities })
@@ -103,6 +117,12 @@ impl ReplicatedStore {
                 self.engine.core.refused(reason)
             })?,
         };
+        let counted = &self.engine.counted;
+        let unknown = session.after.iter().find(|(name, _)| !counted.contains(name));
+        if let Some((name, _)) = unknown.filter(|_| !counted.is_empty()) {
+            let reason = format!("a session has seen its replica {name}, which it has not");
+            return Err(self.engine.core.refused(reason));
+        }
         Ok(u8::try_from(index).expect("replicas are bounded by REPLICAS_MAX"))
     }
 }
@@ -119,7 +139,7 @@ impl DataStore for ReplicatedStore {
         let checked = self.engine.core.check();
         let begun = checked.and_then(|()| self.replica(session)).map(|replica| {
             let transaction: Box<dyn Transaction> =
-                Box::new(ReplicatedTransaction::new(Arc::clone(&self.engine), replica));
+                Box::new(ReplicatedTransaction::new(&self.engine, replica, &session.after));
             transaction
         });
         Box::pin(std::future::ready(begun))
@@ -130,20 +150,24 @@ impl DataStore for ReplicatedStore {
         let job = Job::Outcome(id, Arc::clone(&slot));
         Box::pin(submit(&self.engine, slot, job))
     }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(self.engine.everywhere())
+    }
 }
 
 /// What happens to the queues, once a group is safe.
 #[derive(Default)]
 struct Moves {
-    /// Updates that were made, by replica that lacks them.
-    sent: Vec<(u8, u64)>,
+    /// Updates that were made, by replica that lacks them: their numbers and origins.
+    sent: Vec<(u8, u64, u8)>,
     /// Updates that were applied, by replica.
     delivered: Vec<(u8, Vec<(Duration, u64)>)>,
 }
 
 /// What a job comes to, once the group it is in is safe.
 enum Verdict {
-    Committed(Version),
+    Committed(Committed),
     Delivered(usize),
     Outcome(Outcome),
     Failed(StoreError),
@@ -164,8 +188,8 @@ impl Settle for Engine {
         let mut moves = Moves::default();
         let (verdicts, is_safe) = self.judge(&jobs, &mut moves);
         if is_safe {
-            for (replica, number) in moves.sent {
-                self.inbox.send(replica, number, &*self.core.world);
+            for (replica, number, origin) in moves.sent {
+                self.inbox.send(replica, number, origin, &*self.core.world);
             }
             for (replica, updates) in moves.delivered {
                 self.inbox.delivered(replica, &updates);
@@ -174,9 +198,9 @@ impl Settle for Engine {
         for (job, verdict) in jobs.into_iter().zip(verdicts) {
             match job {
                 Job::Commit(job) => job.slot.fill(match verdict {
-                    Verdict::Committed(version) if is_safe => Ok(Committed { version }),
+                    Verdict::Committed(done) if is_safe => Ok(done),
                     Verdict::Failed(error) => Err(error),
-                    _ => Err(self.core.unknown(job.id)),
+                    _ => Err(self.core.unknown(job.commit.id)),
                 }),
                 Job::Deliver(_, slot) => slot.fill(match verdict {
                     Verdict::Delivered(count) if is_safe => Ok(count),
@@ -255,28 +279,58 @@ impl Engine {
         job: &CommitJob,
         moves: &mut Moves,
     ) -> Result<Verdict, StorageError> {
-        if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
+        if let Some(objection) = self.object(draft, job)? {
             return Ok(Verdict::Failed(objection));
         }
-        outcome::note(draft, job.id);
-        let state = self.state(draft, job.replica)?;
-        let update = build(&self.core, draft, job.replica, &state, &job.writes)?;
+        outcome::note(draft, job.commit.id);
+        if job.commit.writes.is_empty() {
+            let stamp = self.seen(draft, job.replica)?;
+            return Ok(Verdict::Committed(Committed { version: Version(job.seen), stamp }));
+        }
+        let mut state = self.state(draft, job.replica)?;
+        if self.is_serial {
+            state.clock = state.clock.max(latest::timestamp(draft, &job.commit.writes)?);
+        }
+        let update = build(&self.core, draft, job.replica, &state, &job.commit.writes)?;
         let version = self.receive(draft, job.replica, &update)?;
+        let stamp = self.seen(draft, job.replica)?;
         if self.replicas > 1 {
+            latest::note(draft, update.timestamp, &job.commit.writes);
             let last = draft.get(key::COMMITS)?;
             let number = last.map_or(0, |row| Reader(&row).u64()) + 1;
             draft.put(key::COMMITS, number.to_le_bytes());
             draft.put(key::update(number), update.encode());
             for replica in self.others(job.replica) {
                 draft.put(key::queued(replica, number), []);
-                moves.sent.push((replica, number));
+                moves.sent.push((replica, number, job.replica));
                 let now = self.core.world.elapsed();
                 if self.inbox.is_behind(replica, now, BACKLOG_MAX) {
                     self.judge_delivery(draft, replica, moves)?;
                 }
             }
         }
-        Ok(Verdict::Committed(Version(version)))
+        Ok(Verdict::Committed(Committed { version: Version(version), stamp }))
+    }
+
+    /// Why a commit must not take effect, if it must not.
+    fn object(
+        &self,
+        draft: &Draft<'_>,
+        job: &CommitJob,
+    ) -> Result<Option<StoreError>, StorageError> {
+        let CommitJob { replica, commit, .. } = job;
+        if let Some(objection) = outcome::objection(&self.core, draft, commit.id)? {
+            return Ok(Some(objection));
+        }
+        let is_global = self.is_serial && self.replicas > 1;
+        let hold = guarding::hold(draft, &commit.guards, |record| {
+            if is_global { key::latest(record) } else { key::record(*replica, record) }
+        })?;
+        if !hold {
+            return Ok(Some(StoreError::Conflict));
+        }
+        let unknown = witness::unknown(&self.core, draft, *replica, commit)?;
+        Ok(unknown.map(|rows| StoreError::Witnessed { rows }))
     }
 
     fn others(&self, replica: u8) -> impl Iterator<Item = u8> + use<> {
@@ -343,8 +397,9 @@ impl Engine {
         Ok(true)
     }
 
-    fn state(&self, draft: &Draft<'_>, replica: u8) -> Result<ReplicaState, StorageError> {
-        let row = draft.get(&key::replica(replica))?;
+    /// How far a replica is.
+    pub fn state(&self, view: &dyn View, replica: u8) -> Result<ReplicaState, StorageError> {
+        let row = view.get(&key::replica(replica))?;
         Ok(row.map_or_else(|| ReplicaState::new(self.replicas), |row| ReplicaState::decode(&row)))
     }
 
@@ -380,8 +435,11 @@ impl Engine {
     }
 }
 
+/// Why an update of which a queue knows is there.
+pub const KEPT: &str = "an update stays until no queue has it: the store is corrupt";
+
 /// The update of this number.
 pub fn load(draft: &Draft<'_>, number: u64) -> Result<Update, StorageError> {
     let row = draft.get(&key::update(number))?;
-    Ok(Update::decode(&row.expect("an update stays until no queue has it: the store is corrupt")))
+    Ok(Update::decode(&row.expect(KEPT)))
 }

@@ -1,22 +1,26 @@
 //! Which updates are on their way to which replica, and when they are due.
 //!
-//! The updates themselves are rows; only their numbers are kept here, and found again when the
-//! store is opened.
+//! The updates themselves are rows; only their numbers and origins are kept here, and found again
+//! when the store is opened. One that is due waits on while the link from its origin is down.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use mingle_model::Name;
 use mingle_store::World;
 
-use crate::config::EmbeddedConfig;
+use super::update::Update;
+use crate::config::{EmbeddedConfig, LinkTable};
 use crate::encoding::key;
 use crate::storage::{Direction, StorageError, View};
 
 /// The queues of all replicas.
 pub struct Inbox {
-    /// For each replica, when each update is due and its number.
-    queues: Mutex<Vec<BTreeSet<(Duration, u64)>>>,
+    /// For each replica, when each update is due and its number, and where it comes from.
+    queues: Mutex<Vec<BTreeMap<(Duration, u64), u8>>>,
+    replicas: Vec<Name>,
+    links: Option<LinkTable>,
     delay: Duration,
     jitter: Duration,
 }
@@ -33,7 +37,9 @@ impl Inbox {
         world: &dyn World,
     ) -> Result<Self, StorageError> {
         let inbox = Self {
-            queues: Mutex::new(vec![BTreeSet::new(); config.replicas.len()]),
+            queues: Mutex::new(vec![BTreeMap::new(); config.replicas.len()]),
+            replicas: config.replicas.clone(),
+            links: config.links.clone(),
             delay: config.delay,
             jitter: config.jitter,
         };
@@ -46,32 +52,32 @@ impl Inbox {
             };
             view.scan(&key::queue(replica), None, Direction::Forward, visit)?;
             for number in numbers {
-                inbox.send(replica, number, world);
+                let update = view.get(&key::update(number))?;
+                let update = update.expect(super::engine::KEPT);
+                inbox.send(replica, number, Update::origin(&update), world);
             }
         }
         Ok(inbox)
     }
 
-    fn queues(&self) -> MutexGuard<'_, Vec<BTreeSet<(Duration, u64)>>> {
+    fn queues(&self) -> MutexGuard<'_, Vec<BTreeMap<(Duration, u64), u8>>> {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An update is on its way to a replica.
-    pub fn send(&self, replica: u8, number: u64, world: &dyn World) {
+    /// An update is on its way to a replica from its origin.
+    pub fn send(&self, replica: u8, number: u64, origin: u8, world: &dyn World) {
         let mut due = world.elapsed() + self.delay;
         if !self.jitter.is_zero() {
             let range = u64::try_from(self.jitter.as_nanos() * 2).unwrap_or(u64::MAX);
             let drawn = Duration::from_nanos(world.random() % range.saturating_add(1).max(1));
             due = (due + drawn).saturating_sub(self.jitter);
         }
-        self.queues()[usize::from(replica)].insert((due, number));
+        self.queues()[usize::from(replica)].insert((due, number), origin);
     }
 
-    /// Whether any update is due at a replica.
+    /// Whether any update is due at a replica that can reach it.
     pub fn is_due(&self, replica: u8, now: Duration) -> bool {
-        let queues = self.queues();
-        let first = queues[usize::from(replica)].first();
-        first.is_some_and(|(due, _)| *due <= now)
+        self.arrived(replica, now, |arrived| arrived.next().is_some())
     }
 
     /// Whether more than this many updates are on their way to a replica, and the first is due.
@@ -80,11 +86,28 @@ impl Inbox {
         length > count && self.is_due(replica, now)
     }
 
-    /// The updates that are due at a replica, in the order in which they came due.
+    /// The updates that are due at a replica and can reach it, in the order in which they came due.
     pub fn due(&self, replica: u8, now: Duration) -> Vec<(Duration, u64)> {
+        self.arrived(replica, now, |arrived| arrived.collect())
+    }
+
+    /// What is due at a replica and whose link is up.
+    fn arrived<T>(
+        &self,
+        replica: u8,
+        now: Duration,
+        take: impl FnOnce(&mut dyn Iterator<Item = (Duration, u64)>) -> T,
+    ) -> T {
+        let is_up: Option<Vec<bool>> = self.links.as_ref().map(|links| {
+            let to = &self.replicas[usize::from(replica)];
+            self.replicas.iter().map(|from| links.is_up(from, to)).collect()
+        });
         let queues = self.queues();
-        let queue = &queues[usize::from(replica)];
-        queue.range(..=(now, u64::MAX)).copied().collect()
+        let due = queues[usize::from(replica)].range(..=(now, u64::MAX));
+        let mut arrived = due
+            .filter(|(_, origin)| is_up.as_ref().is_none_or(|up| up[usize::from(**origin)]))
+            .map(|(update, _)| *update);
+        take(&mut arrived)
     }
 
     /// Updates have been applied.

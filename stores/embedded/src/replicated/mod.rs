@@ -16,6 +16,11 @@
 //! - A counter keeps a [`tally`], a log its lines in order of (timestamp, replica, sequence).
 //! - Clearing and deleting carry the [`context`] of their replica, and remove what that covers.
 //!
+//! A record is a register and a witness row an element, of a kind that no object has: so they travel
+//! and merge with the data of their commit. Guards are judged by the records as they were last
+//! committed at any replica ([`latest`]), unless the store is [`mingle_store::Once::Home`]. What
+//! replicas have seen is told to sessions as a [`stamp`].
+//!
 //! Where a removal comes before what it removes (at an eventual store only), the replica
 //! remembers it until all of that has come ([`early`]), and forgets it then.
 
@@ -25,8 +30,10 @@ mod context;
 mod early;
 mod engine;
 mod inbox;
+mod latest;
 mod remove;
 mod rows;
+mod stamp;
 mod tally;
 mod transaction;
 mod update;

@@ -4,8 +4,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, Type, Value};
-use mingle_store::{Address, Answer, Data, Read, StoreSchema, TestWorld, Write};
+use mingle_model::{
+    Field, FieldType, Level, ObjectType, Origin, Ref, RowKind, Schema, TransactionId, Type, Value,
+    WitnessRow,
+};
+use mingle_store::{
+    Address, Answer, Data, Read, RecordKey, RecordKind, StoreSchema, TestWorld, Write,
+};
 use proptest::prelude::*;
 
 use super::apply::apply;
@@ -19,6 +24,7 @@ use crate::reading::Reading;
 use crate::storage::memory::MemoryStorage;
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, View};
+use crate::writing;
 
 const REPLICAS: u8 = 3;
 
@@ -66,10 +72,26 @@ fn at(key: i64, field: u16) -> Address {
     Address { object: Ref::new("O", Value::Int(key)), field }
 }
 
+fn record(n: i64) -> RecordKey {
+    RecordKey::of_origin(RecordKind::Lease, row(0, n).id.origin)
+}
+
+/// A row of the `n`th transaction, of an object or of the whole store.
+fn row(key: i64, n: i64) -> WitnessRow {
+    WitnessRow {
+        object: (key > 0).then(|| Ref::new("O", Value::Int(key))),
+        id: TransactionId { origin: Origin(n.unsigned_abs().into()), sequence: 1 },
+        kind: RowKind::Write,
+        intent: "s".into(),
+        stores: Vec::new(),
+        seen: Vec::new(),
+    }
+}
+
 /// One write, out of few that often meet.
 fn any_write() -> impl Strategy<Value = Write> {
     let (key, n) = (0..2i64, 0..3i64);
-    (key, n, 0..13u8).prop_map(|(key, n, which)| {
+    (key, n, 0..18u8).prop_map(|(key, n, which)| {
         let value = Value::Int(n);
         match which {
             0 => Write::Create(Ref::new("O", Value::Int(key))),
@@ -81,6 +103,10 @@ fn any_write() -> impl Strategy<Value = Write> {
             8 => Write::Put(at(key, 3), value.clone(), value),
             9 => Write::Erase(at(key, 3), value),
             10 => Write::Append(at(key, 4), value),
+            11 => Write::Record(record(n), key.to_be_bytes().as_slice().into()),
+            12 => Write::Discard(record(n)),
+            13 | 14 => Write::Witness(row(key, n)),
+            15 => Write::Forget(row(key, n).id),
             _ => Write::Clear(at(key, [2, 3, 4][n as usize])),
         }
     })
@@ -193,7 +219,10 @@ impl Cluster {
                 Read::LogSize(at(key, 4)),
             ]
         });
-        let reads: Vec<Read> = reads.collect();
+        let from = row(0, 0).id;
+        let own = (0..3).map(|n| Read::Record(record(n)));
+        let own = own.chain([Read::Witnesses { from, limit: usize::MAX }]);
+        let reads: Vec<Read> = reads.chain(own).collect();
         self.with_draft(|core, draft| {
             let none = Changes::new();
             let mut reading = Reading::at_replica(core, replica, draft, &none);
@@ -281,12 +310,32 @@ impl Specification {
 
     /// What a replica reads that has seen everything.
     fn read(&self) -> Vec<Data> {
-        (0..2).flat_map(|key| self.read_object(key)).collect()
+        let objects = (0..2).flat_map(|key| self.read_object(key));
+        objects.chain((0..3).map(|n| self.read_record(n))).chain([self.read_rows()]).collect()
+    }
+
+    fn read_record(&self, n: i64) -> Data {
+        let puts = |w: &Write| matches!(w, Write::Record(key, _) if *key == record(n));
+        let discards = |w: &Write| *w == Write::Discard(record(n));
+        let last = self.live(puts, |w| puts(w) || discards(w)).last().copied();
+        Data::Record(last.map(|write| match write {
+            Write::Record(_, value) => value.clone(),
+            other => panic!("{other:?} is no record"),
+        }))
+    }
+
+    fn read_rows(&self) -> Data {
+        let rows = (0..3).flat_map(|n| (0..2).map(move |key| row(key, n)));
+        let live = rows.filter(|row| {
+            let adds = |w: &Write| *w == Write::Witness(row.clone());
+            !self.live(adds, |w| adds(w) || *w == Write::Forget(row.id)).is_empty()
+        });
+        Data::Witnesses(live.collect())
     }
 
     fn read_object(&self, key: i64) -> Vec<Data> {
         let object = Ref::new("O", Value::Int(key));
-        let target = |write: &Write| target(write) == object;
+        let target = |write: &Write| target(write).as_ref() == Some(&object);
         let deletes = |write: &Write| matches!(write, Write::Delete(_)) && target(write);
         // As everywhere, a write stands for those that it saw: whoever removes it removes them.
         let exists = !self.live(|w| target(w) && !matches!(w, Write::Delete(_)), target).is_empty();
@@ -349,19 +398,8 @@ impl Specification {
     }
 }
 
-fn target(write: &Write) -> Ref {
-    match write {
-        Write::Create(object) | Write::Delete(object) => object.clone(),
-        Write::Assign(address, _)
-        | Write::Add(address, _)
-        | Write::Insert(address, _)
-        | Write::Remove(address, _)
-        | Write::Put(address, ..)
-        | Write::Erase(address, _)
-        | Write::Append(address, _)
-        | Write::Clear(address) => address.object.clone(),
-        other => panic!("{other:?} is not among the writes of this test"),
-    }
+fn target(write: &Write) -> Option<Ref> {
+    writing::object(write).cloned()
 }
 
 /// Runs the steps, delivers all that is left in the order of `rest`, and compares.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::Version;
+use mingle_model::{Stamp, Version};
 use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
 
 use super::engine::{CommitJob, Engine, Job, TENTATIVE, load};
@@ -18,6 +18,8 @@ use crate::writing;
 pub struct ReplicatedTransaction {
     engine: Arc<Engine>,
     replica: u8,
+    /// What the replica must have seen first.
+    after: Stamp,
     snapshot: Option<Snapshot>,
     /// What the flushed writes change.
     changes: Changes,
@@ -28,10 +30,11 @@ pub struct ReplicatedTransaction {
 
 impl ReplicatedTransaction {
     /// A transaction that has not done anything yet.
-    pub fn new(engine: Arc<Engine>, replica: u8) -> Self {
+    pub fn new(engine: &Arc<Engine>, replica: u8, after: &Stamp) -> Self {
         Self {
-            engine,
+            engine: Arc::clone(engine),
             replica,
+            after: after.clone(),
             snapshot: None,
             changes: Changes::new(),
             flushed: Vec::new(),
@@ -43,9 +46,23 @@ impl ReplicatedTransaction {
     async fn settle(&mut self) -> Result<(), StoreError> {
         if self.snapshot.is_none() {
             self.engine.deliver(self.replica).await?;
-            self.snapshot = Some(self.engine.core.snapshot()?);
+            let snapshot = self.engine.core.snapshot()?;
+            self.engine.check_seen(&*snapshot, self.replica, &self.after)?;
+            self.snapshot = Some(snapshot);
         }
         Ok(())
+    }
+
+    /// Ends without having written anything.
+    async fn end(mut self) -> Result<Committed, StoreError> {
+        let engine = Arc::clone(&self.engine);
+        if engine.counted.is_empty() {
+            return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
+        }
+        self.settle().await?;
+        let stamp =
+            engine.seen(self.view(), self.replica).map_err(|error| engine.core.fail(&error))?;
+        Ok(Committed { version: Version(self.seen), stamp })
     }
 
     fn view(&self) -> &dyn View {
@@ -118,26 +135,28 @@ impl Transaction for ReplicatedTransaction {
 
     fn commit(
         self: Box<Self>,
-        commit: Commit,
+        mut commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let this = *self;
+        let mut this = *self;
         Box::pin(async move {
-            let engine = this.engine;
+            let engine = Arc::clone(&this.engine);
             let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
-            let mut writes = this.flushed;
-            writes.extend(late);
-            writing::check_size(&writes).map_err(|reason| engine.core.refused(reason))?;
-            if writes.is_empty() {
-                return Ok(Committed { version: Version(this.seen) });
+            commit.writes = std::mem::take(&mut this.flushed);
+            commit.writes.extend(late);
+            writing::check_size(&commit.writes).map_err(|reason| engine.core.refused(reason))?;
+            if commit.is_empty() {
+                return this.end().await;
             }
-            match this.snapshot {
-                Some(snapshot) => drop(snapshot),
-                None => engine.deliver(this.replica).await?,
-            }
+            this.settle().await?;
+            drop(this.snapshot);
             let slot = Slot::new();
-            let job =
-                CommitJob { replica: this.replica, writes, id: commit.id, slot: Arc::clone(&slot) };
+            let job = CommitJob {
+                replica: this.replica,
+                commit,
+                seen: this.seen,
+                slot: Arc::clone(&slot),
+            };
             submit(&engine, slot, Job::Commit(job)).await
         })
     }

@@ -32,10 +32,6 @@ pub struct Update {
     pub adds: Vec<(Vec<u8>, i128)>,
     /// Lines appended: the log, and the line.
     pub lines: Vec<(Vec<u8>, Vec<u8>)>,
-    /// Keys of witness rows.
-    pub witnesses: Vec<Vec<u8>>,
-    /// Keys of witness rows to be forgotten.
-    pub forgotten: Vec<Vec<u8>>,
 }
 
 /// A removal of all that the update's context covers under a prefix.
@@ -61,10 +57,12 @@ pub struct ObjectScope {
 pub enum UnitKind {
     /// An object's presence.
     Presence,
-    /// A register.
+    /// A register, or a record.
     Register,
     /// An element or entry, of the collection whose prefix has this length.
     Element(u32),
+    /// A witness row.
+    Witness,
 }
 
 /// A change to one unit.
@@ -94,6 +92,11 @@ impl Dot {
 }
 
 impl Update {
+    /// The origin in a row.
+    pub fn origin(row: &[u8]) -> u8 {
+        Dot::decode(&mut Reader(row)).origin
+    }
+
     /// The row form.
     pub fn encode(&self) -> Vec<u8> {
         let mut writer = Writer::default();
@@ -118,12 +121,6 @@ impl Update {
             writer.bytes(log);
             writer.bytes(line);
         }
-        for keys in [&self.witnesses, &self.forgotten] {
-            writer.count(keys.len());
-            for key in keys {
-                writer.bytes(key);
-            }
-        }
         writer.0
     }
 
@@ -137,10 +134,8 @@ impl Update {
         let units = many(reader, UnitChange::decode);
         let adds = many(reader, |reader| (reader.bytes().to_vec(), reader.i128()));
         let lines = many(reader, |reader| (reader.bytes().to_vec(), reader.bytes().to_vec()));
-        let witnesses = many(reader, |reader| reader.bytes().to_vec());
-        let forgotten = many(reader, |reader| reader.bytes().to_vec());
         assert!(reader.is_empty(), "an update with bytes left over is corrupt");
-        Self { dot, timestamp, context, scopes, units, adds, lines, witnesses, forgotten }
+        Self { dot, timestamp, context, scopes, units, adds, lines }
     }
 }
 
@@ -183,6 +178,7 @@ impl UnitChange {
                 writer.u8(2);
                 writer.u32(prefix);
             }
+            UnitKind::Witness => writer.u8(3),
         }
         writer.bytes(&self.key);
         writer.count(self.removed.len());
@@ -200,6 +196,7 @@ impl UnitChange {
             0 => UnitKind::Presence,
             1 => UnitKind::Register,
             2 => UnitKind::Element(reader.u32()),
+            3 => UnitKind::Witness,
             other => panic!("a unit of kind {other} is corrupt"),
         };
         Self {

@@ -1,6 +1,6 @@
 //! Applies writes to rows.
 
-use mingle_model::{Ref, Value, WitnessRow};
+use mingle_model::{Ref, TransactionId, Value, WitnessRow};
 use mingle_store::{Address, Write};
 
 use crate::core::Core;
@@ -10,6 +10,7 @@ use crate::encoding::{key, row, value};
 use crate::layout::Place;
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
+use crate::witness;
 
 /// Where an applied write ends up.
 pub struct Apply<'a, 'b> {
@@ -59,23 +60,35 @@ impl Apply<'_, '_> {
             }
             Write::Append(address, line) => self.append(address, line),
             Write::Clear(address) => self.clear(address),
-            Write::Witness(witness) => {
-                self.draft.put(self.witness(witness), []);
+            Write::Witness(row) => {
+                self.witness(row);
                 Ok(())
             }
-            Write::Forget(witness) => {
-                self.draft.remove(self.witness(witness));
+            Write::Forget(id) => self.forget(*id),
+            Write::Record(key, value) => {
+                self.draft.put(key::record(0, key), row::unit(self.version, value));
+                Ok(())
+            }
+            Write::Discard(key) => {
+                self.draft.remove(key::record(0, key));
                 Ok(())
             }
             Write::Command { .. } => unreachable!("commands were replaced by what they write"),
         }
     }
 
-    fn witness(&self, witness: &WitnessRow) -> Vec<u8> {
-        let object = &witness.object;
-        let kind = self.core.layout.kind(object.kind()).expect(CHECKED).id;
-        let prefix = key::witnesses(0, kind, object.key());
-        key::with(&prefix, &row::witness(witness))
+    fn witness(&mut self, row: &WitnessRow) {
+        let rest = witness::key_of(&self.core.layout, row).expect(CHECKED);
+        self.draft.put(key::index(0, &rest), []);
+        self.draft.put(key::with(b"d\0", &rest), row::unit(self.version, &[]));
+    }
+
+    fn forget(&mut self, id: TransactionId) -> Result<(), StorageError> {
+        for index in self.draft.keys(&key::by_transaction(0, Some(id)))? {
+            self.draft.remove(key::with(b"d\0", key::indexed(&index)));
+            self.draft.remove(index);
+        }
+        Ok(())
     }
 
     /// The object exists from now on.

@@ -1,26 +1,24 @@
 //! Transactions, and the commits that validate and apply them.
 
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{Ref, TransactionId, Version};
+use mingle_model::{Stamp, TransactionId, Version};
 use mingle_store::{
     Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
     StoreError, Transaction, Write,
 };
 
 use super::apply::Apply;
-use crate::core::{Core, Failure};
+use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::row;
 use crate::encoding::wire::Reader;
-use crate::outcome;
-use crate::reading::{ReadSet, Reading, witnesses};
+use crate::reading::{ReadSet, Reading};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
-use crate::writing;
+use crate::{guarding, outcome, witness, writing};
 
 /// A serializable store.
 pub struct SerializableStore {
@@ -43,8 +41,10 @@ enum Job {
 
 struct CommitJob {
     read_set: ReadSet,
-    writes: Vec<Write>,
-    id: Option<TransactionId>,
+    /// The newest version that was read.
+    seen: u64,
+    /// With all writes, flushed ones included, prepared.
+    commit: Commit,
     slot: Arc<Slot<Result<Committed, StoreError>>>,
 }
 
@@ -154,7 +154,7 @@ impl Transaction for SerializableTransaction {
 
     fn commit(
         self: Box<Self>,
-        commit: Commit,
+        mut commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         let this = *self;
         Box::pin(async move {
@@ -162,17 +162,17 @@ impl Transaction for SerializableTransaction {
             drop(this.snapshot);
             let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
-            let mut writes = this.flushed;
-            writes.extend(late);
-            writing::check_size(&writes).map_err(|reason| engine.core.refused(reason))?;
-            if writes.is_empty() {
-                return Ok(Committed { version: Version(this.seen) });
+            commit.writes = this.flushed;
+            commit.writes.extend(late);
+            writing::check_size(&commit.writes).map_err(|reason| engine.core.refused(reason))?;
+            if commit.is_empty() {
+                return Ok(committed(this.seen));
             }
             let slot = Slot::new();
             let job = CommitJob {
                 read_set: this.read_set,
-                writes,
-                id: commit.id,
+                seen: this.seen,
+                commit,
                 slot: Arc::clone(&slot),
             };
             submit(&engine, slot, Job::Commit(job)).await
@@ -180,9 +180,13 @@ impl Transaction for SerializableTransaction {
     }
 }
 
+fn committed(version: u64) -> Committed {
+    Committed { version: Version(version), stamp: Stamp::default() }
+}
+
 /// What a job comes to, once the group it is in is safe.
 enum Verdict {
-    Committed(Version),
+    Committed(Committed),
     Outcome(Outcome),
     Failed(StoreError),
 }
@@ -203,9 +207,9 @@ impl Settle for Engine {
         for (job, verdict) in jobs.into_iter().zip(verdicts) {
             match job {
                 Job::Commit(job) => job.slot.fill(match verdict {
-                    Verdict::Committed(version) if committed => Ok(Committed { version }),
+                    Verdict::Committed(done) if committed => Ok(done),
                     Verdict::Failed(error) => Err(error),
-                    _ => Err(self.core.unknown(job.id)),
+                    _ => Err(self.core.unknown(job.commit.id)),
                 }),
                 Job::Outcome(_, slot) => slot.fill(match verdict {
                     Verdict::Outcome(outcome) if committed => Ok(outcome),
@@ -261,8 +265,12 @@ impl Engine {
         draft: &mut Draft<'_>,
         job: &CommitJob,
     ) -> Result<Verdict, StorageError> {
-        if let Some(objection) = outcome::objection(&self.core, draft, job.id)? {
+        let commit = &job.commit;
+        if let Some(objection) = outcome::objection(&self.core, draft, commit.id)? {
             return Ok(Verdict::Failed(objection));
+        }
+        if !guarding::hold(draft, &commit.guards, |record| key::record(0, record))? {
+            return Ok(Verdict::Failed(StoreError::Conflict));
         }
         for (key, version) in &job.read_set.units {
             let now = draft.get(key)?.map_or(0, |row| row::version(&row));
@@ -270,57 +278,20 @@ impl Engine {
                 return Ok(Verdict::Failed(StoreError::Conflict));
             }
         }
-        if has_new_witnesses(&self.core, draft, job)? {
-            return Ok(Verdict::Failed(StoreError::Conflict));
+        if let Some(rows) = witness::unknown(&self.core, draft, 0, commit)? {
+            return Ok(Verdict::Failed(StoreError::Witnessed { rows }));
+        }
+        outcome::note(draft, commit.id);
+        if commit.writes.is_empty() {
+            return Ok(Verdict::Committed(committed(job.seen)));
         }
         let last = draft.get(key::COMMITS)?;
         let version = last.map_or(0, |row| Reader(&row).u64()) + 1;
         draft.put(key::COMMITS, version.to_le_bytes());
-        outcome::note(draft, job.id);
         let mut apply = Apply { core: &self.core, draft, version };
-        for write in &job.writes {
+        for write in &commit.writes {
             apply.write(write)?;
         }
-        Ok(Verdict::Committed(Version(version)))
-    }
-}
-
-/// Whether an object that the transaction read and writes has got witness rows since: whoever
-/// overwrites a write must know what to wait for (MixT §5.4).
-fn has_new_witnesses(
-    core: &Core,
-    draft: &Draft<'_>,
-    job: &CommitJob,
-) -> Result<bool, StorageError> {
-    let written: BTreeSet<&Ref> = job.writes.iter().filter_map(target).collect();
-    for (object, seen) in &job.read_set.objects {
-        if !written.contains(object) {
-            continue;
-        }
-        let now = match witnesses(core, 0, draft, object) {
-            Ok(now) => now,
-            Err(Failure::Storage(error)) => return Err(error),
-            Err(Failure::Refused(reason)) => unreachable!("it was read before: {reason}"),
-        };
-        if now.iter().any(|row| !seen.contains(row)) {
-            return Ok(true);
-        }
-    }
-    Ok(false)
-}
-
-/// The object that a write changes; adding and forgetting witness rows changes none.
-fn target(write: &Write) -> Option<&Ref> {
-    match write {
-        Write::Create(object) | Write::Delete(object) => Some(object),
-        Write::Assign(address, _)
-        | Write::Add(address, _)
-        | Write::Insert(address, _)
-        | Write::Remove(address, _)
-        | Write::Put(address, ..)
-        | Write::Erase(address, _)
-        | Write::Append(address, _)
-        | Write::Clear(address) => Some(&address.object),
-        Write::Command { .. } | Write::Witness(_) | Write::Forget(_) => None,
+        Ok(Verdict::Committed(committed(version)))
     }
 }

@@ -69,7 +69,7 @@ pub fn at(key: &str, field: u16) -> Address {
 
 /// A session at a replica.
 pub fn session(replica: &str) -> Session {
-    Session { replica: Some(replica.into()) }
+    Session::at(replica)
 }
 
 /// Commits writes in a transaction of their own.
@@ -79,7 +79,7 @@ pub async fn write(
     writes: Vec<Write>,
 ) -> Result<Committed, StoreError> {
     let transaction = store.begin(session).await?;
-    transaction.commit(Commit { id: None, writes }).await
+    transaction.commit(Commit { writes, ..Commit::default() }).await
 }
 
 /// Reads in a transaction of their own.
