@@ -1,0 +1,171 @@
+//! Networks that part, over virtual time.
+//!
+//! The ends of a link have names: `inboxes/r2` is a replica of a store, `accounts` a store of one
+//! copy, `p1` a process. A cut at `inboxes` cuts all its replicas off, and `*` is everyone.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mingle_model::Name;
+use mingle_model::random::Random;
+use mingle_store::World;
+
+mod store;
+#[cfg(test)]
+mod tests;
+
+pub use store::PartitionedStore;
+
+/// For some time nothing gets from one end to the other. The way back is a cut of its own.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Whose messages are lost.
+    pub from: Name,
+    /// Whom they do not reach.
+    pub to: Name,
+    /// When it begins, in the world's elapsed time.
+    pub since: Duration,
+    /// When it is over.
+    pub until: Duration,
+}
+
+/// How a network parts.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PartitionRates {
+    /// The ends of each link that may be cut.
+    pub links: Vec<(Name, Name)>,
+    /// How many partitions there are.
+    pub count: usize,
+    /// They begin within this time.
+    pub within: Duration,
+    /// At most how long one lasts.
+    pub longest: Duration,
+    /// Of a thousand partitions, how many cut one way alone.
+    pub one_way: u16,
+}
+
+impl PartitionRates {
+    /// The cuts of a seed, in order of their beginnings.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use mingle_sim::process::PartitionRates;
+    ///
+    /// let rates = PartitionRates {
+    ///     links: vec![("p1".into(), "accounts".into())],
+    ///     count: 3,
+    ///     within: Duration::from_secs(10),
+    ///     longest: Duration::from_secs(2),
+    ///     one_way: 0,
+    /// };
+    /// assert_eq!(rates.draw(7).len(), 6);
+    /// ```
+    pub fn draw(&self, seed: u64) -> Vec<Cut> {
+        let mut random = Random::new(seed);
+        let mut cuts = Vec::new();
+        let most = |duration: Duration| usize::try_from(duration.as_micros()).unwrap_or(usize::MAX);
+        if self.links.is_empty() {
+            return cuts;
+        }
+        for _ in 0..self.count {
+            let (one, other) = random.pick(&self.links).clone();
+            let since = Duration::from_micros(random.below(most(self.within).max(1)) as u64);
+            let lasts = Duration::from_micros(1 + random.below(most(self.longest).max(1)) as u64);
+            let until = since + lasts;
+            let is_one_way = (random.below(1000) as u16) < self.one_way;
+            let (from, to) = if random.one_in(2) { (one, other) } else { (other, one) };
+            if !is_one_way {
+                cuts.push(Cut { from: to.clone(), to: from.clone(), since, until });
+            }
+            cuts.push(Cut { from, to, since, until });
+        }
+        cuts.sort_by_key(|cut| cut.since);
+        cuts
+    }
+}
+
+/// All cuts of a network.
+pub struct Partitions {
+    world: Arc<dyn World>,
+    cuts: Mutex<Vec<Cut>>,
+}
+
+impl Partitions {
+    /// These cuts, by the time of this world.
+    pub fn new(world: Arc<dyn World>, cuts: Vec<Cut>) -> Arc<Self> {
+        Arc::new(Self { world, cuts: Mutex::new(cuts) })
+    }
+
+    /// The cuts of a seed.
+    pub fn seeded(world: Arc<dyn World>, seed: u64, rates: &PartitionRates) -> Arc<Self> {
+        Self::new(world, rates.draw(seed))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Cut>> {
+        self.cuts.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a cut.
+    pub fn cut(&self, cut: Cut) {
+        self.lock().push(cut);
+    }
+
+    /// Mends all links, and lets none be cut any more.
+    pub fn heal(&self) {
+        self.lock().clear();
+    }
+
+    /// Whether messages get from one end to the other now.
+    pub fn is_up(&self, from: &str, to: &str) -> bool {
+        let now = self.world.elapsed();
+        let cuts = self.lock();
+        !cuts.iter().any(|cut| {
+            (cut.since..cut.until).contains(&now)
+                && is_within(from, &cut.from)
+                && is_within(to, &cut.to)
+        })
+    }
+
+    /// The links between replicas of this store.
+    pub fn links(self: &Arc<Self>, store: impl Into<Name>) -> Arc<StoreLinks> {
+        Arc::new(StoreLinks { partitions: Arc::clone(self), store: store.into() })
+    }
+}
+
+/// Whether a cut at `end` concerns `node`.
+fn is_within(node: &str, end: &str) -> bool {
+    end == "*"
+        || node.strip_prefix(end).is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
+}
+
+/// The name of a replica's end; a store of one copy has its own.
+fn node(store: &str, replica: Option<&str>) -> String {
+    replica.map_or_else(|| store.to_owned(), |replica| format!("{store}/{replica}"))
+}
+
+/// The links between the replicas of one store.
+pub struct StoreLinks {
+    partitions: Arc<Partitions>,
+    store: Name,
+}
+
+impl StoreLinks {
+    fn is_up(&self, from: &str, to: &str) -> bool {
+        let (from, to) = (node(&self.store, Some(from)), node(&self.store, Some(to)));
+        self.partitions.is_up(&from, &to)
+    }
+}
+
+impl mingle_store_replay::Links for StoreLinks {
+    fn is_up(&self, from: &str, to: &str) -> bool {
+        self.is_up(from, to)
+    }
+}
+
+impl mingle_store_embedded::config::Links for StoreLinks {
+    fn is_up(&self, from: &str, to: &str) -> bool {
+        self.is_up(from, to)
+    }
+}

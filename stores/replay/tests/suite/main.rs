@@ -1,0 +1,8 @@
+//! What the store promises, through its interface.
+
+mod conformance;
+mod interface;
+mod oracle;
+mod partition;
+mod sequential;
+mod support;
