@@ -40,6 +40,8 @@ pub fn check(skip_tests: bool) -> Outcome {
     step("simulation", || crate::run::simulate(&["--seconds", "30"]))?;
     // Absolute times say more of the machine than of the compiler; how they grow does not.
     step("the compiler scales", || crate::run::bench("compiler", &["--at-most", "2.5"]))?;
+    // With bars that only a collapse misses; the benchmark itself has the real ones.
+    step("tracking is cheap", || crate::run::bench("witnesses", &["--quick"]))?;
     step("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
         // The map of a crate names its private modules too.

@@ -20,9 +20,10 @@ Tasks:
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
-  bench NAME [ARGS…]     one benchmark
-  sim [--seconds N] [--seed S]
-                         simulates seed after seed; a failure prints what runs it again
+  bench NAME [ARGS…]     one benchmark: interpreter, compiler or witnesses
+  sim [--seconds N] [--seed S] [--planted FAULT|all]
+                         simulates seed after seed; a failure prints what runs it again,
+                         and a short schedule; with a planted fault, until that is found
   help                   this text
 ";
 

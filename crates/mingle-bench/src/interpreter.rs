@@ -3,10 +3,10 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use mingle::Session;
 use mingle_lang::generate::Random;
 use mingle_model::{Ref, Time, Value};
 use mingle_runtime::{Call, Runtime};
+use mingle_store::Session;
 
 use crate::groups::{self, MIX, Size};
 use crate::hand::Application;
@@ -141,8 +141,7 @@ async fn interpreter_block(
     let mut fresh = seed as usize * calls;
     for _ in 0..calls {
         let (index, arguments) = groups::draw(&mut random, SIZE, &mut fresh);
-        let call =
-            Call { transaction: MIX[index].0.into(), arguments, session: Session::default() };
+        let call = Call::new(MIX[index].0, arguments);
         let begin = Instant::now();
         runtime.call_in_place(&call).await.map_err(|error| error.to_string())?;
         times[index] += begin.elapsed();

@@ -5,6 +5,7 @@ mod demo;
 mod groups;
 mod hand;
 mod interpreter;
+mod witnesses;
 
 use clap::{Parser, Subcommand};
 
@@ -23,6 +24,8 @@ enum Command {
     Interpreter(interpreter::Options),
     /// Checking and splitting programs of growing size.
     Compiler(compiler::Options),
+    /// Throughput with tracking against the same without, as in MixT's Figure 15.
+    Witnesses(witnesses::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -30,6 +33,7 @@ fn main() -> std::process::ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Interpreter(options) => interpreter::run(&options),
         Command::Compiler(options) => compiler::run(&options),
+        Command::Witnesses(options) => witnesses::run(&options),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -14,9 +14,9 @@ pub enum Exit {
     Usage = 2,
     /// A `require` failed, or whatever else lets a transaction give itself up.
     Require = 3,
-    /// A store failed.
+    /// A store failed, or something is left unfinished.
     Store = 4,
-    /// Conflicts outlasted the deadline.
+    /// Conflicts, or the wait for other transactions, outlasted the deadline.
     Conflict = 5,
     /// It is not known whether the transaction took effect, or whether a history satisfies its model.
     Unknown = 6,

@@ -13,7 +13,9 @@ mod fmt;
 mod open;
 mod output;
 mod progress;
+mod recover;
 mod repl;
+mod rest;
 mod run;
 mod show;
 
@@ -35,12 +37,14 @@ Examples:
   mingle run shop.mingle buy item=tea  call a transaction
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
+  mingle recover shop.mingle --list    was anything left unfinished?
   mingle fmt shop.mingle               lay it out
   mingle check-history run.jsonl       does what was recorded keep its promise?
 
 Exit codes:
   0  all is well        1  a program has errors     2  usage, or a file
-  3  a `require` failed 4  a store failed           5  conflicts outlasted the deadline
+  3  a `require` failed 4  a store failed, or       5  conflicts, or waiting for others, outlasted
+     something is left unfinished                      the deadline
   6  the outcome of a commit is unknown"
 )]
 struct Cli {
@@ -60,6 +64,7 @@ enum Command {
     Run(run::Args),
     Show(show::Args),
     Repl(repl::Args),
+    Recover(recover::Args),
     CheckHistory(check_history::Args),
     Completions(completions::Args),
 }
@@ -73,6 +78,7 @@ fn main() -> ExitCode {
         Command::Run(args) => run::run(&args, cli.color),
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
+        Command::Recover(args) => recover::run(&args, cli.color),
         Command::CheckHistory(args) => check_history::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };

@@ -1,10 +1,11 @@
-//! Opening a program over its stores, as `run`, `show` and `repl` do.
+//! Opening a program over its stores, as `run`, `show`, `repl` and `recover` do.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
+use std::time::Duration;
 
-use mingle::{Binding, Database, Session};
+use mingle::{Binding, Database, OpenError, Session, TokioWorld};
 use mingle_lang::Program;
 
 use crate::exit::{Exit, Failure};
@@ -51,13 +52,37 @@ pub fn program(path: &str, color: Color) -> Result<Arc<Program>, Failure> {
     }
 }
 
-/// Opens a program over its stores. Must be called on a tokio runtime.
+/// What is over is cleaned up after so long: the command ends soon, and waits for it.
+const CLEAN_AFTER: Duration = Duration::from_millis(5);
+
+/// Opens a program over its stores, and begins to finish what earlier processes have left. Must be
+/// called on a tokio runtime.
 pub fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, |program, binding, data| {
+        Database::open(program, binding, Some(data))
+    })
+}
+
+/// As [`open`], but leaves what earlier processes have left as it is.
+pub fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, |program, binding, data| {
+        let world = Arc::new(TokioWorld::new());
+        Database::open_idle(program, binding, Some(data), world, |_, store| store)
+    })
+}
+
+fn open_with(
+    path: &str,
+    place: &Place,
+    color: Color,
+    open: impl FnOnce(Arc<Program>, &Binding, &Path) -> Result<Database, OpenError>,
+) -> Result<Opened, Failure> {
     let program = program(path, color)?;
-    let binding = binding(path, place)?;
-    let session = Session { replica: replica(&program, &binding, place)?, ..Session::default() };
+    let mut binding = binding(path, place)?;
+    binding.settings.clean_after = CLEAN_AFTER;
+    let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
-    let database = Database::open(program, &binding, Some(&data)).map_err(|error| {
+    let database = open(program, &binding, &data).map_err(|error| {
         let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
         Failure { message: error.to_string(), exit }
     })?;

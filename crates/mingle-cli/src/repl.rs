@@ -15,6 +15,7 @@ use crate::exit::{Exit, Failure};
 use crate::open::{Opened, Place, block_on, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
+use crate::rest::{A_MOMENT, wait_for_rest};
 use line::{Line, parse};
 
 /// Call transactions and look at objects, line by line.
@@ -61,6 +62,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         } else {
             piped(&opened).await?;
         }
+        wait_for_rest(&opened.database, A_MOMENT).await;
         Ok(Exit::Success)
     })
 }

@@ -1,13 +1,14 @@
 //! `mingle run`: calls a transaction.
 
-use mingle::Error;
+use mingle::{Call, Error};
 use mingle_model::Type;
 
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::open::{Place, block_on, open};
+use crate::open::{Opened, Place, block_on, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
+use crate::rest::{A_MOMENT, wait_for_rest};
 
 /// Call a transaction and print its result as JSON.
 #[derive(clap::Args)]
@@ -18,8 +19,11 @@ Examples:
   mingle run shop.mingle check_out customer=ana lines='[{\"item\":\"tea\",\"count\":2}]'
   mingle run groups.mingle add_post group=rust post=@post.txt
 
+  mingle run groups.mingle add_post group=rust post=hello --until groups
+
 Strings, times and refs with a string key are taken as they stand, all else is JSON. `@FILE` takes
-a file's text; `@@` is a plain `@`. The result is `null` where there is none.")]
+a file's text; `@@` is a plain `@`. The result is `null` where there is none, and where a store
+that comes after that of `--until` has yet to compute it.")]
 pub struct Args {
     /// The program.
     file: String,
@@ -30,6 +34,11 @@ pub struct Args {
     /// Its arguments.
     #[arg(value_name = "NAME=VALUE")]
     arguments: Vec<String>,
+
+    /// Print the result as soon as this store, and all before it, have committed; the rest is
+    /// finished before the command ends.
+    #[arg(long, value_name = "STORE")]
+    until: Option<String>,
 
     #[command(flatten)]
     place: Place,
@@ -45,30 +54,44 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         named.push((name, value));
     }
     block_on(async {
-        let _progress = Progress::start(format!("running {}", args.transaction));
         let opened = open(&args.file, &args.place, color)?;
         let database = &opened.database;
-        let plan = database.program().plan(&args.transaction);
-        if plan.is_some_and(|plan| plan.isolated && plan.phases.len() > 1) {
-            eprintln!(
-                "warning: {} is `isolated`, but this version does not yet order such transactions \
-                 alike at all their stores",
-                args.transaction
-            );
-        }
-        let mut texts = Vec::new();
-        for (name, value) in named {
-            let params = plan.map_or(&[][..], |plan| plan.params.as_slice());
-            let param = params.iter().find(|(param, _)| &**param == name);
-            texts.push((name, text(value, param.map(|(_, param_type)| param_type))?));
-        }
-        let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
-        let arguments = database.arguments(&args.transaction, texts).map_err(failure)?;
-        let report = database.call(&args.transaction, arguments, opened.session);
-        let report = report.await.map_err(failure)?;
-        print(&format!("{}\n", database.result_json(&args.transaction, &report)));
-        Ok(Exit::Success)
+        let called = call(args, &named, &opened).await;
+        // What follows may take as long as a call may.
+        let at_most = database.runtime().settings().deadline.max(A_MOMENT);
+        let at_most = if args.until.is_some() { at_most } else { A_MOMENT };
+        let rest = match &called {
+            // It says itself what is left.
+            Err(Error::Incomplete { .. }) => {
+                database.settle(at_most).await;
+                Exit::Success
+            }
+            _ => wait_for_rest(database, at_most).await,
+        };
+        called.map(|()| rest).map_err(failure)
     })
+}
+
+/// Calls the transaction, and prints its result.
+async fn call(args: &Args, named: &[(&str, &str)], opened: &Opened) -> Result<(), Error> {
+    let _progress = Progress::start(format!("running {}", args.transaction));
+    let database = &opened.database;
+    let plan = database.program().plan(&args.transaction);
+    let mut texts = Vec::new();
+    for (name, value) in named {
+        let params = plan.map_or(&[][..], |plan| plan.params.as_slice());
+        let param = params.iter().find(|(param, _)| **param == **name);
+        let text = text(value, param.map(|(_, param_type)| param_type));
+        texts.push((*name, text.map_err(|failure| Error::Misuse(failure.message))?));
+    }
+    let texts = texts.iter().map(|(name, text)| (*name, text.as_str()));
+    let arguments = database.arguments(&args.transaction, texts)?;
+    let mut call = Call::new(args.transaction.as_str(), arguments);
+    call.session = opened.session.clone();
+    call.until = args.until.as_deref().map(Into::into);
+    let report = database.submit(call).await?;
+    print(&format!("{}\n", database.result_json(&args.transaction, &report)));
+    Ok(())
 }
 
 /// The text of an argument: itself, or that of a file.
@@ -96,11 +119,11 @@ fn exit(error: &Error) -> Exit {
         // The transaction itself said no, and nothing was written.
         Error::Require { .. } | Error::Exists(_) | Error::Limit(_) => Exit::Require,
         Error::Misuse(_) | Error::Unsupported(_) => Exit::Usage,
-        Error::Conflict { .. } | Error::Cancelled => Exit::Conflict,
-        Error::Store(mingle_store::StoreError::Unknown { .. }) | Error::Unknown { .. } => {
-            Exit::Unknown
-        }
-        Error::Store(_) => Exit::Store,
+        Error::Conflict { .. } | Error::Cancelled | Error::Waiting { .. } => Exit::Conflict,
+        Error::Store(mingle_store::StoreError::Unknown { .. })
+        | Error::Unknown { .. }
+        | Error::ResultGone { .. } => Exit::Unknown,
+        Error::Store(_) | Error::Parked { .. } => Exit::Store,
         Error::Incomplete { cause, .. } => match exit(cause) {
             Exit::Unknown => Exit::Unknown,
             _ => Exit::Store,
@@ -123,6 +146,7 @@ mod tests {
         let unknown = Error::Unknown { store: "s".into(), id: None };
         let refused = Error::Store(StoreError::Refused { store: "s".into(), reason: "no".into() });
         let incomplete = |cause: &Error| Error::Incomplete {
+            id: None,
             committed: vec!["a".into()],
             missing: vec!["s".into()],
             cause: Box::new(cause.clone()),

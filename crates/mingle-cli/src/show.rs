@@ -4,6 +4,7 @@ use crate::exit::{Exit, Failure};
 use crate::open::{Place, block_on, open};
 use crate::output::{Color, print};
 use crate::progress::Progress;
+use crate::rest::A_MOMENT;
 use crate::run::failure;
 
 /// Print an object's fields as JSON, or `null` if it does not exist.
@@ -38,6 +39,8 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start(format!("reading {}", args.object));
         let opened = open(&args.file, &args.place, color)?;
+        // What an earlier process left half done is finished first, so that it does not show.
+        opened.database.settle(A_MOMENT).await;
         let object = opened.database.object(&args.object, &args.key).map_err(failure)?;
         let shown = opened.database.show(&object, &opened.session, args.limit);
         print(&format!("{}\n", shown.await.map_err(failure)?));

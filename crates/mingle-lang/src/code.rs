@@ -198,6 +198,8 @@ pub enum Instr {
 /// A checked and split program, ready to run.
 #[derive(Clone, Debug)]
 pub struct Program {
+    /// Its text, by whose hash it is known.
+    pub text: Arc<str>,
     /// The unsplit program.
     pub checked: Arc<hir::Program>,
     /// Its transactions, split, as declared.

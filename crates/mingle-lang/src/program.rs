@@ -105,8 +105,11 @@ fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Chec
         }
     }
     endorsements.sort_by_key(|endorsement: &EndorsementInfo| endorsement.span);
-    let program =
-        (!diagnostics.has_errors()).then(|| Program { checked: Arc::new(program), plans });
+    let program = (!diagnostics.has_errors()).then(|| Program {
+        text: source.text.as_str().into(),
+        checked: Arc::new(program),
+        plans,
+    });
     let omitted = diagnostics.omitted;
     Checked {
         source,

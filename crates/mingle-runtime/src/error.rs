@@ -42,8 +42,33 @@ pub enum Error {
         /// Under which id to ask.
         id: Option<TransactionId>,
     },
-    /// Some stores have committed and a later one has not.
+    /// The deadline passed while it waited for another transaction; nothing was written.
+    Waiting {
+        /// At which store.
+        store: Name,
+        /// For which transaction.
+        id: TransactionId,
+        /// The deadline.
+        deadline: Duration,
+    },
+    /// It has to wait for a transaction that cannot be finished for now; nothing was written.
+    Parked {
+        /// Which transaction.
+        id: TransactionId,
+        /// Why that cannot be finished.
+        reason: String,
+    },
+    /// It took effect, but others had to finish it and have cleaned up since, so its result is
+    /// not known any more.
+    ResultGone {
+        /// Which transaction.
+        id: TransactionId,
+    },
+    /// Some stores have committed and a later one has not. The rest follows by itself, whether the
+    /// caller stays or not, unless it is parked.
     Incomplete {
+        /// Under which id it is known.
+        id: Option<TransactionId>,
         /// What has committed.
         committed: Vec<Name>,
         /// What has not.
@@ -59,12 +84,18 @@ impl Error {
     /// Whether the same call again may succeed.
     pub fn is_retryable(&self) -> bool {
         match self {
-            Self::Conflict { .. } | Self::Cancelled => true,
+            Self::Conflict { .. } | Self::Cancelled | Self::Waiting { .. } => true,
             Self::Store(error) => {
                 matches!(error, StoreError::Unavailable { .. } | StoreError::Conflict)
             }
             _ => false,
         }
+    }
+
+    /// What happened, without saying that nothing was written.
+    fn without_promise(&self) -> String {
+        let text = self.to_string();
+        text.strip_suffix("; nothing was written").map_or(text.clone(), str::to_owned)
     }
 
     /// A short stable name for machines; for a `require` with a code, that code.
@@ -79,6 +110,9 @@ impl Error {
             Self::Conflict { .. } => "conflict",
             Self::Store(_) => "store",
             Self::Unknown { .. } => "unknown",
+            Self::Waiting { .. } => "waiting",
+            Self::Parked { .. } => "parked",
+            Self::ResultGone { .. } => "result_gone",
             Self::Incomplete { .. } => "incomplete",
             Self::Cancelled => "cancelled",
         }
@@ -102,13 +136,31 @@ impl fmt::Display for Error {
                 write!(f, "store {store} did not say whether the transaction took effect")?;
                 id.map_or(Ok(()), |id| write!(f, "; its id is {id}"))
             }
-            Self::Incomplete { committed, missing, cause } => {
-                write!(
-                    f,
-                    "committed at {}, but not at {}: {cause}",
-                    committed.join(", "),
-                    missing.join(", ")
-                )
+            Self::Waiting { store, id, deadline } => write!(
+                f,
+                "transaction {id} was not visible at store {store} within the deadline of {deadline:?}; nothing was written"
+            ),
+            Self::Parked { id, reason } => write!(
+                f,
+                "transaction {id} cannot be finished: {reason}; `mingle recover` tries it again"
+            ),
+            Self::ResultGone { id } => {
+                write!(f, "transaction {id} took effect, but its result is not kept any more")
+            }
+            Self::Incomplete { id, committed, missing, cause } => {
+                let (committed, missing) = (committed.join(", "), missing.join(", "));
+                match &**cause {
+                    Self::Parked { reason, id: parked } if Some(parked) == id.as_ref() => write!(
+                        f,
+                        "committed at {committed}, but {missing} refuses: {reason}; `mingle recover` tries it again"
+                    )?,
+                    cause => write!(
+                        f,
+                        "committed at {committed}, not yet at {missing}, where it follows by itself: {}",
+                        cause.without_promise()
+                    )?,
+                }
+                id.map_or(Ok(()), |id| write!(f, " (transaction {id})"))
             }
             Self::Cancelled => f.write_str("the call was given up before it wrote anything"),
         }

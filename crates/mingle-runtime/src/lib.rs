@@ -1,19 +1,57 @@
-//! Runs a split program, phase after phase, over its stores.
+//! Runs a split program over its stores, as one atomic transaction, whoever crashes.
+//!
+//! A transaction whose phases write at most one store, and that has nobody to wait for, is just
+//! that write. Any other one leaves, with its first write, an *intent*: all that is needed to run
+//! the rest. Each later phase leaves a *commit witness* with its effects, so that it takes effect
+//! once whoever runs it, and *witness rows* on what was written tell others at which stores to
+//! wait for it.
+//!
+//! One call: [`runtime`] takes it, `transaction` runs its phases in order, `phase` one of them
+//! until it has committed, `attempt` that once, and `conclude` is its commit.
 //!
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
-//! - [`runtime`]: phases in order, conflicts, deadlines, cancellation;
+//! - [`call`]: calls and reports, and what a caller shares with its task;
+//! - [`session`]: what a client's transactions must not lose sight of, and its token;
+//! - [`worklist`]: whom to wait for, and where;
+//! - [`intent`]: what is kept so that somebody else can finish a transaction;
+//! - [`help`]: finishing what others have begun;
+//! - `cleaner`: deleting what is over; [`sweep`]: after origins that are gone;
+//! - [`stats`]: how often what happened;
 //! - [`error`]: how a call can end without a result;
+//! - [`planted`]: faults that are planted to see that the checkers notice;
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
 
+mod attempt;
+pub mod call;
+mod cleaner;
+mod conclude;
 pub mod error;
+mod fixed;
+pub mod help;
+pub mod intent;
+mod lease;
+mod leave;
 pub mod limits;
 pub mod machine;
 pub mod overlay;
+mod own;
+mod phase;
+#[doc(hidden)]
+pub mod planted;
+mod records;
 pub mod runtime;
+pub mod session;
+pub mod stats;
+pub mod sweep;
 pub mod tokio_world;
+mod transaction;
+pub mod worklist;
 
+pub use call::{Call, CallReport, PhaseReport};
 pub use error::Error;
 pub use limits::Settings;
-pub use runtime::{Call, CallReport, PhaseReport, Runtime};
+pub use runtime::Runtime;
+pub use session::{Session, SessionKey, TokenError};
+pub use sweep::{Swept, Unfinished};
 pub use tokio_world::TokioWorld;

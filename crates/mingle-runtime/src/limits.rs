@@ -5,8 +5,17 @@ use std::time::Duration;
 /// How long a call may take, and what it may use until its first commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Conflicts are retried for so long.
+    /// Conflicts are retried, and others waited for, for so long.
     pub deadline: Duration,
+    /// Whoever has waited for a transaction for so long finishes it.
+    pub help_after: Duration,
+    /// An origin that gave no sign of life for so long is taken for dead: what it began is
+    /// finished and cleaned up. One that was alive after all goes on under another name.
+    pub lease: Duration,
+    /// How often to look for what others have left behind.
+    pub sweep_every: Duration,
+    /// How long to gather finished transactions before they are cleaned up together.
+    pub clean_after: Duration,
     /// Instructions up to the end of the first phase that writes.
     pub steps_max: u64,
     /// Bytes of values that are read, recorded or written up to the end of that phase.
@@ -15,16 +24,45 @@ pub struct Settings {
     pub backoff_min: Duration,
     /// The longest pause after a conflict.
     pub backoff_max: Duration,
+    /// For how many transactions one transaction may have to wait; with more it is refused before
+    /// it writes.
+    pub worklist_max: usize,
+    /// Off, transactions leave nothing for others to finish or wait for, and sessions remember
+    /// nothing: across stores nothing is promised any more. For measuring what that costs, and for
+    /// nothing else.
+    #[doc(hidden)]
+    pub tracking: bool,
 }
 
 impl Default for Settings {
     fn default() -> Self {
         Self {
             deadline: Duration::from_secs(10),
+            help_after: Duration::from_millis(500),
+            lease: Duration::from_secs(10),
+            sweep_every: Duration::from_secs(5),
+            clean_after: Duration::from_millis(200),
             steps_max: 200_000_000,
             memory_bytes_max: 1 << 30,
             backoff_min: Duration::from_millis(1),
             backoff_max: Duration::from_millis(500),
+            worklist_max: 1_000,
+            tracking: true,
         }
     }
 }
+
+/// A session token has at most so many characters.
+pub const TOKEN_BYTES_MAX: usize = 1 << 18;
+
+/// Sessions that wait for more transactions than this look which of them are over.
+pub(crate) const SESSION_PRUNE_AT: usize = 32;
+
+/// So many records are read or removed at once where many are.
+pub(crate) const BATCH: usize = 1_000;
+
+/// A helper that has to help somebody else first goes so deep at most.
+pub(crate) const HELP_DEPTH_MAX: usize = 16;
+
+/// So many commit witnesses that were seen are remembered.
+pub(crate) const VISIBLE_MAX: usize = 100_000;

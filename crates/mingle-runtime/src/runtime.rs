@@ -1,154 +1,69 @@
-//! Phases in order: conflicts, deadlines, cancellation, and what is said of how it went.
-//!
-//! A transaction runs as a task of its [`World`], so that whoever called it may go away: until
-//! the first phase that writes commits, going away undoes it; from then on it finishes.
+//! A program over its stores.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex};
-use std::task::{Context, Poll, Waker};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use mingle_lang::code::Instr;
-use mingle_lang::{Phase, Plan, Program};
-use mingle_model::{Name, Origin, TransactionId, Value};
-use mingle_store::{Commit, DataStore, Outcome, Session, StoreError, World};
+use mingle_lang::split::{Mode, Mutation};
+use mingle_lang::{Plan, Program};
+use mingle_model::{Name, Origin, Ref, Stamp, TransactionId, WitnessRow};
+use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
 
+use crate::call::{Call, CallReport, Finish, Running, Shared};
 use crate::error::Error;
-use crate::limits::Settings;
-use crate::machine::{Facts, Finished, Machine, Need, Recorded, Start};
+use crate::intent::ProgramHash;
+use crate::lease::Watched;
+use crate::limits::{Settings, VISIBLE_MAX};
+use crate::own::Own;
+use crate::planted::Planted;
+use crate::session::Session;
+use crate::stats::Stats;
 
 /// A program, its stores, and the world that they live in.
 pub struct Runtime {
-    program: Arc<Program>,
+    pub(crate) program: Arc<Program>,
+    pub(crate) hash: ProgramHash,
     /// By [`mingle_lang::hir::StoreId`].
+    pub(crate) stores: Vec<Arc<dyn DataStore>>,
+    pub(crate) world: Arc<dyn World>,
+    pub(crate) settings: Settings,
+    pub(crate) own: Mutex<Own>,
+    pub(crate) known: Mutex<Known>,
+    pub(crate) watched: Mutex<Watched>,
+    pub(crate) mutation: Mutation,
+    pub(crate) planted: Planted,
+    pub(crate) stats: Stats,
+    pub(crate) me: Weak<Self>,
+}
+
+/// What was learned and stays true.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Commit witnesses, or floors above them, that were visible at a replica of a store.
+    visible: HashSet<(usize, Option<Name>, TransactionId)>,
+    /// What every replica of a store has seen, and when that was asked for.
+    everywhere: BTreeMap<usize, (Stamp, Duration)>,
+    /// Programs that helpers needed.
+    programs: HashMap<ProgramHash, Arc<Program>>,
+    /// Stores that keep the text of a program.
+    kept: HashSet<(usize, ProgramHash)>,
+    /// Transactions that this runtime is finishing for others.
+    helping: HashSet<TransactionId>,
+    /// Witness rows of this runtime's own transactions that are not cleaned up, by store and
+    /// object: who overwrites what they wrote need not be told of them by the store.
+    rows: HashMap<(usize, Option<Ref>), Vec<WitnessRow>>,
+    rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
+}
+
+/// What a runtime is made of.
+struct Parts {
+    program: Arc<Program>,
     stores: Vec<Arc<dyn DataStore>>,
     world: Arc<dyn World>,
     settings: Settings,
+    mutation: Mutation,
+    planted: Planted,
     origin: Origin,
-    sequence: AtomicU64,
-    mutation: mingle_lang::split::Mutation,
-}
-
-/// One call of a transaction.
-#[derive(Clone, Debug)]
-pub struct Call {
-    /// The transaction's name.
-    pub transaction: Name,
-    /// Its arguments, in order.
-    pub arguments: Vec<Value>,
-    /// Who asks, and from where.
-    pub session: Session,
-}
-
-/// How a call went.
-#[derive(Clone, Debug, PartialEq)]
-pub struct CallReport {
-    /// The transaction's result, if it declares one.
-    pub result: Option<Value>,
-    /// Its phases, in order.
-    pub phases: Vec<PhaseReport>,
-}
-
-/// How a phase went.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct PhaseReport {
-    /// The store's name; none for a transaction that visits no store.
-    pub store: Option<Name>,
-    /// Round trips of the attempt that committed.
-    pub round_trips: u32,
-    /// How often it was tried.
-    pub attempts: u32,
-    /// How many values it recorded for later phases.
-    pub recorded: usize,
-    /// How long it took, all attempts together.
-    pub time: Duration,
-}
-
-const RUNNING: u8 = 0;
-const COMMITTING: u8 = 1;
-const GIVEN_UP: u8 = 2;
-
-/// What a call and the task that runs it share.
-#[derive(Default)]
-struct Shared {
-    state: AtomicU8,
-    finished: AtomicBool,
-    outcome: Mutex<Answer>,
-}
-
-/// The outcome of a call, once it is there, and who waits for it.
-#[derive(Default)]
-struct Answer {
-    result: Option<Result<CallReport, Error>>,
-    waiter: Option<Waker>,
-}
-
-/// A call that runs. Dropped before the first commit, it writes nothing; dropped later, it
-/// finishes.
-struct Running(Arc<Shared>);
-
-impl Future for Running {
-    type Output = Result<CallReport, Error>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut outcome = self.0.outcome.lock().expect("nobody panics with this lock");
-        match outcome.result.take() {
-            Some(result) => Poll::Ready(result),
-            None => {
-                outcome.waiter = Some(context.waker().clone());
-                Poll::Pending
-            }
-        }
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        // Fails when the task has gone past the point of no return, or is done.
-        let _ =
-            self.0.state.compare_exchange(RUNNING, GIVEN_UP, Ordering::AcqRel, Ordering::Acquire);
-    }
-}
-
-/// Sees to it that a caller gets an answer when its task ends without one.
-struct Finish(Arc<Shared>);
-
-impl Drop for Finish {
-    fn drop(&mut self) {
-        self.0.finish(Err(Error::Cancelled));
-    }
-}
-
-impl Shared {
-    /// Passes the point of no return; false if the caller has gone away.
-    fn begin_commit(&self) -> bool {
-        let before =
-            self.state.compare_exchange(RUNNING, COMMITTING, Ordering::AcqRel, Ordering::Acquire);
-        matches!(before, Ok(_) | Err(COMMITTING))
-    }
-
-    /// The commit did not take effect, so the caller may go away again.
-    fn commit_failed(&self) {
-        let _ =
-            self.state.compare_exchange(COMMITTING, RUNNING, Ordering::AcqRel, Ordering::Acquire);
-    }
-
-    fn is_given_up(&self) -> bool {
-        self.state.load(Ordering::Acquire) == GIVEN_UP
-    }
-
-    fn finish(&self, result: Result<CallReport, Error>) {
-        let mut outcome = self.outcome.lock().expect("nobody panics with this lock");
-        if self.finished.swap(true, Ordering::AcqRel) {
-            return;
-        }
-        outcome.result = Some(result);
-        if let Some(waker) = outcome.waiter.take() {
-            waker.wake();
-        }
-    }
 }
 
 impl Runtime {
@@ -163,37 +78,64 @@ impl Runtime {
         world: Arc<dyn World>,
         settings: Settings,
     ) -> Arc<Self> {
+        let origin = draw_origin(&*world);
+        let (mutation, planted) = (Mutation::None, Planted::None);
+        Self::build(Parts { program, stores, world, settings, mutation, planted, origin })
+    }
+
+    fn build(parts: Parts) -> Arc<Self> {
+        let Parts { program, stores, world, settings, mutation, planted, origin } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
             "one store for each that the program declares"
         );
-        let origin = Origin(u128::from(world.random()) << 64 | u128::from(world.random()));
-        let sequence = AtomicU64::new(1);
-        Arc::new(Self {
+        let hash = ProgramHash::of(&program.text);
+        let known =
+            Known { programs: HashMap::from([(hash, program.clone())]), ..Known::default() };
+        Arc::new_cyclic(|me| Self {
             program,
+            hash,
             stores,
             world,
             settings,
-            origin,
-            sequence,
-            mutation: mingle_lang::split::Mutation::None,
+            own: Mutex::new(Own::new(origin)),
+            known: Mutex::new(known),
+            watched: Mutex::default(),
+            mutation,
+            planted,
+            stats: Stats::default(),
+            me: me.clone(),
         })
     }
 
-    /// Breaks a part of the interpreter, for tests that want to see what notices.
-    #[doc(hidden)]
-    pub fn with_mutation(self: Arc<Self>, mutation: mingle_lang::split::Mutation) -> Arc<Self> {
-        let sequence = AtomicU64::new(1);
-        Arc::new(Self {
+    fn parts(&self) -> Parts {
+        Parts {
             program: self.program.clone(),
             stores: self.stores.clone(),
             world: self.world.clone(),
             settings: self.settings.clone(),
-            origin: self.origin,
-            sequence,
-            mutation,
-        })
+            mutation: self.mutation,
+            planted: self.planted,
+            origin: self.own().origin(),
+        }
+    }
+
+    /// Breaks a part of the interpreter, for tests that want to see what notices.
+    #[doc(hidden)]
+    pub fn with_mutation(self: Arc<Self>, mutation: Mutation) -> Arc<Self> {
+        Self::build(Parts { mutation, ..self.parts() })
+    }
+
+    /// Breaks a part of the protocol, for tests that want to see what notices.
+    #[doc(hidden)]
+    pub fn with_planted(self: Arc<Self>, planted: Planted) -> Arc<Self> {
+        Self::build(Parts { planted, ..self.parts() })
+    }
+
+    /// How often what happened here.
+    pub fn stats(&self) -> &Stats {
+        &self.stats
     }
 
     /// The program.
@@ -201,9 +143,52 @@ impl Runtime {
         &self.program
     }
 
+    /// The world that it lives in.
+    pub fn world(&self) -> &Arc<dyn World> {
+        &self.world
+    }
+
+    /// Its settings.
+    pub fn settings(&self) -> &Settings {
+        &self.settings
+    }
+
     /// The store with this id.
     pub fn store(&self, store: mingle_lang::hir::StoreId) -> &Arc<dyn DataStore> {
         &self.stores[store.index()]
+    }
+
+    /// Reads objects of a store as a session sees them, outside any transaction.
+    ///
+    /// # Errors
+    ///
+    /// When the store fails, or does not get to see what the session has within the deadline.
+    pub async fn read(
+        &self,
+        store: mingle_lang::hir::StoreId,
+        session: &Session,
+        reads: &[Read],
+    ) -> Result<Vec<Data>, Error> {
+        let site = self.store(store);
+        self.check_replica(session)?;
+        let after = session.worklist().seen_at(&site.capabilities().store);
+        let replica = self.replica_at(store.index(), session.replica().as_ref());
+        let session = StoreSession { replica, after };
+        let deadline = self.world.elapsed() + self.settings.deadline;
+        let mut attempts = 0;
+        loop {
+            let mut transaction = site.begin(&session).await.map_err(Error::Store)?;
+            let error = match transaction.read(reads).await {
+                Ok(answers) => return Ok(answers.into_iter().map(|answer| answer.data).collect()),
+                Err(error) => error,
+            };
+            attempts += 1;
+            let pause = self.backoff(attempts);
+            if !error.is_retryable() || self.world.elapsed() + pause > deadline {
+                return Err(Error::Store(error));
+            }
+            self.world.sleep(pause).await;
+        }
     }
 
     /// Calls a transaction.
@@ -234,7 +219,8 @@ impl Runtime {
     pub async fn call_in_place(&self, call: &Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(call)?;
         let shared = Shared::default();
-        self.run(&plan, call, &shared).await
+        let result = self.run(&plan, call, &shared).await;
+        shared.take().unwrap_or(result)
     }
 
     fn checked_plan(&self, call: &Call) -> Result<Arc<Plan>, Error> {
@@ -254,217 +240,232 @@ impl Runtime {
                 )));
             }
         }
-        if plan.endorses() {
-            return Err(Error::Unsupported(format!(
-                "{name} endorses, which is checked and explained but not run in this version"
-            )));
+        if let Some(until) = &call.until
+            && !plan.phases.iter().any(|phase| self.name_of(phase) == Some(until))
+        {
+            return Err(Error::Misuse(format!("{name} does not visit a store {until:?}")));
         }
+        self.check_plan(plan)?;
+        self.check_replica(&call.session)?;
         Ok(plan.clone())
     }
 
-    async fn run(&self, plan: &Plan, call: &Call, shared: &Shared) -> Result<CallReport, Error> {
-        let facts = Facts {
-            now: self.world.now(),
-            seed: u128::from(self.world.random()) << 64 | u128::from(self.world.random()),
-        };
-        let mut recorded = Recorded::new(plan);
-        let mut report = CallReport { result: None, phases: Vec::with_capacity(plan.phases.len()) };
-        let mut committed: Vec<Name> = Vec::new();
-        let mut deadline = self.world.elapsed() + self.settings.deadline;
-        for (index, phase) in plan.phases.iter().enumerate() {
-            let later = plan.first_write.is_some_and(|first| index > first);
-            if plan.first_write.is_some_and(|first| index == first + 1) {
-                // What is committed has to be finished, however long it took to get there.
-                deadline = self.world.elapsed() + self.settings.deadline;
+    /// A session stays at its replica in every store that has one of that name; one that no store
+    /// has is a mistake.
+    fn check_replica(&self, session: &Session) -> Result<(), Error> {
+        let Some(replica) = session.replica() else { return Ok(()) };
+        let all = || self.stores.iter().flat_map(|store| &store.capabilities().replicas);
+        if all().next().is_none() || all().any(|known| *known == replica) {
+            return Ok(());
+        }
+        let known: BTreeSet<&str> = all().map(|name| &**name).collect();
+        let known = known.into_iter().collect::<Vec<_>>().join(", ");
+        Err(Error::Misuse(format!("no store has a replica {replica}; there are {known}")))
+    }
+
+    /// Where a session that stays at `replica` stays in a store.
+    pub(crate) fn replica_at(&self, store: usize, replica: Option<&Name>) -> Option<Name> {
+        let known = &self.stores[store].capabilities().replicas;
+        replica.filter(|replica| known.contains(replica)).cloned()
+    }
+
+    fn name_of(&self, phase: &mingle_lang::Phase) -> Option<&Name> {
+        phase.store.map(|store| &self.program.checked.stores[store.index()].name)
+    }
+
+    /// Whether its stores can carry a transaction with all that it is promised.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Unsupported`], with the reason.
+    pub fn check_plan(&self, plan: &Plan) -> Result<(), Error> {
+        let unsupported = |why: String| Err(Error::Unsupported(format!("{}: {why}", plan.name)));
+        let mut has_written = false;
+        for phase in plan.phases.iter().filter(|phase| phase.mode == Mode::Write) {
+            let Some(store) = phase.store else { continue };
+            let capabilities = self.store(store).capabilities();
+            if has_written && capabilities.once == Once::Never {
+                return unsupported(format!(
+                    "store {} cannot see to it that a phase takes effect once, so it cannot be written after another store",
+                    capabilities.store
+                ));
             }
-            let attempt = Attempt { plan, phase, later, facts: &facts, call, shared, deadline };
-            match self.phase(&attempt, &recorded).await {
-                Ok((finished, phase_report)) => {
-                    if plan.first_write.is_some_and(|first| index >= first)
-                        && phase.mode == mingle_lang::split::Mode::Write
-                    {
-                        committed.extend(phase_report.store.clone());
-                    }
-                    recorded.merge(finished.recorded);
-                    report.result = finished.result.or(report.result);
-                    report.phases.push(phase_report);
+            has_written = true;
+        }
+        if plan.isolated && plan.phases.len() > 1 {
+            for phase in &plan.phases[..plan.phases.len() - 1] {
+                let Some(store) = phase.store else { continue };
+                let capabilities = self.store(store).capabilities();
+                if !capabilities.serializable {
+                    return unsupported(format!(
+                        "it is isolated, so all stores that it visits but the last must be serializable, and {} is not",
+                        capabilities.store
+                    ));
                 }
-                Err(cause) if committed.is_empty() => return Err(cause),
-                Err(cause) => {
-                    let left = plan.phases[index..]
-                        .iter()
-                        .filter(|phase| phase.mode == mingle_lang::split::Mode::Write);
-                    let missing = left.filter_map(|phase| self.store_name(phase)).collect();
-                    return Err(Error::Incomplete { committed, missing, cause: Box::new(cause) });
+            }
+            self.check_isolated_order(plan)?;
+        }
+        Ok(())
+    }
+
+    /// Two isolated transactions that visit two stores in opposite orders could not be ordered.
+    fn check_isolated_order(&self, plan: &Plan) -> Result<(), Error> {
+        let stores =
+            |plan: &Plan| -> Vec<_> { plan.phases.iter().filter_map(|p| p.store).collect() };
+        let mine = stores(plan);
+        for other in self.program.plans.iter().filter(|other| other.isolated) {
+            let theirs = stores(other);
+            for (at, first) in mine.iter().enumerate() {
+                for second in &mine[at + 1..] {
+                    let place = |store| theirs.iter().position(|known| known == store);
+                    if let (Some(a), Some(b)) = (place(first), place(second))
+                        && a > b
+                    {
+                        let name = |store: &mingle_lang::hir::StoreId| {
+                            self.program.checked.stores[store.index()].name.clone()
+                        };
+                        return Err(Error::Unsupported(format!(
+                            "{} visits {} before {}, and {} the other way round, so they cannot both be isolated",
+                            plan.name,
+                            name(first),
+                            name(second),
+                            other.name
+                        )));
+                    }
                 }
             }
         }
-        Ok(report)
+        Ok(())
     }
 
-    fn store_name(&self, phase: &Phase) -> Option<Name> {
-        phase.store.map(|store| self.program.checked.stores[store.index()].name.clone())
+    pub(crate) fn own(&self) -> MutexGuard<'_, Own> {
+        self.own.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs one phase until it commits.
-    async fn phase(
-        &self,
-        attempt: &Attempt<'_>,
-        earlier: &Recorded,
-    ) -> Result<(Finished, PhaseReport), Error> {
-        let begin = self.world.elapsed();
-        let mut report =
-            PhaseReport { store: self.store_name(attempt.phase), ..PhaseReport::default() };
-        loop {
-            report.attempts += 1;
-            report.round_trips = 0;
-            let error = match self.attempt(attempt, earlier, &mut report).await {
-                Ok(finished) => {
-                    report.recorded = finished.recorded.count();
-                    report.time = self.world.elapsed().saturating_sub(begin);
-                    return Ok((finished, report));
-                }
-                Err(error) => error,
-            };
-            if !matches!(error, Error::Store(StoreError::Conflict)) {
-                return Err(error);
-            }
-            let pause = self.backoff(report.attempts);
-            if self.world.elapsed() + pause > attempt.deadline {
-                let store = report.store.clone().unwrap_or_default();
-                let deadline = self.settings.deadline;
-                return Err(Error::Conflict { store, attempts: report.attempts, deadline });
-            }
-            self.world.sleep(pause).await;
+    pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
+        self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The index of the store called `name`.
+    pub(crate) fn store_called(&self, name: &str) -> Option<usize> {
+        self.stores.iter().position(|store| *store.capabilities().store == *name)
+    }
+
+    /// Whether what a store has acknowledged may be missing at a replica of it.
+    pub(crate) fn is_many(&self, store: usize) -> bool {
+        self.stores[store].capabilities().replicas.len() > 1
+    }
+
+    /// Each replica of a store; none for the one of a store that has one.
+    pub(crate) fn replicas(&self, store: usize) -> Vec<Option<Name>> {
+        let replicas = &self.stores[store].capabilities().replicas;
+        if replicas.is_empty() {
+            return vec![None];
+        }
+        replicas.iter().cloned().map(Some).collect()
+    }
+
+    /// The origin cannot begin transactions any more: it goes on as another one. What it began is
+    /// left to whoever keeps it from going on.
+    pub(crate) fn renew(&self, fenced: Origin) {
+        let mut own = self.own();
+        if own.origin() == fenced {
+            *own = Own::new(draw_origin(&*self.world));
         }
     }
 
     /// The pause after so many attempts: doubling, of which a random half to the whole.
-    fn backoff(&self, attempts: u32) -> Duration {
-        let doubled = self.settings.backoff_min.saturating_mul(1_u32 << (attempts - 1).min(16));
+    pub(crate) fn backoff(&self, attempts: u32) -> Duration {
+        let shift = attempts.saturating_sub(1).min(16);
+        let doubled = self.settings.backoff_min.saturating_mul(1_u32 << shift);
         let longest = doubled.min(self.settings.backoff_max);
         let parts = 512 + (self.world.random() % 512) as u32;
         longest * parts / 1024
     }
+}
 
-    /// Runs one phase once.
-    async fn attempt(
+impl Known {
+    pub(crate) fn is_visible(
         &self,
-        attempt: &Attempt<'_>,
-        earlier: &Recorded,
-        report: &mut PhaseReport,
-    ) -> Result<Finished, Error> {
-        let Attempt { plan, phase, later, facts, call, shared, .. } = *attempt;
-        if shared.is_given_up() {
-            return Err(Error::Cancelled);
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+    ) -> bool {
+        self.visible.contains(&(store, replica.cloned(), id))
+    }
+
+    pub(crate) fn note_visible(&mut self, store: usize, replica: Option<&Name>, id: TransactionId) {
+        if self.visible.len() >= VISIBLE_MAX {
+            self.visible.clear();
         }
-        let start = Start { program: &self.program, plan, phase, facts, earlier, unbounded: later };
-        let mut machine = Machine::new(start, &call.arguments, &self.settings);
-        machine.mutate(self.mutation);
-        let Some(store) = phase.store else {
-            return match machine.resume()? {
-                Need::Done => Ok(machine.finish()),
-                other => unreachable!("a phase without a store needs none, not {other:?}"),
-            };
-        };
-        let store = self.store(store);
-        if !phase.code.iter().any(visits) {
-            return match machine.resume()? {
-                Need::Done => Ok(machine.finish()),
-                other => unreachable!("a phase without effects needs no store, not {other:?}"),
-            };
-        }
-        let mut transaction = store.begin(&call.session).await.map_err(Error::Store)?;
-        loop {
-            match machine.resume()? {
-                Need::Read(reads) => {
-                    let mut answers = Vec::with_capacity(reads.len());
-                    for part in reads.chunks(store.capabilities().operations_per_round_trip.max(1))
-                    {
-                        report.round_trips += 1;
-                        let part = transaction.read(part).await.map_err(Error::Store)?;
-                        answers.extend(part.into_iter().map(|answer| answer.data));
+        self.visible.insert((store, replica.cloned(), id));
+    }
+
+    /// What every replica of a store was known to have seen.
+    pub(crate) fn everywhere(&self, store: usize) -> Option<&(Stamp, Duration)> {
+        self.everywhere.get(&store)
+    }
+
+    pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
+        self.everywhere.insert(store, (stamp, at));
+    }
+
+    /// A transaction of this runtime has left a row at a store.
+    pub(crate) fn note_row(&mut self, store: usize, row: &WitnessRow) {
+        let place = (store, row.object.clone());
+        self.rows_of.entry(row.id).or_default().push(place.clone());
+        self.rows.entry(place).or_default().push(row.clone());
+    }
+
+    /// The rows that transactions of this runtime have left on an object.
+    pub(crate) fn rows_on(&self, store: usize, object: Option<&Ref>) -> &[WitnessRow] {
+        let place = (store, object.cloned());
+        self.rows.get(&place).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Transactions up to this one are cleaned up.
+    pub(crate) fn drop_rows(&mut self, last: TransactionId) {
+        let first = TransactionId { origin: last.origin, sequence: 0 };
+        let over: Vec<TransactionId> =
+            self.rows_of.range(first..=last).map(|(id, _)| *id).collect();
+        for id in over {
+            for place in self.rows_of.remove(&id).unwrap_or_default() {
+                if let Some(rows) = self.rows.get_mut(&place) {
+                    rows.retain(|row| row.id != id);
+                    if rows.is_empty() {
+                        self.rows.remove(&place);
                     }
-                    machine.supply(answers)?;
                 }
-                Need::Flush(writes) => {
-                    report.round_trips += 1;
-                    transaction.flush(writes).await.map_err(Error::Store)?;
-                }
-                Need::Done => break,
             }
         }
-        let mut finished = machine.finish();
-        let writes = std::mem::take(&mut finished.writes);
-        if phase.mode == mingle_lang::split::Mode::Write {
-            if !later && !shared.begin_commit() {
-                return Err(Error::Cancelled);
-            }
-            report.round_trips += u32::from(!writes.is_empty());
-        }
-        let committed = self.commit(&**store, transaction, writes, attempt.deadline).await;
-        if committed.is_err() && !later {
-            shared.commit_failed();
-        }
-        committed.map(|()| finished)
     }
 
-    /// Commits; where the answer is lost, asks until it is known or the deadline has passed.
-    async fn commit(
-        &self,
-        store: &dyn DataStore,
-        transaction: Box<dyn mingle_store::Transaction>,
-        writes: Vec<mingle_store::Write>,
-        deadline: Duration,
-    ) -> Result<(), Error> {
-        let capabilities = store.capabilities();
-        let id = capabilities.may_lose_answers.then(|| TransactionId {
-            origin: self.origin,
-            sequence: self.sequence.fetch_add(1, Ordering::Relaxed),
-        });
-        let Err(error) = transaction.commit(Commit { id, writes, ..Commit::default() }).await
-        else {
-            return Ok(());
-        };
-        if !matches!(error, StoreError::Unknown { .. }) {
-            return Err(Error::Store(error));
-        }
-        let unknown = || Error::Unknown { store: capabilities.store.clone(), id };
-        let id_known = id.ok_or_else(unknown)?;
-        let mut attempts = 1;
-        loop {
-            match store.outcome(id_known).await {
-                Ok(Outcome::Committed) => return Ok(()),
-                Ok(Outcome::NotCommitted) => return Err(Error::Store(StoreError::Conflict)),
-                Ok(Outcome::Unknown) | Err(_) => {}
-            }
-            let pause = self.backoff(attempts);
-            attempts += 1;
-            if self.world.elapsed() + pause > deadline {
-                return Err(unknown());
-            }
-            self.world.sleep(pause).await;
-        }
+    pub(crate) fn program(&self, hash: ProgramHash) -> Option<Arc<Program>> {
+        self.programs.get(&hash).cloned()
+    }
+
+    pub(crate) fn note_program(&mut self, hash: ProgramHash, program: Arc<Program>) {
+        self.programs.insert(hash, program);
+    }
+
+    pub(crate) fn is_kept(&self, store: usize, hash: ProgramHash) -> bool {
+        self.kept.contains(&(store, hash))
+    }
+
+    pub(crate) fn note_kept(&mut self, store: usize, hash: ProgramHash) {
+        self.kept.insert((store, hash));
+    }
+
+    /// Begins to help; false if that is being done already.
+    pub(crate) fn begin_help(&mut self, id: TransactionId) -> bool {
+        self.helping.insert(id)
+    }
+
+    pub(crate) fn end_help(&mut self, id: TransactionId) {
+        self.helping.remove(&id);
     }
 }
 
-/// One phase of one call.
-#[derive(Clone, Copy)]
-struct Attempt<'a> {
-    plan: &'a Plan,
-    phase: &'a Phase,
-    /// Comes after the first phase that writes, so nothing of the program's own may fail.
-    later: bool,
-    facts: &'a Facts,
-    call: &'a Call,
-    shared: &'a Shared,
-    deadline: Duration,
-}
-
-fn visits(instr: &Instr) -> bool {
-    match instr {
-        Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
-        Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),
-        _ => false,
-    }
+fn draw_origin(world: &dyn World) -> Origin {
+    Origin(u128::from(world.random()) << 64 | u128::from(world.random()))
 }

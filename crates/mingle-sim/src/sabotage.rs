@@ -22,6 +22,12 @@ pub enum Sabotage {
     CommitsDropped,
 }
 
+impl Sabotage {
+    /// All that can be broken.
+    pub const ALL: [Self; 3] =
+        [Self::ConflictsForgotten, Self::OutcomesForgotten, Self::CommitsDropped];
+}
+
 /// A store that is broken.
 pub struct Sabotaged {
     inner: Arc<dyn DataStore>,
@@ -34,8 +40,8 @@ impl Sabotaged {
     pub fn wrap(name: &str, inner: Arc<dyn DataStore>, sabotage: Sabotage) -> Arc<dyn DataStore> {
         let concerned = match sabotage {
             Sabotage::None => "",
-            Sabotage::ConflictsForgotten | Sabotage::OutcomesForgotten => "accounts",
-            Sabotage::CommitsDropped => "notifications",
+            Sabotage::ConflictsForgotten | Sabotage::OutcomesForgotten => "bank",
+            Sabotage::CommitsDropped => "feed",
         };
         if name != concerned {
             return inner;
@@ -101,14 +107,14 @@ impl Transaction for SabotagedTransaction {
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         Box::pin(async move {
             let Self { begun, inner, session, sabotage, commits } = *self;
-            let writes = commit.writes.clone();
+            let (writes, known) = (commit.writes.clone(), commit.known.clone());
             match sabotage {
                 Sabotage::ConflictsForgotten => match begun.commit(commit).await {
                     Err(StoreError::Conflict) => {
                         inner
                             .begin(&session)
                             .await?
-                            .commit(Commit { writes, ..Commit::default() })
+                            .commit(Commit { writes, known, ..Commit::default() })
                             .await
                     }
                     other => other,

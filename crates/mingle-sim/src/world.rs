@@ -134,6 +134,22 @@ impl SimulatedWorld {
         waker.wake();
     }
 
+    /// Drops all tasks and whoever sleeps. They hold the world as it holds them, so a world that is
+    /// not stopped is never given back.
+    pub fn stop(&self) {
+        loop {
+            let (tasks, sleepers) = {
+                let mut inner = lock(&self.inner);
+                (std::mem::take(&mut inner.tasks), std::mem::take(&mut inner.sleepers))
+            };
+            lock(&self.ready).clear();
+            // Without the lock: what is dropped may look at the world, or spawn.
+            if tasks.is_empty() && sleepers.is_empty() {
+                return;
+            }
+        }
+    }
+
     /// A digest of which task ran when.
     pub fn digest(&self) -> u64 {
         lock(&self.inner).digest

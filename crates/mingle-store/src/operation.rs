@@ -2,6 +2,8 @@
 
 use mingle_model::{Name, Ref, TransactionId, Value, Version, WitnessRow};
 
+use serde::{Deserialize, Serialize};
+
 use crate::record::{Bytes, RecordKey, RecordKind};
 
 /// A field of an object: the index stands for the field's place in the object's declaration.
@@ -79,8 +81,32 @@ pub enum Read {
     },
 }
 
+impl Read {
+    /// The object that it asks of, if it asks of one.
+    pub fn object(&self) -> Option<&Ref> {
+        match self {
+            Self::Exists(object) => Some(object),
+            Self::Register(address)
+            | Self::Counter(address)
+            | Self::Contains(address, _)
+            | Self::SetSize(address)
+            | Self::Elements(address)
+            | Self::Entry(address, _)
+            | Self::MapSize(address)
+            | Self::Entries(address)
+            | Self::LogSize(address)
+            | Self::LogLast(address, _)
+            | Self::LogSlice { address, .. } => Some(&address.object),
+            Self::Query { .. }
+            | Self::Record(_)
+            | Self::Records { .. }
+            | Self::Witnesses { .. } => None,
+        }
+    }
+}
+
 /// What a read gives.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Data {
     /// Yes or no.
     Bool(bool),
@@ -160,6 +186,27 @@ pub enum Write {
 }
 
 impl Write {
+    /// The object whose data it changes, if it is one object's: records and witness rows are no
+    /// data, and what a command changes is the store's matter.
+    pub fn object(&self) -> Option<&Ref> {
+        match self {
+            Self::Create(object) | Self::Delete(object) => Some(object),
+            Self::Assign(address, _)
+            | Self::Add(address, _)
+            | Self::Insert(address, _)
+            | Self::Remove(address, _)
+            | Self::Put(address, ..)
+            | Self::Erase(address, _)
+            | Self::Append(address, _)
+            | Self::Clear(address) => Some(&address.object),
+            Self::Command { .. }
+            | Self::Witness(_)
+            | Self::Forget(_)
+            | Self::Record(..)
+            | Self::Discard(_) => None,
+        }
+    }
+
     /// Whether it changes data: anything but witness rows and records.
     pub fn is_data(&self) -> bool {
         !matches!(self, Self::Witness(_) | Self::Forget(_) | Self::Record(..) | Self::Discard(_))

@@ -79,8 +79,9 @@ struct Written {
 #[serde(deny_unknown_fields)]
 struct WrittenRuntime {
     deadline: Option<String>,
-    /// Read for the sake of one file for all versions; nothing waits for others yet.
     help_after: Option<String>,
+    lease: Option<String>,
+    sweep_every: Option<String>,
     steps: Option<u64>,
     memory_bytes: Option<usize>,
 }
@@ -112,21 +113,43 @@ impl Binding {
     pub fn parse(text: &str) -> Result<Self, BindingError> {
         let written: Written =
             toml::from_str(text).map_err(|error| BindingError { message: error.to_string() })?;
-        let mut settings = Settings::default();
-        let runtime = written.runtime;
-        if let Some(deadline) = &runtime.deadline {
-            settings.deadline = duration("runtime.deadline", deadline)?;
-        }
-        if let Some(help_after) = &runtime.help_after {
-            duration("runtime.help_after", help_after)?;
-        }
-        settings.steps_max = runtime.steps.unwrap_or(settings.steps_max);
-        settings.memory_bytes_max = runtime.memory_bytes.unwrap_or(settings.memory_bytes_max);
+        let settings = written.runtime.settings()?;
         let stores = written.stores.into_iter().map(|(name, store)| {
             let bound = bind(&name, store)?;
             Ok((name, bound))
         });
         Ok(Self { settings, stores: stores.collect::<Result<_, BindingError>>()? })
+    }
+}
+
+impl WrittenRuntime {
+    fn settings(&self) -> Result<Settings, BindingError> {
+        let mut settings = Settings::default();
+        for (key, text, setting) in [
+            ("deadline", &self.deadline, &mut settings.deadline),
+            ("help_after", &self.help_after, &mut settings.help_after),
+            ("lease", &self.lease, &mut settings.lease),
+            ("sweep_every", &self.sweep_every, &mut settings.sweep_every),
+        ] {
+            if let Some(text) = text {
+                *setting = duration(&format!("runtime.{key}"), text)?;
+            }
+        }
+        if settings.sweep_every.is_zero() {
+            let message = "runtime.sweep_every: expected more than nothing".to_owned();
+            return Err(BindingError { message });
+        }
+        if settings.lease < settings.sweep_every * 2 {
+            let (lease, every) = (settings.lease, settings.sweep_every);
+            return Err(BindingError {
+                message: format!(
+                    "runtime.lease: expected at least twice sweep_every, which is how often a process gives a sign of life, found {lease:?} and {every:?}"
+                ),
+            });
+        }
+        settings.steps_max = self.steps.unwrap_or(settings.steps_max);
+        settings.memory_bytes_max = self.memory_bytes.unwrap_or(settings.memory_bytes_max);
+        Ok(settings)
     }
 }
 

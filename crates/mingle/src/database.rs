@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
-use mingle_runtime::{Call, CallReport, Error, Runtime, TokioWorld};
+use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::store::StoreOperation;
 use mingle_store::wrap::distance::DistantStore;
-use mingle_store::{Address, Data, DataStore, Read, Session, StoreError, StoreSchema, World};
+use mingle_store::{Address, Data, DataStore, Read, StoreSchema, World};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use serde_json::{Map, Value as Json};
 
@@ -53,12 +54,17 @@ impl std::error::Error for OpenError {}
 
 /// A program over its stores.
 pub struct Database {
-    runtime: Arc<Runtime>,
+    pub(crate) runtime: Arc<Runtime>,
+    /// Whether what earlier processes have left is being finished.
+    pub(crate) is_catching_up: Arc<AtomicBool>,
 }
 
 impl Database {
     /// Opens the stores of a program: in `folder`, or in memory. Must be called on a tokio
     /// runtime, on which transactions then run.
+    ///
+    /// A folder belongs to one process at a time, so whatever is unfinished in it was left by one
+    /// that is gone: it is finished in the background, beginning at once.
     ///
     /// # Errors
     ///
@@ -96,6 +102,27 @@ impl Database {
         binding: &Binding,
         folder: Option<&Path>,
         world: Arc<dyn World>,
+        wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
+    ) -> Result<Self, OpenError> {
+        let database = Self::open_idle(program, binding, folder, world, wrap)?;
+        if folder.is_some() {
+            database.catch_up();
+        }
+        database.runtime.start_sweeps();
+        Ok(database)
+    }
+
+    /// As [`Database::open_wrapped`], but what others have left stays as it is until
+    /// [`Database::recover`] is called, or a transaction meets it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Database::open`].
+    pub fn open_idle(
+        program: Arc<Program>,
+        binding: &Binding,
+        folder: Option<&Path>,
+        world: Arc<dyn World>,
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
         check_names(&program, binding)?;
@@ -104,12 +131,13 @@ impl Database {
             let store = open_store(&program, StoreId(index as u32), binding, folder, &world)?;
             stores.push(wrap(&declared.name, store));
         }
-        Ok(Self { runtime: Runtime::new(program, stores, world, binding.settings.clone()) })
+        Ok(Self::over(Runtime::new(program, stores, world, binding.settings.clone())))
     }
 
-    /// A database over stores that are open.
+    /// A database over stores that are open. Whether it looks for what others have left is up to
+    /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
-        Self { runtime }
+        Self { runtime, is_catching_up: Arc::default() }
     }
 
     /// The runtime.
@@ -133,7 +161,17 @@ impl Database {
         arguments: Vec<Value>,
         session: Session,
     ) -> Result<CallReport, Error> {
-        self.runtime.call(Call { transaction: transaction.into(), arguments, session }).await
+        self.submit(Call { session, ..Call::new(transaction, arguments) }).await
+    }
+
+    /// Calls a transaction, with all that can be said of a call: with [`Call::until`] the caller
+    /// has its result as soon as that store, and all before it, have committed.
+    ///
+    /// # Errors
+    ///
+    /// See [`Error`].
+    pub async fn submit(&self, call: Call) -> Result<CallReport, Error> {
+        self.runtime.call(call).await
     }
 
     /// Arguments from their text: `string`, `time` and refs with a string key as they are, all
@@ -291,7 +329,7 @@ impl Database {
             .iter()
             .find(|known| known.declared.name == *object.kind());
         let store = store.expect("every object of the schema is one of the program").store;
-        let mut answers = self.read_with_retry(store, session, &reads).await?.into_iter();
+        let mut answers = self.runtime.read(store, session, &reads).await?.into_iter();
         let exists = matches!(answers.next(), Some(Data::Bool(true)));
         let mut shown = Map::new();
         shown.insert(
@@ -305,24 +343,6 @@ impl Database {
             );
         }
         Ok((exists, shown))
-    }
-
-    async fn read_with_retry(
-        &self,
-        store: StoreId,
-        session: &Session,
-        reads: &[Read],
-    ) -> Result<Vec<Data>, Error> {
-        let mut attempts = 0;
-        loop {
-            let mut transaction =
-                self.runtime.store(store).begin(session).await.map_err(Error::Store)?;
-            match transaction.read(reads).await {
-                Ok(answers) => return Ok(answers.into_iter().map(|answer| answer.data).collect()),
-                Err(StoreError::Conflict) if attempts < 100 => attempts += 1,
-                Err(error) => return Err(Error::Store(error)),
-            }
-        }
     }
 
     fn field_json(&self, declared: &ObjectType, name: &str, data: Data, limit: usize) -> Json {

@@ -1,7 +1,8 @@
 //! Mixed-consistency transactions: connect a program to its stores, and call it.
 //!
 //! - [`binding`]: `mingle.toml`, which says what engine each store is;
-//! - [`database`]: a program over its stores.
+//! - [`database`]: a program over its stores;
+//! - [`recovery`]: what is not finished yet.
 //!
 //! # Examples
 //!
@@ -24,16 +25,50 @@
 //! assert_eq!(database.result_json("deposit", &report), serde_json::json!(20));
 //! # });
 //! ```
+//!
+//! A [`Session`] is one client: its transactions see what it has seen and written before, at
+//! whichever replica and by whichever server. Between two requests a client keeps it as text.
+//!
+//! ```
+//! use mingle::{Binding, Database, Session, SessionKey};
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+//! let text = "store inboxes: causal;
+//!     object User in inboxes { key name: string; inbox: log<string>; }
+//!     transaction send(to: ref User, text: string) { to.inbox.append(text); }
+//!     transaction read(user: ref User) -> list<string> { return user.inbox.to_list(); }";
+//! let binding = "[stores.inboxes]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"20ms\"";
+//! let binding = Binding::parse(binding).unwrap();
+//! let database = Database::open(mingle::compile(text).unwrap(), &binding, None).unwrap();
+//!
+//! // A request that is served in Oslo.
+//! let session = Session::at("oslo");
+//! let arguments = database.arguments("send", [("to", "ana"), ("text", "hello")]).unwrap();
+//! database.call("send", arguments, session.clone()).await.unwrap();
+//!
+//! // The key is the same at all servers, and secret. What the client keeps is the token.
+//! let key = SessionKey::new(*b"32 random bytes, kept by servers");
+//! let token = session.token(&key);
+//!
+//! // The next one is served in Rome, which has not heard of the first: it waits for it.
+//! let session = Session::from_token(&key, &token).unwrap();
+//! session.move_to("rome");
+//! let arguments = database.arguments("read", [("user", "ana")]).unwrap();
+//! let report = database.call("read", arguments, session).await.unwrap();
+//! assert_eq!(database.result_json("read", &report), serde_json::json!(["hello"]));
+//! # });
+//! ```
 
 pub mod binding;
 pub mod database;
+pub mod recovery;
 
 use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
 pub use database::{Database, OpenError};
-pub use mingle_runtime::{CallReport, Error, PhaseReport, Settings};
-pub use mingle_store::Session;
+pub use mingle_runtime::{Call, CallReport, Error, PhaseReport, Settings, Swept, Unfinished};
+pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 
 /// Checks and splits a program.
 ///

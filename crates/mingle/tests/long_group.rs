@@ -2,7 +2,6 @@
 
 mod support;
 
-use mingle::Session;
 use mingle_model::{Ref, Value};
 use mingle_store::{Address, Commit, Write};
 use support::Setup;
@@ -40,7 +39,8 @@ fn a_post_to_a_hundred_thousand_members_takes_memory_in_proportion() {
         (0..MEMBERS).map(|number| Write::Insert(address.clone(), member(number))).collect();
     let store = setup.database.runtime().store(group.store).clone();
     setup.world.block_on(async {
-        let transaction = store.begin(&Session::default()).await.expect("it is in memory");
+        let transaction =
+            store.begin(&mingle_store::Session::default()).await.expect("it is in memory");
         transaction
             .commit(Commit { writes, ..Commit::default() })
             .await

@@ -104,10 +104,12 @@ fn conflicts_end_at_the_deadline() {
 
 #[test]
 fn a_failure_after_the_first_commit_says_what_is_committed() {
-    let faults = BTreeMap::from([("feed", plan(&[(Call::Commit, 0, Fault::Unavailable)]))]);
-    let setup = Setup::with(BANK, "", &faults);
+    let script: Vec<_> =
+        (0..100_000).map(|index| (Call::Commit, index, Fault::Unavailable)).collect();
+    let faults = BTreeMap::from([("feed", plan(&script))]);
+    let setup = Setup::with(BANK, "[runtime]\ndeadline = \"3s\"", &faults);
     let error = setup.call("deposit", &[("to", "ana"), ("amount", "20")]).unwrap_err();
-    let Error::Incomplete { committed, missing, cause } = &error else { panic!("{error}") };
+    let Error::Incomplete { committed, missing, cause, .. } = &error else { panic!("{error}") };
     assert_eq!((&*committed[0], &*missing[0]), ("accounts", "feed"));
     assert!(matches!(**cause, Error::Store(StoreError::Unavailable { .. })));
     assert_eq!(setup.show("Account", "ana"), json!({"owner": "ana", "balance": 20}));
@@ -151,28 +153,6 @@ fn bounds_hold_until_the_first_commit() {
     let error = setup.call("grow", &[("o", "1")]).unwrap_err();
     assert!(error.to_string().starts_with("a string of "), "{error}");
     assert_eq!(setup.show("O", "1"), json!(null));
-}
-
-#[test]
-fn endorsement_is_refused_at_run() {
-    let setup = Setup::new(include_str!("../../../examples/contest.mingle"));
-    let name = setup
-        .database
-        .program()
-        .plans
-        .iter()
-        .find(|plan| plan.endorses())
-        .expect("the contest endorses")
-        .clone();
-    let arguments: Vec<(String, String)> =
-        name.params.iter().map(|(param, _)| (param.to_string(), "\"x\"".to_owned())).collect();
-    let arguments: Vec<(&str, &str)> =
-        arguments.iter().map(|(name, value)| (&**name, &**value)).collect();
-    let error = setup.call(&name.name, &arguments).unwrap_err();
-    assert!(
-        matches!(&error, Error::Unsupported(message) if message.contains("endorses")),
-        "{error}"
-    );
 }
 
 /// Polls a call so many times, lets it go, and lets the world run on.
@@ -293,5 +273,23 @@ fn values_in_values_are_bounded() {
     {
         let error = setup.call(transaction, arguments).unwrap_err();
         assert!(matches!(error, Error::Limit(_)), "{transaction}: {error}");
+    }
+}
+
+#[test]
+fn settings_of_the_runtime_come_from_the_binding() {
+    let parse = mingle::Binding::parse;
+    let text = "[runtime]\nhelp_after = \"50ms\"\nlease = \"20s\"\nsweep_every = \"2s\"";
+    let settings = parse(text).expect("it is right").settings;
+    assert_eq!(settings.help_after.as_millis(), 50);
+    assert_eq!((settings.lease.as_secs(), settings.sweep_every.as_secs()), (20, 2));
+    for (text, expected) in [
+        ("[runtime]\nhelp_after = \"soon\"", "runtime.help_after"),
+        ("[runtime]\nlease = \"6s\"", "runtime.lease: expected at least twice sweep_every"),
+        ("[runtime]\nsweep_every = \"0s\"", "runtime.sweep_every"),
+        ("[runtime]\nhelp_afer = \"1s\"", "help_afer"),
+    ] {
+        let error = parse(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }

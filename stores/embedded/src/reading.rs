@@ -80,7 +80,7 @@ impl<'a> Reading<'a> {
     /// When the disk fails, or the read does not fit the objects of this store.
     pub fn answer(&mut self, read: &Read) -> Result<Answer, Failure> {
         let (data, version) = self.find(read)?;
-        let mut witnesses = match object_of(read) {
+        let mut witnesses = match read.object() {
             Some(object) => self.witnesses(object)?,
             None => Vec::new(),
         };
@@ -396,24 +396,4 @@ fn register(row: &[u8]) -> Data {
 
 fn presence(row: Option<&[u8]>) -> Presence {
     row.map(|row| Presence::decode(&mut Reader(row))).unwrap_or_default()
-}
-
-fn object_of(read: &Read) -> Option<&Ref> {
-    match read {
-        Read::Exists(object) => Some(object),
-        Read::Register(address)
-        | Read::Counter(address)
-        | Read::Contains(address, _)
-        | Read::SetSize(address)
-        | Read::Elements(address)
-        | Read::Entry(address, _)
-        | Read::MapSize(address)
-        | Read::Entries(address)
-        | Read::LogSize(address)
-        | Read::LogLast(address, _)
-        | Read::LogSlice { address, .. } => Some(&address.object),
-        Read::Query { .. } | Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => {
-            None
-        }
-    }
 }

@@ -12,7 +12,6 @@ use crate::core::{Core, Failure};
 use crate::encoding::{key, order, row};
 use crate::layout::Layout;
 use crate::storage::{Direction, StorageError, View};
-use crate::writing;
 
 /// A row's key by its object, without section and replica.
 ///
@@ -104,7 +103,7 @@ pub fn unknown(
     replica: u8,
     commit: &Commit,
 ) -> Result<Option<Vec<WitnessRow>>, StorageError> {
-    let written: BTreeSet<&Ref> = commit.writes.iter().filter_map(writing::object).collect();
+    let written: BTreeSet<&Ref> = commit.writes.iter().filter_map(Write::object).collect();
     if written.is_empty() || is_empty(view, &key::by_transaction(replica, None))? {
         return Ok(None);
     }

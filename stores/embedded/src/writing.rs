@@ -97,20 +97,3 @@ fn check(core: &Core, write: &Write) -> Result<(), String> {
         Write::Command { .. } => unreachable!("prepare put what it writes in its place"),
     }
 }
-
-/// The object whose data a prepared write changes; records and witness rows are no data.
-pub fn object(write: &Write) -> Option<&Ref> {
-    match write {
-        Write::Create(object) | Write::Delete(object) => Some(object),
-        Write::Assign(address, _)
-        | Write::Add(address, _)
-        | Write::Insert(address, _)
-        | Write::Remove(address, _)
-        | Write::Put(address, ..)
-        | Write::Erase(address, _)
-        | Write::Append(address, _)
-        | Write::Clear(address) => Some(&address.object),
-        Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_) => None,
-        Write::Command { .. } => unreachable!("prepare put what it writes in its place"),
-    }
-}

@@ -5,14 +5,13 @@ use mingle_store::{
     Address, Answer, Bytes, Data, Guard, Read, RecordKey, RecordKind, record::read_floor,
 };
 
-use crate::fit::read_object;
 use crate::state::{Added, Cell, State};
 use crate::update::{Part, Payload, Unit};
 
 /// The answer to a read that fits and is no query.
 pub fn answer(state: &State, read: &Read) -> Answer {
     let (data, version) = find(state, read);
-    let witnesses = match read_object(read) {
+    let witnesses = match read.object() {
         Some(object) => state.rows(Some(object)).chain(state.rows(None)).cloned().collect(),
         None => Vec::new(),
     };

@@ -11,7 +11,7 @@ use mingle_store::{
 };
 
 use crate::config::{REPLICAS_MAX, ReplayConfig};
-use crate::fit::{Fit, written};
+use crate::fit::Fit;
 use crate::reading::{answer, holds};
 use crate::replica::Replica;
 use crate::size::Sizes;
@@ -292,7 +292,7 @@ fn check_witnesses(state: &State, writes: &[Write], commit: &Commit) -> Result<(
     if !writes.iter().any(Write::is_data) {
         return Ok(());
     }
-    let objects: BTreeSet<&Ref> = writes.iter().filter_map(written).collect();
+    let objects: BTreeSet<&Ref> = writes.iter().filter_map(Write::object).collect();
     let of_objects = objects.into_iter().flat_map(|object| state.rows(Some(object)));
     let rows: Vec<WitnessRow> = of_objects.chain(state.rows(None)).cloned().collect();
     let is_own = |id| {

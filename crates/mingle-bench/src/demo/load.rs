@@ -123,8 +123,12 @@ impl Load {
             }
             let store = program.objects[index].store;
             let failed = |error: mingle_store::StoreError| error.to_string();
-            let transaction =
-                database.runtime().store(store).begin(&Session::default()).await.map_err(failed)?;
+            let transaction = database
+                .runtime()
+                .store(store)
+                .begin(&mingle_store::Session::default())
+                .await
+                .map_err(failed)?;
             transaction.commit(Commit { writes, ..Commit::default() }).await.map_err(failed)?;
         }
         Ok(())

@@ -4,6 +4,7 @@ mod check;
 mod check_history;
 mod explain;
 mod fmt;
+mod recover;
 mod repl;
 mod run;
 mod usage;

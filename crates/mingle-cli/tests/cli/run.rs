@@ -130,14 +130,25 @@ fn changed_data_is_refused_with_4() {
 }
 
 #[test]
-fn an_endorsement_is_not_run_yet() {
-    let text = include_str!("../../../../examples/contest.mingle");
-    let folder = folder(&[("contest.mingle", text)]);
-    let args = ["contest=c", "team=a", "rival=b", "text=x"];
-    let all: Vec<&str> = ["run", "contest.mingle", "post"].into_iter().chain(args).collect();
-    let run = mingle(folder.path(), &all);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""), "{}", run.stderr);
-    assert!(run.stderr.contains("endors"), "{}", run.stderr);
+fn a_contest_is_won_once() {
+    let text = include_str!("../../../../examples/contest.mingle").replace("1_000_000", "2");
+    let binding = "[stores.inboxes]\nreplicas = 2\n\
+        [stores.inboxes.operations]\nstrong_size = \"builtin:size Team.inbox\"\n";
+    let folder = folder(&[("contest.mingle", &text), ("mingle.toml", binding)]);
+    let path = folder.path();
+    for (team, at, winner) in [
+        ("red", "r1", Value::Null),
+        ("blue", "r2", Value::Null),
+        ("red", "r2", json!("red")),
+        ("blue", "r1", json!("red")),
+    ] {
+        let team = format!("team={team}");
+        let args = ["run", "contest.mingle", "post", "contest=cup", &team, "text=x", "--at", at];
+        let run = mingle(path, &args);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""), "{team}");
+        let shown = json_of(&mingle(path, &["show", "contest.mingle", "Contest", "cup"]));
+        assert_eq!(shown.get("winner").unwrap_or(&Value::Null), &winner, "{team} at {at}");
+    }
 }
 
 #[test]
@@ -185,17 +196,22 @@ fn the_other_examples_run() {
 }
 
 #[test]
-fn isolation_across_stores_is_said_to_be_missing() {
-    let text = "store a: linearizable;\nstore b: causal;\n\
+fn isolation_across_stores_needs_serializable_ones_before_the_last() {
+    let text = "store a: linearizable;\nstore b: causal;\nstore c: causal;\n\
         object A in a { key k: string; n: int; }\nobject B in b { key k: string; n: int; }\n\
-        isolated transaction both(x: ref A, y: ref B) { x.n += 1; y.n += 1; }\n\
-        isolated transaction one(x: ref A) { x.n += 1; }\n";
+        object C in c { key k: string; n: int; }\n\
+        isolated transaction both(x: ref A, y: ref B) -> int { x.n += 1; y.n += 1; return x.n; }\n\
+        isolated transaction weak(y: ref B, z: ref C) { y.n += 1; z.n += 1; }\n";
     let folder = folder(&[("p.mingle", text)]);
     let both = mingle(folder.path(), &["run", "p.mingle", "both", "x=1", "y=1"]);
-    assert_eq!((both.code, both.stdout.as_str()), (Some(0), "null\n"));
-    assert!(both.stderr.contains("`isolated`"), "{}", both.stderr);
-    let one = mingle(folder.path(), &["run", "p.mingle", "one", "x=1"]);
-    assert_eq!((one.code, one.stderr.as_str()), (Some(0), ""));
+    assert_eq!((both.code, both.stdout.as_str(), both.stderr.as_str()), (Some(0), "1\n", ""));
+    let weak = mingle(folder.path(), &["run", "p.mingle", "weak", "y=1", "z=1"]);
+    assert_eq!((weak.code, weak.stdout.as_str()), (Some(2), ""), "{}", weak.stderr);
+    assert!(
+        weak.stderr.contains("isolated") && weak.stderr.contains("b is not"),
+        "{}",
+        weak.stderr
+    );
 }
 
 #[test]

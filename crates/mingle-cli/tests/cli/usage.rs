@@ -52,9 +52,17 @@ fn help_teaches() {
     let run = mingle(folder.path(), &["--help"]);
     assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
     assert!(run.stdout.contains("Exit codes:"), "{}", run.stdout);
-    for command in
-        ["check", "explain", "fmt", "run", "show", "repl", "check-history", "completions"]
-    {
+    for command in [
+        "check",
+        "explain",
+        "fmt",
+        "run",
+        "show",
+        "repl",
+        "recover",
+        "check-history",
+        "completions",
+    ] {
         assert!(run.stdout.contains(&format!("\n  {command} ")), "{command}");
         let run = mingle(folder.path(), &[command, "--help"]);
         assert_eq!(run.code, Some(0));
@@ -97,5 +105,5 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 8);
+    assert_eq!(seen, 9);
 }

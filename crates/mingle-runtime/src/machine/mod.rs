@@ -43,6 +43,18 @@ impl Recorded {
         }
     }
 
+    /// The values by queue, as they are kept for whoever finishes the transaction.
+    pub fn queues(&self) -> &[Vec<Value>] {
+        &self.queues
+    }
+
+    /// From the values that were kept.
+    pub fn from_queues(plan: &Plan, kept: Vec<Vec<Value>>) -> Self {
+        let mut queues = kept;
+        queues.resize(plan.queue_count, Vec::new());
+        Self { queues }
+    }
+
     /// How many values there are.
     pub fn count(&self) -> usize {
         self.queues.iter().map(Vec::len).sum()
@@ -448,9 +460,9 @@ fn weight(data: &Data) -> usize {
         Data::Entries(entries) => {
             entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
         }
-        Data::Record(record) => record.as_ref().map_or(0, |record| record.len()),
-        Data::Records(records) => records.iter().map(|(key, value)| key.len() + value.len()).sum(),
-        Data::Witnesses(rows) => size_of_val(&**rows),
+        Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
+            unreachable!("a program reads data alone")
+        }
     };
     inner + size_of::<Read>() + size_of::<Data>()
 }

@@ -32,8 +32,7 @@ pub fn differ_embedded(seed: u64) -> Verdict {
     let world = QuickWorld::new(seed);
     let settings = Settings { steps_max: 100_000, ..Settings::default() };
     let runtime = Runtime::new(program.clone(), stores.clone(), world, settings);
-    let call =
-        Call { transaction: "t".into(), arguments: arguments.clone(), session: Session::default() };
+    let call = Call::new("t", arguments.clone());
     let split = ready(runtime.call_in_place(&call)).map(|report| report.result);
     let mut plain_state = state.clone();
     let transaction = program.checked.transaction("t").expect("every generated program has it");

@@ -177,12 +177,8 @@ fn apply(program: &Program, state: &mut State, write: Write) {
         Write::Erase(address, key) => change(address, CollectionWrite::Erase, vec![key]),
         Write::Append(address, line) => change(address, CollectionWrite::Append, vec![line]),
         Write::Clear(address) => change(address, CollectionWrite::Clear, Vec::new()),
-        Write::Command { .. }
-        | Write::Witness(_)
-        | Write::Forget(_)
-        | Write::Record(..)
-        | Write::Discard(_) => {
-            unreachable!("generated programs have no operations")
-        }
+        // Nobody crashes here, so nobody reads what would be left behind.
+        Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_) => {}
+        Write::Command { .. } => unreachable!("generated programs have no operations"),
     }
 }

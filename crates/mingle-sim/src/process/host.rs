@@ -65,6 +65,8 @@ struct Group {
     random: Random,
     next: u64,
     tasks: BTreeMap<u64, Arc<Mutex<Slot>>>,
+    /// Until when none of them goes on.
+    paused_until: Duration,
     /// Who waits for the end.
     mourners: Vec<Waker>,
 }
@@ -104,6 +106,7 @@ impl Process {
             random: Random::new(mix(seed ^ mix(incarnation))),
             next: 0,
             tasks: BTreeMap::new(),
+            paused_until: Duration::ZERO,
             mourners: Vec::new(),
         };
         let group = Mutex::new(group);
@@ -179,6 +182,14 @@ impl Process {
         }))
     }
 
+    /// Lets none of its tasks go on for so long, as a machine does that swaps, or a runtime that
+    /// collects garbage. What they have sent and not heard of stays as far as it had come.
+    pub fn pause(&self, duration: Duration) {
+        let until = self.elapsed() + duration;
+        let mut group = lock(&self.shared.group);
+        group.paused_until = group.paused_until.max(until);
+    }
+
     /// Moves the time of day by so many milliseconds, for this incarnation and all later ones.
     pub fn jump(&self, by_ms: i64) {
         let mut clock = lock(&self.shared.clock);
@@ -234,12 +245,28 @@ struct Member {
     shared: Arc<Shared>,
     id: u64,
     slot: Arc<Mutex<Slot>>,
+    /// Wakes it when a pause is over.
+    pause: Option<BoxFuture<'static, ()>>,
 }
 
 impl Future for Member {
     type Output = ();
 
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let now = self.shared.outer.elapsed();
+        let (is_alive, until) = {
+            let group = lock(&self.shared.group);
+            (group.is_alive, group.paused_until)
+        };
+        if is_alive && now < until {
+            lock(&self.slot).waker = Some(context.waker().clone());
+            let mut pause = self.shared.outer.sleep(until.saturating_sub(now));
+            if pause.as_mut().poll(context).is_pending() {
+                self.pause = Some(pause);
+                return Poll::Pending;
+            }
+        }
+        self.pause = None;
         let taken = {
             let mut slot = lock(&self.slot);
             slot.waker = Some(context.waker().clone());
@@ -297,7 +324,7 @@ impl World for Process {
         group.tasks.insert(id, Arc::clone(&slot));
         drop(group);
         let shared = Arc::clone(&self.shared);
-        self.shared.outer.spawn(Box::pin(Member { shared, id, slot }));
+        self.shared.outer.spawn(Box::pin(Member { shared, id, slot, pause: None }));
     }
 
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
@@ -379,6 +406,23 @@ mod tests {
         let end = ["other dropped", "goes on until it waits", "killer dropped"];
         let log = lock(&log);
         assert_eq!(log[log.len() - 3..], end, "{log:?}");
+    }
+
+    #[test]
+    fn a_pause_holds_all_tasks_up_and_ends() {
+        let world = SimulatedWorld::new(1);
+        let (process, log) = (start(&world), Arc::default());
+        count(&process, &log, "a");
+        world.run(world.sleep(MS(3)));
+        process.pause(MS(10));
+        let before = lock(&log).len();
+        world.run(world.sleep(MS(9)));
+        assert_eq!(lock(&log).len(), before, "nothing goes on");
+        world.run(world.sleep(MS(4)));
+        assert!(lock(&log).len() > before, "it goes on");
+        process.pause(MS(10));
+        process.kill();
+        assert_eq!(lock(&log).last().map(String::as_str), Some("a dropped"));
     }
 
     #[test]

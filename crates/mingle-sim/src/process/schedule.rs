@@ -39,6 +39,15 @@ pub enum Event<C> {
         /// Which process.
         process: Name,
     },
+    /// None of a process's tasks goes on for some time.
+    Pause {
+        /// When, in elapsed time.
+        at: Duration,
+        /// Which process.
+        process: Name,
+        /// For how long.
+        lasts: Duration,
+    },
     /// A link is cut.
     Cut(Cut),
     /// A machine's time of day jumps.
@@ -49,6 +58,15 @@ pub enum Event<C> {
         process: Name,
         /// By so many milliseconds.
         by_ms: i64,
+    },
+    /// A store stops, and starts again.
+    Restart {
+        /// When, in elapsed time.
+        at: Duration,
+        /// Which store.
+        store: Name,
+        /// How long it is away.
+        down: Duration,
     },
     /// A call to a store goes wrong.
     Fault {
@@ -102,6 +120,17 @@ impl<C> Schedule<C> {
         kills
     }
 
+    /// When a process pauses, and for how long, in order.
+    pub fn pauses(&self, process: &str) -> Vec<(Duration, Duration)> {
+        let pause = |event: &Event<C>| match event {
+            Event::Pause { at, process: of, lasts } if **of == *process => Some((*at, *lasts)),
+            _ => None,
+        };
+        let mut pauses: Vec<(Duration, Duration)> = self.0.iter().filter_map(pause).collect();
+        pauses.sort_unstable();
+        pauses
+    }
+
     /// What is cut: what [`super::Partitions::new`] takes.
     pub fn cuts(&self) -> Vec<Cut> {
         let cut = |event: &Event<C>| match event {
@@ -120,6 +149,17 @@ impl<C> Schedule<C> {
         let mut jumps: Vec<(Duration, i64)> = self.0.iter().filter_map(jump).collect();
         jumps.sort_unstable();
         jumps
+    }
+
+    /// When a store stops, and for how long, in order of time.
+    pub fn restarts(&self, store: &str) -> Vec<(Duration, Duration)> {
+        let restart = |event: &Event<C>| match event {
+            Event::Restart { at, store: of, down } if **of == *store => Some((*at, *down)),
+            _ => None,
+        };
+        let mut restarts: Vec<(Duration, Duration)> = self.0.iter().filter_map(restart).collect();
+        restarts.sort_unstable();
+        restarts
     }
 
     /// Which calls of a store go wrong: what `FaultPlan::scripted` takes.

@@ -48,6 +48,8 @@ pub enum Fault {
     /// the test says so, by [`FaultPlan::release`]. Other calls are [`Fault::Unavailable`]. By
     /// script alone.
     HeldUp,
+    /// The call is answered with [`StoreError::Refused`], and nothing is done. By script alone.
+    Refused,
 }
 
 /// How often each fault happens, in calls out of a thousand.
@@ -227,6 +229,7 @@ impl FaultyStore {
                 answer.await?;
                 Err(self.unavailable())
             }
+            Some(Fault::Refused) => Err(refused(&self.capabilities)),
             Some(_) => Err(self.unavailable()),
         }
     }
@@ -243,6 +246,10 @@ fn unavailable(capabilities: &Capabilities) -> StoreError {
     }
 }
 
+fn refused(capabilities: &Capabilities) -> StoreError {
+    StoreError::Refused { store: capabilities.store.clone(), reason: "a fault was injected".into() }
+}
+
 impl DataStore for FaultyStore {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
@@ -253,8 +260,10 @@ impl DataStore for FaultyStore {
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
-            if self.plan.next(Call::Begin).is_some() {
-                return Err(self.unavailable());
+            match self.plan.next(Call::Begin) {
+                None => {}
+                Some(Fault::Refused) => return Err(refused(&self.capabilities)),
+                Some(_) => return Err(self.unavailable()),
             }
             let transaction: Box<dyn Transaction> = Box::new(Faulty {
                 inner: self.inner.begin(session).await?,
@@ -289,6 +298,7 @@ impl Faulty {
             None => Ok(false),
             Some(Fault::LostAfter) => Ok(true),
             Some(Fault::Conflict) => Err(StoreError::Conflict),
+            Some(Fault::Refused) => Err(refused(&self.capabilities)),
             Some(Fault::Unavailable | Fault::LostBefore | Fault::HeldUp) => {
                 Err(unavailable(&self.capabilities))
             }
@@ -334,6 +344,7 @@ impl Transaction for Faulty {
                 None => self.inner.commit(commit).await,
                 Some(Fault::Conflict) => Err(StoreError::Conflict),
                 Some(Fault::Unavailable) => Err(unavailable(&self.capabilities)),
+                Some(Fault::Refused) => Err(refused(&self.capabilities)),
                 Some(Fault::LostBefore) => Err(lost),
                 Some(Fault::HeldUp) => {
                     self.plan.held_up().push(HeldUp { transaction: self.inner, commit });

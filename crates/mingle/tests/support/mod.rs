@@ -1,6 +1,9 @@
 //! A program over counted stores, in a world whose clock is virtual.
 #![allow(dead_code)]
 
+pub mod dying;
+pub mod shared;
+
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

@@ -24,7 +24,6 @@ use crate::reading::Reading;
 use crate::storage::memory::MemoryStorage;
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, View};
-use crate::writing;
 
 const REPLICAS: u8 = 3;
 
@@ -399,7 +398,7 @@ impl Specification {
 }
 
 fn target(write: &Write) -> Option<Ref> {
-    writing::object(write).cloned()
+    write.object().cloned()
 }
 
 /// Runs the steps, delivers all that is left in the order of `rest`, and compares.

@@ -1,0 +1,41 @@
+//! What is not over when a command ends.
+
+use std::time::Duration;
+
+use mingle::{Database, Unfinished};
+
+use crate::exit::Exit;
+
+/// So long a command waits, before it ends, for what is to be cleaned up.
+pub const A_MOMENT: Duration = Duration::from_secs(2);
+
+/// Waits for what the command has begun, and says on standard error where something is left: so
+/// normally nothing is.
+pub async fn wait_for_rest(database: &Database, at_most: Duration) -> Exit {
+    if database.settle(at_most).await {
+        return Exit::Success;
+    }
+    let Ok(unfinished) = database.unfinished().await else { return Exit::Success };
+    let mut exit = Exit::Success;
+    for left in &unfinished {
+        if left.parked.is_some() {
+            exit = Exit::Store;
+        }
+        eprintln!("note: {}", sentence(left));
+    }
+    exit
+}
+
+/// One line on what is left of a transaction.
+pub fn sentence(left: &Unfinished) -> String {
+    let (id, name, intent) = (left.id, &left.transaction, &left.intent);
+    let missing = left.missing.join(", ");
+    match &left.parked {
+        Some(reason) => format!(
+            "transaction {id} ({name}) began at {intent} and cannot be finished at {missing}: {reason}; `mingle recover` tries it again"
+        ),
+        None => format!(
+            "transaction {id} ({name}) began at {intent} and is not yet finished at {missing}: the next start goes on with it, and so does `mingle recover`"
+        ),
+    }
+}

@@ -1,0 +1,152 @@
+//! `mingle recover`, and what commands do about what earlier ones have left.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle::{Binding, Database, Error, Session, TokioWorld};
+use mingle_store::DataStore;
+use mingle_store::wrap::fault::{Call, Fault, FaultPlan, FaultyStore};
+use serde_json::{Value, json};
+
+use super::{Run, folder, mingle};
+
+const SHOP: &str = "\
+store tickets: linearizable;
+store feed: causal;
+
+object Event in tickets {
+    key name: string;
+    sold: int;
+}
+
+object Page in feed {
+    key name: string;
+    lines: log<string>;
+}
+
+transaction buy(event: ref Event, seats: int) -> int {
+    event.sold += seats;
+    Page[event.name].lines.append(\"sold \" + string(seats));
+    return event.sold;
+}
+";
+
+/// Buys in a process whose feed fails, and that dies soon afterwards.
+fn leave_half_done(path: &Path, fault: Fault) {
+    let program = mingle::compile(SHOP).expect("the program is right");
+    let data = path.join(".mingle").join("shop");
+    let binding = Binding::parse("[runtime]\ndeadline = \"50ms\"").expect("it is right");
+    let script = (0..10_000).map(|index| (Call::Commit, index, fault));
+    let plan = FaultPlan::scripted(script);
+    let wrap = |name: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
+        if name == "feed" { FaultyStore::new(store, plan.clone()) } else { store }
+    };
+    // All tasks end with it, wherever they stand.
+    let process = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    process.expect("it starts").block_on(async {
+        let world = Arc::new(TokioWorld::new());
+        let database = Database::open_wrapped(program, &binding, Some(&data), world, wrap);
+        let database = database.unwrap_or_else(|error| panic!("{error}"));
+        let arguments = database.arguments("buy", [("event", "gig"), ("seats", "2")]);
+        let arguments = arguments.expect("they are right");
+        let error = database.call("buy", arguments, Session::default()).await;
+        let error = error.expect_err("the feed fails");
+        assert!(matches!(error, Error::Incomplete { .. }), "{error}");
+    });
+}
+
+fn lines(path: &Path) -> Value {
+    let run = mingle(path, &["show", "shop.mingle", "Page", "gig"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let shown: Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    shown.get("lines").cloned().unwrap_or_default()
+}
+
+fn recover(path: &Path, args: &[&str]) -> Run {
+    let all: Vec<&str> = ["recover", "shop.mingle"].iter().chain(args).copied().collect();
+    mingle(path, &all)
+}
+
+#[test]
+fn what_is_parked_is_listed_and_finished() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    assert_eq!(lines(path), Value::Null, "what is parked is not tried again by any start");
+    let listed = recover(path, &["--list"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(0), ""));
+    let (first, rest) = listed.stdout.split_once('\n').expect("it has lines");
+    let id = first.strip_suffix(" buy").expect("the name");
+    assert!(id.ends_with("-1"), "{id}");
+    let expected = "  began at: tickets\n  missing at: feed\n  parked: a fault was injected\n";
+    assert_eq!(rest, expected);
+    let again = recover(path, &["--list", "--format", "json"]);
+    let expected = json!([{ "id": id, "transaction": "buy", "began_at": "tickets",
+        "missing_at": ["feed"], "parked": "a fault was injected" }]);
+    assert_eq!(serde_json::from_str::<Value>(&again.stdout).expect("it is JSON"), expected);
+
+    let run = recover(path, &[]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(run.stdout, format!("finished {id} buy at feed\n"));
+    assert_eq!(lines(path), json!(["sold 2"]));
+    assert_eq!(recover(path, &[]).stdout, "nothing was unfinished\n");
+    assert_eq!(recover(path, &["--list"]).stdout, "nothing is unfinished\n");
+    let json = recover(path, &["--format", "json"]);
+    assert_eq!(json.stdout, "{\"finished\":[],\"left\":[]}\n");
+}
+
+#[test]
+fn the_next_start_finishes_what_a_dead_process_left() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Unavailable);
+    let listed = recover(path, &["--list"]);
+    assert!(listed.stdout.contains("missing at: feed\n"), "{}", listed.stdout);
+    assert!(!listed.stdout.contains("parked"), "{}", listed.stdout);
+    // To look is enough: it is a start like any other.
+    assert_eq!(lines(path), json!(["sold 2"]));
+    assert_eq!(recover(path, &["--list"]).stdout, "nothing is unfinished\n");
+    assert_eq!(lines(path), json!(["sold 2"]), "once");
+}
+
+#[test]
+fn what_a_call_meets_and_cannot_be_finished_is_said() {
+    let binding = "[runtime]\nhelp_after = \"20ms\"\n";
+    let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", binding)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    // The same event: it meets the other one at the feed, where it has to wait for it.
+    let run = mingle(path, &["run", "shop.mingle", "buy", "event=gig", "seats=1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(4), ""), "{}", run.stderr);
+    let expected =
+        "committed at tickets, not yet at feed, where it follows by itself: transaction ";
+    assert!(run.stderr.contains(expected), "{}", run.stderr);
+    assert!(run.stderr.contains("cannot be finished: a fault was injected"), "{}", run.stderr);
+    assert!(run.stderr.contains("`mingle recover`"), "{}", run.stderr);
+    // Another event has nothing to do with it.
+    let other = mingle(path, &["run", "shop.mingle", "buy", "event=play", "seats=1"]);
+    assert_eq!((other.code, other.stdout.as_str()), (Some(0), "1\n"), "{}", other.stderr);
+
+    let run = recover(path, &[]);
+    assert_eq!((run.code, run.stdout.lines().count()), (Some(0), 2), "{}", run.stdout);
+    assert_eq!(lines(path), json!(["sold 2", "sold 1"]));
+    let run = mingle(path, &["run", "shop.mingle", "buy", "event=gig", "seats=1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "4\n"), "{}", run.stderr);
+}
+
+#[test]
+fn the_result_is_there_before_the_last_store() {
+    let binding = "[stores.feed]\ndistance = \"50ms\"\n";
+    let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", binding)]);
+    let path = folder.path();
+    let args = ["run", "shop.mingle", "buy", "event=gig", "seats=2", "--until", "tickets"];
+    let run = mingle(path, &args);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "2\n", ""));
+    // The rest was finished before the command ended.
+    assert_eq!(recover(path, &["--list"]).stdout, "nothing is unfinished\n");
+    assert_eq!(lines(path), json!(["sold 2"]));
+    let args = ["run", "shop.mingle", "buy", "event=gig", "seats=2", "--until", "tikets"];
+    let run = mingle(path, &args);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
+    assert!(run.stderr.contains("does not visit a store \"tikets\""), "{}", run.stderr);
+}

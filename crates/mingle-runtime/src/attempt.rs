@@ -1,0 +1,491 @@
+//! One attempt at a phase: what it asks first, its run, and its commit.
+
+use mingle_lang::code::Instr;
+use mingle_lang::hir::StoreId;
+use mingle_model::{Name, Origin, TransactionId, WitnessRow};
+use mingle_store::record::read_floor;
+use mingle_store::{
+    Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, Transaction,
+    Write,
+};
+
+use crate::call::PhaseReport;
+use crate::conclude::Concluding;
+use crate::error::Error;
+use crate::intent::{Fixed, Unreadable, Witness, decode};
+use crate::machine::{Facts, Finished, Machine, Need, Start};
+use crate::phase::{Control, Tries};
+use crate::planted::Planted;
+use crate::records::{read_parts, unreadable};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::Execution;
+use crate::worklist::Awaited;
+
+/// How an attempt ended, if no store failed.
+pub(crate) enum Step {
+    /// The phase has committed.
+    Done,
+    /// Its transaction was finished and cleaned up by others.
+    Over,
+    /// Its transaction starts over.
+    StartOver,
+    /// The same again, at once.
+    Again,
+    /// It has to wait for these first.
+    Wait(Vec<(TransactionId, Awaited)>),
+}
+
+/// What an attempt asks of its store besides what the phase reads.
+enum Asked {
+    /// Whether the commit witness of a transaction that is waited for is visible.
+    Witness(TransactionId, Awaited),
+    /// Whether the floor of its origin is above it.
+    Floor(TransactionId),
+    /// Whether somebody else has run the phase.
+    OwnWitness,
+    /// Whether somebody else has finished the transaction.
+    OwnFloor,
+    /// Whether the origin may not begin transactions any more: by its fence, and by its floor.
+    Fence,
+    FloorAsFence,
+    /// Whether what an endorsement read is still so.
+    Endorsed(Data),
+    /// The witness rows of the whole store, for a query.
+    OpenRows,
+}
+
+/// One attempt.
+pub(crate) struct Visit {
+    /// The store's index in the runtime.
+    pub(crate) store: usize,
+    pub(crate) name: Name,
+    /// The replica at which it runs.
+    pub(crate) replica: Option<Name>,
+    asked: Vec<(Read, Asked)>,
+    /// Witness rows of what was read.
+    pub(crate) rows: Vec<WitnessRow>,
+    /// Witness rows that this runtime itself has left on what is written, at some replica.
+    pub(crate) remembered: Vec<WitnessRow>,
+    /// What was read.
+    pub(crate) reads: Vec<Read>,
+    /// Answers, batch by batch.
+    pub(crate) answers: Vec<Vec<Data>>,
+    /// Writes were sent ahead.
+    pub(crate) flushed: Vec<Write>,
+    /// The transaction's own id, if it has one yet.
+    own: Option<TransactionId>,
+    /// Who was waited for and is visible.
+    satisfied: Vec<TransactionId>,
+    /// What the phase's own commit witness says, if somebody else ran it.
+    taken: Option<Witness>,
+    /// The origin may not begin transactions any more.
+    is_fenced: bool,
+}
+
+impl Visit {
+    /// What was read, and the answers.
+    pub(crate) fn read(&self) -> Vec<(Read, Data)> {
+        let answers = self.answers.iter().flatten().cloned();
+        self.reads.iter().cloned().zip(answers).collect()
+    }
+}
+
+/// What came of the questions and the run.
+enum Driven {
+    Step(Step),
+    Finished(Finished),
+}
+
+impl Runtime {
+    /// Runs a phase once.
+    pub(crate) async fn attempt(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        tries: &mut Tries,
+        control: &Control<'_>,
+        report: &mut PhaseReport,
+    ) -> Result<Step, Error> {
+        if control.shared.is_some_and(crate::call::Shared::is_given_up) {
+            return Err(Error::Cancelled);
+        }
+        let plan = execution.plan.clone();
+        let phase = &plan.phases[index];
+        let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
+            return self.run_locally(execution, index, report);
+        };
+        let store = self.site(execution, store)?;
+        if self.is_fixed(execution, index, store) && tries.fixed.is_none() {
+            tries.fixed = self.look_for_fixed(execution, index).await?;
+        }
+        let mut visit = self.visit(execution, index, tries, store);
+        let mut after = execution.worklist.seen_at(&visit.name);
+        if let Some(fixed) = &tries.fixed {
+            after.join(&fixed.seen);
+        }
+        let session = StoreSession { replica: visit.replica.clone(), after };
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let driven = {
+            let facts = self.facts(execution);
+            let mut machine = self.machine(execution, index, &facts);
+            let stopped = self
+                .drive(&mut machine, tries.fixed.as_ref(), &mut visit, &mut *transaction, report)
+                .await?;
+            match stopped {
+                Some(step) => Driven::Step(step),
+                None => Driven::Finished(machine.finish()),
+            }
+        };
+        for id in std::mem::take(&mut visit.satisfied) {
+            if let Some(awaited) = execution.worklist.is_over(&visit.name, id) {
+                execution.satisfied.push((visit.name.clone(), id, awaited));
+            }
+        }
+        if visit.is_fenced {
+            return Ok(self.start_as_another(execution));
+        }
+        if let Some(witness) = visit.taken.take() {
+            // What somebody else has written here, the session has from now on seen.
+            let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
+            execution.worklist.saw(&visit.name, &seen.stamp);
+            return Ok(self.take_over(execution, tries, witness, report));
+        }
+        match driven {
+            Driven::Step(step) => Ok(step),
+            Driven::Finished(finished) => {
+                let attempt = Concluding { index, tries, control, visit, transaction, finished };
+                self.conclude(execution, attempt, report).await
+            }
+        }
+    }
+
+    fn machine<'a>(&self, execution: &'a Execution, index: usize, facts: &'a Facts) -> Machine<'a> {
+        let plan = &execution.plan;
+        let start = Start {
+            program: &execution.program,
+            plan,
+            phase: &plan.phases[index],
+            facts,
+            earlier: &execution.recorded,
+            unbounded: plan.first_write.is_some_and(|first| index > first),
+        };
+        let mut machine = Machine::new(start, &execution.arguments, &self.settings);
+        machine.mutate(self.mutation);
+        machine
+    }
+
+    fn facts(&self, execution: &Execution) -> Facts {
+        if self.planted == Planted::HelperDrawsAnew && execution.is_helper {
+            return self.draw_facts();
+        }
+        execution.facts.clone()
+    }
+
+    /// A phase that visits no store computes, and is done.
+    fn run_locally(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        report: &mut PhaseReport,
+    ) -> Result<Step, Error> {
+        let facts = self.facts(execution);
+        let mut machine = self.machine(execution, index, &facts);
+        match machine.resume()? {
+            Need::Done => {
+                let finished = machine.finish();
+                report.recorded = finished.recorded.count();
+                execution.recorded.merge(finished.recorded);
+                execution.result = finished.result.or(execution.result.take());
+                Ok(Step::Done)
+            }
+            other => unreachable!("a phase without effects needs no store, not {other:?}"),
+        }
+    }
+
+    /// The index of a store of the execution's program.
+    fn site(&self, execution: &Execution, store: StoreId) -> Result<usize, Error> {
+        if execution.hash == self.hash {
+            return Ok(store.index());
+        }
+        let name = &execution.program.checked.stores[store.index()].name;
+        self.store_called(name).ok_or_else(|| {
+            Error::Unsupported(format!(
+                "an earlier program visits a store {name} that is not there"
+            ))
+        })
+    }
+
+    fn start_as_another(&self, execution: &mut Execution) -> Step {
+        if let Some(id) = execution.id.take() {
+            self.stats.count(Counted::Fenced);
+            self.renew(id.origin);
+        }
+        if execution.plan.isolated { Step::StartOver } else { Step::Again }
+    }
+
+    /// Somebody else has run the phase, or has seen to it that it never runs.
+    fn take_over(
+        &self,
+        execution: &mut Execution,
+        tries: &mut Tries,
+        witness: Witness,
+        report: &mut PhaseReport,
+    ) -> Step {
+        if witness == Witness::Aborted {
+            if execution.begun.is_none() {
+                return Step::StartOver;
+            }
+            return Step::Over;
+        }
+        if self.planted == Planted::MiddleValuesNotKept {
+            tries.recomputes = true;
+            return Step::Again;
+        }
+        self.stats.count(Counted::Taken);
+        report.was_done = true;
+        execution.take(witness);
+        Step::Done
+    }
+
+    /// What an attempt has to ask first.
+    fn visit(&self, execution: &Execution, index: usize, tries: &Tries, store: usize) -> Visit {
+        let name = self.stores[store].capabilities().store.clone();
+        let replica = self.replica(execution, tries, store);
+        let mut asked = Vec::new();
+        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
+        let floor =
+            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
+        let is_checked = self.planted != Planted::NoWitnessCheck;
+        for (id, awaited) in execution.worklist.waits_at(&name).filter(|_| is_checked) {
+            // Whoever waits for this transaction itself has to wait: where two have met at two
+            // stores in opposite orders, neither could come first everywhere.
+            if execution.id == Some(id)
+                || execution.chain.contains(&id)
+                || self.known().is_visible(store, replica.as_ref(), id)
+            {
+                continue;
+            }
+            asked.push((record(RecordKind::Witness, id), Asked::Witness(id, awaited.clone())));
+            asked.push((floor(id), Asked::Floor(id)));
+        }
+        match (&execution.begun, execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
+                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
+                if self.planted != Planted::HelperSkipsFloor {
+                    asked.push((floor(begun.id), Asked::OwnFloor));
+                }
+            }
+            (None, Some(id)) if tries.look => {
+                if execution.plan.isolated {
+                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
+                }
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Asked::Fence));
+                asked.push((floor(id), Asked::FloorAsFence));
+            }
+            _ => {}
+        }
+        asked.extend(self.endorsed_reads(execution, index));
+        Visit {
+            store,
+            name,
+            replica,
+            asked,
+            rows: tries.rows.clone(),
+            remembered: Vec::new(),
+            reads: Vec::new(),
+            answers: Vec::new(),
+            flushed: Vec::new(),
+            own: execution.id,
+            satisfied: Vec::new(),
+            taken: None,
+            is_fenced: false,
+        }
+    }
+
+    /// What an endorsement read at the store of a phase, and must still be so.
+    fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
+        let is_checked = match self.planted {
+            Planted::EndorsementUnchecked => false,
+            Planted::RevalidatedAfterCommit => execution.has_written,
+            _ => !execution.has_written,
+        };
+        let phase = &execution.plan.phases[index];
+        let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
+        let reads = store.and_then(|store| execution.endorsed.get(&store));
+        let endorsed = |(read, data): &(Read, Data)| (read.clone(), Asked::Endorsed(data.clone()));
+        reads.into_iter().flatten().map(endorsed).collect()
+    }
+
+    /// Where the phase runs.
+    fn replica(&self, execution: &Execution, tries: &Tries, store: usize) -> Option<Name> {
+        let capabilities = self.stores[store].capabilities();
+        if tries.replica.is_some() {
+            return tries.replica.clone();
+        }
+        let stays = self.planted != Planted::HelperLeavesHome;
+        if execution.begun.is_some() && capabilities.once == Once::Home && stays {
+            return self.replica_at(store, execution.home.as_ref());
+        }
+        self.replica_at(store, execution.replica.as_ref())
+    }
+
+    /// Runs the machine to its end, unless an answer stops it.
+    async fn drive(
+        &self,
+        machine: &mut Machine<'_>,
+        fixed: Option<&Fixed>,
+        visit: &mut Visit,
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<Option<Step>, Error> {
+        let mut batch = 0;
+        loop {
+            let need = machine.resume()?;
+            let reads = match &need {
+                Need::Read(reads) if fixed.is_none() => reads.clone(),
+                _ => Vec::new(),
+            };
+            if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
+                let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
+                visit.asked.push((all, Asked::OpenRows));
+            }
+            let mut answers = Vec::new();
+            if !reads.is_empty() || !visit.asked.is_empty() {
+                let (found, stopped) = self.ask(visit, &reads, transaction, report).await?;
+                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+                    return Ok(Some(stopped.unwrap_or(Step::Again)));
+                }
+                answers = found;
+            }
+            match need {
+                Need::Read(_) => {
+                    if let Some(fixed) = fixed {
+                        answers = fixed.answers.get(batch).cloned().unwrap_or_default();
+                    }
+                    batch += 1;
+                    visit.reads.extend(reads);
+                    visit.answers.push(answers.clone());
+                    machine.supply(answers)?;
+                }
+                Need::Flush(writes) => {
+                    report.round_trips += 1;
+                    visit.flushed.extend(writes.iter().cloned());
+                    transaction.flush(writes).await.map_err(Error::Store)?;
+                }
+                Need::Done => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks what is to be asked, together with reads of the phase, and judges the answers.
+    async fn ask(
+        &self,
+        visit: &mut Visit,
+        reads: &[Read],
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<(Vec<Data>, Option<Step>), Error> {
+        let asked = std::mem::take(&mut visit.asked);
+        let all: Vec<Read> =
+            asked.iter().map(|(read, _)| read.clone()).chain(reads.iter().cloned()).collect();
+        let at_once = self.stores[visit.store].capabilities().operations_per_round_trip.max(1);
+        let mut answers: Vec<Answer> = Vec::with_capacity(all.len());
+        for part in all.chunks(at_once) {
+            report.round_trips += 1;
+            answers.extend(transaction.read(part).await.map_err(Error::Store)?);
+        }
+        let own = answers.split_off(asked.len());
+        let stopped = self.judge(visit, &asked, answers, transaction).await?;
+        let mut found = Vec::with_capacity(own.len());
+        for answer in own {
+            visit.rows.extend(answer.witnesses);
+            found.push(answer.data);
+        }
+        Ok((found, stopped))
+    }
+
+    async fn judge(
+        &self,
+        visit: &mut Visit,
+        asked: &[(Read, Asked)],
+        answers: Vec<Answer>,
+        transaction: &mut dyn Transaction,
+    ) -> Result<Option<Step>, Error> {
+        let mut waits: Vec<(TransactionId, Awaited)> = Vec::new();
+        let mut step = None;
+        for ((_, asked), answer) in asked.iter().zip(answers) {
+            let record = match answer.data {
+                Data::Record(record) => record,
+                Data::Witnesses(rows) => {
+                    visit.rows.extend(rows);
+                    continue;
+                }
+                data => {
+                    if let Asked::Endorsed(before) = asked
+                        && *before != data
+                    {
+                        step = Some(Step::StartOver);
+                    }
+                    continue;
+                }
+            };
+            let floor = record.as_deref().map_or(0, read_floor);
+            let is_below = |id: Option<TransactionId>| id.is_some_and(|id| id.sequence <= floor);
+            match asked {
+                Asked::Witness(id, awaited) if record.is_none() => {
+                    waits.push((*id, awaited.clone()));
+                }
+                Asked::Witness(id, _) => visit.satisfied.push(*id),
+                Asked::Floor(id) if is_below(Some(*id)) => {
+                    waits.retain(|(waited, _)| waited != id);
+                    visit.satisfied.push(*id);
+                }
+                Asked::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
+                Asked::Fence => visit.is_fenced |= record.is_some(),
+                Asked::FloorAsFence => visit.is_fenced |= is_below(visit.own),
+                Asked::OwnWitness => {
+                    if let (Some(first), Some(id)) = (record, visit.own) {
+                        visit.taken = Some(read_witness(transaction, id, &first).await?);
+                    }
+                }
+                _ => {}
+            }
+        }
+        for id in &visit.satisfied {
+            self.known().note_visible(visit.store, visit.replica.as_ref(), *id);
+        }
+        Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
+    }
+}
+
+/// The smallest id.
+const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
+
+/// The commit witness whose first part this is.
+async fn read_witness(
+    transaction: &mut dyn Transaction,
+    id: TransactionId,
+    first: &[u8],
+) -> Result<Witness, Error> {
+    let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
+    decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
+}
+
+fn visits(instr: &Instr) -> bool {
+    match instr {
+        Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
+        Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),
+        _ => false,
+    }
+}
+
+/// Whether it reads its store.
+pub(crate) fn reads(instr: &Instr) -> bool {
+    match instr {
+        Instr::Fetch(_) | Instr::Read { .. } => true,
+        Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),
+        _ => false,
+    }
+}

@@ -1,0 +1,308 @@
+//! What this origin has begun, and how it is cleaned up once it is over.
+//!
+//! First every replica of every visited store must have the commit witnesses; then the origin's
+//! floor is raised at each store, and every replica must have that; then commit witnesses and
+//! witness rows are deleted, and last the intent. So whoever slept through all of it finds the
+//! witness or the floor.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Weak;
+
+use mingle_model::{Name, Stamp, TransactionId};
+use mingle_store::record::read_floor;
+use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
+
+use crate::intent::first_part;
+use crate::own::Left;
+use crate::planted::Planted;
+use crate::records::{is_visible, visible_reads};
+use crate::runtime::Runtime;
+use crate::session::Session;
+use crate::stats::Counted;
+
+/// How a round of cleaning went.
+enum Round {
+    /// Nothing can be cleaned.
+    Idle,
+    /// Something was cleaned.
+    Cleaned,
+    /// Something is not everywhere yet, or a store is away.
+    Waits,
+}
+
+impl Runtime {
+    /// Whether all that this runtime has begun is over and cleaned up, so that it has left nothing
+    /// but floors.
+    pub fn is_clean(&self) -> bool {
+        let own = self.own();
+        own.is_clean() && own.leased.is_empty()
+    }
+
+    /// Whether nothing that this runtime has begun goes on by itself: it is clean, or waits for
+    /// what is parked.
+    pub fn is_at_rest(&self) -> bool {
+        self.own().is_at_rest()
+    }
+
+    /// A transaction of this origin is over.
+    pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
+        let mut own = self.own();
+        own.over(id, left);
+        if own.is_cleaning || own.ready().is_empty() {
+            return;
+        }
+        own.is_cleaning = true;
+        drop(own);
+        let (me, world, pause) = (self.me.clone(), self.world.clone(), self.settings.clean_after);
+        self.world.spawn(Box::pin(async move {
+            world.sleep(pause).await;
+            let mut waited = 0;
+            while let Some(runtime) = Weak::upgrade(&me) {
+                match runtime.clean_once().await {
+                    Round::Idle => {
+                        let mut own = runtime.own();
+                        if own.ready().is_empty() {
+                            own.is_cleaning = false;
+                            return;
+                        }
+                    }
+                    Round::Cleaned => waited = 0,
+                    Round::Waits => waited += 1,
+                }
+                let pause = pause.max(runtime.backoff(waited + 4));
+                drop(runtime);
+                world.sleep(pause).await;
+            }
+        }));
+    }
+
+    async fn clean_once(&self) -> Round {
+        let ready = self.own().ready();
+        if ready.is_empty() {
+            return Round::Idle;
+        }
+        match self.clean(ready).await {
+            Ok(true) => Round::Cleaned,
+            // What failed is tried again.
+            Ok(false) | Err(_) => Round::Waits,
+        }
+    }
+
+    /// Cleans up after transactions that are over, as far as they are over everywhere; whether
+    /// that was any.
+    async fn clean(&self, mut ready: Vec<(TransactionId, Left)>) -> Result<bool, StoreError> {
+        // A floor that is on its way is waited for: one that is raised again and again, while more
+        // transactions end, is never everywhere.
+        let raised = self.own().raised;
+        if ready.first().is_some_and(|(first, _)| first.sequence <= raised) {
+            ready.retain(|(id, _)| id.sequence <= raised);
+        }
+        let parts = self.cut_at_what_is_missing(&mut ready).await?;
+        let Some((last, _)) = ready.last() else { return Ok(false) };
+        let last = *last;
+        let stores: BTreeSet<usize> = ready.iter().flat_map(|(_, left)| left.stores()).collect();
+        if self.planted == Planted::FloorAfterDeletion {
+            self.delete(&ready, &parts).await?;
+        }
+        self.raise(last, &stores).await?;
+        if !self.is_raised(last, &stores).await? {
+            return Ok(false);
+        }
+        if !matches!(self.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
+            self.delete(&ready, &parts).await?;
+        }
+        self.own().cleaned(last.origin, last.sequence);
+        self.known().drop_rows(last);
+        self.stats.add(Counted::Cleaned, ready.len() as u64);
+        Ok(true)
+    }
+
+    /// Cuts the list before the first transaction that some replica lacks something of. Gives the
+    /// number of parts of each commit witness.
+    async fn cut_at_what_is_missing(
+        &self,
+        ready: &mut Vec<(TransactionId, Left)>,
+    ) -> Result<BTreeMap<(usize, TransactionId), u32>, StoreError> {
+        let mut parts = BTreeMap::new();
+        for store in 0..self.stores.len() {
+            let visited =
+                |left: &Left| left.witnesses.contains(&store) || left.maybe.contains(&store);
+            let asked: Vec<(TransactionId, bool)> = ready
+                .iter()
+                .filter(|(_, left)| visited(left))
+                .map(|(id, left)| (*id, left.witnesses.contains(&store)))
+                .collect();
+            if asked.is_empty() {
+                continue;
+            }
+            let read = |(id, _): &(TransactionId, bool)| {
+                Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
+            };
+            let mut reads: Vec<Read> = asked.iter().map(read).collect();
+            let own = asked[0].0.origin;
+            reads.push(Read::Record(RecordKey::of_origin(RecordKind::Floor, own)));
+            // Of several copies of a phase each replica counts one; all must have counted the same.
+            let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
+            for replica in self.replicas_to_check(store) {
+                let mut answers = self.read_records(store, replica, &reads).await?;
+                // What a sweep has deleted since the floor was raised was everywhere before.
+                let raised = match answers.pop() {
+                    Some(Data::Record(Some(found))) => read_floor(&found),
+                    _ => 0,
+                };
+                for ((id, is_required), data) in asked.iter().zip(answers) {
+                    match data {
+                        Data::Record(Some(first)) => {
+                            let count = first_part(&first).map_or(1, |(count, _)| count);
+                            parts.insert((store, *id), count);
+                            if *copies.entry(*id).or_insert_with(|| first.clone()) != first {
+                                ready.retain(|(other, _)| other < id);
+                            }
+                        }
+                        _ if *is_required && id.sequence > raised => {
+                            ready.retain(|(other, _)| other < id);
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+        self.cut_at_what_is_unseen(ready).await?;
+        Ok(parts)
+    }
+
+    /// Cuts the list before the first transaction whose session had seen what some replica lacks.
+    async fn cut_at_what_is_unseen(
+        &self,
+        ready: &mut Vec<(TransactionId, Left)>,
+    ) -> Result<(), StoreError> {
+        for (store, stamp) in seen_by(ready) {
+            let Some(index) = self.store_called(&store) else { continue };
+            let everywhere = self.stores[index].everywhere().await?;
+            self.known().note_everywhere(index, everywhere.clone(), self.world.elapsed());
+            if everywhere.covers(&stamp) {
+                continue;
+            }
+            let lacks =
+                |left: &Left| left.seen.get(&store).is_some_and(|seen| !everywhere.covers(seen));
+            if let Some(at) = ready.iter().position(|(_, left)| lacks(left)) {
+                ready.truncate(at);
+            }
+        }
+        Ok(())
+    }
+
+    fn replicas_to_check(&self, store: usize) -> Vec<Option<Name>> {
+        let mut replicas = self.replicas(store);
+        if self.planted == Planted::CleanedAtOneReplica {
+            replicas.truncate(1);
+        }
+        replicas
+    }
+
+    /// Writes the floor at stores.
+    async fn raise(&self, last: TransactionId, stores: &BTreeSet<usize>) -> Result<(), StoreError> {
+        if self.own().raised >= last.sequence && self.own().origin == last.origin {
+            return Ok(());
+        }
+        // Where it has to reach replicas it goes first, and is on its way meanwhile.
+        let (many, one): (Vec<usize>, Vec<usize>) =
+            stores.iter().partition(|store| self.is_many(**store));
+        for store in many.into_iter().chain(one) {
+            self.raise_at(store, last).await?;
+        }
+        let mut own = self.own();
+        if own.origin == last.origin {
+            own.raised = last.sequence;
+        }
+        Ok(())
+    }
+
+    /// Deletes what transactions have left: their intents last.
+    async fn delete(
+        &self,
+        ready: &[(TransactionId, Left)],
+        parts: &BTreeMap<(usize, TransactionId), u32>,
+    ) -> Result<(), StoreError> {
+        for store in 0..self.stores.len() {
+            let mut writes = Vec::new();
+            for (id, left) in ready {
+                if left.rows.contains(&store) {
+                    writes.push(Write::Forget(*id));
+                }
+                for part in 0..parts.get(&(store, *id)).copied().unwrap_or(0) {
+                    writes.push(Write::Discard(RecordKey::of(RecordKind::Witness, *id, part)));
+                }
+            }
+            self.write_in_batches(store, writes).await?;
+        }
+        for store in 0..self.stores.len() {
+            let ids: Vec<TransactionId> = ready
+                .iter()
+                .filter(|(_, left)| left.intent == Some(store))
+                .map(|(id, _)| *id)
+                .collect();
+            if let (Some(first), Some(last)) = (ids.first(), ids.last()) {
+                let kinds = [RecordKind::Fixed, RecordKind::Parked, RecordKind::Intent];
+                let mut writes = self.records_between(store, &kinds, *first, *last).await?;
+                writes.retain(|write| match write {
+                    Write::Discard(key) => {
+                        key.transaction().is_some_and(|(id, _)| ids.contains(&id))
+                    }
+                    _ => false,
+                });
+                self.write_in_batches(store, writes).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Asks, behind everybody's back, what every replica of a store has seen.
+    pub(crate) fn ask_everywhere(&self, store: usize) {
+        let (me, site) = (self.me.clone(), self.stores[store].clone());
+        let now = self.world.elapsed();
+        let before = self.known().everywhere(store).map(|(stamp, _)| stamp.clone());
+        self.known().note_everywhere(store, before.unwrap_or_default(), now);
+        self.world.spawn(Box::pin(async move {
+            if let Ok(everywhere) = site.everywhere().await
+                && let Some(runtime) = me.upgrade()
+            {
+                let now = runtime.world.elapsed();
+                runtime.known().note_everywhere(store, everywhere, now);
+            }
+        }));
+    }
+
+    /// Drops from a session those that every replica has.
+    pub(crate) async fn prune(&self, session: &Session) {
+        let worklist = session.worklist();
+        for store in worklist.stores() {
+            let Some(index) = self.store_called(store) else { continue };
+            let ids: Vec<TransactionId> = worklist.waits_at(store).map(|(id, _)| id).collect();
+            let mut over = ids.clone();
+            for replica in self.replicas(index) {
+                let reads: Vec<Read> = ids.iter().flat_map(|id| visible_reads(*id)).collect();
+                let Ok(answers) = self.read_records(index, replica, &reads).await else {
+                    over.clear();
+                    break;
+                };
+                let visible: BTreeSet<TransactionId> = ids
+                    .iter()
+                    .zip(answers.chunks(2))
+                    .filter(|(id, answers)| is_visible(**id, answers))
+                    .map(|(id, _)| *id)
+                    .collect();
+                over.retain(|id| visible.contains(id));
+            }
+            session.is_over(store, over);
+        }
+    }
+}
+
+fn seen_by(ready: &[(TransactionId, Left)]) -> BTreeMap<Name, Stamp> {
+    let mut all: BTreeMap<Name, Stamp> = BTreeMap::new();
+    for (store, stamp) in ready.iter().flat_map(|(_, left)| &left.seen) {
+        all.entry(store.clone()).or_default().join(stamp);
+    }
+    all
+}

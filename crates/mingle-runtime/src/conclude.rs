@@ -1,0 +1,319 @@
+//! The end of an attempt: what goes to the store with the phase's writes, and its commit.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mingle_model::{Ref, Stamp, TransactionId};
+use mingle_store::{
+    Commit, Committed, Once, OperationId, Outcome, Read, RecordKind, Session as StoreSession,
+    StoreError, Transaction, Write,
+};
+
+use crate::attempt::{Step, Visit};
+use crate::call::PhaseReport;
+use crate::error::Error;
+use crate::intent::{encode, write_parts};
+use crate::leave::{Draft, Role, intent_store, role, written_objects};
+use crate::machine::Finished;
+use crate::phase::{Control, Tries};
+use crate::planted::Planted;
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::{Begun, Execution};
+
+/// An attempt whose code has run.
+pub(crate) struct Concluding<'a, 'c> {
+    pub(crate) index: usize,
+    pub(crate) tries: &'a mut Tries,
+    pub(crate) control: &'a Control<'c>,
+    pub(crate) visit: Visit,
+    pub(crate) transaction: Box<dyn Transaction>,
+    pub(crate) finished: Finished,
+}
+
+impl Runtime {
+    /// Commits what a phase has done.
+    pub(crate) async fn conclude(
+        &self,
+        execution: &mut Execution,
+        concluding: Concluding<'_, '_>,
+        report: &mut PhaseReport,
+    ) -> Result<Step, Error> {
+        let Concluding { index, tries, control, mut visit, transaction, mut finished } = concluding;
+        let phase = &execution.plan.clone().phases[index];
+        if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
+            execution.endorsed.insert(store, visit.read());
+        }
+        let own_writes = std::mem::take(&mut finished.writes);
+        let written = written_objects(&visit.flushed, &own_writes);
+        let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
+        self.remember_rows(&mut visit, &written);
+        let is_plain = tries.recomputes || !self.settings.tracking;
+        let role = if is_plain { Role::Plain } else { role(execution, index, wrote) };
+        if self.is_fixed(execution, index, visit.store)
+            && tries.fixed.is_none()
+            && !self.fix(execution, index, &visit).await?
+        {
+            tries.look = true;
+            return Ok(Step::Again);
+        }
+        let mut draft = Draft::default();
+        self.meet(execution, &visit, &written, &mut draft);
+        self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
+        self.leave_records(execution, index, role, &visit, &finished, &mut draft);
+        let is_decisive = !execution.has_written && (wrote || role == Role::First);
+        if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
+            return Err(Error::Cancelled);
+        }
+        let is_plain_read = !wrote && draft.writes.is_empty();
+        report.round_trips += u32::from(!is_plain_read);
+        let mut commit = if tries.recomputes {
+            Commit::default()
+        } else {
+            self.commit_of(execution, index, role, &visit, own_writes, &mut draft)
+        };
+        self.spoil(&mut commit, role, &visit).await?;
+        let committed =
+            self.commit(execution, role, &visit, transaction, commit, control.deadline).await;
+        let committed = match committed {
+            Ok(committed) => committed,
+            Err(error) => return not_committed(execution, control, is_decisive, error),
+        };
+        report.recorded = finished.recorded.count();
+        execution.has_written |= is_decisive;
+        execution.worklist.join(&draft.found);
+        execution.worklist.saw(&visit.name, &committed.stamp);
+        if role == Role::First {
+            self.begin(execution, index, &visit);
+        }
+        self.note_left(execution, role, &visit, &draft);
+        execution.recorded.merge(finished.recorded);
+        execution.result = finished.result.or(execution.result.take());
+        self.write_intent_late(execution, role, index, &visit).await?;
+        Ok(Step::Done)
+    }
+
+    /// Adds the witness rows that this runtime has itself left on what is written: the store need
+    /// not tell it of them.
+    fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
+        let known = self.known();
+        for object in written {
+            for row in known.rows_on(visit.store, object.as_ref()) {
+                if !visit.rows.contains(row) {
+                    visit.remembered.push(row.clone());
+                }
+            }
+        }
+    }
+
+    /// Carries out planted faults that concern a commit.
+    async fn spoil(&self, commit: &mut Commit, role: Role, visit: &Visit) -> Result<(), Error> {
+        if self.planted == Planted::BlindWrites {
+            commit.known.extend(self.all_known(visit).await);
+        }
+        if self.planted == Planted::WitnessBeforeEffects && role == Role::Later {
+            let is_witness = |write: &Write| matches!(write, Write::Record(..));
+            let witness = commit.writes.iter().filter(|write| is_witness(write)).cloned().collect();
+            let written = self.write_records(visit.store, visit.replica.clone(), witness).await;
+            written.map_err(Error::Store)?;
+            commit.guards.clear();
+        }
+        Ok(())
+    }
+
+    fn commit_of(
+        &self,
+        execution: &Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        own_writes: Vec<Write>,
+        draft: &mut Draft,
+    ) -> Commit {
+        let capabilities = self.stores[visit.store].capabilities();
+        let writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
+        let asks = capabilities.may_lose_answers && role != Role::Later && !writes.is_empty();
+        let operation = match (&execution.begun, role) {
+            (Some(begun), Role::Later) if capabilities.once == Once::ById => {
+                Some(OperationId { id: begun.id, phase: index as u32 })
+            }
+            _ => None,
+        };
+        let id = asks.then(|| execution.id.unwrap_or_else(|| self.own().allocate_void()));
+        Commit {
+            id,
+            writes,
+            guards: std::mem::take(&mut draft.guards),
+            known: draft.known.clone(),
+            operation,
+        }
+    }
+
+    /// Commits; where the answer of a commit that decides is lost, asks until it is known or the
+    /// deadline has passed.
+    async fn commit(
+        &self,
+        execution: &mut Execution,
+        role: Role,
+        visit: &Visit,
+        transaction: Box<dyn Transaction>,
+        commit: Commit,
+        deadline: Duration,
+    ) -> Result<Committed, Error> {
+        let id = commit.id;
+        let is_durable = !commit.writes.is_empty();
+        let error = match transaction.commit(commit).await {
+            Ok(committed) => return Ok(committed),
+            Err(error) => error,
+        };
+        if !matches!(error, StoreError::Unknown { .. }) || role == Role::Later {
+            return Err(Error::Store(error));
+        }
+        let site = &self.stores[visit.store];
+        let unknown = || Error::Unknown { store: site.capabilities().store.clone(), id };
+        let id = id.filter(|_| is_durable).ok_or_else(unknown)?;
+        match self.planted {
+            Planted::LostMeansCommitted => return Ok(Committed::default()),
+            Planted::LostMeansNotCommitted => {
+                execution.id = None;
+                return Err(Error::Store(StoreError::Conflict));
+            }
+            _ => {}
+        }
+        let mut attempts = 1;
+        loop {
+            match site.outcome(id).await {
+                Ok(Outcome::Committed) => {
+                    let committed = self.committed_unseen(visit, deadline).await;
+                    return committed.ok_or_else(unknown);
+                }
+                Ok(Outcome::NotCommitted) => {
+                    // Its id was promised never to commit: the next attempt has another one.
+                    if execution.id == Some(id) {
+                        self.is_over(id, execution.left.clone());
+                        execution.id = None;
+                    }
+                    return Err(Error::Store(StoreError::Conflict));
+                }
+                Ok(Outcome::Unknown) | Err(_) => {}
+            }
+            let pause = self.backoff(attempts);
+            attempts += 1;
+            if self.world.elapsed() + pause > deadline {
+                return Err(unknown());
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    /// What a commit whose answer was lost would have said: the replica has seen it by now. None if
+    /// the store does not say until the deadline.
+    async fn committed_unseen(&self, visit: &Visit, deadline: Duration) -> Option<Committed> {
+        if !self.is_many(visit.store) {
+            return Some(Committed::default());
+        }
+        let session = StoreSession { replica: visit.replica.clone(), after: Stamp::default() };
+        let mut attempts = 1;
+        loop {
+            let begun = self.stores[visit.store].begin(&session).await;
+            if let Ok(transaction) = begun
+                && let Ok(committed) = transaction.commit(Commit::default()).await
+            {
+                return Some(committed);
+            }
+            let pause = self.backoff(attempts);
+            attempts += 1;
+            if self.world.elapsed() + pause > deadline {
+                return None;
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    fn begin(&self, execution: &mut Execution, index: usize, visit: &Visit) {
+        let id = execution.id.expect("a transaction that begins has an id");
+        let has_more = execution.last_witnessed().is_some_and(|last| last > index);
+        self.known().note_kept(visit.store, execution.hash);
+        if has_more {
+            self.stats.count(Counted::Begun);
+            execution.begun = Some(Begun { id, first: index, intent: visit.name.clone() });
+            execution.left.intent = Some(visit.store);
+        }
+        if self.is_many(visit.store) || execution.plan.isolated {
+            execution.left.witnesses.insert(visit.store);
+        }
+        for name in execution.witnessed_later(index) {
+            if let Some(store) = self.store_called(&name) {
+                execution.left.witnesses.insert(store);
+                execution.left.rows.insert(store);
+            }
+        }
+    }
+
+    fn note_left(&self, execution: &mut Execution, role: Role, visit: &Visit, draft: &Draft) {
+        for row in &draft.own_rows {
+            self.known().note_row(visit.store, row);
+        }
+        if let (Role::Later, Some(begun)) = (role, &execution.begun) {
+            self.known().note_visible(visit.store, visit.replica.as_ref(), begun.id);
+        }
+        if draft.has_rows {
+            execution.left.rows.insert(visit.store);
+        }
+        if role == Role::Reader {
+            let decides = intent_store(execution, 0);
+            execution.left.maybe.extend(self.store_called(&decides));
+        }
+        for (store, stamp) in &draft.seen {
+            let seen = execution.left.seen.entry(store.clone()).or_default();
+            seen.join(stamp);
+        }
+    }
+
+    async fn write_intent_late(
+        &self,
+        execution: &Execution,
+        role: Role,
+        index: usize,
+        visit: &Visit,
+    ) -> Result<(), Error> {
+        if self.planted != Planted::IntentAfterCommit || role != Role::First {
+            return Ok(());
+        }
+        let id = execution.id.expect("whoever has an intent has an id");
+        let intent = execution.intent(index, &execution.recorded, execution.worklist.clone());
+        let mut writes = write_parts(RecordKind::Intent, id, &encode(&intent));
+        let text = execution.program.text.as_bytes().into();
+        writes.push(Write::Record(execution.hash.key(), text));
+        self.write_records(visit.store, visit.replica.clone(), writes).await.map_err(Error::Store)
+    }
+
+    /// All witness rows of a store: what the planted fault of that name claims to know.
+    async fn all_known(&self, visit: &Visit) -> BTreeSet<TransactionId> {
+        let from = TransactionId { origin: mingle_model::Origin(0), sequence: 0 };
+        let all = [Read::Witnesses { from, limit: usize::MAX }];
+        let answers = self.read_records(visit.store, visit.replica.clone(), &all).await;
+        let rows = answers.ok().and_then(|mut answers| answers.pop());
+        match rows {
+            Some(mingle_store::Data::Witnesses(rows)) => rows.iter().map(|row| row.id).collect(),
+            _ => BTreeSet::new(),
+        }
+    }
+}
+
+/// What follows when the commit of a phase did not take effect.
+fn not_committed(
+    execution: &Execution,
+    control: &Control<'_>,
+    is_decisive: bool,
+    error: Error,
+) -> Result<Step, Error> {
+    if let Some(shared) = control.shared.filter(|_| is_decisive) {
+        shared.commit_failed();
+    }
+    if execution.plan.isolated && execution.id.is_none() {
+        // Its read witnesses stand under the id that it has lost.
+        return Ok(Step::StartOver);
+    }
+    Err(error)
+}

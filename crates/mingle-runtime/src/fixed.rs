@@ -1,0 +1,101 @@
+//! Phases whose operations must be the same whoever runs them.
+
+use mingle_lang::code::Instr;
+use mingle_lang::split::Mode;
+use mingle_model::Stamp;
+use mingle_store::{
+    Commit, Guard, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
+};
+
+use crate::attempt::Visit;
+use crate::error::Error;
+use crate::intent::{Fixed, Unreadable, decode, encode, write_parts};
+use crate::planted::Planted;
+use crate::records::{read_parts, record_of, unreadable};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::Execution;
+
+impl Runtime {
+    /// Whether a phase's operations are fixed in its intent before they are sent: its store counts
+    /// one of several copies, and they depend on what the phase reads.
+    pub(crate) fn is_fixed(&self, execution: &Execution, index: usize, store: usize) -> bool {
+        execution.begun.is_some()
+            && self.planted != Planted::OperationsDiffer
+            && self.stores[store].capabilities().once == Once::ById
+            && Some(index) <= execution.last_witnessed()
+            && phase_reads(&execution.plan.phases[index])
+    }
+
+    /// The answers that a phase was given when it was run first.
+    pub(crate) async fn look_for_fixed(
+        &self,
+        execution: &Execution,
+        index: usize,
+    ) -> Result<Option<Fixed>, Error> {
+        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        let Some(store) = self.store_called(&begun.intent) else { return Ok(None) };
+        let replica = self.replica_at(store, execution.home.as_ref());
+        let session = StoreSession { replica, after: Stamp::default() };
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let from = (index as u32) << 16;
+        let reads = [Read::Record(RecordKey::of(RecordKind::Fixed, begun.id, from))];
+        let answers = transaction.read(&reads).await.map_err(Error::Store)?;
+        let Some(first) = answers.into_iter().next().and_then(record_of) else { return Ok(None) };
+        let bytes =
+            read_parts(&mut *transaction, RecordKind::Fixed, begun.id, from, &first).await?;
+        let fixed = decode(&bytes).map_err(|Unreadable| unreadable("fixed phase", begun.id))?;
+        Ok(Some(fixed))
+    }
+
+    /// At least what an attempt has seen.
+    async fn seen_at(&self, visit: &Visit) -> Result<Stamp, Error> {
+        let session = StoreSession { replica: visit.replica.clone(), after: Stamp::default() };
+        let begun = self.stores[visit.store].begin(&session).await.map_err(Error::Store)?;
+        let committed = begun.commit(Commit::default()).await.map_err(Error::Store)?;
+        Ok(committed.stamp)
+    }
+
+    /// Fixes the answers that a phase was given; false if somebody else has fixed others.
+    pub(crate) async fn fix(
+        &self,
+        execution: &Execution,
+        index: usize,
+        visit: &Visit,
+    ) -> Result<bool, Error> {
+        let begun = execution.begun.as_ref().expect("a later phase has begun");
+        let Some(store) = self.store_called(&begun.intent) else { return Ok(true) };
+        let replica = self.replica_at(store, execution.home.as_ref());
+        let session = StoreSession { replica, after: Stamp::default() };
+        let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let from = (index as u32) << 16;
+        let seen = self.seen_at(visit).await?;
+        let fixed = Fixed { answers: visit.answers.clone(), seen };
+        let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed));
+        for write in &mut writes {
+            if let Write::Record(key, _) = write
+                && let Some((id, part)) = key.transaction()
+            {
+                *key = RecordKey::of(RecordKind::Fixed, id, from + part);
+            }
+        }
+        let floor = RecordKey::of_origin(RecordKind::Floor, begun.id.origin);
+        let guards = vec![
+            Guard::Absent(RecordKey::of(RecordKind::Fixed, begun.id, from)),
+            Guard::Below(floor, begun.id.sequence),
+        ];
+        match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
+            Ok(_) => {
+                self.stats.count(Counted::Fixed);
+                Ok(true)
+            }
+            Err(StoreError::Conflict | StoreError::Unknown { .. }) => Ok(false),
+            Err(error) => Err(Error::Store(error)),
+        }
+    }
+}
+
+/// Whether a phase's code reads its store.
+fn phase_reads(phase: &mingle_lang::Phase) -> bool {
+    phase.mode == Mode::Read || phase.code.iter().any(|instr: &Instr| crate::attempt::reads(instr))
+}

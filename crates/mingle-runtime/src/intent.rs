@@ -1,0 +1,186 @@
+//! What is kept of a transaction so that somebody else can finish it.
+
+use std::fmt;
+use std::sync::Arc;
+
+use mingle_model::{Name, Stamp, Time, TransactionId, Value};
+use mingle_store::{Bytes, Data, RecordKey, RecordKind, Write};
+use serde::de::DeserializeOwned;
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::worklist::Worklist;
+
+/// A program is known by the hash of its text.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct ProgramHash(pub [u8; 32]);
+
+impl ProgramHash {
+    /// The hash of a program's text.
+    pub fn of(text: &str) -> Self {
+        Self(Sha256::digest(text.as_bytes()).into())
+    }
+
+    /// Where the text is kept.
+    pub fn key(&self) -> RecordKey {
+        RecordKey { kind: RecordKind::Program, key: self.0.as_slice().into() }
+    }
+}
+
+impl fmt::Debug for ProgramHash {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// All that is needed to run the phases of a transaction that remain, written with its first
+/// writes.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Intent {
+    /// Which program.
+    pub program: ProgramHash,
+    /// Which transaction of it.
+    pub transaction: Name,
+    /// Its arguments.
+    pub arguments: Vec<Value>,
+    /// `now()`.
+    pub now: Time,
+    /// What `unique()` draws from.
+    pub seed: u128,
+    /// The index of the phase that wrote first.
+    pub first: u32,
+    /// The values that were recorded up to the end of that phase, by queue.
+    pub recorded: Vec<Vec<Value>>,
+    /// What the remaining phases wait for.
+    pub worklist: Worklist,
+    /// The replica at which the session stays.
+    pub replica: Option<Name>,
+}
+
+/// What a commit witness says.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub enum Witness {
+    /// The phase has committed.
+    Committed {
+        /// Tells apart the copies of a phase that two have run, where a store counts one of them:
+        /// replicas that hold the same commit witness have counted the same.
+        copy: u64,
+        /// What it recorded for later phases, by queue.
+        recorded: Vec<Vec<Value>>,
+        /// The transaction's result, if the phase computed it.
+        result: Option<Value>,
+        /// What later phases wait for because of what the phase met.
+        worklist: Worklist,
+    },
+    /// Somebody who had to wait for it has seen to it that it never commits.
+    Aborted,
+}
+
+/// The answers that a phase was given, batch by batch, fixed by whoever ran it first: where a store
+/// counts one of several copies of a phase, all copies must do the same.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Fixed {
+    /// The answers to each batch of reads.
+    pub answers: Vec<Vec<Data>>,
+    /// What the replica that gave them had seen: a copy must come after it wherever it is made.
+    pub seen: Stamp,
+}
+
+/// What is kept does not make sense: it is of a newer version, or corrupt.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unreadable;
+
+/// The form in which things are kept; what is of another form is refused.
+const FORMAT: u8 = 1;
+
+/// A record holds at most so many bytes; what is longer is kept in several.
+const PART_BYTES: usize = 64 * 1024;
+
+/// Something as bytes.
+pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
+    postcard::to_extend(value, vec![FORMAT]).expect("writing to memory cannot fail")
+}
+
+/// Something from its bytes.
+///
+/// # Errors
+///
+/// When they are not what [`encode`] writes.
+pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
+    match bytes.split_first() {
+        Some((&FORMAT, rest)) => postcard::from_bytes(rest).map_err(|_| Unreadable),
+        _ => Err(Unreadable),
+    }
+}
+
+/// Writes of as many records as it takes. The first one begins with their number.
+pub fn write_parts(kind: RecordKind, id: TransactionId, bytes: &[u8]) -> Vec<Write> {
+    let count = bytes.len().div_ceil(PART_BYTES).max(1);
+    let mut parts = Vec::with_capacity(count);
+    for part in 0..count {
+        let end = bytes.len().min((part + 1) * PART_BYTES);
+        let chunk = &bytes[part * PART_BYTES..end];
+        let value: Bytes = if part == 0 {
+            [&(count as u32).to_be_bytes(), chunk].concat().into()
+        } else {
+            Arc::from(chunk)
+        };
+        parts.push(Write::Record(RecordKey::of(kind, id, part as u32), value));
+    }
+    parts
+}
+
+/// The number of parts and the bytes of the first one.
+///
+/// # Errors
+///
+/// When it is no first part.
+pub fn first_part(value: &[u8]) -> Result<(u32, &[u8]), Unreadable> {
+    let (count, chunk) = value.split_first_chunk().ok_or(Unreadable)?;
+    Ok((u32::from_be_bytes(*count), chunk))
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::Origin;
+
+    use super::*;
+
+    #[test]
+    fn what_is_kept_reads_back_and_what_is_corrupt_is_refused() {
+        let witness = Witness::Committed {
+            copy: 7,
+            recorded: vec![vec![Value::from(1), Value::some(Value::from("x"))], Vec::new()],
+            result: Some(Value::from(f64::NAN)),
+            worklist: Worklist::default(),
+        };
+        let bytes = encode(&witness);
+        assert_eq!(decode::<Witness>(&bytes), Ok(witness));
+        for length in 0..bytes.len() {
+            assert_eq!(decode::<Witness>(&bytes[..length]), Err(Unreadable), "{length}");
+        }
+        assert_eq!(decode::<Witness>(&[FORMAT + 1, 1]), Err(Unreadable));
+    }
+
+    #[test]
+    fn long_ones_are_kept_in_parts() {
+        let id = TransactionId { origin: Origin(1), sequence: 2 };
+        let bytes: Vec<u8> = (0..PART_BYTES * 2 + 7).map(|n| n as u8).collect();
+        let parts = write_parts(RecordKind::Intent, id, &bytes);
+        assert_eq!(parts.len(), 3);
+        let mut joined: Vec<u8> = Vec::new();
+        for (part, write) in parts.iter().enumerate() {
+            let Write::Record(key, value) = write else { panic!("{write:?} is no record") };
+            assert_eq!(key.transaction(), Some((id, part as u32)));
+            if part == 0 {
+                let (count, chunk) = first_part(value).unwrap();
+                assert_eq!(count, 3);
+                joined.extend(chunk);
+            } else {
+                joined.extend(&**value);
+            }
+        }
+        assert_eq!(joined, bytes);
+        assert_eq!(write_parts(RecordKind::Intent, id, &[]).len(), 1);
+    }
+}

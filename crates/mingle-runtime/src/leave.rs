@@ -1,0 +1,420 @@
+//! What a phase leaves beside its writes: intent, commit witness and witness rows.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
+use mingle_store::{Guard, RecordKey, RecordKind, Write};
+
+use crate::attempt::Visit;
+use crate::error::Error;
+use crate::intent::{Witness, encode, write_parts};
+use crate::machine::Finished;
+use crate::planted::Planted;
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::Execution;
+use crate::worklist::Worklist;
+
+/// What a phase is to its transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Role {
+    /// Nobody else need know of it: it does not write, or nothing is written elsewhere.
+    Plain,
+    /// An `isolated` transaction reads before it writes.
+    Reader,
+    /// It writes first: with it the transaction is decided.
+    First,
+    /// It comes after that, and leaves a commit witness.
+    Later,
+}
+
+/// What goes to the store besides the phase's own writes.
+#[derive(Default)]
+pub(crate) struct Draft {
+    pub(crate) writes: Vec<Write>,
+    pub(crate) guards: Vec<Guard>,
+    /// What was met, to be waited for.
+    pub(crate) found: Worklist,
+    pub(crate) known: BTreeSet<TransactionId>,
+    /// What the session had seen and the rows pass on.
+    pub(crate) seen: Vec<(Name, Stamp)>,
+    pub(crate) has_rows: bool,
+    pub(crate) own_rows: Vec<WitnessRow>,
+}
+
+impl Runtime {
+    /// Takes up the witness rows of what was read and is written.
+    pub(crate) fn meet(
+        &self,
+        execution: &Execution,
+        visit: &Visit,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        let rows = visit.rows.iter().chain(&visit.remembered);
+        for row in rows.filter(|_| self.settings.tracking) {
+            draft.known.insert(row.id);
+            if execution.id == Some(row.id) {
+                continue;
+            }
+            let concerns = match row.kind {
+                RowKind::Write => true,
+                RowKind::Read => {
+                    execution.plan.isolated
+                        && self.planted != Planted::ReadersNotAwaited
+                        && (row.object.is_none() || written.contains(&row.object))
+                }
+            };
+            if concerns {
+                let mut row = row.clone();
+                row.stores.retain(|store| *store != visit.name);
+                row.seen.retain(|(store, _)| *store != visit.name);
+                draft.found.meet(&row);
+            }
+        }
+    }
+
+    /// The witness rows that a phase leaves on what it has written, or read in isolation.
+    pub(crate) fn leave_rows(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) -> Result<(), Error> {
+        if !self.settings.tracking {
+            return Ok(());
+        }
+        let mut waits = execution.worklist.clone();
+        waits.join(&draft.found);
+        if !execution.has_written && waits.len() > self.settings.worklist_max {
+            return Err(Error::Limit(format!(
+                "the transaction would have to wait for {} others, and may for {}; nothing was written",
+                waits.len(),
+                self.settings.worklist_max
+            )));
+        }
+        let later = if matches!(role, Role::First | Role::Later | Role::Reader) {
+            execution.witnessed_later(index)
+        } else {
+            BTreeSet::new()
+        };
+        if !written.is_empty() {
+            draft.seen = self.unseen_somewhere(&waits, &visit.name, &later);
+            self.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
+            let is_last = later.is_empty() && role == Role::Later;
+            if !is_last || self.planted != Planted::NoRowsInLastPhase {
+                let stores = self.own_stores(execution, index, role, visit, &later);
+                self.leave_own_row(execution, index, visit, stores, written, draft);
+            }
+            if self.planted != Planted::NoInheritance {
+                self.pass_rows_on(&waits, visit, later, written, draft);
+            }
+        }
+        let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
+        if is_isolated
+            && self.planted != Planted::NoReadWitnesses
+            && !later_of(execution, index).is_empty()
+        {
+            self.leave_read_rows(execution, index, visit, draft);
+        }
+        draft.has_rows = !draft.writes.is_empty();
+        if self.planted == Planted::RowsReplaced && draft.has_rows {
+            let own = execution.id;
+            let replaced = draft.known.iter().filter(|id| Some(**id) != own);
+            let replaced: Vec<Write> = replaced.map(|id| Write::Forget(*id)).collect();
+            draft.writes.splice(0..0, replaced);
+        }
+        Ok(())
+    }
+
+    /// The row that tells of this transaction itself.
+    fn leave_own_row(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        stores: Vec<Name>,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        if stores.is_empty() && draft.seen.is_empty() {
+            return;
+        }
+        let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+        let intent = intent_store(execution, index);
+        for object in written {
+            let row = WitnessRow {
+                object: object.clone(),
+                id,
+                kind: RowKind::Write,
+                intent: intent.clone(),
+                stores: stores.clone(),
+                seen: draft.seen.clone(),
+            };
+            if !visit.rows.contains(&row) {
+                if !execution.is_helper {
+                    draft.own_rows.push(row.clone());
+                }
+                draft.writes.push(Write::Witness(row));
+            }
+        }
+    }
+
+    /// The rows that tell of whom this transaction had to wait for, or would have to at stores
+    /// that it does not visit with a commit witness of its own.
+    fn pass_rows_on(
+        &self,
+        waits: &Worklist,
+        visit: &Visit,
+        later: BTreeSet<Name>,
+        written: &BTreeSet<Option<Ref>>,
+        draft: &mut Draft,
+    ) {
+        let mut except = later;
+        except.insert(visit.name.clone());
+        for (id, (intent, stores)) in waits.passed_on(&except) {
+            self.stats.count(Counted::PassedOn);
+            for object in written {
+                let row = WitnessRow {
+                    object: object.clone(),
+                    id,
+                    kind: RowKind::Write,
+                    intent: intent.clone(),
+                    stores: stores.clone(),
+                    seen: Vec::new(),
+                };
+                if !visit.rows.contains(&row) {
+                    draft.writes.push(Write::Witness(row));
+                }
+            }
+        }
+    }
+
+    /// Read witnesses (MixT §6.2): whoever writes what was read here waits, at the stores that are
+    /// still to come, until this transaction has been there.
+    fn leave_read_rows(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        visit: &Visit,
+        draft: &mut Draft,
+    ) {
+        let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+        let intent = intent_store(execution, index);
+        let stores: Vec<Name> = later_of(execution, index).into_iter().collect();
+        let objects: BTreeSet<Option<Ref>> =
+            visit.reads.iter().map(|read| read.object().cloned()).collect();
+        for object in objects {
+            draft.writes.push(Write::Witness(WitnessRow {
+                object,
+                id,
+                kind: RowKind::Read,
+                intent: intent.clone(),
+                stores: stores.clone(),
+                seen: Vec::new(),
+            }));
+        }
+    }
+
+    /// What was seen elsewhere and some replica there may lack.
+    fn unseen_somewhere(
+        &self,
+        waits: &Worklist,
+        here: &Name,
+        later: &BTreeSet<Name>,
+    ) -> Vec<(Name, Stamp)> {
+        if self.planted == Planted::NoTrackingSet {
+            return Vec::new();
+        }
+        let mut unseen = Vec::new();
+        for (store, stamp) in waits.seen() {
+            let Some(index) = self.store_called(store) else { continue };
+            if store == here || later.contains(store) {
+                continue;
+            }
+            let now = self.world.elapsed();
+            let known = self.known().everywhere(index).cloned();
+            let is_everywhere =
+                known.as_ref().is_some_and(|(everywhere, _)| everywhere.covers(stamp));
+            if !is_everywhere {
+                let asked = known.map_or(Duration::ZERO, |(_, at)| at + EVERYWHERE_EVERY);
+                if asked <= now {
+                    self.ask_everywhere(index);
+                }
+                unseen.push((store.clone(), stamp.clone()));
+            }
+        }
+        unseen
+    }
+
+    /// The stores at which others wait for this transaction when they meet its row: those that it
+    /// still has to visit, and those where not every replica may have it yet.
+    fn own_stores(
+        &self,
+        execution: &Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        later: &BTreeSet<Name>,
+    ) -> Vec<Name> {
+        if !matches!(role, Role::First | Role::Later) {
+            return Vec::new();
+        }
+        let mut stores = later.clone();
+        let first = execution.begun.as_ref().map_or(index, |begun| begun.first);
+        for phase in &execution.plan.phases[first..index] {
+            let name = execution.store_name(phase);
+            let lags = |name: &Name| self.store_called(name).is_some_and(|at| self.is_many(at));
+            stores.extend(name.filter(lags));
+        }
+        stores.remove(&visit.name);
+        stores.into_iter().collect()
+    }
+
+    /// Intent and commit witness.
+    pub(crate) fn leave_records(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        role: Role,
+        visit: &Visit,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) {
+        let own_row = draft.has_rows;
+        match role {
+            Role::Plain | Role::Reader => {
+                // Rows of an origin that is taken for dead would not be waited for.
+                if let Some(id) = execution.id.filter(|_| own_row && execution.begun.is_none()) {
+                    guard_origin(id, draft);
+                }
+            }
+            Role::First => {
+                let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+                guard_origin(id, draft);
+                let has_more = execution.last_witnessed().is_some_and(|last| last > index);
+                let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
+                if has_more && !hidden {
+                    draft.writes.extend(intent_records(execution, index, finished, draft));
+                    if !self.known().is_kept(visit.store, execution.hash) {
+                        let text = execution.program.text.as_bytes().into();
+                        draft.writes.push(Write::Record(execution.hash.key(), text));
+                    }
+                }
+                if self.is_many(visit.store) || execution.plan.isolated {
+                    let is_guarded = self.planted != Planted::AbortIgnored;
+                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                }
+            }
+            Role::Later => {
+                let id = execution.begun.as_ref().expect("a later phase has begun").id;
+                let skips = self.planted == Planted::HelperSkipsFloor && execution.is_helper;
+                if !skips {
+                    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
+                    draft.guards.push(Guard::Below(floor, id.sequence));
+                }
+                let is_guarded = self.planted != Planted::UnguardedWitness;
+                leave_witness(id, self.world.random(), finished, is_guarded, draft);
+            }
+        }
+    }
+}
+
+/// What replicas have seen is asked for again after so long.
+const EVERYWHERE_EVERY: Duration = Duration::from_millis(50);
+
+fn leave_witness(
+    id: TransactionId,
+    copy: u64,
+    finished: &Finished,
+    is_guarded: bool,
+    draft: &mut Draft,
+) {
+    if is_guarded {
+        draft.guards.push(Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0)));
+    }
+    let witness = Witness::Committed {
+        copy,
+        recorded: finished.recorded.queues().to_vec(),
+        result: finished.result.clone(),
+        worklist: draft.found.clone(),
+    };
+    draft.writes.extend(write_parts(RecordKind::Witness, id, &encode(&witness)));
+}
+
+pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
+    let last = execution.last_witnessed();
+    if execution.begun.is_some() {
+        return if Some(index) <= last { Role::Later } else { Role::Plain };
+    }
+    if execution.has_written {
+        return Role::Plain;
+    }
+    if execution.plan.isolated && execution.plan.phases.len() > 1 {
+        let decides = decides(execution);
+        return if index < decides { Role::Reader } else { Role::First };
+    }
+    let has_more = last.is_some_and(|last| last > index);
+    if wrote && has_more { Role::First } else { Role::Plain }
+}
+
+/// With which phase an `isolated` transaction is decided: the first one that may write, or the
+/// last one of those that only read.
+fn decides(execution: &Execution) -> usize {
+    execution.plan.first_write.unwrap_or(execution.plan.phases.len() - 1)
+}
+
+/// The stores after a phase at which an `isolated` transaction leaves a commit witness.
+fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
+    let mut later = execution.witnessed_later(index);
+    let decides = decides(execution);
+    if decides > index {
+        later.extend(execution.store_name(&execution.plan.phases[decides]));
+    }
+    later
+}
+
+/// The objects that writes change; none for what a command may change.
+pub(crate) fn written_objects(flushed: &[Write], writes: &[Write]) -> BTreeSet<Option<Ref>> {
+    flushed
+        .iter()
+        .chain(writes)
+        .filter(|write| write.is_data())
+        .map(|write| write.object().cloned())
+        .collect()
+}
+
+/// The store that holds the intent, or will if the transaction gets so far.
+pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
+    if let Some(begun) = &execution.begun {
+        return begun.intent.clone();
+    }
+    let decides = if execution.plan.isolated { decides(execution) } else { index };
+    execution.store_name(&execution.plan.phases[decides]).unwrap_or_default()
+}
+
+fn guard_origin(id: TransactionId, draft: &mut Draft) {
+    let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+    let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
+    draft.guards.push(Guard::Absent(fence));
+    draft.guards.push(Guard::Below(floor, id.sequence));
+}
+
+fn intent_records(
+    execution: &Execution,
+    index: usize,
+    finished: &Finished,
+    draft: &Draft,
+) -> Vec<Write> {
+    let mut recorded = execution.recorded.clone();
+    recorded.merge(finished.recorded.clone());
+    let mut worklist = execution.worklist.clone();
+    worklist.join(&draft.found);
+    let intent = execution.intent(index, &recorded, worklist);
+    let id = execution.id.expect("whoever has an intent has an id");
+    write_parts(RecordKind::Intent, id, &encode(&intent))
+}

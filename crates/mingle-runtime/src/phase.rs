@@ -1,0 +1,223 @@
+//! One phase until it has committed: conflicts, waiting for others, stores that are away.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mingle_model::{Name, TransactionId, WitnessRow};
+use mingle_store::StoreError;
+
+use crate::attempt::Step;
+use crate::call::{PhaseReport, Shared};
+use crate::error::Error;
+use crate::help::Helper;
+use crate::planted::Planted;
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::Execution;
+use crate::worklist::Awaited;
+
+/// Who drives a phase, and for how long.
+pub(crate) struct Control<'a> {
+    /// The caller, who may go away; none for a helper.
+    pub(crate) shared: Option<&'a Shared>,
+    /// When to give up.
+    pub(crate) deadline: Duration,
+}
+
+/// How a phase ended.
+pub(crate) enum PhaseEnd {
+    /// It has committed, here or by somebody else.
+    Ran(PhaseReport),
+    /// The whole transaction was finished and cleaned up by others.
+    Over,
+    /// What it rests on has changed: the transaction starts over. Nothing was written.
+    StartOver,
+}
+
+/// What the attempts of one phase have learned.
+#[derive(Default)]
+pub(crate) struct Tries {
+    /// Somebody else may have run the phase, or keep it from running.
+    pub(crate) look: bool,
+    /// Witness rows that a commit was refused for.
+    pub(crate) rows: Vec<WitnessRow>,
+    /// Run at another replica than the session's.
+    pub(crate) replica: Option<Name>,
+    /// What was fixed of the phase, where its store counts one of several copies.
+    pub(crate) fixed: Option<crate::intent::Fixed>,
+    /// Computes the phase once more although it has committed. A planted fault alone does that.
+    pub(crate) recomputes: bool,
+    waiting_since: Option<Duration>,
+    helped: BTreeSet<TransactionId>,
+    /// How often all of them were helped in vain.
+    rounds: u32,
+}
+
+impl Runtime {
+    /// Runs a phase until it commits.
+    pub(crate) async fn phase(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        control: &Control<'_>,
+    ) -> Result<PhaseEnd, Error> {
+        let begin = self.world.elapsed();
+        let store = execution.store_name(&execution.plan.phases[index]);
+        let mut report = PhaseReport { store, ..PhaseReport::default() };
+        let mut tries = Tries::default();
+        loop {
+            report.attempts += 1;
+            report.round_trips = 0;
+            let error = match self.attempt(execution, index, &mut tries, control, &mut report).await
+            {
+                Ok(Step::Done) => {
+                    report.time = self.world.elapsed().saturating_sub(begin);
+                    return Ok(PhaseEnd::Ran(report));
+                }
+                Ok(Step::Over) => {
+                    self.stats.count(Counted::Over);
+                    return Ok(PhaseEnd::Over);
+                }
+                Ok(Step::StartOver) => {
+                    self.stats.count(Counted::StartedOver);
+                    return Ok(PhaseEnd::StartOver);
+                }
+                Ok(Step::Again) if self.world.elapsed() > control.deadline => {
+                    return Err(self.conflict(&report));
+                }
+                Ok(Step::Again) => continue,
+                Ok(Step::Wait(ids)) => {
+                    self.stats.count(Counted::Waited);
+                    self.wait(execution, &mut tries, control, &mut report, &ids).await?;
+                    continue;
+                }
+                Err(Error::Store(error)) => error,
+                Err(error) => return Err(error),
+            };
+            if let StoreError::Witnessed { rows } = error {
+                self.stats.count(Counted::Witnessed);
+                tries.rows.extend(rows);
+                if self.world.elapsed() > control.deadline {
+                    return Err(self.conflict(&report));
+                }
+                continue;
+            }
+            let failed = error.clone();
+            self.recover(execution, index, &mut tries, error, &report).await?;
+            let pause = self.backoff(report.attempts);
+            if self.world.elapsed() + pause > control.deadline {
+                return Err(match failed {
+                    StoreError::Conflict => self.conflict(&report),
+                    other => Error::Store(other),
+                });
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    fn conflict(&self, report: &PhaseReport) -> Error {
+        let (store, deadline) = (report.store.clone().unwrap_or_default(), self.settings.deadline);
+        Error::Conflict { store, attempts: report.attempts, deadline }
+    }
+
+    /// Sees whether the phase may be tried again after a store's error.
+    async fn recover(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        tries: &mut Tries,
+        error: StoreError,
+        report: &PhaseReport,
+    ) -> Result<(), Error> {
+        let has_begun = execution.begun.is_some();
+        match error {
+            StoreError::Conflict => {
+                tries.look = true;
+                Ok(())
+            }
+            StoreError::Behind { .. } => {
+                self.stats.count(Counted::Behind);
+                self.expedite(execution, index, tries, report);
+                Ok(())
+            }
+            StoreError::Unknown { .. } | StoreError::Unavailable { .. } if has_begun => {
+                tries.look = true;
+                Ok(())
+            }
+            StoreError::Refused { reason, .. } if has_begun => {
+                Err(self.park(execution, &reason).await)
+            }
+            error => Err(Error::Store(error)),
+        }
+    }
+
+    /// Where the session's replica lacks what the session has seen, a phase that only reads goes
+    /// to a replica that has it: that of whoever wrote last (the technical report, §4.3).
+    fn expedite(
+        &self,
+        execution: &Execution,
+        index: usize,
+        tries: &mut Tries,
+        report: &PhaseReport,
+    ) {
+        let phase = &execution.plan.phases[index];
+        if phase.mode == mingle_lang::split::Mode::Write || execution.has_written {
+            return;
+        }
+        let Some(store) = &report.store else { return };
+        let seen = execution.worklist.seen_at(store);
+        let replicas: Vec<&Name> = seen.iter().map(|(replica, _)| replica).collect();
+        if report.attempts >= 2 && !replicas.is_empty() {
+            let next = (report.attempts as usize - 2) % replicas.len();
+            self.stats.count(Counted::Expedited);
+            tries.replica = Some(replicas[next].clone());
+        }
+    }
+
+    /// Waits for transactions whose commit witness is not visible yet, and helps them once that
+    /// takes too long.
+    async fn wait(
+        &self,
+        execution: &Execution,
+        tries: &mut Tries,
+        control: &Control<'_>,
+        report: &mut PhaseReport,
+        awaited: &[(TransactionId, Awaited)],
+    ) -> Result<(), Error> {
+        let now = self.world.elapsed();
+        let since = *tries.waiting_since.get_or_insert(now);
+        let (id, _) = awaited.first().expect("it waits for somebody");
+        if now > control.deadline {
+            let store = report.store.clone().unwrap_or_default();
+            return Err(Error::Waiting { store, id: *id, deadline: self.settings.deadline });
+        }
+        if now.saturating_sub(since) >= self.settings.help_after
+            && self.planted != Planted::NobodyHelps
+        {
+            for (id, awaited) in awaited {
+                if tries.helped.insert(*id) {
+                    let mut chain = execution.chain.clone();
+                    chain.extend(execution.id);
+                    let helper = Helper {
+                        replica: execution.replica.clone(),
+                        chain,
+                        deadline: control.deadline,
+                        insists: false,
+                        pushes: execution.pushes || tries.rounds >= 2,
+                    };
+                    self.help_awaited(*id, awaited, helper).await?;
+                }
+            }
+            if awaited.iter().all(|(id, _)| tries.helped.contains(id)) {
+                // Who was helped and is not visible still may need help again.
+                tries.helped.clear();
+                tries.rounds += 1;
+                tries.waiting_since = Some(self.world.elapsed());
+            }
+        }
+        let pause = self.backoff(report.attempts.min(6));
+        self.world.sleep(pause).await;
+        report.waited += self.world.elapsed().saturating_sub(now);
+        Ok(())
+    }
+}

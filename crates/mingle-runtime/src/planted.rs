@@ -1,0 +1,102 @@
+//! Faults that are planted on purpose: each breaks a promise, and a checker must notice.
+
+/// What is broken, at run time, in a build like any other.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Planted {
+    /// Nothing.
+    #[default]
+    None,
+    /// Nobody waits for commit witnesses (P4).
+    NoWitnessCheck,
+    /// Witness rows on what is overwritten without having been read are not asked for (P4).
+    BlindWrites,
+    /// What had to be waited for is not passed on (P4).
+    NoInheritance,
+    /// A witness row replaces those that were there (P4).
+    RowsReplaced,
+    /// The last phase leaves no witness rows (P4).
+    NoRowsInLastPhase,
+    /// The intent is written after the first commit (P3).
+    IntentAfterCommit,
+    /// There is no intent (P3).
+    NoIntent,
+    /// A commit witness does not demand that there is none (P3).
+    UnguardedWitness,
+    /// The commit witness is written before the effects, by itself (P3).
+    WitnessBeforeEffects,
+    /// A helper neither looks at the floor nor demands anything of it (P3).
+    HelperSkipsFloor,
+    /// The floor is raised after commit witnesses are deleted (P3).
+    FloorAfterDeletion,
+    /// Clean-up looks at one replica alone for commit witnesses (P3, P4).
+    CleanedAtOneReplica,
+    /// A commit witness does not hold the values of its phase (P3).
+    MiddleValuesNotKept,
+    /// Each helper has a time of day and random numbers of its own (P3).
+    HelperDrawsAnew,
+    /// Two helpers may do different things under one operation id (P3).
+    OperationsDiffer,
+    /// A commit whose answer was lost is taken for not committed (P3).
+    LostMeansNotCommitted,
+    /// A commit whose answer was lost is taken for committed (P3).
+    LostMeansCommitted,
+    /// Nobody helps, and nobody sweeps (P3, P7).
+    NobodyHelps,
+    /// A sweep raises floors of an origin that may still begin transactions (P3).
+    SweepWithoutFence,
+    /// A helper runs the phase of a home wherever it is itself (P3).
+    HelperLeavesHome,
+    /// Clean-up stops after the floor is raised.
+    NothingDeleted,
+    /// A session drops what it waits for (P4, P6).
+    SessionDropsWorklist,
+    /// A session forgets what it has seen (P6).
+    SessionForgetsSeen,
+    /// What a session had seen is not left with its writes (P6).
+    NoTrackingSet,
+    /// What an endorsement read is not looked at again.
+    EndorsementUnchecked,
+    /// What an endorsement read is looked at after the first commit.
+    RevalidatedAfterCommit,
+    /// An `isolated` transaction leaves no read witnesses (P5).
+    NoReadWitnesses,
+    /// A writer does not wait for the readers of what it overwrites (P5).
+    ReadersNotAwaited,
+    /// An `isolated` transaction that was aborted commits all the same (P5).
+    AbortIgnored,
+}
+
+impl Planted {
+    /// All faults.
+    pub const ALL: [Self; 29] = [
+        Self::NoWitnessCheck,
+        Self::BlindWrites,
+        Self::NoInheritance,
+        Self::RowsReplaced,
+        Self::NoRowsInLastPhase,
+        Self::IntentAfterCommit,
+        Self::NoIntent,
+        Self::UnguardedWitness,
+        Self::WitnessBeforeEffects,
+        Self::HelperSkipsFloor,
+        Self::FloorAfterDeletion,
+        Self::CleanedAtOneReplica,
+        Self::MiddleValuesNotKept,
+        Self::HelperDrawsAnew,
+        Self::OperationsDiffer,
+        Self::LostMeansNotCommitted,
+        Self::LostMeansCommitted,
+        Self::NobodyHelps,
+        Self::SweepWithoutFence,
+        Self::HelperLeavesHome,
+        Self::NothingDeleted,
+        Self::SessionDropsWorklist,
+        Self::SessionForgetsSeen,
+        Self::NoTrackingSet,
+        Self::EndorsementUnchecked,
+        Self::RevalidatedAfterCommit,
+        Self::NoReadWitnesses,
+        Self::ReadersNotAwaited,
+        Self::AbortIgnored,
+    ];
+}

@@ -1,0 +1,207 @@
+//! Sessions: what a client's transactions must not lose sight of (the technical report, §4).
+
+use std::fmt;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use base64::Engine as _;
+use base64::engine::general_purpose::URL_SAFE_NO_PAD;
+use hmac::{Hmac, Mac};
+use mingle_model::{Name, Stamp, TransactionId};
+use serde::{Deserialize, Serialize};
+use sha2::Sha256;
+
+use crate::limits::TOKEN_BYTES_MAX;
+use crate::worklist::Worklist;
+
+/// A client, and what it has seen. Clones are one session: its calls may run side by side, and
+/// what any of them sees, the next one builds upon.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_runtime::session::{Session, SessionKey};
+///
+/// let key = SessionKey::new([7; 32]);
+/// let session = Session::at("r2");
+/// let token = session.token(&key);
+/// let resumed = Session::from_token(&key, &token).unwrap();
+/// assert_eq!(resumed.replica().as_deref(), Some("r2"));
+/// assert!(Session::from_token(&SessionKey::new([8; 32]), &token).is_err());
+/// ```
+#[derive(Clone, Default)]
+pub struct Session(Arc<Mutex<State>>);
+
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+struct State {
+    replica: Option<Name>,
+    worklist: Worklist,
+}
+
+/// What signs tokens, so that a client cannot make one up. The same at all servers that take each
+/// other's tokens.
+#[derive(Clone)]
+pub struct SessionKey([u8; 32]);
+
+impl SessionKey {
+    /// A key of these bytes.
+    pub fn new(bytes: [u8; 32]) -> Self {
+        Self(bytes)
+    }
+
+    fn mac(&self, bytes: &[u8]) -> Hmac<Sha256> {
+        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any size");
+        mac.update(bytes);
+        mac
+    }
+}
+
+impl fmt::Debug for SessionKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("SessionKey(..)")
+    }
+}
+
+/// Why a token was refused.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum TokenError {
+    /// It is longer than any that was ever given out.
+    TooLong(usize),
+    /// It is no token, or a part of one.
+    Malformed,
+    /// It was signed with another key, or changed.
+    Signature,
+    /// It is of a version that this one does not know.
+    Version(u8),
+}
+
+impl fmt::Display for TokenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong(length) => write!(
+                f,
+                "a session token has at most {TOKEN_BYTES_MAX} characters, this one has {length}"
+            ),
+            Self::Malformed => f.write_str("this is no session token"),
+            Self::Signature => {
+                f.write_str("the session token was signed with another key, or changed since")
+            }
+            Self::Version(version) => {
+                write!(f, "the session token is of version {version}, expected {VERSION}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for TokenError {}
+
+const VERSION: u8 = 1;
+const SIGNATURE_BYTES: usize = 32;
+
+impl Session {
+    /// A session that stays at this replica, in every store that has one of that name.
+    pub fn at(replica: impl Into<Name>) -> Self {
+        let state = State { replica: Some(replica.into()), worklist: Worklist::default() };
+        Self(Arc::new(Mutex::new(state)))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The replica at which it stays, if it stays at one.
+    pub fn replica(&self) -> Option<Name> {
+        self.state().replica.clone()
+    }
+
+    /// Goes on at another replica. What the session has seen, it sees there too, or waits.
+    pub fn move_to(&self, replica: impl Into<Name>) {
+        self.state().replica = Some(replica.into());
+    }
+
+    /// The session as text, which a client may keep: versioned, signed and bounded in length.
+    ///
+    /// # Panics
+    ///
+    /// Never: what a session holds is bounded before it gets here.
+    pub fn token(&self, key: &SessionKey) -> String {
+        let state = self.state().clone();
+        let mut bytes = postcard::to_extend(&state, vec![VERSION]).expect("memory takes it");
+        let signature = key.mac(&bytes).finalize().into_bytes();
+        bytes.extend_from_slice(&signature);
+        URL_SAFE_NO_PAD.encode(bytes)
+    }
+
+    /// A session from its token.
+    ///
+    /// # Errors
+    ///
+    /// When this is no token that was signed with this key.
+    pub fn from_token(key: &SessionKey, token: &str) -> Result<Self, TokenError> {
+        if token.len() > TOKEN_BYTES_MAX {
+            return Err(TokenError::TooLong(token.len()));
+        }
+        let bytes = URL_SAFE_NO_PAD.decode(token).map_err(|_| TokenError::Malformed)?;
+        let signed = bytes.len().checked_sub(SIGNATURE_BYTES).ok_or(TokenError::Malformed)?;
+        let (payload, signature) = bytes.split_at(signed);
+        key.mac(payload).verify_slice(signature).map_err(|_| TokenError::Signature)?;
+        match payload.split_first() {
+            Some((&VERSION, rest)) => {
+                let state = postcard::from_bytes(rest).map_err(|_| TokenError::Malformed)?;
+                Ok(Self(Arc::new(Mutex::new(state))))
+            }
+            Some((version, _)) => Err(TokenError::Version(*version)),
+            None => Err(TokenError::Malformed),
+        }
+    }
+
+    /// Takes up all that `other` has seen: of two requests that began from one token, neither is
+    /// lost.
+    pub fn join(&self, other: &Self) {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return;
+        }
+        let theirs = other.state().clone();
+        self.state().worklist.join(&theirs.worklist);
+    }
+
+    /// What it waits for.
+    pub fn worklist(&self) -> Worklist {
+        self.state().worklist.clone()
+    }
+
+    pub(crate) fn learn(&self, learned: &Worklist) {
+        self.state().worklist.join(learned);
+    }
+
+    pub(crate) fn is_over(&self, store: &str, ids: impl IntoIterator<Item = TransactionId>) {
+        let mut state = self.state();
+        for id in ids {
+            state.worklist.is_over(store, id);
+        }
+    }
+
+    pub(crate) fn is_everywhere(&self, store: &str, everywhere: &Stamp) {
+        self.state().worklist.is_everywhere(store, everywhere);
+    }
+
+    /// A planted fault alone does that.
+    pub(crate) fn forget_seen(&self) {
+        self.state().worklist.forget_seen();
+    }
+}
+
+impl fmt::Debug for Session {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.state().fmt(f)
+    }
+}
+
+impl PartialEq for Session {
+    fn eq(&self, other: &Self) -> bool {
+        if Arc::ptr_eq(&self.0, &other.0) {
+            return true;
+        }
+        let theirs = other.state().clone();
+        *self.state() == theirs
+    }
+}

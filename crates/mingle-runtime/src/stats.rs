@@ -1,0 +1,87 @@
+//! How often what happened in a runtime.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Counters that only grow.
+#[derive(Debug, Default)]
+pub struct Stats {
+    counts: [AtomicU64; Counted::ALL.len()],
+}
+
+/// What is counted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counted {
+    /// Transactions that left an intent.
+    Begun,
+    /// Attempts that had to wait for another transaction's commit witness.
+    Waited,
+    /// Transactions of others that were finished because somebody waited for them.
+    Helped,
+    /// Transactions that were finished because their origin was gone.
+    Swept,
+    /// Undecided `isolated` transactions that were aborted because somebody waited for them.
+    Aborted,
+    /// Phases that somebody else had run.
+    Taken,
+    /// Transactions that somebody else had finished and cleaned up meanwhile.
+    Over,
+    /// Transactions that were cleaned up.
+    Cleaned,
+    /// Commits that were refused because of witness rows that they did not know.
+    Witnessed,
+    /// Witness rows that were passed on.
+    PassedOn,
+    /// Writes that left what their session had seen elsewhere.
+    LeftSeen,
+    /// Attempts at a replica that was behind the session.
+    Behind,
+    /// Phases that were run at another replica than the session's, because that was behind.
+    Expedited,
+    /// Transactions that started over because what an endorsement read had changed, or because
+    /// they were aborted.
+    StartedOver,
+    /// Times that this runtime met its own fence, and went on as another origin.
+    Fenced,
+    /// Phases whose answers were fixed before they were run.
+    Fixed,
+    /// Later phases that were refused, and parked.
+    Parked,
+}
+
+impl Counted {
+    /// All of them.
+    pub const ALL: [Self; 17] = [
+        Self::Begun,
+        Self::Waited,
+        Self::Helped,
+        Self::Swept,
+        Self::Aborted,
+        Self::Taken,
+        Self::Over,
+        Self::Cleaned,
+        Self::Witnessed,
+        Self::PassedOn,
+        Self::LeftSeen,
+        Self::Behind,
+        Self::Expedited,
+        Self::StartedOver,
+        Self::Fenced,
+        Self::Fixed,
+        Self::Parked,
+    ];
+}
+
+impl Stats {
+    pub(crate) fn count(&self, counted: Counted) {
+        self.add(counted, 1);
+    }
+
+    pub(crate) fn add(&self, counted: Counted, times: u64) {
+        self.counts[counted as usize].fetch_add(times, Ordering::Relaxed);
+    }
+
+    /// How often it happened.
+    pub fn get(&self, counted: Counted) -> u64 {
+        self.counts[counted as usize].load(Ordering::Relaxed)
+    }
+}

@@ -1,0 +1,449 @@
+//! Finishing and cleaning up after origins that are gone.
+//!
+//! An origin that gives no sign of life for the length of a lease is taken for dead. That is a
+//! guess, so nothing rests on it: its fence is put up at every replica of every store first, and
+//! from then on no store lets it begin a transaction. What it had begun by then is finished, its
+//! floor is raised above all that it can ever have begun, and then what it left is deleted. If it
+//! was alive after all it meets its fence, and goes on as another origin.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_model::{Name, Origin, TransactionId, WitnessRow};
+use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
+
+use crate::error::Error;
+use crate::help::{Helped, Helper};
+use crate::own::Left;
+use crate::planted::Planted;
+use crate::records::{is_visible, visible_reads};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+
+/// What a sweep did.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Swept {
+    /// Transactions that were finished.
+    pub finished: Vec<TransactionId>,
+    /// Transactions that could not be finished, and why.
+    pub left: Vec<(TransactionId, String)>,
+    /// Origins after which everything was cleaned up.
+    pub cleaned: Vec<Origin>,
+    /// Origins that were taken for dead and have left something still: not all of it could be
+    /// finished, or is everywhere yet.
+    pub open: Vec<Origin>,
+}
+
+/// A transaction that is not finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unfinished {
+    /// Its id.
+    pub id: TransactionId,
+    /// Its name.
+    pub transaction: Name,
+    /// The store that holds its intent.
+    pub intent: Name,
+    /// Stores that it is still to visit.
+    pub missing: Vec<Name>,
+    /// Why it cannot be finished, if it was tried.
+    pub parked: Option<String>,
+}
+
+/// What one origin has left at stores.
+#[derive(Default)]
+struct Trace {
+    /// Records by store.
+    records: BTreeSet<(usize, RecordKey)>,
+    /// Witness rows by store.
+    rows: BTreeMap<usize, Vec<WitnessRow>>,
+}
+
+impl Runtime {
+    /// Starts to look, now and then, for what others have left behind, for as long as the runtime
+    /// is there.
+    pub fn start_sweeps(self: &Arc<Self>) {
+        if self.planted == Planted::NobodyHelps {
+            return;
+        }
+        let (me, world, every) = (self.me.clone(), self.world.clone(), self.settings.sweep_every);
+        self.world.spawn(Box::pin(async move {
+            loop {
+                let parts = 768 + (world.random() % 512) as u32;
+                world.sleep(every * parts / 1024).await;
+                let Some(runtime) = me.upgrade() else { return };
+                // What fails is tried again next time.
+                let _ = runtime.beat().await;
+                let _ = runtime.end_lease().await;
+                let _ = runtime.recover_own(false, &mut Swept::default()).await;
+                let _ = runtime.sweep(false).await;
+            }
+        }));
+    }
+
+    /// Looks for what other origins have left, finishes what they have begun, and cleans up.
+    /// `assumes_dead` waits for no lease: for who knows that nobody else is there.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn sweep(&self, assumes_dead: bool) -> Result<Swept, Error> {
+        self.sweep_now(assumes_dead, false).await.map_err(Error::Store)
+    }
+
+    /// As [`Runtime::sweep`] where nobody else is there; tries those that are parked once more,
+    /// this runtime's own as well.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn recover_all(&self) -> Result<Swept, Error> {
+        let mut swept = self.sweep_now(true, true).await.map_err(Error::Store)?;
+        self.recover_own(true, &mut swept).await.map_err(Error::Store)?;
+        Ok(swept)
+    }
+
+    /// Finishes what is parked of this origin's, or learns that somebody else has.
+    async fn recover_own(&self, insists: bool, swept: &mut Swept) -> Result<(), StoreError> {
+        if !self.own().has_parked() {
+            return Ok(());
+        }
+        let own = self.own().origin();
+        let deadline = self.world.elapsed() + self.settings.deadline;
+        for (id, place) in self.intents_of(own).await? {
+            let Some(mut left) = self.own().parked(id) else { continue };
+            let helper =
+                Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
+            match self.help(id, &place, helper).await {
+                Ok(Helped::Finished) => {
+                    self.leaves(id, &place, &mut left).await?;
+                    self.is_over(id, left);
+                    swept.finished.push(id);
+                }
+                Ok(Helped::Over) => self.is_over(id, Left::default()),
+                Ok(_) => {}
+                Err(error) => swept.left.push((id, error.to_string())),
+            }
+        }
+        Ok(())
+    }
+
+    /// The transactions of all origins that are not finished.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
+        let mut found = BTreeMap::new();
+        for store in 0..self.stores.len() {
+            for replica in self.replicas(store) {
+                let keys = self.all_records(store, replica.as_ref(), RecordKind::Intent, None);
+                for (key, _) in keys.await.map_err(Error::Store)? {
+                    if let Some((id, 0)) = key.transaction() {
+                        found.entry(id).or_insert(store);
+                    }
+                }
+            }
+        }
+        let mut unfinished = Vec::new();
+        for (id, store) in found {
+            unfinished.extend(self.described(id, store).await?);
+        }
+        Ok(unfinished)
+    }
+
+    async fn described(
+        &self,
+        id: TransactionId,
+        store: usize,
+    ) -> Result<Option<Unfinished>, Error> {
+        let place = self.name_at(store);
+        let Some((intent, parked)) =
+            self.intent_and_mark(id, &place).await.map_err(Error::Store)?
+        else {
+            return Ok(None);
+        };
+        let transaction = intent.transaction.clone();
+        let mut left = Left::default();
+        self.leaves(id, &place, &mut left).await.map_err(Error::Store)?;
+        let mut missing = Vec::new();
+        for witness in left.witnesses {
+            if !self.is_witnessed_anywhere(id, witness).await.map_err(Error::Store)? {
+                missing.push(self.name_at(witness));
+            }
+        }
+        if missing.is_empty() && parked.is_none() {
+            return Ok(None);
+        }
+        Ok(Some(Unfinished { id, transaction, intent: place, missing, parked }))
+    }
+
+    /// Whether every replica of a store has a transaction's commit witness, of one copy where there
+    /// are several, or its floor.
+    async fn is_witnessed(&self, id: TransactionId, store: usize) -> Result<bool, StoreError> {
+        let mut copy: Option<Bytes> = None;
+        for replica in self.replicas(store) {
+            let reads = visible_reads(id);
+            let answers = self.read_records(store, replica, &reads).await?;
+            if !is_visible(id, &answers) {
+                return Ok(false);
+            }
+            if let Some(Data::Record(Some(first))) = answers.into_iter().next()
+                && *copy.get_or_insert_with(|| first.clone()) != first
+            {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    /// Whether some replica of a store has a transaction's commit witness, or its floor: then the
+    /// others will.
+    async fn is_witnessed_anywhere(
+        &self,
+        id: TransactionId,
+        store: usize,
+    ) -> Result<bool, StoreError> {
+        for replica in self.replicas(store) {
+            let reads = visible_reads(id);
+            let answers = self.read_records(store, replica, &reads).await?;
+            if is_visible(id, &answers) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    async fn sweep_now(&self, assumes_dead: bool, insists: bool) -> Result<Swept, StoreError> {
+        let mut swept = Swept::default();
+        let traces = self.traces().await?;
+        let own = self.own().origin();
+        let mut dead = Vec::new();
+        for (origin, trace) in traces {
+            let rest = self.drop_garbage(origin, trace).await?;
+            let has_rest = !rest.records.is_empty() || !rest.rows.is_empty();
+            if origin != own && has_rest && (assumes_dead || self.is_dead(origin).await?) {
+                dead.push(origin);
+            }
+        }
+        for origin in dead {
+            if self.finish_origin(origin, insists, &mut swept).await? {
+                self.watched().leases.remove(&origin);
+                swept.cleaned.push(origin);
+            } else {
+                swept.open.push(origin);
+            }
+        }
+        Ok(swept)
+    }
+
+    /// What all origins have left, at the first replica of each store.
+    async fn traces(&self) -> Result<BTreeMap<Origin, Trace>, StoreError> {
+        let mut traces: BTreeMap<Origin, Trace> = BTreeMap::new();
+        for store in 0..self.stores.len() {
+            for kind in TRACES {
+                for (key, _) in self.all_records(store, None, kind, None).await? {
+                    if let Some(origin) = key.origin() {
+                        traces.entry(origin).or_default().records.insert((store, key));
+                    }
+                }
+            }
+            for row in self.all_rows(store, None, None).await? {
+                let trace = traces.entry(row.id.origin).or_default();
+                trace.rows.entry(store).or_default().push(row);
+            }
+        }
+        Ok(traces)
+    }
+
+    /// Whether nobody has to wait any more whom a row tells to wait. Its transaction need not have
+    /// visited the store where the row stands: rows are passed on.
+    async fn is_over_at(&self, row: &WitnessRow) -> Result<bool, StoreError> {
+        for name in &row.stores {
+            let Some(store) = self.store_called(name) else { return Ok(false) };
+            if self.floor_at(store, row.id.origin).await? < row.id.sequence {
+                return Ok(false);
+            }
+        }
+        Ok(!row.stores.is_empty())
+    }
+
+    /// Deletes what lies below the floor: it came after its transaction was cleaned up. Gives the
+    /// rest.
+    async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
+        let mut rest = Trace::default();
+        if self.planted == Planted::NothingDeleted {
+            return Ok(trace);
+        }
+        for store in 0..self.stores.len() {
+            let records: Vec<&RecordKey> =
+                trace.records.iter().filter(|(at, _)| *at == store).map(|(_, key)| key).collect();
+            let rows = trace.rows.get(&store).map(Vec::as_slice).unwrap_or_default();
+            if records.is_empty() && rows.is_empty() {
+                continue;
+            }
+            let floor = self.floor_at(store, origin).await?;
+            let mut writes = Vec::new();
+            for key in records {
+                let is_below = match key.transaction() {
+                    Some((id, _)) => id.sequence <= floor,
+                    None => floor == u64::MAX,
+                };
+                if is_below {
+                    writes.push(Write::Discard(key.clone()));
+                } else {
+                    rest.records.insert((store, key.clone()));
+                }
+            }
+            let mut forgotten = BTreeSet::new();
+            for row in rows {
+                if row.id.sequence > floor && !self.is_over_at(row).await? {
+                    rest.rows.entry(store).or_default().push(row.clone());
+                } else if forgotten.insert(row.id) {
+                    writes.push(Write::Forget(row.id));
+                }
+            }
+            self.write_in_batches(store, writes).await?;
+        }
+        Ok(rest)
+    }
+
+    /// Finishes and cleans up after an origin; false if something of it is left.
+    async fn finish_origin(
+        &self,
+        origin: Origin,
+        insists: bool,
+        swept: &mut Swept,
+    ) -> Result<bool, StoreError> {
+        // What is there can be finished by anybody at any time; only to clean up, all of it must be
+        // known, and nothing come after.
+        let is_fenced =
+            self.planted == Planted::SweepWithoutFence || self.is_fenced(origin).await?;
+        let intents = self.intents_of(origin).await?;
+        let deadline = self.world.elapsed() + self.settings.deadline;
+        let mut is_finished = true;
+        for (id, place) in &intents {
+            let helper =
+                Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
+            match self.help(*id, place, helper).await {
+                Ok(Helped::Finished) => {
+                    self.stats.count(Counted::Swept);
+                    swept.finished.push(*id);
+                }
+                Ok(Helped::Over | Helped::NotFound) => {}
+                Ok(Helped::Busy) => is_finished = false,
+                Err(error) => {
+                    swept.left.push((*id, error.to_string()));
+                    is_finished = false;
+                }
+            }
+        }
+        for (id, place) in &intents {
+            let mut left = Left::default();
+            self.leaves(*id, place, &mut left).await?;
+            for store in left.witnesses {
+                is_finished = is_finished && self.is_witnessed(*id, store).await?;
+            }
+        }
+        if !is_fenced || !is_finished || !self.is_seen(origin).await? {
+            return Ok(false);
+        }
+        if self.planted == Planted::FloorAfterDeletion {
+            self.delete_all(origin).await?;
+        }
+        let last = TransactionId { origin, sequence: u64::MAX };
+        let all: BTreeSet<usize> = (0..self.stores.len()).collect();
+        for store in &all {
+            self.raise_at(*store, last).await?;
+        }
+        if !self.is_raised(last, &all).await? {
+            return Ok(false);
+        }
+        if self.planted != Planted::NothingDeleted {
+            self.delete_all(origin).await?;
+        }
+        Ok(true)
+    }
+
+    /// Puts up an origin's fence; whether every replica of every store has it.
+    async fn is_fenced(&self, origin: Origin) -> Result<bool, StoreError> {
+        let key = RecordKey::of_origin(RecordKind::Fence, origin);
+        let mut is_everywhere = true;
+        for store in 0..self.stores.len() {
+            if self.floor_at(store, origin).await? == u64::MAX {
+                // An earlier sweep came so far. A fence would be garbage there.
+                continue;
+            }
+            let write = Write::Record(key.clone(), Bytes::from([1].as_slice()));
+            self.write_records(store, None, vec![write]).await?;
+            for replica in self.replicas(store) {
+                let read = [Read::Record(key.clone())];
+                let answers = self.read_records(store, replica, &read).await?;
+                is_everywhere &= matches!(answers.first(), Some(Data::Record(Some(_))));
+            }
+        }
+        Ok(is_everywhere)
+    }
+
+    /// The transactions that an origin has begun, and where their intents are.
+    async fn intents_of(
+        &self,
+        origin: Origin,
+    ) -> Result<BTreeMap<TransactionId, Name>, StoreError> {
+        let mut intents = BTreeMap::new();
+        for store in 0..self.stores.len() {
+            for replica in self.replicas(store) {
+                let kind = RecordKind::Intent;
+                let found = self.all_records(store, replica.as_ref(), kind, Some(origin)).await?;
+                let ids = found.iter().filter_map(|(key, _)| key.transaction());
+                intents.extend(ids.map(|(id, _)| (id, self.name_at(store))));
+            }
+        }
+        Ok(intents)
+    }
+
+    /// Whether what the rows of an origin say that its sessions had seen is everywhere.
+    async fn is_seen(&self, origin: Origin) -> Result<bool, StoreError> {
+        for store in 0..self.stores.len() {
+            for replica in self.replicas(store) {
+                for row in self.all_rows(store, replica.as_ref(), Some(origin)).await? {
+                    for (place, stamp) in &row.seen {
+                        let Some(at) = self.store_called(place) else { continue };
+                        let everywhere = self.stores[at].everywhere().await?;
+                        if !everywhere.covers(stamp) {
+                            return Ok(false);
+                        }
+                    }
+                }
+            }
+        }
+        Ok(true)
+    }
+
+    /// Deletes all that an origin has left but its floors; its intents last.
+    async fn delete_all(&self, origin: Origin) -> Result<(), StoreError> {
+        for kinds in [&TRACES[1..], &TRACES[..1]] {
+            for store in 0..self.stores.len() {
+                let mut writes = Vec::new();
+                for kind in kinds {
+                    let records = self.all_records(store, None, *kind, Some(origin)).await?;
+                    writes.extend(records.into_iter().map(|(key, _)| Write::Discard(key)));
+                }
+                let rows = self.all_rows(store, None, Some(origin)).await?;
+                let ids: BTreeSet<TransactionId> = rows.iter().map(|row| row.id).collect();
+                writes.extend(ids.into_iter().map(Write::Forget));
+                self.write_in_batches(store, writes).await?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an origin leaves besides its floors: intents first.
+const TRACES: [RecordKind; 6] = [
+    RecordKind::Intent,
+    RecordKind::Fixed,
+    RecordKind::Parked,
+    RecordKind::Witness,
+    RecordKind::Lease,
+    RecordKind::Fence,
+];

@@ -1,0 +1,363 @@
+//! One transaction, from its first phase to its last.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_lang::hir::StoreId;
+use mingle_lang::split::Mode;
+use mingle_lang::{Phase, Plan, Program};
+use mingle_model::{Name, TransactionId, Value};
+use mingle_store::{Data, Read};
+
+use crate::call::{Call, CallReport, PhaseReport, Shared};
+use crate::error::Error;
+use crate::intent::{Intent, ProgramHash, Witness};
+use crate::limits::SESSION_PRUNE_AT;
+use crate::machine::{Facts, Recorded};
+use crate::own::Left;
+use crate::phase::{Control, PhaseEnd};
+use crate::planted::Planted;
+use crate::runtime::Runtime;
+use crate::worklist::{Awaited, Worklist};
+
+/// A transaction that runs: its caller's, or one that somebody else left.
+pub(crate) struct Execution {
+    pub(crate) program: Arc<Program>,
+    pub(crate) hash: ProgramHash,
+    pub(crate) plan: Arc<Plan>,
+    pub(crate) arguments: Vec<Value>,
+    pub(crate) facts: Facts,
+    pub(crate) recorded: Recorded,
+    pub(crate) result: Option<Value>,
+    pub(crate) worklist: Worklist,
+    /// The replica at which it runs.
+    pub(crate) replica: Option<Name>,
+    /// The replica at which its session stays, and its phases where the store has homes.
+    pub(crate) home: Option<Name>,
+    /// Set once it has written, if others must be able to finish it.
+    pub(crate) begun: Option<Begun>,
+    /// Set once it has written.
+    pub(crate) has_written: bool,
+    /// Its id, drawn before it writes where it is `isolated`.
+    pub(crate) id: Option<TransactionId>,
+    /// What was read before an endorsement, by store.
+    pub(crate) endorsed: BTreeMap<StoreId, Vec<(Read, Data)>>,
+    /// Whom it has waited for, and where.
+    pub(crate) satisfied: Vec<(Name, TransactionId, Awaited)>,
+    /// What it leaves behind.
+    pub(crate) left: Left,
+    pub(crate) is_helper: bool,
+    /// Those who wait for it, one because of the other.
+    pub(crate) chain: Vec<TransactionId>,
+    /// Whether it helps others although somebody else here is at it.
+    pub(crate) pushes: bool,
+}
+
+/// What others need to know to finish a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Begun {
+    pub(crate) id: TransactionId,
+    /// The index of the phase that wrote first.
+    pub(crate) first: usize,
+    /// The store of that phase, which holds the intent.
+    pub(crate) intent: Name,
+}
+
+impl Execution {
+    /// A transaction from its intent.
+    pub(crate) fn from_intent(
+        id: TransactionId,
+        place: Name,
+        intent: Intent,
+        program: Arc<Program>,
+        plan: Arc<Plan>,
+    ) -> Self {
+        Self {
+            hash: intent.program,
+            recorded: Recorded::from_queues(&plan, intent.recorded),
+            arguments: intent.arguments,
+            facts: Facts { now: intent.now, seed: intent.seed },
+            result: None,
+            worklist: intent.worklist,
+            replica: intent.replica.clone(),
+            home: intent.replica,
+            begun: Some(Begun { id, first: intent.first as usize, intent: place }),
+            has_written: true,
+            id: Some(id),
+            endorsed: BTreeMap::new(),
+            satisfied: Vec::new(),
+            left: Left::default(),
+            is_helper: true,
+            chain: Vec::new(),
+            pushes: false,
+            program,
+            plan,
+        }
+    }
+
+    /// What is kept of it for others, once `first` has written.
+    pub(crate) fn intent(&self, first: usize, recorded: &Recorded, worklist: Worklist) -> Intent {
+        Intent {
+            program: self.hash,
+            transaction: self.plan.name.clone(),
+            arguments: self.arguments.clone(),
+            now: self.facts.now,
+            seed: self.facts.seed,
+            first: first as u32,
+            recorded: recorded.queues().to_vec(),
+            worklist,
+            replica: self.home.clone(),
+        }
+    }
+
+    /// The last phase that others have to finish if nobody else does, and that leaves a commit
+    /// witness: the last one that writes. What an `isolated` transaction reads after it has
+    /// written must come before what others write there later, so all of its phases count.
+    pub(crate) fn last_witnessed(&self) -> Option<usize> {
+        if self.plan.isolated && self.plan.phases.len() > 1 {
+            return Some(self.plan.phases.len() - 1);
+        }
+        self.plan.phases.iter().rposition(|phase| phase.mode == Mode::Write)
+    }
+
+    pub(crate) fn store_name(&self, phase: &Phase) -> Option<Name> {
+        phase.store.map(|store| self.program.checked.stores[store.index()].name.clone())
+    }
+
+    /// The stores of later phases that leave a commit witness.
+    pub(crate) fn witnessed_later(&self, index: usize) -> BTreeSet<Name> {
+        let last = self.last_witnessed().map_or(0, |last| last + 1);
+        let later = self.plan.phases.get(index + 1..last).unwrap_or_default();
+        later.iter().filter_map(|phase| self.store_name(phase)).collect()
+    }
+
+    /// Takes up what a commit witness says.
+    pub(crate) fn take(&mut self, witness: Witness) {
+        if let Witness::Committed { recorded, result, worklist, .. } = witness {
+            self.worklist.join(&worklist);
+            let recorded = Recorded::from_queues(&self.plan, recorded);
+            self.recorded.merge(recorded);
+            self.result = result.or(self.result.take());
+        }
+    }
+}
+
+/// How a run of a transaction ended, if it need not start over.
+enum Run {
+    Ended(CallReport),
+    StartOver,
+}
+
+impl Runtime {
+    fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
+        Execution {
+            program: self.program.clone(),
+            hash: self.hash,
+            plan: plan.clone(),
+            arguments: call.arguments.clone(),
+            facts: self.draw_facts(),
+            recorded: Recorded::new(plan),
+            result: None,
+            worklist: call.session.worklist(),
+            replica: call.session.replica(),
+            home: call.session.replica(),
+            begun: None,
+            has_written: false,
+            id: None,
+            endorsed: BTreeMap::new(),
+            satisfied: Vec::new(),
+            left: Left::default(),
+            is_helper: false,
+            chain: Vec::new(),
+            pushes: false,
+        }
+    }
+
+    pub(crate) fn draw_facts(&self) -> Facts {
+        let seed = u128::from(self.world.random()) << 64 | u128::from(self.world.random());
+        Facts { now: self.world.now(), seed }
+    }
+
+    pub(crate) async fn run(
+        &self,
+        plan: &Arc<Plan>,
+        call: &Call,
+        shared: &Shared,
+    ) -> Result<CallReport, Error> {
+        let deadline = self.world.elapsed() + self.settings.deadline;
+        let mut attempts = 0;
+        loop {
+            attempts += 1;
+            let mut execution = self.execution(plan, call);
+            let run = self.run_once(&mut execution, call, shared, deadline).await;
+            let is_finished = matches!(run, Ok(Run::Ended(_)));
+            self.learn(call, &execution, is_finished).await;
+            self.account(&execution, &run);
+            match run {
+                Ok(Run::Ended(report)) => return Ok(report),
+                Ok(Run::StartOver) => {}
+                Err(error) => return Err(error),
+            }
+            let pause = self.backoff(attempts);
+            if self.world.elapsed() + pause > deadline {
+                let store = plan.phases.first().and_then(|phase| execution.store_name(phase));
+                let (store, deadline) = (store.unwrap_or_default(), self.settings.deadline);
+                return Err(Error::Conflict { store, attempts, deadline });
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    /// Keeps in the session what the transaction has learned.
+    async fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
+        let session = &call.session;
+        if self.planted == Planted::SessionDropsWorklist || !self.settings.tracking {
+            return;
+        }
+        session.learn(&execution.worklist.clone().without_readers());
+        // Where a replica may lack what another one has, whom the session has waited for here it
+        // waits for at the next one too.
+        let mut own = Worklist::default();
+        for (store, id, awaited) in &execution.satisfied {
+            if !self.forgets_at_other_replicas(store) {
+                session.is_over(store, [*id]);
+            } else if !awaited.is_reader {
+                own.wait_at(store, *id, awaited.clone());
+            }
+        }
+        if let Some(begun) = &execution.begun {
+            // One that is not finished is waited for at all of its stores, or it might in turn have
+            // to wait for what the session does next.
+            for name in execution.left.witnesses.iter().map(|store| self.name_at(*store)) {
+                if !is_finished || self.forgets_at_other_replicas(&name) {
+                    let intent = begun.intent.clone();
+                    own.wait_at(&name, begun.id, Awaited { intent, is_reader: false });
+                }
+            }
+        }
+        session.learn(&own);
+        for (store, _) in session.worklist().seen() {
+            let Some(index) = self.store_called(store) else { continue };
+            if let Some((everywhere, _)) = self.known().everywhere(index) {
+                session.is_everywhere(store, everywhere);
+            }
+        }
+        if self.planted == Planted::SessionForgetsSeen {
+            session.forget_seen();
+        }
+        if session.worklist().len() > SESSION_PRUNE_AT {
+            self.prune(session).await;
+        }
+    }
+
+    /// Whether a session that moves to another replica of a store may find less there than it has
+    /// seen: the store keeps no count of what a replica has seen, so whom a session has waited for
+    /// at one replica it waits for at the next one too.
+    fn forgets_at_other_replicas(&self, store: &str) -> bool {
+        self.store_called(store).is_some_and(|at| {
+            self.is_many(at)
+                && self.stores[at].capabilities().level == mingle_model::Level::Eventual
+        })
+    }
+
+    /// Sees to it that what a transaction leaves is finished and cleaned up.
+    fn account(&self, execution: &Execution, run: &Result<Run, Error>) {
+        let Some(id) = execution.id else { return };
+        let is_open = execution.begun.is_some() && !matches!(run, Ok(Run::Ended(_)));
+        if is_open || matches!(run, Err(Error::Unknown { .. })) {
+            self.finish_later(id, execution);
+        } else {
+            self.is_over(id, execution.left.clone());
+        }
+    }
+
+    async fn run_once(
+        &self,
+        execution: &mut Execution,
+        call: &Call,
+        shared: &Shared,
+        mut deadline: Duration,
+    ) -> Result<Run, Error> {
+        let mut report = CallReport {
+            result: None,
+            phases: Vec::with_capacity(execution.plan.phases.len()),
+            id: None,
+            following: Vec::new(),
+        };
+        if execution.plan.isolated && execution.plan.phases.len() > 1 {
+            execution.id = Some(self.own().allocate());
+        }
+        let mut committed: Vec<Name> = Vec::new();
+        for index in 0..execution.plan.phases.len() {
+            let had_written = execution.has_written;
+            let control = Control { shared: Some(shared), deadline };
+            match self.phase(execution, index, &control).await {
+                Ok(PhaseEnd::Ran(phase)) => {
+                    let phase: PhaseReport = phase;
+                    let writes = execution.plan.phases[index].mode == Mode::Write;
+                    if execution.has_written && writes {
+                        committed.extend(phase.store.clone());
+                    }
+                    report.phases.push(phase);
+                }
+                Ok(PhaseEnd::StartOver) => return Ok(Run::StartOver),
+                Ok(PhaseEnd::Over) => {
+                    let id = execution.id.expect("what is over has an id");
+                    if execution.plan.result.is_some() && execution.result.is_none() {
+                        return Err(Error::ResultGone { id });
+                    }
+                    break;
+                }
+                Err(cause) if !execution.has_written => return Err(cause),
+                Err(cause) => return Err(incomplete(execution, index, committed, cause)),
+            }
+            if execution.has_written && !had_written {
+                // What is committed has to be finished, however long it took to get there.
+                deadline = self.world.elapsed() + self.settings.deadline;
+            }
+            report.result = execution.result.clone();
+            report.id = execution.begun.as_ref().map(|begun| begun.id);
+            if call.until.is_some() && report.phases[index].store == call.until {
+                self.answer_early(execution, index, call, shared, &report).await;
+            }
+        }
+        Ok(Run::Ended(report))
+    }
+
+    /// The caller waits no longer; the rest follows.
+    async fn answer_early(
+        &self,
+        execution: &Execution,
+        index: usize,
+        call: &Call,
+        shared: &Shared,
+        report: &CallReport,
+    ) {
+        let rest = &execution.plan.phases[index + 1..];
+        if rest.is_empty() || (!execution.has_written && rest.iter().any(writes)) {
+            // Nothing is certain yet.
+            return;
+        }
+        self.learn(call, execution, false).await;
+        let mut early = report.clone();
+        early.following = rest.iter().filter_map(|phase| execution.store_name(phase)).collect();
+        shared.finish(Ok(early));
+    }
+}
+
+fn writes(phase: &Phase) -> bool {
+    phase.mode == Mode::Write
+}
+
+fn incomplete(execution: &Execution, index: usize, committed: Vec<Name>, cause: Error) -> Error {
+    let rest = &execution.plan.phases[index..];
+    let id = execution.begun.as_ref().map(|begun| begun.id);
+    let mut missing: Vec<Name> =
+        rest.iter().filter(|phase| writes(phase)).filter_map(|p| execution.store_name(p)).collect();
+    if missing.is_empty() {
+        // What is missing is read, not written.
+        missing.extend(rest.iter().filter_map(|phase| execution.store_name(phase)));
+    }
+    Error::Incomplete { id, committed, missing, cause: Box::new(cause) }
+}

@@ -1,0 +1,185 @@
+//! A store whose server stops and starts again: what it acknowledged is kept, what was in progress
+//! is lost.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mingle_model::{Name, Stamp, TransactionId};
+use mingle_store::{
+    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
+    StoreError, Transaction, World, Write,
+};
+
+/// Opens a store over what is kept of it.
+pub type Reopen = Box<dyn Fn() -> Arc<dyn DataStore> + Send + Sync>;
+
+/// A store that can be restarted.
+pub struct RestartingStore {
+    reopen: Reopen,
+    capabilities: Capabilities,
+    world: Arc<dyn World>,
+    running: Arc<Mutex<Server>>,
+}
+
+struct Server {
+    inner: Arc<dyn DataStore>,
+    /// The how manieth start it is.
+    generation: u64,
+    /// When it is up again.
+    up_at: Duration,
+}
+
+fn lock(server: &Mutex<Server>) -> MutexGuard<'_, Server> {
+    server.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl RestartingStore {
+    /// A store that `reopen` opens each time.
+    pub fn new(reopen: Reopen, world: Arc<dyn World>) -> Arc<Self> {
+        let inner = reopen();
+        let capabilities = inner.capabilities().clone();
+        let server = Server { inner, generation: 1, up_at: Duration::ZERO };
+        Arc::new(Self { reopen, capabilities, world, running: Arc::new(Mutex::new(server)) })
+    }
+
+    /// Stops the store, and starts it again after so long.
+    pub fn restart(&self, down: Duration) {
+        let inner = (self.reopen)();
+        let mut server = lock(&self.running);
+        *server =
+            Server { inner, generation: server.generation + 1, up_at: self.world.elapsed() + down };
+    }
+
+    fn server(&self) -> Result<(Arc<dyn DataStore>, u64), StoreError> {
+        let server = lock(&self.running);
+        if self.world.elapsed() < server.up_at {
+            return Err(stopped(&self.capabilities.store));
+        }
+        Ok((server.inner.clone(), server.generation))
+    }
+}
+
+fn stopped(store: &Name) -> StoreError {
+    StoreError::Unavailable { store: store.clone(), reason: "it was stopped".into() }
+}
+
+impl DataStore for RestartingStore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(async move {
+            let (inner, generation) = self.server()?;
+            let begun = inner.begin(session).await?;
+            let (running, store) = (self.running.clone(), self.capabilities.store.clone());
+            let transaction: Box<dyn Transaction> =
+                Box::new(RestartingTransaction { begun, running, generation, store });
+            Ok(transaction)
+        })
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move { self.server()?.0.outcome(id).await })
+    }
+
+    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
+        Box::pin(async move { self.server()?.0.everywhere().await })
+    }
+}
+
+struct RestartingTransaction {
+    begun: Box<dyn Transaction>,
+    running: Arc<Mutex<Server>>,
+    generation: u64,
+    store: Name,
+}
+
+impl RestartingTransaction {
+    fn check(&self) -> Result<(), StoreError> {
+        if lock(&self.running).generation == self.generation {
+            return Ok(());
+        }
+        Err(stopped(&self.store))
+    }
+}
+
+impl Transaction for RestartingTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.begun.read(reads).await
+        })
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.begun.flush(writes).await
+        })
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(async move {
+            self.check()?;
+            self.begun.commit(commit).await
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use mingle_store::{Data, StoreSchema, TestWorld};
+    use mingle_store_embedded::storage::memory::MemoryStorage;
+    use mingle_store_embedded::{Embedded, EmbeddedConfig};
+
+    use super::*;
+    use crate::process::kept;
+
+    #[test]
+    fn what_was_acknowledged_is_kept_and_what_was_in_progress_is_lost() {
+        let program = mingle::compile(
+            "store s: linearizable; object A in s { key k: string; n: counter; }
+            transaction t(a: ref A) { a.n.add(1); }",
+        )
+        .unwrap();
+        let schema = StoreSchema {
+            store: "s".into(),
+            level: mingle_model::Level::Linearizable,
+            schema: program.schema().clone(),
+            operations: BTreeMap::new(),
+        };
+        let world = TestWorld::new(1);
+        let storage = Arc::new(MemoryStorage::default());
+        let inside: Arc<dyn World> = world.clone();
+        let reopen = move || {
+            let (storage, config) = (kept(&storage), EmbeddedConfig::in_memory());
+            Embedded::open_over(storage, &config, &schema, inside.clone()).unwrap()
+        };
+        let store = RestartingStore::new(Box::new(reopen), world.clone());
+        let object = mingle_model::Ref::new("A", mingle_model::Value::from("x"));
+        let address = mingle_store::Address { object, field: 0 };
+        let add = || Commit { writes: vec![Write::Add(address.clone(), 1)], ..Commit::default() };
+        world.block_on(async {
+            let session = Session::default();
+            store.begin(&session).await.unwrap().commit(add()).await.unwrap();
+            let open = store.begin(&session).await.unwrap();
+            store.restart(Duration::from_secs(1));
+            let lost = open.commit(add()).await.unwrap_err();
+            assert!(matches!(lost, StoreError::Unavailable { .. }), "{lost}");
+            assert!(store.begin(&session).await.is_err());
+            world.sleep(Duration::from_secs(1)).await;
+            let mut again = store.begin(&session).await.unwrap();
+            let answers = again.read(&[Read::Counter(address.clone())]).await.unwrap();
+            assert_eq!(answers[0].data, Data::Counter(1));
+        });
+    }
+}

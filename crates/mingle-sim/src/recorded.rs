@@ -1,0 +1,152 @@
+//! From what a store's recorder has seen to a history that `mingle-checker` checks.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::time::Duration;
+
+use mingle_checker::history::{Interval, Kind, Malformed, Operation, Transaction};
+use mingle_checker::{History, Outcome};
+use mingle_model::{Level, Value};
+use mingle_store::wrap::history::{Event, EventCall};
+use mingle_store::{Address, Read, Write};
+
+/// A unit whose versions a store counts: a field, or an element or entry of one.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Unit {
+    address: Address,
+    element: Option<Value>,
+}
+
+/// What one transaction did at the store, as far as it was seen.
+#[derive(Default)]
+struct Open {
+    begin: Duration,
+    reads: Vec<(Unit, u64)>,
+    writes: Vec<Unit>,
+}
+
+/// Where a history takes place.
+struct Place<'a> {
+    store: &'a str,
+    level: Level,
+    /// Numbers of units.
+    keys: HashMap<Unit, i64>,
+}
+
+/// The history of one store of one copy: of each unit that was read or written, its versions are
+/// the values. A commit whose answer was lost before the recorder is not part of it.
+///
+/// # Errors
+///
+/// When the recording makes no history: two commits had one version, say.
+pub fn history_of(events: &[Event], store: &str, level: Level) -> Result<History, Malformed> {
+    let mut open: BTreeMap<u64, Open> = BTreeMap::new();
+    let mut place = Place { store, level, keys: HashMap::new() };
+    let mut transactions = Vec::new();
+    for event in events.iter().filter(|event| &*event.store == store) {
+        match &event.call {
+            EventCall::Begin(Ok(())) => {
+                let begun = Open { begin: event.start, ..Open::default() };
+                open.insert(event.transaction, begun);
+            }
+            EventCall::Read(reads, Ok(answers)) => {
+                let Some(open) = open.get_mut(&event.transaction) else { continue };
+                for (read, answer) in reads.iter().zip(answers) {
+                    // A unit that was read twice had one version: it is one snapshot.
+                    if let Some(unit) = unit_of(read)
+                        && !open.reads.iter().any(|(known, _)| *known == unit)
+                    {
+                        open.reads.push((unit, answer.version.0));
+                    }
+                }
+            }
+            EventCall::Flush(writes, Ok(())) => {
+                if let Some(open) = open.get_mut(&event.transaction) {
+                    open.writes.extend(writes.iter().flat_map(written));
+                }
+            }
+            EventCall::Commit { writes, result, .. } => {
+                let Some(mut open) = open.remove(&event.transaction) else { continue };
+                open.writes.extend(writes.iter().flat_map(written));
+                let Ok(committed) = result else { continue };
+                let number = transactions.len() as i64;
+                let end = event.end;
+                transactions.push(place.transaction(number, open, committed.version.0, end));
+            }
+            _ => {}
+        }
+    }
+    transactions.retain(|transaction| !transaction.operations.is_empty());
+    History::new(transactions)
+}
+
+impl Place<'_> {
+    fn transaction(&mut self, number: i64, open: Open, version: u64, end: Duration) -> Transaction {
+        let mut operations = Vec::new();
+        for (unit, read) in open.reads {
+            let key = self.key(unit);
+            operations.push(self.operation(Kind::Read, key, read, None));
+        }
+        let mut written = BTreeSet::new();
+        for unit in open.writes {
+            let key = self.key(unit);
+            if written.insert(key) {
+                operations.push(self.operation(Kind::Write, key, version, Some(version)));
+            }
+        }
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+        Transaction {
+            id: number,
+            // Each its own: what a session may expect is checked where sessions are.
+            session: number,
+            outcome: Outcome::Committed,
+            interval: Some(Interval { begin: nanos(open.begin), end: nanos(end) }),
+            commit: None,
+            is_final: false,
+            operations,
+        }
+    }
+
+    fn key(&mut self, unit: Unit) -> i64 {
+        let next = self.keys.len() as i64;
+        *self.keys.entry(unit).or_insert(next)
+    }
+
+    fn operation(&self, kind: Kind, key: i64, value: u64, version: Option<u64>) -> Operation {
+        let store = self.store.into();
+        Operation { kind, key, value: value as i64, store, level: self.level, version }
+    }
+}
+
+fn unit_of(read: &Read) -> Option<Unit> {
+    let (address, element) = match read {
+        Read::Register(address)
+        | Read::Counter(address)
+        | Read::SetSize(address)
+        | Read::Elements(address)
+        | Read::MapSize(address)
+        | Read::Entries(address)
+        | Read::LogSize(address)
+        | Read::LogLast(address, _)
+        | Read::LogSlice { address, .. } => (address, None),
+        Read::Contains(address, element) | Read::Entry(address, element) => {
+            (address, Some(element.clone()))
+        }
+        _ => return None,
+    };
+    Some(Unit { address: address.clone(), element })
+}
+
+/// The units that a write changes for certain. Removals and deletions of what is not there change
+/// nothing, so they have no place in the simulated program.
+fn written(write: &Write) -> Vec<Unit> {
+    let unit = |address: &Address, element| Unit { address: address.clone(), element };
+    match write {
+        Write::Assign(address, _) | Write::Add(address, _) | Write::Append(address, _) => {
+            vec![unit(address, None)]
+        }
+        Write::Insert(address, element) | Write::Put(address, element, _) => {
+            vec![unit(address, None), unit(address, Some(element.clone()))]
+        }
+        _ => Vec::new(),
+    }
+}

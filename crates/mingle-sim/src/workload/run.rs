@@ -1,0 +1,213 @@
+//! Runs a plan: from its processes' start to what is left when all is quiet.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mingle_model::random::{Random, mix};
+use mingle_runtime::stats::Counted;
+use mingle_runtime::{Runtime, Settings};
+use mingle_store::wrap::distance::DistantStore;
+use mingle_store::wrap::history::Event as RecordedEvent;
+use mingle_store::{DataStore, World};
+
+use super::calls::{ClientCall, Store};
+use super::clients::client_calls;
+use super::gather::{covered, gather};
+use super::history::History;
+use super::setup::{Plan, Setup, process_name};
+use super::stage::{Stage, lock, stage};
+use crate::flaw::Flaw;
+use crate::process::{ClockRates, MortalStore, PartitionedStore, Process};
+
+/// How long a call may take in a run, all in all.
+pub const PATIENCE: Duration = Duration::from_secs(40);
+
+/// A caller gives a call to a store up after so long.
+const TIMEOUT: Duration = Duration::from_millis(400);
+
+/// How long it takes until all is quiet: leases run out, sweeps pass.
+const QUIET: Duration = Duration::from_mins(2);
+
+fn settings(setup: &Setup) -> Settings {
+    Settings {
+        deadline: Duration::from_secs(8),
+        help_after: Duration::from_millis(300),
+        lease: setup.lease,
+        sweep_every: setup.lease / 3,
+        ..Settings::default()
+    }
+}
+
+/// What a run left for the verdict, and a digest of all that happened.
+pub struct Ran {
+    /// What clients saw, and what was left.
+    pub history: History,
+    /// What the strong stores themselves saw.
+    pub events: Vec<RecordedEvent>,
+    /// Which task ran when.
+    pub digest: u64,
+    /// How often what happened.
+    pub covered: BTreeMap<String, u64>,
+}
+
+/// Runs a plan.
+pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
+    let stage = Arc::new(stage(plan, flaw));
+    let world = stage.world.clone();
+    for index in 0..stage.setup.processes {
+        world.spawn(Box::pin(supervise(stage.clone(), plan.clone(), index)));
+    }
+    let clients: Vec<_> = (0..plan.setup.clients)
+        .map(|client| {
+            let calls: Vec<(Duration, ClientCall)> =
+                plan.schedule.calls(client).into_iter().map(|(at, c)| (at, c.clone())).collect();
+            let is_done = Arc::new(Mutex::new(false));
+            let (stage, flag) = (stage.clone(), is_done.clone());
+            world.spawn(Box::pin(async move {
+                client_calls(stage, client, calls).await;
+                *lock(&flag) = true;
+            }));
+            is_done
+        })
+        .collect();
+    let stuck = world.run(await_clients(&stage, &clients));
+    for plan in &stage.faults {
+        plan.set_on(false);
+    }
+    for plan in &stage.deaths {
+        plan.set_on(false);
+    }
+    stage.partitions.heal();
+    world.run(world.sleep(QUIET));
+    // What a store has refused for good is tried again once somebody asks for that.
+    world.run(recover(&stage));
+    world.run(world.sleep(QUIET / 4));
+    let mut history = world.run(gather(&stage));
+    history.stuck = stuck;
+    *lock(&stage.is_over) = true;
+    for (process, runtime) in lock(&stage.processes).drain(..).flatten() {
+        count(&stage, &runtime);
+        process.kill();
+    }
+    let covered = covered(&stage, &history);
+    let digest = history.operations.iter().fold(world.digest(), |digest, operation| {
+        let text = format!("{operation:?}");
+        text.bytes().fold(digest, |digest, byte| mix(digest ^ u64::from(byte)))
+    });
+    world.stop();
+    let events = stage.recording.events();
+    Ran { history, events, digest, covered }
+}
+
+async fn await_clients(stage: &Stage, clients: &[Arc<Mutex<bool>>]) -> Vec<String> {
+    for _ in 0..600 {
+        stage.world.sleep(Duration::from_secs(1)).await;
+        if clients.iter().all(|is_done| *lock(is_done)) {
+            return Vec::new();
+        }
+    }
+    let left = clients.iter().enumerate().filter(|(_, is_done)| !*lock(is_done));
+    left.map(|(client, _)| format!("client {client}")).collect()
+}
+
+/// What an operator does when it is quiet: `mingle recover`, at one of the processes.
+async fn recover(stage: &Stage) {
+    for _ in 0..6 {
+        let living = lock(&stage.processes).iter().flatten().next().cloned();
+        if let Some((process, runtime)) = living {
+            // A store that fails is seen in what is left; so is what nobody can finish.
+            let left = process.run(async move {
+                let _ = runtime.recover_all().await;
+                runtime.unfinished().await
+            });
+            if matches!(left.await, Some(Ok(left)) if left.is_empty()) {
+                return;
+            }
+        }
+        stage.world.sleep(Duration::from_secs(5)).await;
+    }
+}
+
+/// Keeps a process running, one incarnation after another.
+async fn supervise(stage: Arc<Stage>, plan: Plan, index: usize) {
+    let world = stage.world.clone();
+    let name = process_name(index);
+    let mut random = Random::new(stage.setup.seed ^ mix(index as u64));
+    let rates = ClockRates {
+        one_in: if stage.setup.clock_jumps.is_zero() { 0 } else { 20 },
+        most: stage.setup.clock_jumps,
+    };
+    let mut process = Process::start(world.clone(), name.clone(), random.bits(), rates);
+    let (kills, jumps) = (plan.schedule.kills(&name), plan.schedule.jumps(&name));
+    for (at, by_ms) in jumps {
+        let (world, process) = (world.clone(), process.clone());
+        world.clone().spawn(Box::pin(async move {
+            world.sleep(at).await;
+            process.jump(by_ms);
+        }));
+    }
+    for (at, lasts) in plan.schedule.pauses(&name) {
+        let (stage, world) = (stage.clone(), world.clone());
+        world.clone().spawn(Box::pin(async move {
+            world.sleep(at).await;
+            let running = lock(&stage.processes)[index].clone();
+            if let Some((process, _)) = running {
+                process.pause(lasts);
+            }
+        }));
+    }
+    for at in kills {
+        let (stage, world) = (stage.clone(), world.clone());
+        world.clone().spawn(Box::pin(async move {
+            world.sleep(at).await;
+            let running = lock(&stage.processes)[index].clone();
+            if let Some((process, _)) = running {
+                process.kill();
+            }
+        }));
+    }
+    loop {
+        let runtime = runtime(&stage, index, &process);
+        runtime.start_sweeps();
+        lock(&stage.processes)[index] = Some((process.clone(), runtime.clone()));
+        process.died().await;
+        lock(&stage.processes)[index] = None;
+        count(&stage, &runtime);
+        drop(runtime);
+        if *lock(&stage.is_over) {
+            return;
+        }
+        *lock(&stage.restarts) += 1;
+        world.sleep(Duration::from_millis(random.below(3_000) as u64)).await;
+        process = process.restart();
+    }
+}
+
+/// Adds what happened in a runtime.
+fn count(stage: &Stage, runtime: &Runtime) {
+    let mut counted = lock(&stage.counted);
+    for what in Counted::ALL {
+        *counted.entry(format!("runtime {what:?}")).or_default() += runtime.stats().get(what);
+    }
+}
+
+/// The runtime of an incarnation of a process, and its stores as it sees them.
+fn runtime(stage: &Stage, index: usize, process: &Process) -> Arc<Runtime> {
+    let own: Arc<dyn World> = Arc::new(process.clone());
+    let stores = Store::ALL.iter().zip(&stage.faulty).map(|(store, faulty)| {
+        let distance = if store.is_causal() { stage.setup.weak } else { stage.setup.strong };
+        let near = PartitionedStore::new(
+            faulty.clone(),
+            process_name(index),
+            stage.partitions.clone(),
+            TIMEOUT,
+            own.clone(),
+        );
+        let distant = DistantStore::new(near, distance, own.clone());
+        MortalStore::new(distant, process.clone(), stage.deaths[index].clone())
+            as Arc<dyn DataStore>
+    });
+    Runtime::new(stage.program.clone(), stores.collect(), own.clone(), settings(&stage.setup))
+        .with_planted(stage.flaw.planted())
+}

@@ -1,0 +1,248 @@
+//! What one seed sets up, and what happens in it, as data.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use mingle_model::Name;
+use mingle_model::random::Random;
+use mingle_store::Once;
+use mingle_store::wrap::distance::Distance;
+use mingle_store::wrap::fault::{Call, Fault};
+
+use super::calls::{ClientCall, MIXES, Store};
+use crate::process::{Cut, Event, Moment, Schedule};
+
+/// What a causal store is in a run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Engine {
+    /// The embedded one.
+    Embedded(Once),
+    /// The reference store, whose replicas know nothing of each other.
+    Replay(Once),
+}
+
+/// What stays the same when a schedule shrinks.
+#[derive(Clone, Debug)]
+pub struct Setup {
+    /// What the world draws from.
+    pub seed: u64,
+    /// How many processes there are.
+    pub processes: usize,
+    /// How many clients, each at one process and replica.
+    pub clients: usize,
+    /// How many replicas the causal stores have.
+    pub replicas: usize,
+    /// How long updates take to the other replicas.
+    pub delay: Duration,
+    /// How far the strong and the causal stores are.
+    pub strong: Distance,
+    /// How far the causal stores are.
+    pub weak: Distance,
+    /// What the wall is.
+    pub wall: Engine,
+    /// What the feed is.
+    pub feed: Engine,
+    /// Of commits on their way when their process dies, out of a thousand, how many arrive.
+    pub late: u16,
+    /// At most how much later they arrive.
+    pub late_most: Duration,
+    /// Clocks jump by at most so much, at one look in some.
+    pub clock_jumps: Duration,
+    /// After how long without a sign of life an origin is taken for dead.
+    pub lease: Duration,
+    /// Whether the feed is eventual instead of causal.
+    pub is_eventual: bool,
+}
+
+impl Setup {
+    /// The stores that count one of several copies of a phase.
+    pub fn by_id(&self) -> BTreeSet<Store> {
+        let engines = [(Store::Wall, self.wall), (Store::Feed, self.feed)];
+        let by_id = engines.into_iter().filter(|(_, engine)| *engine == Engine::Replay(Once::ById));
+        by_id.map(|(store, _)| store).collect()
+    }
+}
+
+/// A run: its set-up and its events.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    /// What stays.
+    pub setup: Setup,
+    /// What happens.
+    pub schedule: Schedule<ClientCall>,
+}
+
+/// Events happen within this time.
+const BUSY: Duration = Duration::from_secs(20);
+
+impl Plan {
+    /// The plan of a seed.
+    pub fn draw(seed: u64) -> Self {
+        let mut random = Random::new(seed);
+        let setup = draw_setup(seed, &mut random);
+        let mut events = Vec::new();
+        draw_calls(&setup, &mut random, &mut events);
+        draw_deaths(&setup, &mut random, &mut events);
+        draw_pauses(&setup, &mut random, &mut events);
+        draw_cuts(&setup, &mut random, &mut events);
+        draw_restarts(&mut random, &mut events);
+        draw_faults(&mut random, &mut events);
+        Self { setup, schedule: Schedule(events) }
+    }
+}
+
+fn ms(random: &mut Random, most: usize) -> Duration {
+    Duration::from_millis(random.below(most + 1) as u64)
+}
+
+fn draw_setup(seed: u64, random: &mut Random) -> Setup {
+    let distance = |mean: Duration| Distance { mean, jitter: mean / 3 };
+    let replicas = if random.one_in(5) { 1 } else { 2 + random.below(2) };
+    let engine = |random: &mut Random| match random.below(6) {
+        0 | 1 => Engine::Embedded(Once::Serial),
+        2 => Engine::Embedded(Once::Home),
+        3 => Engine::Replay(Once::Home),
+        _ => Engine::Replay(Once::ById),
+    };
+    Setup {
+        seed: random.bits() ^ seed,
+        processes: 1 + random.below(3),
+        clients: 1 + random.below(6),
+        replicas,
+        delay: if random.one_in(4) { Duration::ZERO } else { ms(random, 800) },
+        strong: distance(ms(random, 60)),
+        weak: distance(ms(random, 5)),
+        wall: engine(random),
+        feed: engine(random),
+        late: if random.one_in(2) { 500 } else { 0 },
+        late_most: Duration::from_secs(if random.one_in(2) { 3 } else { 12 }),
+        lease: Duration::from_millis([600, 2_000, 6_000][random.below(3)]),
+        is_eventual: random.one_in(4),
+        clock_jumps: if random.one_in(3) { Duration::from_mins(1) } else { Duration::ZERO },
+    }
+}
+
+fn draw_calls(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    let mix = MIXES[if random.one_in(2) { 0 } else { random.below(MIXES.len()) }];
+    let objects = 1 + random.below(3) as u8;
+    let calls = 5 + random.below(25);
+    let pause = 1 + random.below(900);
+    let mut tag = 0;
+    for client in 0..setup.clients {
+        let mut at = Duration::ZERO;
+        for _ in 0..calls {
+            at += ms(random, pause);
+            tag += 1;
+            let call = ClientCall::draw(random, mix, objects, tag);
+            events.push(Event::Call { at, client, call });
+        }
+    }
+}
+
+/// The name of a process.
+pub fn process_name(index: usize) -> Name {
+    format!("p{index}").into()
+}
+
+fn draw_deaths(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    if random.one_in(4) {
+        return;
+    }
+    for process in 0..setup.processes {
+        let mut call = 0;
+        for _ in 0..random.below(8) {
+            call += 1 + random.below(60) as u64;
+            let moment = if random.one_in(2) { Moment::Before } else { Moment::After };
+            events.push(Event::Die { process: process_name(process), call, moment });
+        }
+        if random.one_in(3) {
+            let at = ms(random, BUSY.as_millis() as usize);
+            events.push(Event::Kill { at, process: process_name(process) });
+        }
+        if random.one_in(3) {
+            let at = ms(random, BUSY.as_millis() as usize);
+            let by_ms = random.below(240_000) as i64 - 120_000;
+            events.push(Event::Jump { at, process: process_name(process), by_ms });
+        }
+    }
+}
+
+fn draw_pauses(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    if random.one_in(2) {
+        return;
+    }
+    for process in 0..setup.processes {
+        for _ in 0..random.below(5) {
+            let at = ms(random, BUSY.as_millis() as usize);
+            let longest = if random.one_in(2) { 2_000 } else { 15_000 };
+            let lasts = ms(random, longest);
+            events.push(Event::Pause { at, process: process_name(process), lasts });
+        }
+    }
+}
+
+fn draw_cuts(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    if random.one_in(3) {
+        return;
+    }
+    for _ in 0..random.below(5) {
+        let since = ms(random, BUSY.as_millis() as usize);
+        let longest = if random.one_in(4) { 20_000 } else { 6_000 };
+        let until = since + ms(random, longest);
+        let store = Store::ALL[random.below(4)];
+        let (from, to): (Name, Name) =
+            if store.is_causal() && setup.replicas > 1 && random.one_in(2) {
+                let replica = |random: &mut Random| 1 + random.below(setup.replicas);
+                let (one, other) = (replica(random), replica(random));
+                let name = store.name();
+                (format!("{name}/r{one}").into(), format!("{name}/r{other}").into())
+            } else {
+                (process_name(random.below(setup.processes)), store.name().into())
+            };
+        if from == to {
+            continue;
+        }
+        events.push(Event::Cut(Cut { from: from.clone(), to: to.clone(), since, until }));
+        if !random.one_in(3) {
+            events.push(Event::Cut(Cut { from: to, to: from, since, until }));
+        }
+    }
+}
+
+fn draw_restarts(random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    for store in Store::ALL {
+        if !random.one_in(4) {
+            continue;
+        }
+        for _ in 0..=random.below(3) {
+            let at = ms(random, BUSY.as_millis() as usize);
+            let down = ms(random, 1_500);
+            events.push(Event::Restart { at, store: store.name().into(), down });
+        }
+    }
+}
+
+fn draw_faults(random: &mut Random, events: &mut Vec<Event<ClientCall>>) {
+    for store in Store::ALL {
+        if random.one_in(3) {
+            continue;
+        }
+        for _ in 0..random.below(20) {
+            let call = match random.below(6) {
+                0 => Call::Begin,
+                1 => Call::Read,
+                2 => Call::Outcome,
+                _ => Call::Commit,
+            };
+            let fault = match (call, random.below(4)) {
+                (Call::Commit, _) if random.one_in(40) => Fault::Refused,
+                (Call::Commit | Call::Read, 0) => Fault::Conflict,
+                (Call::Commit, 1) => Fault::LostBefore,
+                (Call::Commit, 2) => Fault::LostAfter,
+                _ => Fault::Unavailable,
+            };
+            let index = random.below(200) as u64;
+            events.push(Event::Fault { store: store.name().into(), call, index, fault });
+        }
+    }
+}

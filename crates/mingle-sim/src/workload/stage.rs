@@ -1,0 +1,159 @@
+//! Where a run takes place: stores, their network, and all that may go wrong with them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use mingle_runtime::Runtime;
+use mingle_store::wrap::fault::{FaultPlan, FaultyStore};
+use mingle_store::wrap::history::{RecordedStore, Recording};
+use mingle_store::{DataStore, Once, StoreSchema, World};
+use mingle_store_embedded::storage::memory::MemoryStorage;
+use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use mingle_store_replay::{ReplayConfig, ReplayStore};
+
+use super::calls::Store;
+use super::history::Operation;
+use super::setup::{Engine, Plan, Setup, process_name};
+use crate::flaw::Flaw;
+use crate::process::{DeathPlan, DeathRates, Partitions, Process, Reopen, RestartingStore, kept};
+use crate::sabotage::Sabotaged;
+use crate::world::SimulatedWorld;
+
+/// The program that is simulated.
+pub const PROGRAM: &str = include_str!("program.mingle");
+
+pub(super) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A process that lives, and what runs on it.
+pub(super) type Living = (Process, Arc<Runtime>);
+
+/// A run in progress.
+pub(super) struct Stage {
+    pub(super) world: Arc<SimulatedWorld>,
+    pub(super) program: Arc<mingle_lang::Program>,
+    pub(super) setup: Setup,
+    /// By store, as it is without a network.
+    pub(super) stores: Vec<Arc<dyn DataStore>>,
+    pub(super) faulty: Vec<Arc<dyn DataStore>>,
+    pub(super) faults: Vec<Arc<FaultPlan>>,
+    pub(super) recording: Arc<Recording>,
+    pub(super) partitions: Arc<Partitions>,
+    pub(super) deaths: Vec<Arc<DeathPlan>>,
+    pub(super) flaw: Flaw,
+    /// By process, the one that lives.
+    pub(super) processes: Mutex<Vec<Option<Living>>>,
+    pub(super) operations: Mutex<Vec<Operation>>,
+    pub(super) restarts: Mutex<u64>,
+    pub(super) counted: Mutex<BTreeMap<String, u64>>,
+    pub(super) is_over: Mutex<bool>,
+}
+
+/// Opens the stores of a plan, and all that may go wrong with them.
+pub(super) fn stage(plan: &Plan, flaw: Flaw) -> Stage {
+    let setup = plan.setup.clone();
+    let world = SimulatedWorld::new(setup.seed);
+    let level = if setup.is_eventual { "store feed: eventual;" } else { "store feed: causal;" };
+    let text = PROGRAM.replace("store feed: causal;", level);
+    let program = mingle::compile(&text).expect("the simulated program is right");
+    let partitions = Partitions::new(world.clone(), plan.schedule.cuts());
+    let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
+    let (mut faulty, mut faults) = (Vec::new(), Vec::new());
+    let recording = Arc::new(Recording::default());
+    for store in Store::ALL {
+        let opened = open(&program, &setup, store, &partitions, &world);
+        for (at, down) in plan.schedule.restarts(store.name()) {
+            let (restarted, sleeper) = (opened.clone(), world.clone());
+            world.spawn(Box::pin(async move {
+                sleeper.sleep(at).await;
+                restarted.restart(down);
+            }));
+        }
+        let opened: Arc<dyn DataStore> = opened;
+        stores.push(opened.clone());
+        let mut opened = Sabotaged::wrap(store.name(), opened, flaw.sabotage());
+        if !store.is_causal() {
+            opened = RecordedStore::new(opened, recording.clone(), world.clone());
+        }
+        let plan = FaultPlan::scripted(plan.schedule.faults(store.name()));
+        faulty.push(FaultyStore::new(opened.clone(), plan.clone()) as Arc<dyn DataStore>);
+        faults.push(plan);
+    }
+    let deaths = (0..setup.processes)
+        .map(|index| {
+            let (late, late_most) = (setup.late, setup.late_most);
+            let rates = DeathRates { late, late_most, ..DeathRates::default() };
+            let script = plan.schedule.deaths(&process_name(index));
+            DeathPlan::new(setup.seed ^ index as u64, script, rates)
+        })
+        .collect();
+    Stage {
+        world,
+        program,
+        stores,
+        faulty,
+        faults,
+        recording,
+        partitions,
+        deaths,
+        flaw,
+        processes: Mutex::new(vec![None; setup.processes]),
+        operations: Mutex::default(),
+        restarts: Mutex::default(),
+        counted: Mutex::default(),
+        is_over: Mutex::new(false),
+        setup,
+    }
+}
+
+fn open(
+    program: &mingle_lang::Program,
+    setup: &Setup,
+    store: Store,
+    partitions: &Arc<Partitions>,
+    world: &Arc<SimulatedWorld>,
+) -> Arc<RestartingStore> {
+    let declared = program
+        .checked
+        .stores
+        .iter()
+        .find(|declared| *declared.name == *store.name())
+        .expect("the simulated program declares it");
+    let schema = StoreSchema {
+        store: declared.name.clone(),
+        level: program.checked.levels.carrier(declared.level),
+        schema: program.schema().clone(),
+        operations: BTreeMap::new(),
+    };
+    let engine = match store {
+        Store::Wall => setup.wall,
+        Store::Feed => setup.feed,
+        Store::Bank | Store::Shop => Engine::Embedded(Once::Serial),
+    };
+    let (delay, jitter) = (setup.delay, setup.delay / 2);
+    let links = partitions.links(store.name());
+    let replicas = if store.is_causal() { setup.replicas } else { 1 };
+    let inside: Arc<dyn World> = world.clone();
+    let reopen: Reopen = match engine {
+        Engine::Embedded(once) => {
+            let mut config = EmbeddedConfig::in_memory().with_replicas(replicas);
+            if store.is_causal() {
+                config = config.with_delay(delay, jitter).with_once(once).with_links(links);
+            }
+            let rows = Arc::new(MemoryStorage::default());
+            Box::new(move || {
+                Embedded::open_over(kept(&rows), &config, &schema, inside.clone())
+                    .expect("memory can be opened")
+            })
+        }
+        Engine::Replay(once) => {
+            let config =
+                ReplayConfig::new(setup.replicas, once).with_delay(delay, jitter).with_links(links);
+            let store = ReplayStore::open(config, schema, inside).expect("the store opens");
+            // It keeps what it has; what is in progress is lost all the same.
+            Box::new(move || store.clone())
+        }
+    };
+    RestartingStore::new(reopen, world.clone())
+}

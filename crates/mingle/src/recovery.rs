@@ -1,0 +1,131 @@
+//! What is not finished yet: waiting for it, and seeing to it.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use mingle_model::TransactionId;
+use mingle_runtime::{Error, Swept, Unfinished};
+use mingle_store::Outcome;
+
+use crate::database::Database;
+
+/// How often to look whether something is over.
+const LOOK_EVERY: Duration = Duration::from_millis(5);
+
+/// Between two attempts to finish what others have left.
+const AGAIN_AFTER: Duration = Duration::from_millis(100);
+
+impl Database {
+    /// The transactions that have committed at some stores and not yet at others, whoever called
+    /// them; those that run now may be among them.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
+        self.runtime.unfinished().await
+    }
+
+    /// Finishes what other processes have left, and tries what is parked once more. Takes them for
+    /// dead; one that is alive loses nothing by that, but has to begin anew under another name.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn recover(&self) -> Result<Swept, Error> {
+        let world = self.runtime.world();
+        let deadline = world.elapsed() + self.runtime.settings().deadline;
+        let mut all = Swept::default();
+        loop {
+            let swept = self.runtime.recover_all().await?;
+            let may_follow = add(&mut all, swept);
+            if !may_follow || world.elapsed() + AGAIN_AFTER > deadline {
+                return Ok(all);
+            }
+            world.sleep(AGAIN_AFTER).await;
+        }
+    }
+
+    /// Waits, for so long at the most, until all that was called here is finished and cleaned up,
+    /// and so is what earlier processes had left; whether it is. What is parked is not waited for.
+    pub async fn settle(&self, at_most: Duration) -> bool {
+        let world = self.runtime.world();
+        let deadline = world.elapsed() + at_most;
+        loop {
+            let is_at_rest =
+                self.runtime.is_at_rest() && !self.is_catching_up.load(Ordering::Acquire);
+            // While something is parked, its process says that it lives.
+            let is_signed_off = is_at_rest && self.runtime.end_lease().await.is_ok();
+            if is_signed_off || world.elapsed() >= deadline {
+                return is_at_rest && self.runtime.is_clean();
+            }
+            world.sleep(LOOK_EVERY).await;
+        }
+    }
+
+    /// As [`Database::settle`], and then lets go of the stores: a folder can be opened again.
+    pub async fn close(self, at_most: Duration) -> bool {
+        let is_settled = self.settle(at_most).await;
+        let world = self.runtime.world().clone();
+        let deadline = world.elapsed() + at_most;
+        let runtime = Arc::downgrade(&self.runtime);
+        drop(self);
+        // A sweep, or a transaction that is not over, may hold it for a moment.
+        while runtime.strong_count() > 0 && world.elapsed() < deadline {
+            world.sleep(LOOK_EVERY).await;
+        }
+        is_settled
+    }
+
+    /// What became of a transaction of which that is not known: asks the store that an
+    /// [`Error::Unknown`] names. Once the answer is that it did not take effect, it never will.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when there is no such store; else when it fails.
+    pub async fn outcome(&self, store: &str, id: TransactionId) -> Result<Outcome, Error> {
+        let stores = &self.program().checked.stores;
+        let Some(index) = stores.iter().position(|known| *known.name == *store) else {
+            return Err(Error::Misuse(format!("the program has no store {store:?}")));
+        };
+        let store = self.runtime.store(mingle_lang::hir::StoreId(index as u32));
+        store.outcome(id).await.map_err(Error::Store)
+    }
+
+    /// Finishes, in the background, what earlier processes have left.
+    pub(crate) fn catch_up(&self) {
+        self.is_catching_up.store(true, Ordering::Release);
+        let (me, world) = (Arc::downgrade(&self.runtime), self.runtime.world().clone());
+        let is_catching_up = self.is_catching_up.clone();
+        let every = self.runtime.settings().sweep_every;
+        self.runtime.world().spawn(Box::pin(async move {
+            let mut pause = AGAIN_AFTER;
+            let mut all = Swept::default();
+            while let Some(runtime) = me.upgrade() {
+                // What fails now is tried again, and what is parked is left to `recover`.
+                let swept = runtime.sweep(true).await;
+                drop(runtime);
+                if swept.is_ok_and(|swept| !add(&mut all, swept)) {
+                    break;
+                }
+                world.sleep(pause).await;
+                pause = (pause * 2).min(every);
+            }
+            is_catching_up.store(false, Ordering::Release);
+        }));
+    }
+}
+
+/// Adds what one more sweep has done; whether another one may do more.
+fn add(all: &mut Swept, swept: Swept) -> bool {
+    let is_new = |id: &TransactionId| !all.finished.contains(id);
+    let new: Vec<TransactionId> = swept.finished.into_iter().filter(is_new).collect();
+    // One that is left may have waited for one that is finished now; and what is finished may have
+    // to reach other replicas.
+    let may_follow = if swept.left.is_empty() { !swept.open.is_empty() } else { !new.is_empty() };
+    all.finished.extend(new);
+    all.cleaned.extend(swept.cleaned);
+    (all.left, all.open) = (swept.left, swept.open);
+    may_follow
+}
