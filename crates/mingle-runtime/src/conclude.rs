@@ -15,6 +15,7 @@ use crate::error::Error;
 use crate::intent::{encode, write_parts};
 use crate::leave::{Draft, Role, intent_store, role, written_objects};
 use crate::machine::Finished;
+use crate::own::Left;
 use crate::phase::{Control, Tries};
 use crate::planted::Planted;
 use crate::runtime::Runtime;
@@ -239,13 +240,27 @@ impl Runtime {
             execution.begun = Some(Begun { id, first: index, intent: visit.name.clone() });
             execution.left.intent = Some(visit.store);
         }
-        if self.is_many(visit.store) || execution.plan.isolated {
-            execution.left.witnesses.insert(visit.store);
+        let mut left = std::mem::take(&mut execution.left);
+        self.leaves_witnesses(execution, index, visit.store, &mut left);
+        execution.left = left;
+    }
+
+    /// Adds the commit witnesses, and the rows beside them, of a transaction whose first writing
+    /// phase is the one of this index, at this store.
+    pub(crate) fn leaves_witnesses(
+        &self,
+        execution: &Execution,
+        first: usize,
+        store: usize,
+        left: &mut Left,
+    ) {
+        if self.is_many(store) || execution.plan.isolated {
+            left.witnesses.insert(store);
         }
-        for name in execution.witnessed_later(index) {
+        for name in execution.witnessed_later(first) {
             if let Some(store) = self.store_called(&name) {
-                execution.left.witnesses.insert(store);
-                execution.left.rows.insert(store);
+                left.witnesses.insert(store);
+                left.rows.insert(store);
             }
         }
     }

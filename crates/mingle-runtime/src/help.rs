@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_lang::Program;
+use mingle_lang::split::Mode;
 use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{
@@ -282,19 +283,15 @@ impl Runtime {
 
     /// Goes on trying to finish a transaction of this origin, until it is finished or parked.
     pub(crate) fn finish_later(&self, id: TransactionId, execution: &Execution) {
-        let place = match (&execution.begun, execution.last_witnessed()) {
-            (Some(begun), _) => Some(begun.intent.clone()),
+        let is_certain = execution.begun.is_some();
+        let candidates: Vec<Name> = match &execution.begun {
+            Some(begun) => vec![begun.intent.clone()],
             // It is not known whether the first phase that could write has.
-            (None, _) => None,
-        };
-        let is_certain = place.is_some();
-        let candidates: Vec<Name> = match place {
-            Some(place) => vec![place],
             None => execution
                 .plan
                 .phases
                 .iter()
-                .filter(|phase| phase.mode == mingle_lang::split::Mode::Write)
+                .filter(|phase| phase.mode == Mode::Write)
                 .filter_map(|phase| execution.store_name(phase))
                 .collect(),
         };
@@ -394,15 +391,7 @@ impl Runtime {
         if let Some(store) = self.store_called(place) {
             left.intent = Some(store);
             left.rows.insert(store);
-            if self.is_many(store) || execution.plan.isolated {
-                left.witnesses.insert(store);
-            }
-        }
-        for name in execution.witnessed_later(first) {
-            if let Some(store) = self.store_called(&name) {
-                left.witnesses.insert(store);
-                left.rows.insert(store);
-            }
+            self.leaves_witnesses(&execution, first, store, left);
         }
         for phase in &execution.plan.phases {
             let store = execution.store_name(phase).and_then(|name| self.store_called(&name));

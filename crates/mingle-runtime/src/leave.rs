@@ -146,22 +146,13 @@ impl Runtime {
         }
         let id = *execution.id.get_or_insert_with(|| self.own().allocate());
         let intent = intent_store(execution, index);
-        for object in written {
-            let row = WitnessRow {
-                object: object.clone(),
-                id,
-                kind: RowKind::Write,
-                intent: intent.clone(),
-                stores: stores.clone(),
-                seen: draft.seen.clone(),
-            };
-            if !visit.rows.contains(&row) {
-                if !execution.is_helper {
-                    draft.own_rows.push(row.clone());
-                }
-                draft.writes.push(Write::Witness(row));
-            }
+        let seen = draft.seen.clone();
+        let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
+        let added = added_rows(visit, written, row);
+        if !execution.is_helper {
+            draft.own_rows.extend(added.iter().cloned());
         }
+        draft.writes.extend(added.into_iter().map(Write::Witness));
     }
 
     /// The rows that tell of whom this transaction had to wait for, or would have to at stores
@@ -178,19 +169,9 @@ impl Runtime {
         except.insert(visit.name.clone());
         for (id, (intent, stores)) in waits.passed_on(&except) {
             self.stats.count(Counted::PassedOn);
-            for object in written {
-                let row = WitnessRow {
-                    object: object.clone(),
-                    id,
-                    kind: RowKind::Write,
-                    intent: intent.clone(),
-                    stores: stores.clone(),
-                    seen: Vec::new(),
-                };
-                if !visit.rows.contains(&row) {
-                    draft.writes.push(Write::Witness(row));
-                }
-            }
+            let seen = Vec::new();
+            let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
+            draft.writes.extend(added_rows(visit, written, row).into_iter().map(Write::Witness));
         }
     }
 
@@ -208,16 +189,9 @@ impl Runtime {
         let stores: Vec<Name> = later_of(execution, index).into_iter().collect();
         let objects: BTreeSet<Option<Ref>> =
             visit.reads.iter().map(|read| read.object().cloned()).collect();
-        for object in objects {
-            draft.writes.push(Write::Witness(WitnessRow {
-                object,
-                id,
-                kind: RowKind::Read,
-                intent: intent.clone(),
-                stores: stores.clone(),
-                seen: Vec::new(),
-            }));
-        }
+        let row =
+            WitnessRow { object: None, id, kind: RowKind::Read, intent, stores, seen: Vec::new() };
+        draft.writes.extend(rows_on(&objects, &row).map(Write::Witness));
     }
 
     /// What was seen elsewhere and some replica there may lack.
@@ -322,6 +296,19 @@ impl Runtime {
             }
         }
     }
+}
+
+/// A row for each of these objects, alike but for that.
+fn rows_on<'a>(
+    objects: &'a BTreeSet<Option<Ref>>,
+    row: &'a WitnessRow,
+) -> impl Iterator<Item = WitnessRow> + 'a {
+    objects.iter().map(|object| WitnessRow { object: object.clone(), ..row.clone() })
+}
+
+/// Those of the rows that are not there yet.
+fn added_rows(visit: &Visit, objects: &BTreeSet<Option<Ref>>, row: WitnessRow) -> Vec<WitnessRow> {
+    rows_on(objects, &row).filter(|row| !visit.rows.contains(row)).collect()
 }
 
 /// What replicas have seen is asked for again after so long.

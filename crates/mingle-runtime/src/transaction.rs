@@ -65,6 +65,38 @@ pub(crate) struct Begun {
 }
 
 impl Execution {
+    /// A transaction that has done nothing yet, of a session that stays at this replica.
+    pub(crate) fn new(
+        (program, hash): (Arc<Program>, ProgramHash),
+        plan: Arc<Plan>,
+        arguments: Vec<Value>,
+        facts: Facts,
+        worklist: Worklist,
+        replica: Option<Name>,
+    ) -> Self {
+        Self {
+            recorded: Recorded::new(&plan),
+            program,
+            hash,
+            plan,
+            arguments,
+            facts,
+            result: None,
+            worklist,
+            home: replica.clone(),
+            replica,
+            begun: None,
+            has_written: false,
+            id: None,
+            endorsed: BTreeMap::new(),
+            satisfied: Vec::new(),
+            left: Left::default(),
+            is_helper: false,
+            chain: Vec::new(),
+            pushes: false,
+        }
+    }
+
     /// A transaction from its intent.
     pub(crate) fn from_intent(
         id: TransactionId,
@@ -73,26 +105,17 @@ impl Execution {
         program: Arc<Program>,
         plan: Arc<Plan>,
     ) -> Self {
+        let program = (program, intent.program);
+        let facts = Facts { now: intent.now, seed: intent.seed };
+        let recorded = Recorded::from_queues(&plan, intent.recorded);
+        let (worklist, replica) = (intent.worklist, intent.replica);
         Self {
-            hash: intent.program,
-            recorded: Recorded::from_queues(&plan, intent.recorded),
-            arguments: intent.arguments,
-            facts: Facts { now: intent.now, seed: intent.seed },
-            result: None,
-            worklist: intent.worklist,
-            replica: intent.replica.clone(),
-            home: intent.replica,
+            recorded,
             begun: Some(Begun { id, first: intent.first as usize, intent: place }),
             has_written: true,
             id: Some(id),
-            endorsed: BTreeMap::new(),
-            satisfied: Vec::new(),
-            left: Left::default(),
             is_helper: true,
-            chain: Vec::new(),
-            pushes: false,
-            program,
-            plan,
+            ..Self::new(program, plan, intent.arguments, facts, worklist, replica)
         }
     }
 
@@ -151,27 +174,15 @@ enum Run {
 
 impl Runtime {
     fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
-        Execution {
-            program: self.program.clone(),
-            hash: self.hash,
-            plan: plan.clone(),
-            arguments: call.arguments.clone(),
-            facts: self.draw_facts(),
-            recorded: Recorded::new(plan),
-            result: None,
-            worklist: call.session.worklist(),
-            replica: call.session.replica(),
-            home: call.session.replica(),
-            begun: None,
-            has_written: false,
-            id: None,
-            endorsed: BTreeMap::new(),
-            satisfied: Vec::new(),
-            left: Left::default(),
-            is_helper: false,
-            chain: Vec::new(),
-            pushes: false,
-        }
+        let session = &call.session;
+        Execution::new(
+            (self.program.clone(), self.hash),
+            plan.clone(),
+            call.arguments.clone(),
+            self.draw_facts(),
+            session.worklist(),
+            session.replica(),
+        )
     }
 
     pub(crate) fn draw_facts(&self) -> Facts {

@@ -33,6 +33,23 @@ pub(super) async fn gather(stage: &Stage) -> History {
     history
 }
 
+/// Whether some transaction waits for an operator.
+pub(super) async fn has_parked(stage: &Stage) -> bool {
+    let parked = Read::Records { kind: RecordKind::Parked, from: [].as_slice().into(), limit: 1 };
+    for store in &stage.stores {
+        for session in sessions(&**store) {
+            let found = read(&**store, &session, std::slice::from_ref(&parked)).await;
+            if found
+                .iter()
+                .any(|data| matches!(data, Data::Records(records) if !records.is_empty()))
+            {
+                return true;
+            }
+        }
+    }
+    false
+}
+
 fn sessions(store: &dyn DataStore) -> Vec<StoreSession> {
     let replicas = &store.capabilities().replicas;
     if replicas.is_empty() {

@@ -13,7 +13,7 @@ use mingle_store::{DataStore, World};
 
 use super::calls::{ClientCall, Store};
 use super::clients::client_calls;
-use super::gather::{covered, gather};
+use super::gather::{covered, gather, has_parked};
 use super::history::History;
 use super::setup::{Plan, Setup, process_name};
 use super::stage::{Stage, lock, stage};
@@ -27,7 +27,7 @@ pub const PATIENCE: Duration = Duration::from_secs(40);
 const TIMEOUT: Duration = Duration::from_millis(400);
 
 /// How long it takes until all is quiet: leases run out, sweeps pass.
-const QUIET: Duration = Duration::from_mins(2);
+const QUIET: Duration = Duration::from_mins(1);
 
 fn settings(setup: &Setup) -> Settings {
     Settings {
@@ -80,9 +80,12 @@ pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
     }
     stage.partitions.heal();
     world.run(world.sleep(QUIET));
-    // What a store has refused for good is tried again once somebody asks for that.
-    world.run(recover(&stage));
-    world.run(world.sleep(QUIET / 4));
+    if world.run(has_parked(&stage)) {
+        // What a store has refused for good is tried again once somebody asks for that, and holds
+        // up the clean-up of what came later until then.
+        world.run(recover(&stage));
+        world.run(world.sleep(QUIET));
+    }
     let mut history = world.run(gather(&stage));
     history.stuck = stuck;
     *lock(&stage.is_over) = true;
