@@ -3,12 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{Stamp, TransactionId};
-
-use crate::operation::{Answer, Read, Write};
-use crate::store::{
-    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
-};
+use super::layer::{Layer, Layered, Request};
+use crate::store::{Commit, Committed, DataStore, StoreError, Transaction};
 use crate::world::BoxFuture;
 
 /// How often a store was called.
@@ -80,6 +76,23 @@ impl Counters {
         }
     }
 
+    fn count(&self, request: Request<'_>) {
+        match request {
+            Request::Begin => add(&self.transactions, 1),
+            Request::Read(reads) => {
+                add(&self.reads, 1);
+                add(&self.units_read, reads.len());
+            }
+            Request::Flush { writes } => {
+                add(&self.flushes, 1);
+                add(&self.writes, writes);
+            }
+            Request::Commit { is_empty, .. } => add(&self.commits, usize::from(!is_empty)),
+            Request::Outcome => add(&self.outcomes, 1),
+            Request::Everywhere => add(&self.everywheres, 1),
+        }
+    }
+
     fn note<T>(&self, result: Result<T, StoreError>) -> Result<T, StoreError> {
         match &result {
             Ok(_) => {}
@@ -101,8 +114,11 @@ impl Counters {
 /// assert_eq!(counters.now().round_trips(), 2);
 /// # }
 /// ```
-pub struct CountingStore {
-    inner: Arc<dyn DataStore>,
+pub type CountingStore = Layered<Counting>;
+
+/// The layer that counts.
+#[derive(Clone)]
+pub struct Counting {
     counters: Arc<Counters>,
 }
 
@@ -110,78 +126,28 @@ impl CountingStore {
     /// Counts calls of `inner`; the counters are shared.
     pub fn new(inner: Arc<dyn DataStore>) -> (Arc<Self>, Arc<Counters>) {
         let counters = Arc::new(Counters::default());
-        let store = Self { inner, counters: Arc::clone(&counters) };
-        (Arc::new(store), counters)
+        (Self::around(inner, Counting { counters: Arc::clone(&counters) }), counters)
     }
 }
 
-impl DataStore for CountingStore {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            add(&self.counters.transactions, 1);
-            let inner = self.counters.note(self.inner.begin(session).await)?;
-            let transaction: Box<dyn Transaction> = Box::new(Counting {
-                inner,
-                counters: Arc::clone(&self.counters),
-                has_flushed: false,
-            });
-            Ok(transaction)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(async move {
-            add(&self.counters.outcomes, 1);
-            self.counters.note(self.inner.outcome(id).await)
-        })
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(async move {
-            add(&self.counters.everywheres, 1);
-            self.counters.note(self.inner.everywhere().await)
-        })
-    }
-}
-
-struct Counting {
-    inner: Box<dyn Transaction>,
-    counters: Arc<Counters>,
-    has_flushed: bool,
-}
-
-impl Transaction for Counting {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        add(&self.counters.reads, 1);
-        add(&self.counters.units_read, reads.len());
-        Box::pin(async move { self.counters.note(self.inner.read(reads).await) })
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.has_flushed |= !writes.is_empty();
-        add(&self.counters.flushes, 1);
-        add(&self.counters.writes, writes.len());
-        Box::pin(async move { self.counters.note(self.inner.flush(writes).await) })
+impl Layer for Counting {
+    fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> impl Future<Output = Result<T, StoreError>> + Send {
+        self.counters.count(request);
+        async move { self.counters.note(work().await) }
     }
 
     fn commit(
-        self: Box<Self>,
+        self,
+        request: Request<'static>,
+        inner: Box<dyn Transaction>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        self.counters.count(request);
         add(&self.counters.writes, commit.writes.len());
-        if self.has_flushed || !commit.is_empty() {
-            add(&self.counters.commits, 1);
-        }
-        Box::pin(async move {
-            let counters = self.counters;
-            counters.note(self.inner.commit(commit).await)
-        })
+        Box::pin(async move { self.counters.note(inner.commit(commit).await) })
     }
 }

@@ -5,14 +5,10 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_model::{Stamp, TransactionId};
-
+use super::layer::{Layer, Layered, Request};
 use crate::limits::DISTANCE_MAX;
-use crate::operation::{Answer, Read, Write};
-use crate::store::{
-    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
-};
-use crate::world::{BoxFuture, World};
+use crate::store::{Capabilities, DataStore, StoreError};
+use crate::world::World;
 
 /// What a round trip takes: between `mean - jitter` and `mean + jitter`, all alike likely.
 ///
@@ -123,115 +119,40 @@ impl Distance {
 
 /// A store at a distance. Half of each round trip passes before the store is asked, and half
 /// before its answer is there.
-pub struct DistantStore {
-    inner: Arc<dyn DataStore>,
-    capabilities: Capabilities,
-    link: Link,
-}
+pub type DistantStore = Layered<Distant>;
 
+/// The layer that takes time.
 #[derive(Clone)]
-struct Link {
+pub struct Distant {
     world: Arc<dyn World>,
     distance: Distance,
-}
-
-impl Link {
-    /// Goes there, and gives what the way back takes.
-    async fn go(&self) -> Duration {
-        let half = self.distance.draw(&*self.world) / 2;
-        self.world.sleep(half).await;
-        half
-    }
 }
 
 impl DistantStore {
     /// Puts `inner` at `distance`.
     pub fn new(inner: Arc<dyn DataStore>, distance: Distance, world: Arc<dyn World>) -> Arc<Self> {
-        let mut capabilities = inner.capabilities().clone();
-        capabilities.round_trip += distance.mean;
-        Arc::new(Self { inner, capabilities, link: Link { world, distance } })
+        Self::around(inner, Distant { world, distance })
     }
 }
 
-impl DataStore for DistantStore {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
+impl Layer for Distant {
+    fn change(&self, capabilities: &mut Capabilities) {
+        capabilities.round_trip += self.distance.mean;
     }
 
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            let transaction: Box<dyn Transaction> = Box::new(Distant {
-                inner: self.inner.begin(session).await?,
-                link: self.link.clone(),
-                has_flushed: false,
-            });
-            Ok(transaction)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(async move {
-            let back = self.link.go().await;
-            let outcome = self.inner.outcome(id).await;
-            self.link.world.sleep(back).await;
-            outcome
-        })
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(async move {
-            let back = self.link.go().await;
-            let everywhere = self.inner.everywhere().await;
-            self.link.world.sleep(back).await;
-            everywhere
-        })
-    }
-}
-
-struct Distant {
-    inner: Box<dyn Transaction>,
-    link: Link,
-    has_flushed: bool,
-}
-
-impl Transaction for Distant {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            let back = self.link.go().await;
-            let answers = self.inner.read(reads).await;
-            self.link.world.sleep(back).await;
-            answers
-        })
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.has_flushed |= !writes.is_empty();
-        Box::pin(async move {
-            let back = self.link.go().await;
-            let flushed = self.inner.flush(writes).await;
-            self.link.world.sleep(back).await;
-            flushed
-        })
-    }
-
-    fn commit(
-        self: Box<Self>,
-        commit: Commit,
-    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let is_free = commit.is_empty() && !self.has_flushed;
-        Box::pin(async move {
-            if is_free {
-                return self.inner.commit(commit).await;
-            }
-            let link = self.link;
-            let back = link.go().await;
-            let committed = self.inner.commit(commit).await;
-            link.world.sleep(back).await;
-            committed
-        })
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
+        if request.is_free() {
+            return work().await;
+        }
+        let half = self.distance.draw(&*self.world) / 2;
+        self.world.sleep(half).await;
+        let answer = work().await;
+        self.world.sleep(half).await;
+        answer
     }
 }
 

@@ -5,12 +5,10 @@ use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::Name;
 
-use crate::operation::{Answer, Read, Write};
-use crate::store::{
-    Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError, Transaction,
-};
+use super::layer::{Layer, Layered, Request};
+use crate::store::{Capabilities, Commit, Committed, DataStore, StoreError, Transaction};
 use crate::world::BoxFuture;
 
 /// A kind of call.
@@ -203,156 +201,83 @@ impl State {
 }
 
 /// A store that fails as planned.
-pub struct FaultyStore {
-    inner: Arc<dyn DataStore>,
+pub type FaultyStore = Layered<Faulty>;
+
+/// The layer that fails.
+#[derive(Clone)]
+pub struct Faulty {
+    store: Name,
     plan: Arc<FaultPlan>,
-    capabilities: Capabilities,
 }
 
 impl FaultyStore {
     /// Makes `inner` fail as planned.
     pub fn new(inner: Arc<dyn DataStore>, plan: Arc<FaultPlan>) -> Arc<Self> {
-        let mut capabilities = inner.capabilities().clone();
-        capabilities.may_lose_answers = true;
-        Arc::new(Self { inner, plan, capabilities })
+        let store = inner.capabilities().store.clone();
+        Self::around(inner, Faulty { store, plan })
     }
-
-    /// Asks the store for what is no part of a transaction.
-    async fn ask<T>(
-        &self,
-        call: Call,
-        answer: BoxFuture<'_, Result<T, StoreError>>,
-    ) -> Result<T, StoreError> {
-        match self.plan.next(call) {
-            None => answer.await,
-            Some(Fault::LostAfter) => {
-                answer.await?;
-                Err(self.unavailable())
-            }
-            Some(Fault::Refused) => Err(refused(&self.capabilities)),
-            Some(_) => Err(self.unavailable()),
-        }
-    }
-
-    fn unavailable(&self) -> StoreError {
-        unavailable(&self.capabilities)
-    }
-}
-
-fn unavailable(capabilities: &Capabilities) -> StoreError {
-    StoreError::Unavailable {
-        store: capabilities.store.clone(),
-        reason: "a fault was injected".into(),
-    }
-}
-
-fn refused(capabilities: &Capabilities) -> StoreError {
-    StoreError::Refused { store: capabilities.store.clone(), reason: "a fault was injected".into() }
-}
-
-impl DataStore for FaultyStore {
-    fn capabilities(&self) -> &Capabilities {
-        &self.capabilities
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            match self.plan.next(Call::Begin) {
-                None => {}
-                Some(Fault::Refused) => return Err(refused(&self.capabilities)),
-                Some(_) => return Err(self.unavailable()),
-            }
-            let transaction: Box<dyn Transaction> = Box::new(Faulty {
-                inner: self.inner.begin(session).await?,
-                plan: Arc::clone(&self.plan),
-                capabilities: self.capabilities.clone(),
-                has_flushed: false,
-            });
-            Ok(transaction)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(self.ask(Call::Outcome, self.inner.outcome(id)))
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(self.ask(Call::Everywhere, self.inner.everywhere()))
-    }
-}
-
-struct Faulty {
-    inner: Box<dyn Transaction>,
-    plan: Arc<FaultPlan>,
-    capabilities: Capabilities,
-    has_flushed: bool,
 }
 
 impl Faulty {
-    /// The error that comes before a call is done, if one does; and whether one comes after.
-    fn before(&self, call: Call) -> Result<bool, StoreError> {
-        match self.plan.next(call) {
-            None => Ok(false),
-            Some(Fault::LostAfter) => Ok(true),
-            Some(Fault::Conflict) => Err(StoreError::Conflict),
-            Some(Fault::Refused) => Err(refused(&self.capabilities)),
-            Some(Fault::Unavailable | Fault::LostBefore | Fault::HeldUp) => {
-                Err(unavailable(&self.capabilities))
-            }
-        }
+    fn unavailable(&self) -> StoreError {
+        StoreError::Unavailable { store: self.store.clone(), reason: REASON.into() }
+    }
+
+    fn refused(&self) -> StoreError {
+        StoreError::Refused { store: self.store.clone(), reason: REASON.into() }
     }
 }
 
-impl Transaction for Faulty {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            let is_lost = self.before(Call::Read)?;
-            let answers = self.inner.read(reads).await?;
-            if is_lost {
-                return Err(unavailable(&self.capabilities));
-            }
-            Ok(answers)
-        })
+const REASON: &str = "a fault was injected";
+
+impl Layer for Faulty {
+    fn change(&self, capabilities: &mut Capabilities) {
+        capabilities.may_lose_answers = true;
     }
 
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.has_flushed |= !writes.is_empty();
-        Box::pin(async move {
-            let is_lost = self.before(Call::Flush)?;
-            self.inner.flush(writes).await?;
-            if is_lost {
-                return Err(unavailable(&self.capabilities));
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
+        match (self.plan.next(request.call()), request) {
+            (None, _) => work().await,
+            (Some(Fault::Refused), _) => Err(self.refused()),
+            (Some(Fault::Conflict), Request::Read(_) | Request::Flush { .. }) => {
+                Err(StoreError::Conflict)
             }
-            Ok(())
-        })
+            (Some(Fault::LostAfter), request) if !matches!(request, Request::Begin) => {
+                work().await?;
+                Err(self.unavailable())
+            }
+            (Some(_), _) => Err(self.unavailable()),
+        }
     }
 
     fn commit(
-        self: Box<Self>,
+        self,
+        request: Request<'static>,
+        inner: Box<dyn Transaction>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         Box::pin(async move {
-            if commit.is_empty() && !self.has_flushed {
-                return self.inner.commit(commit).await;
+            if request.is_free() {
+                return inner.commit(commit).await;
             }
-            let lost =
-                StoreError::Unknown { store: self.capabilities.store.clone(), id: commit.id };
+            let lost = StoreError::Unknown { store: self.store.clone(), id: commit.id };
             match self.plan.next(Call::Commit) {
-                None => self.inner.commit(commit).await,
+                None => inner.commit(commit).await,
                 Some(Fault::Conflict) => Err(StoreError::Conflict),
-                Some(Fault::Unavailable) => Err(unavailable(&self.capabilities)),
-                Some(Fault::Refused) => Err(refused(&self.capabilities)),
+                Some(Fault::Unavailable) => Err(self.unavailable()),
+                Some(Fault::Refused) => Err(self.refused()),
                 Some(Fault::LostBefore) => Err(lost),
                 Some(Fault::HeldUp) => {
-                    self.plan.held_up().push(HeldUp { transaction: self.inner, commit });
+                    self.plan.held_up().push(HeldUp { transaction: inner, commit });
                     Err(lost)
                 }
                 Some(Fault::LostAfter) => {
                     // Whatever came of it, nobody hears.
-                    let _unheard = self.inner.commit(commit).await;
+                    let _unheard = inner.commit(commit).await;
                     Err(lost)
                 }
             }
