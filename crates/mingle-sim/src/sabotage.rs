@@ -4,9 +4,10 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_model::{Stamp, TransactionId};
+use mingle_store::wrap::layer::{Layer, Request, within};
 use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
-    StoreError, Transaction, Write,
+    BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError,
+    Transaction,
 };
 
 /// What is broken.
@@ -61,14 +62,9 @@ impl DataStore for Sabotaged {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
             let begun = self.inner.begin(session).await?;
-            let transaction: Box<dyn Transaction> = Box::new(SabotagedTransaction {
-                begun,
-                inner: Arc::clone(&self.inner),
-                session: session.clone(),
-                sabotage: self.sabotage,
-                commits: Arc::clone(&self.commits),
-            });
-            Ok(transaction)
+            let (inner, commits) = (Arc::clone(&self.inner), Arc::clone(&self.commits));
+            let (session, sabotage) = (session.clone(), self.sabotage);
+            Ok(within(begun, Committer { inner, session, sabotage, commits }))
         })
     }
 
@@ -84,29 +80,24 @@ impl DataStore for Sabotaged {
     }
 }
 
-struct SabotagedTransaction {
-    begun: Box<dyn Transaction>,
+/// The layer around a transaction: reads and flushes are sound.
+#[derive(Clone)]
+struct Committer {
     inner: Arc<dyn DataStore>,
     session: Session,
     sabotage: Sabotage,
     commits: Arc<AtomicU64>,
 }
 
-impl Transaction for SabotagedTransaction {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        self.begun.read(reads)
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.begun.flush(writes)
-    }
-
+impl Layer for Committer {
     fn commit(
-        self: Box<Self>,
+        self,
+        _request: Request<'static>,
+        begun: Box<dyn Transaction>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
         Box::pin(async move {
-            let Self { begun, inner, session, sabotage, commits } = *self;
+            let Self { inner, session, sabotage, commits } = self;
             let (writes, known) = (commit.writes.clone(), commit.known.clone());
             match sabotage {
                 Sabotage::ConflictsForgotten => match begun.commit(commit).await {

@@ -5,47 +5,46 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mingle_model::{Stamp, TransactionId};
-use mingle_store::wrap::fault::Call;
-use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
-    StoreError, Transaction, Write,
-};
+use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::{BoxFuture, Commit, Committed, DataStore, StoreError, Transaction};
 
 use super::death::{DeathPlan, Moment};
 use super::host::Process;
 
-/// A store through which a process dies as planned. Nothing that a dead process does reaches the
+/// The layer through which a process dies as planned. Nothing that a dead process does reaches the
 /// store: its calls never return. What it did before has happened; a call on its way when it dies
 /// has been heard or not, as far as `inner` had come with it. The exception are commits that the
 /// plan lets arrive later, as a network would.
 ///
 /// Only tasks of the process may call it: whoever else does waits for ever after its death.
-pub struct MortalStore {
-    inner: Arc<dyn DataStore>,
-    life: Life,
-}
-
 #[derive(Clone)]
-struct Life {
+pub struct MortalStore {
     process: Process,
     plan: Arc<DeathPlan>,
 }
 
 impl MortalStore {
     /// What `process` sees of `inner`.
-    pub fn new(inner: Arc<dyn DataStore>, process: Process, plan: Arc<DeathPlan>) -> Arc<Self> {
-        Arc::new(Self { inner, life: Life { process, plan } })
+    pub fn new(
+        inner: Arc<dyn DataStore>,
+        process: Process,
+        plan: Arc<DeathPlan>,
+    ) -> Arc<Layered<Self>> {
+        Layered::around(inner, Self { process, plan })
     }
 }
 
-impl Life {
+impl Layer for MortalStore {
     /// Counts a call and makes it, unless the process is dead or dies of it.
-    async fn call<T, F: Future<Output = T>>(&self, call: Call, work: impl FnOnce() -> F) -> T {
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
         if !self.process.is_alive() {
             return std::future::pending().await;
         }
-        let moment = self.plan.next(call);
+        let moment = self.plan.next(request.call());
         if moment == Some(Moment::Before) {
             self.process.kill();
             drop(work);
@@ -57,59 +56,17 @@ impl Life {
         }
         if self.process.is_alive() { answer } else { std::future::pending().await }
     }
-}
-
-impl DataStore for MortalStore {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            let inner = self.life.call(Call::Begin, || self.inner.begin(session)).await?;
-            let transaction: Box<dyn Transaction> =
-                Box::new(Mortal { inner, life: self.life.clone() });
-            Ok(transaction)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(self.life.call(Call::Outcome, move || self.inner.outcome(id)))
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(self.life.call(Call::Everywhere, || self.inner.everywhere()))
-    }
-}
-
-struct Mortal {
-    inner: Box<dyn Transaction>,
-    life: Life,
-}
-
-impl Transaction for Mortal {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        let Self { inner, life } = self;
-        Box::pin(life.call(Call::Read, move || inner.read(reads)))
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        let Self { inner, life } = self;
-        Box::pin(life.call(Call::Flush, move || inner.flush(writes)))
-    }
 
     fn commit(
-        self: Box<Self>,
+        self,
+        request: Request<'static>,
+        inner: Box<dyn Transaction>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let Self { inner, life } = *self;
         Box::pin(async move {
             let work: BoxFuture<'static, _> = Box::pin(async move { inner.commit(commit).await });
-            let on_its_way = OnItsWay { work: Some(work), life: life.clone() };
-            life.call(Call::Commit, || on_its_way).await
+            let on_its_way = OnItsWay { work: Some(work), life: self.clone() };
+            self.call(request, || on_its_way).await
         })
     }
 }
@@ -118,7 +75,7 @@ impl Transaction for Mortal {
 /// the same.
 struct OnItsWay {
     work: Option<BoxFuture<'static, Result<Committed, StoreError>>>,
-    life: Life,
+    life: MortalStore,
 }
 
 impl Future for OnItsWay {

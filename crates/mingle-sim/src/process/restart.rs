@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mingle_model::{Name, Stamp, TransactionId};
+use mingle_store::wrap::layer::{Layer, Request, within};
 use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
-    StoreError, Transaction, World, Write,
+    BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction, World,
 };
 
 /// Opens a store over what is kept of it.
@@ -76,9 +76,7 @@ impl DataStore for RestartingStore {
             let (inner, generation) = self.server()?;
             let begun = inner.begin(session).await?;
             let (running, store) = (self.running.clone(), self.capabilities.store.clone());
-            let transaction: Box<dyn Transaction> =
-                Box::new(RestartingTransaction { begun, running, generation, store });
-            Ok(transaction)
+            Ok(within(begun, Incarnation { running, generation, store }))
         })
     }
 
@@ -91,45 +89,24 @@ impl DataStore for RestartingStore {
     }
 }
 
-struct RestartingTransaction {
-    begun: Box<dyn Transaction>,
+/// The layer around a transaction: it lives as long as the server that began it.
+#[derive(Clone)]
+struct Incarnation {
     running: Arc<Mutex<Server>>,
     generation: u64,
     store: Name,
 }
 
-impl RestartingTransaction {
-    fn check(&self) -> Result<(), StoreError> {
-        if lock(&self.running).generation == self.generation {
-            return Ok(());
+impl Layer for Incarnation {
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        _request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
+        if lock(&self.running).generation != self.generation {
+            return Err(stopped(&self.store));
         }
-        Err(stopped(&self.store))
-    }
-}
-
-impl Transaction for RestartingTransaction {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            self.check()?;
-            self.begun.read(reads).await
-        })
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(async move {
-            self.check()?;
-            self.begun.flush(writes).await
-        })
-    }
-
-    fn commit(
-        self: Box<Self>,
-        commit: Commit,
-    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(async move {
-            self.check()?;
-            self.begun.commit(commit).await
-        })
+        work().await
     }
 }
 
@@ -137,7 +114,7 @@ impl Transaction for RestartingTransaction {
 mod tests {
     use std::collections::BTreeMap;
 
-    use mingle_store::{Data, StoreSchema, TestWorld};
+    use mingle_store::{Commit, Data, Read, StoreSchema, TestWorld, Write};
     use mingle_store_embedded::storage::memory::MemoryStorage;
     use mingle_store_embedded::{Embedded, EmbeddedConfig};
 

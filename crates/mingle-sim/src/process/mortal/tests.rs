@@ -2,11 +2,12 @@ use std::collections::BTreeMap;
 use std::sync::Mutex;
 use std::time::Duration;
 
-use mingle_model::{Level, Origin};
+use mingle_model::{Level, Origin, TransactionId};
 use mingle_store::conformance::schema::{COUNT, at, store_schema};
 use mingle_store::wrap::count::{Counters, CountingStore};
 use mingle_store::wrap::distance::{Distance, DistantStore};
-use mingle_store::{Data, Once, World};
+use mingle_store::wrap::fault::Call;
+use mingle_store::{Data, Once, Read, Session, World, Write};
 use mingle_store_replay::{ReplayConfig, ReplayStore};
 
 use super::*;

@@ -1,5 +1,6 @@
 use mingle_model::{Level, Origin, TransactionId};
 use mingle_store::conformance::schema::{COUNT, at, store_schema};
+use mingle_store::wrap::layer::Layered;
 use mingle_store::{Commit, Data, DataStore, Once, Outcome, Read, Session, StoreError, Write};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use mingle_store_replay::{ReplayConfig, ReplayStore};
@@ -115,7 +116,7 @@ fn is_unavailable<T>(result: &Result<T, StoreError>) -> bool {
 /// A process's view of a store of two replicas, the store itself, and the cuts.
 fn parted(
     world: &Arc<SimulatedWorld>,
-) -> (Arc<PartitionedStore>, Arc<dyn DataStore>, Arc<Partitions>) {
+) -> (Arc<Layered<PartitionedStore>>, Arc<dyn DataStore>, Arc<Partitions>) {
     let partitions = Partitions::new(world.clone(), Vec::new());
     let store = replicated(world, &partitions).remove(0);
     let seen =
