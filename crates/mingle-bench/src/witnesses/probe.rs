@@ -4,11 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mingle_model::{Stamp, TransactionId};
-use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, RecordKind,
-    Session, StoreError, Transaction, World, Write,
-};
+use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::{DataStore, Read, RecordKind, StoreError, World};
 
 /// How late answers about commit witnesses are (MixT §8.3).
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,14 +43,9 @@ impl Seen {
     }
 }
 
-/// The store.
-pub struct Probe {
-    inner: Arc<dyn DataStore>,
-    link: Link,
-}
-
+/// The layer that delays and counts.
 #[derive(Clone)]
-struct Link {
+pub struct Probe {
     world: Arc<dyn World>,
     lateness: Lateness,
     seen: Arc<Seen>,
@@ -64,72 +56,32 @@ impl Probe {
         inner: Arc<dyn DataStore>,
         world: Arc<dyn World>,
         lateness: Lateness,
-    ) -> (Arc<Self>, Arc<Seen>) {
+    ) -> (Arc<Layered<Self>>, Arc<Seen>) {
         let seen = Arc::new(Seen::default());
-        let link = Link { world, lateness, seen: seen.clone() };
-        (Arc::new(Self { inner, link }), seen)
+        (Layered::around(inner, Self { world, lateness, seen: seen.clone() }), seen)
     }
-}
-
-impl DataStore for Probe {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a Session,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
-            let inner = self.link.seen.note(self.inner.begin(session).await)?;
-            let transaction: Box<dyn Transaction> =
-                Box::new(Probed { inner, link: self.link.clone() });
-            Ok(transaction)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        self.inner.outcome(id)
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        self.inner.everywhere()
-    }
-}
-
-struct Probed {
-    inner: Box<dyn Transaction>,
-    link: Link,
 }
 
 fn asks_for_witness(read: &Read) -> bool {
     matches!(read, Read::Record(key) if key.kind == RecordKind::Witness)
 }
 
-impl Transaction for Probed {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            let Link { world, lateness, seen } = &self.link;
-            if reads.iter().any(asks_for_witness) {
-                seen.checks.fetch_add(1, Ordering::Relaxed);
-                if world.random() % 100 < lateness.percent {
-                    world.sleep(lateness.by).await;
+impl Layer for Probe {
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
+        match request {
+            Request::Read(reads) if reads.iter().any(asks_for_witness) => {
+                self.seen.checks.fetch_add(1, Ordering::Relaxed);
+                if self.world.random() % 100 < self.lateness.percent {
+                    self.world.sleep(self.lateness.by).await;
                 }
             }
-            seen.note(self.inner.read(reads).await)
-        })
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        self.inner.flush(writes)
-    }
-
-    fn commit(
-        self: Box<Self>,
-        commit: Commit,
-    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        let seen = self.link.seen.clone();
-        let committed = self.inner.commit(commit);
-        Box::pin(async move { seen.note(committed.await) })
+            Request::Begin | Request::Read(_) | Request::Commit { .. } => {}
+            Request::Flush { .. } | Request::Outcome | Request::Everywhere => return work().await,
+        }
+        self.seen.note(work().await)
     }
 }

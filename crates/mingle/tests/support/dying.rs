@@ -3,11 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{Stamp, TransactionId};
-use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read,
-    Session as StoreSession, StoreError, Transaction, Write,
-};
+use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::{DataStore, StoreError};
 
 /// At which call the process dies.
 pub struct Life {
@@ -25,76 +22,39 @@ impl Life {
     pub fn is_over(&self) -> bool {
         self.calls.load(Ordering::Acquire) > self.last
     }
-
-    /// Makes a call, if the process lives to make it, and hears the answer if it lives on.
-    async fn call<T>(&self, call: impl Future<Output = T>) -> T {
-        let number = self.calls.fetch_add(1, Ordering::AcqRel);
-        if number < self.last {
-            return call.await;
-        }
-        if number == self.last && self.arrives {
-            call.await;
-        }
-        std::future::pending().await
-    }
 }
 
-/// A store as a process sees it that dies.
+/// The layer of a process that dies.
+#[derive(Clone)]
 pub struct Dying {
-    inner: Arc<dyn DataStore>,
     life: Arc<Life>,
 }
 
 impl Dying {
     pub fn within(inner: Arc<dyn DataStore>, life: Arc<Life>) -> Arc<dyn DataStore> {
-        Arc::new(Self { inner, life })
+        Layered::around(inner, Self { life })
     }
 }
 
-impl DataStore for Dying {
-    fn capabilities(&self) -> &Capabilities {
-        self.inner.capabilities()
-    }
-
-    fn begin<'a>(
-        &'a self,
-        session: &'a StoreSession,
-    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(async move {
+impl Layer for Dying {
+    /// Makes a call, if the process lives to make it, and hears the answer if it lives on.
+    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        &self,
+        request: Request<'_>,
+        work: impl FnOnce() -> F + Send,
+    ) -> Result<T, StoreError> {
+        if matches!(request, Request::Begin) {
             // No round trip: a process does not die here.
-            let inner = self.inner.begin(session).await?;
-            let begun: Box<dyn Transaction> = Box::new(Last { inner, life: self.life.clone() });
-            Ok(begun)
-        })
-    }
-
-    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(self.life.call(self.inner.outcome(id)))
-    }
-
-    fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        Box::pin(self.life.call(self.inner.everywhere()))
-    }
-}
-
-struct Last {
-    inner: Box<dyn Transaction>,
-    life: Arc<Life>,
-}
-
-impl Transaction for Last {
-    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(self.life.call(self.inner.read(reads)))
-    }
-
-    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(self.life.call(self.inner.flush(writes)))
-    }
-
-    fn commit(
-        self: Box<Self>,
-        commit: Commit,
-    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(async move { self.life.call(self.inner.commit(commit)).await })
+            return work().await;
+        }
+        let Life { calls, last, arrives } = &*self.life;
+        let number = calls.fetch_add(1, Ordering::AcqRel);
+        if number < *last {
+            return work().await;
+        }
+        if number == *last && *arrives {
+            drop(work().await);
+        }
+        std::future::pending().await
     }
 }
