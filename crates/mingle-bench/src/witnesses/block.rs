@@ -1,6 +1,6 @@
 //! One block: some clients that call for a while, and what was counted meanwhile.
 
-use std::ops::AddAssign;
+use std::ops::{Add, AddAssign, Sub};
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
@@ -41,14 +41,15 @@ impl AtStore {
         Self { awaited: 0, round_trips, operations, checks, witnessed, behind }
     }
 
-    fn since(self, before: Self) -> Self {
+    /// Each count of one with the same count of the other.
+    fn zip(self, other: Self, with: impl Fn(u64, u64) -> u64) -> Self {
         Self {
-            awaited: self.awaited,
-            round_trips: self.round_trips - before.round_trips,
-            operations: self.operations - before.operations,
-            checks: self.checks - before.checks,
-            witnessed: self.witnessed - before.witnessed,
-            behind: self.behind - before.behind,
+            awaited: with(self.awaited, other.awaited),
+            round_trips: with(self.round_trips, other.round_trips),
+            operations: with(self.operations, other.operations),
+            checks: with(self.checks, other.checks),
+            witnessed: with(self.witnessed, other.witnessed),
+            behind: with(self.behind, other.behind),
         }
     }
 }
@@ -109,12 +110,7 @@ impl AddAssign for Tally {
         self.seconds += other.seconds;
         self.cpu_seconds += other.cpu_seconds;
         for (mine, theirs) in self.stores.iter_mut().zip(other.stores) {
-            mine.awaited += theirs.awaited;
-            mine.round_trips += theirs.round_trips;
-            mine.operations += theirs.operations;
-            mine.checks += theirs.checks;
-            mine.witnessed += theirs.witnessed;
-            mine.behind += theirs.behind;
+            *mine = mine.zip(theirs, u64::add);
         }
     }
 }
@@ -218,7 +214,7 @@ impl Block<'_> {
             cpu_after.zip(cpu_before).map_or(f64::NAN, |(after, before)| after - before);
         tally.cpu_seconds = cpu_seconds * tally.seconds / (ended - began).as_secs_f64();
         for ((store, after), before) in tally.stores.iter_mut().zip(after).zip(before) {
-            *store = AtStore { awaited: store.awaited, ..after.since(before) };
+            *store = AtStore { awaited: store.awaited, ..after.zip(before, u64::sub) };
         }
         Ok(tally)
     }
