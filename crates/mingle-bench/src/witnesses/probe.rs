@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{DataStore, Read, RecordKind, StoreError, World};
 
 /// How late answers about commit witnesses are (MixT §8.3).
@@ -67,10 +67,10 @@ fn asks_for_witness(read: &Read) -> bool {
 }
 
 impl Layer for Probe {
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         match request {
             Request::Read(reads) if reads.iter().any(asks_for_witness) => {

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{BoxFuture, Commit, Committed, DataStore, StoreError, Transaction};
 
 use super::death::{DeathPlan, Moment};
@@ -36,10 +36,10 @@ impl MortalStore {
 
 impl Layer for MortalStore {
     /// Counts a call and makes it, unless the process is dead or dies of it.
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if !self.process.is_alive() {
             return std::future::pending().await;
@@ -66,7 +66,7 @@ impl Layer for MortalStore {
         Box::pin(async move {
             let work: BoxFuture<'static, _> = Box::pin(async move { inner.commit(commit).await });
             let on_its_way = OnItsWay { work: Some(work), life: self.clone() };
-            self.call(request, || on_its_way).await
+            self.call(request, Box::new(|| Box::pin(on_its_way))).await
         })
     }
 }

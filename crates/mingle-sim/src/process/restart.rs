@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mingle_model::{Name, Stamp, TransactionId};
-use mingle_store::wrap::layer::{Layer, Request, within};
+use mingle_store::wrap::layer::{Layer, Request, Work, within};
 use mingle_store::{
     BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction, World,
 };
@@ -98,10 +98,10 @@ struct Incarnation {
 }
 
 impl Layer for Incarnation {
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         _request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if lock(&self.running).generation != self.generation {
             return Err(stopped(&self.store));

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::layer::{Layer, Layered, Request};
+use super::layer::{Layer, Layered, Request, Work};
 use crate::store::{Commit, Committed, DataStore, StoreError, Transaction};
 use crate::world::BoxFuture;
 
@@ -131,10 +131,10 @@ impl CountingStore {
 }
 
 impl Layer for Counting {
-    fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> impl Future<Output = Result<T, StoreError>> + Send {
         self.counters.count(request);
         async move { self.counters.note(work().await) }

@@ -5,7 +5,7 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::layer::{Layer, Layered, Request};
+use super::layer::{Layer, Layered, Request, Work};
 use crate::limits::DISTANCE_MAX;
 use crate::store::{Capabilities, DataStore, StoreError};
 use crate::world::World;
@@ -140,10 +140,10 @@ impl Layer for Distant {
         capabilities.round_trip += self.distance.mean;
     }
 
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if request.is_free() {
             return work().await;

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mingle_model::Name;
 
-use super::layer::{Layer, Layered, Request};
+use super::layer::{Layer, Layered, Request, Work};
 use crate::store::{Capabilities, Commit, Committed, DataStore, StoreError, Transaction};
 use crate::world::BoxFuture;
 
@@ -235,10 +235,10 @@ impl Layer for Faulty {
         capabilities.may_lose_answers = true;
     }
 
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         match (self.plan.next(request.call()), request) {
             (None, _) => work().await,

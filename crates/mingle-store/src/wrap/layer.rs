@@ -60,6 +60,10 @@ impl Request<'_> {
     }
 }
 
+/// A call that a layer may make: the store hears of it when this is called, which may be before
+/// the future is polled. Dropped, it has not been made.
+pub type Work<'a, T> = Box<dyn FnOnce() -> BoxFuture<'a, Result<T, StoreError>> + Send + 'a>;
+
 /// What stands between a store and those who call it.
 ///
 /// # Examples
@@ -71,16 +75,16 @@ impl Request<'_> {
 /// use std::task::{Context, Poll, Waker};
 ///
 /// use mingle_store::StoreError;
-/// use mingle_store::wrap::layer::{Layer, Request};
+/// use mingle_store::wrap::layer::{Layer, Request, Work};
 ///
 /// #[derive(Clone)]
 /// struct ReadOnly;
 ///
 /// impl Layer for ReadOnly {
-///     async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+///     async fn call<T: Send>(
 ///         &self,
 ///         request: Request<'_>,
-///         work: impl FnOnce() -> F + Send,
+///         work: Work<'_, T>,
 ///     ) -> Result<T, StoreError> {
 ///         match request {
 ///             Request::Flush { .. } | Request::Commit { is_empty: false, .. } => {
@@ -92,8 +96,8 @@ impl Request<'_> {
 /// }
 ///
 /// let call = |request| {
-///     let mut answer = pin!(ReadOnly.call(request, || std::future::ready(Ok(()))));
-///     answer.as_mut().poll(&mut Context::from_waker(Waker::noop()))
+///     let work: Work<'_, ()> = Box::new(|| Box::pin(async { Ok(()) }));
+///     pin!(ReadOnly.call(request, work)).poll(&mut Context::from_waker(Waker::noop()))
 /// };
 /// assert!(matches!(call(Request::Read(&[])), Poll::Ready(Ok(()))));
 /// assert!(matches!(call(Request::Flush { writes: 1 }), Poll::Ready(Err(_))));
@@ -109,16 +113,13 @@ pub trait Layer: Clone + Send + Sync + 'static {
         self.clone()
     }
 
-    /// Makes a call, or does not, or does something before or after. The store hears of it once
-    /// `work` is called, which may be before its future is polled. What this does itself before
-    /// it gives a future is done as soon as a transaction reads or flushes, for all other calls
-    /// when somebody waits for them.
-    ///
-    /// Makes the call as it is, unless the layer has its own.
-    fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    /// Makes a call, or does not, or does something before or after; as it is, unless the layer
+    /// has its own. What this does before it gives a future is done as soon as a transaction reads
+    /// or flushes, for all other calls when somebody waits for them.
+    fn call<T: Send>(
         &self,
         _request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> impl Future<Output = Result<T, StoreError>> + Send {
         work()
     }
@@ -131,7 +132,7 @@ pub trait Layer: Clone + Send + Sync + 'static {
         inner: Box<dyn Transaction>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        Box::pin(async move { self.call(request, || inner.commit(commit)).await })
+        Box::pin(async move { self.call(request, Box::new(|| inner.commit(commit))).await })
     }
 }
 
@@ -162,18 +163,18 @@ impl<L: Layer> DataStore for Layered<L> {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
             let layer = self.layer.for_session(&self.capabilities, session);
-            let inner = layer.call(Request::Begin, || self.inner.begin(session)).await?;
+            let inner = layer.call(Request::Begin, Box::new(|| self.inner.begin(session))).await?;
             Ok(within(inner, layer))
         })
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        let work = move || self.inner.outcome(id);
+        let work = Box::new(move || self.inner.outcome(id));
         Box::pin(async move { self.layer.call(Request::Outcome, work).await })
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        let work = || self.inner.everywhere();
+        let work = Box::new(|| self.inner.everywhere());
         Box::pin(async move { self.layer.call(Request::Everywhere, work).await })
     }
 }
@@ -193,14 +194,14 @@ struct LayeredTransaction<L> {
 impl<L: Layer> Transaction for LayeredTransaction<L> {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
         let Self { inner, layer, .. } = self;
-        Box::pin(layer.call(Request::Read(reads), || inner.read(reads)))
+        Box::pin(layer.call(Request::Read(reads), Box::new(|| inner.read(reads))))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
         let Self { inner, layer, has_flushed } = self;
         *has_flushed |= !writes.is_empty();
         let request = Request::Flush { writes: writes.len() };
-        Box::pin(layer.call(request, || inner.flush(writes)))
+        Box::pin(layer.call(request, Box::new(|| inner.flush(writes))))
     }
 
     fn commit(
@@ -247,10 +248,10 @@ mod tests {
     }
 
     impl Layer for Log {
-        async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+        async fn call<T: Send>(
             &self,
             request: Request<'_>,
-            work: impl FnOnce() -> F + Send,
+            work: Work<'_, T>,
         ) -> Result<T, StoreError> {
             let free = if request.is_free() { "free " } else { "" };
             let line = format!("{free}{:?}", request.call());

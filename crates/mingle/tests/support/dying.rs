@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{DataStore, StoreError};
 
 /// At which call the process dies.
@@ -38,10 +38,10 @@ impl Dying {
 
 impl Layer for Dying {
     /// Makes a call, if the process lives to make it, and hears the answer if it lives on.
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if matches!(request, Request::Begin) {
             // No round trip: a process does not die here.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::Name;
-use mingle_store::wrap::layer::{Layer, Layered, Request};
+use mingle_store::wrap::layer::{Layer, Layered, Request, Work};
 use mingle_store::{Capabilities, DataStore, Session, StoreError, World};
 
 use super::{Partitions, node};
@@ -62,10 +62,10 @@ impl Layer for PartitionedStore {
         Self { node: node(&self.store, replica.map(|name| &**name)), ..self.clone() }
     }
 
-    async fn call<T: Send, F: Future<Output = Result<T, StoreError>> + Send>(
+    async fn call<T: Send>(
         &self,
         request: Request<'_>,
-        work: impl FnOnce() -> F + Send,
+        work: Work<'_, T>,
     ) -> Result<T, StoreError> {
         if !self.partitions.is_up(&self.process, &self.node) {
             self.world.sleep(self.timeout).await;
