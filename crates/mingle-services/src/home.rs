@@ -1,0 +1,149 @@
+//! The folder that all is kept in, and the user that servers run as.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::tool::tool;
+
+/// The user and group that servers run as where we are root, which PostgreSQL refuses: `nobody`.
+const NOBODY: u32 = 65534;
+
+/// The folder that fetched files and the data of running servers are in.
+#[derive(Clone, Debug)]
+pub struct Home {
+    path: PathBuf,
+}
+
+impl Home {
+    /// The folder that `MINGLE_SERVICES` names, or `target/services` in the workspace. Where we are
+    /// root and [`NOBODY`] cannot get there, a folder of ours among the temporary ones.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be made, or is somebody else's.
+    pub fn find() -> Result<Self, Error> {
+        let named = std::env::var_os("MINGLE_SERVICES").filter(|path| !path.is_empty());
+        let here = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let workspace = here.ancestors().nth(2).unwrap_or(here);
+        let path = named.map_or_else(|| workspace.join("target/services"), PathBuf::from);
+        Self::at(&path)
+    }
+
+    /// As [`Home::find`], at a folder.
+    ///
+    /// # Errors
+    ///
+    /// If the folder cannot be made, or is somebody else's.
+    pub fn at(path: &Path) -> Result<Self, Error> {
+        let path = make(path)?;
+        if !is_root() || path.ancestors().all(is_open) {
+            return Ok(Self { path });
+        }
+        let name: String = path.to_string_lossy().replace('/', "-");
+        let instead = make(&std::env::temp_dir().join(format!("mingle-services{name}")))?;
+        let metadata = fs::metadata(&instead).map_err(Error::of(instead.display()))?;
+        if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
+            let shown = instead.display();
+            return Err(Error::new(format!("{shown} is not ours alone: delete it")));
+        }
+        Ok(Self { path: instead })
+    }
+
+    /// The folder itself.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Makes the folder `name` by filling another one and renaming it, so that it is either
+    /// complete or not there. Whoever is second throws its own away.
+    pub(crate) fn complete(
+        &self,
+        name: &str,
+        fill: impl FnOnce(&Path) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let unfinished = make(&self.path.join(format!("{name}.{}.part", std::process::id())))?;
+        let target = self.path.join(name);
+        let filled = fill(&unfinished).and_then(|()| {
+            fs::rename(&unfinished, &target).or_else(|error| {
+                let is_there = target.is_dir();
+                if is_there { Ok(()) } else { Err(Error::of(target.display())(error)) }
+            })
+        });
+        if unfinished.exists() {
+            fs::remove_dir_all(&unfinished).map_err(Error::of(unfinished.display()))?;
+        }
+        filled
+    }
+
+    /// A new folder for the data of a server that lasts as long as this process.
+    pub(crate) fn new_run(&self, name: &str) -> Result<PathBuf, Error> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let runs = make(&self.path.join("runs"))?;
+        hand_over(&runs)?;
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let run = make(&runs.join(format!("{name}-{}-{number}", std::process::id())))?;
+        hand_over(&run)?;
+        Ok(run)
+    }
+}
+
+fn make(path: &Path) -> Result<PathBuf, Error> {
+    fs::create_dir_all(path)
+        .and_then(|()| path.canonicalize())
+        .map_err(Error::of(format!("cannot make the folder {}", path.display())))
+}
+
+/// Whether others may pass through a folder.
+fn is_open(folder: &Path) -> bool {
+    fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
+}
+
+/// Whether we are root, so that servers must run as somebody else.
+pub(crate) fn is_root() -> bool {
+    rustix::process::geteuid().is_root()
+}
+
+/// Gives a file or folder to the user that servers run as, and to nobody else.
+pub(crate) fn hand_over(path: &Path) -> Result<(), Error> {
+    let metadata = fs::metadata(path).map_err(Error::of(path.display()))?;
+    if metadata.is_dir() {
+        let private = fs::Permissions::from_mode(0o700);
+        fs::set_permissions(path, private).map_err(Error::of(path.display()))?;
+    }
+    if is_root() {
+        chown(path, Some(NOBODY), Some(NOBODY)).map_err(Error::of(path.display()))?;
+    }
+    Ok(())
+}
+
+/// Lets a command run as the user that servers run as.
+pub(crate) fn unprivileged(command: &mut Command) -> &mut Command {
+    if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
+}
+
+/// Lets everybody read what is in a folder, whatever an archive or our umask says.
+pub(crate) fn publish(folder: &Path) -> Result<(), Error> {
+    tool("chmod", ["-R".as_ref(), "a+rX".as_ref(), folder.as_os_str()])
+}
+
+/// Copies a folder and all in it for the user that servers run as.
+pub(crate) fn copy_for_server(from: &Path, to: &Path) -> Result<(), Error> {
+    fs::create_dir_all(to).map_err(Error::of(to.display()))?;
+    hand_over(to)?;
+    for entry in fs::read_dir(from).map_err(Error::of(from.display()))? {
+        let entry = entry.map_err(Error::of(from.display()))?;
+        let target = to.join(entry.file_name());
+        if entry.file_type().map_err(Error::of(from.display()))?.is_dir() {
+            copy_for_server(&entry.path(), &target)?;
+        } else {
+            fs::copy(entry.path(), &target).map_err(Error::of(target.display()))?;
+            hand_over(&target)?;
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,172 @@
+//! A process that cannot be mistaken for a later one of its number.
+
+use std::fmt;
+use std::fs;
+use std::io;
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+
+/// A process: its number, and when it started in ticks since the machine did. Numbers are used
+/// again, the pair is not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Process {
+    /// Its number.
+    pub pid: i32,
+    /// When it started, in clock ticks.
+    pub born: u64,
+}
+
+/// What the system says of a process.
+struct Stat {
+    is_zombie: bool,
+    parent: i32,
+    born: u64,
+}
+
+/// Reads `/proc/PID/stat`; `None` if there is no such process.
+fn stat(pid: i32) -> Option<Stat> {
+    let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    // The name before it is in parentheses, and may hold blanks and parentheses itself.
+    let (_, rest) = line.rsplit_once(") ")?;
+    let fields: Vec<&str> = rest.split_whitespace().collect();
+    let is_zombie = matches!(*fields.first()?, "Z" | "X");
+    Some(Stat {
+        is_zombie,
+        parent: fields.get(1)?.parse().ok()?,
+        born: fields.get(19)?.parse().ok()?,
+    })
+}
+
+impl Process {
+    /// The process of this number that runs now.
+    pub fn running(pid: i32) -> Option<Self> {
+        let stat = stat(pid)?;
+        (!stat.is_zombie).then_some(Self { pid, born: stat.born })
+    }
+
+    /// Whether it runs; one that has ended and was not waited for does not.
+    pub fn is_running(self) -> bool {
+        Self::running(self.pid) == Some(self)
+    }
+
+    /// Sends a signal, to this process and no later one of its number. That it has ended is no
+    /// error.
+    pub(crate) fn signal(self, signal: Signal) -> io::Result<()> {
+        let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
+        // What the descriptor refers to stays the same process after we have looked at it.
+        let descriptor = pidfd_open(pid, PidfdFlags::empty());
+        if !self.is_running() {
+            return Ok(());
+        }
+        let sent = match descriptor {
+            Ok(descriptor) => pidfd_send_signal(descriptor, signal),
+            Err(rustix::io::Errno::NOSYS) => kill_process(pid, signal),
+            Err(error) => Err(error),
+        };
+        match sent {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            other => other.map_err(io::Error::from),
+        }
+    }
+
+    /// The processes that it has started and that run.
+    fn children(self) -> Vec<Self> {
+        let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
+        let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        let is_child = |pid: &i32| stat(*pid).is_some_and(|stat| stat.parent == self.pid);
+        pids.filter(is_child).filter_map(Self::running).collect()
+    }
+
+    /// Kills it together with all that it has started, so that nobody among them sees another one
+    /// die and tidies up: what a machine that loses power looks like.
+    ///
+    /// # Errors
+    ///
+    /// If we may not.
+    pub fn kill_all(self) -> io::Result<()> {
+        // Stopped, it starts nothing more and notices nothing.
+        self.signal(Signal::STOP)?;
+        let children = self.children();
+        self.signal(Signal::KILL)?;
+        children.iter().try_for_each(|child| child.kill_all())?;
+        let deadline = Instant::now() + Duration::from_secs(10);
+        if std::iter::once(&self).chain(&children).all(|process| process.has_ended_by(deadline)) {
+            return Ok(());
+        }
+        Err(io::Error::new(io::ErrorKind::TimedOut, format!("{self} runs though it was killed")))
+    }
+
+    /// Waits for its end; says whether that came in time.
+    pub fn has_ended_by(self, deadline: Instant) -> bool {
+        loop {
+            if !self.is_running() {
+                return true;
+            }
+            if Instant::now() >= deadline {
+                return false;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+    }
+
+    /// Asks it to end with one signal, and kills it if it runs yet after `patience`.
+    pub(crate) fn end(self, asked: Signal, patience: Duration) -> io::Result<()> {
+        self.signal(asked)?;
+        if self.has_ended_by(Instant::now() + patience) { Ok(()) } else { self.kill_all() }
+    }
+}
+
+/// The signal of this name.
+pub(crate) fn signal_named(name: &str) -> Signal {
+    match name {
+        "INT" => Signal::INT,
+        "QUIT" => Signal::QUIT,
+        "TERM" => Signal::TERM,
+        _ => Signal::KILL,
+    }
+}
+
+impl fmt::Display for Process {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "process {}", self.pid)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use super::*;
+
+    #[test]
+    fn a_process_is_told_from_a_later_one_of_its_number() {
+        let mut child = Command::new("sleep").arg("1000").spawn().unwrap();
+        let process = Process::running(child.id() as i32).unwrap();
+        let later = Process { born: process.born + 1, ..process };
+        assert!(process.is_running() && !later.is_running());
+        later.kill_all().unwrap();
+        assert!(process.is_running());
+        // It is a zombie until it is waited for, and does not count as running.
+        process.kill_all().unwrap();
+        assert!(!process.is_running());
+        child.wait().unwrap();
+        assert_eq!(Process::running(process.pid), None);
+    }
+
+    #[test]
+    fn all_that_it_started_is_killed_too() {
+        let script = "sleep 1000 & sleep 1000 & wait";
+        let mut child = Command::new("sh").args(["-c", script]).spawn().unwrap();
+        let process = Process::running(child.id() as i32).unwrap();
+        let deadline = Instant::now() + Duration::from_secs(10);
+        while process.children().len() < 2 && Instant::now() < deadline {
+            std::thread::yield_now();
+        }
+        let children = process.children();
+        assert_eq!(children.len(), 2);
+        process.kill_all().unwrap();
+        assert!(children.iter().all(|child| !child.is_running()));
+        child.wait().unwrap();
+    }
+}

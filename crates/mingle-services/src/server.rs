@@ -1,0 +1,338 @@
+//! A server for the length of a test, which can be killed and restarted.
+
+use std::fs;
+use std::net::{Ipv4Addr, SocketAddr, SocketAddrV4};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::engine::Engine;
+use crate::error::Error;
+use crate::home::{Home, hand_over};
+use crate::port;
+use crate::process::{Process, signal_named};
+use crate::supervise::Supervisor;
+use crate::tool::ending;
+
+/// How often another port is tried when somebody else had taken the one that was chosen.
+const PORTS_TRIED: usize = 5;
+
+/// How long a server has to end when asked to, before it is killed.
+pub(crate) const END_WITHIN: Duration = Duration::from_secs(30);
+
+/// What a server is run with besides what every one is: durable, and on loopback only.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    pub(crate) settings: Vec<(String, String)>,
+}
+
+impl Options {
+    /// A setting, named as the engine's own documentation does; it takes precedence over ours.
+    ///
+    /// ```
+    /// use mingle_services::Options;
+    ///
+    /// let fast = Options::default().setting("fsync", "off").setting("max_connections", "200");
+    /// ```
+    pub fn setting(mut self, name: &str, value: &str) -> Self {
+        self.settings.push((name.to_owned(), value.to_owned()));
+        self
+    }
+}
+
+/// Where one server process listens and keeps its data.
+#[derive(Clone, Debug)]
+pub(crate) struct Place {
+    /// Holds the data folder and the log.
+    pub folder: PathBuf,
+    /// Where clients connect.
+    pub address: SocketAddrV4,
+}
+
+impl Place {
+    /// The folder that the engine keeps its data in.
+    pub fn data(&self) -> PathBuf {
+        self.folder.join("data")
+    }
+
+    /// What the server prints.
+    pub fn log(&self) -> PathBuf {
+        self.folder.join("log")
+    }
+
+    /// Makes the folder for the user that servers run as.
+    pub fn make(&self) -> Result<(), Error> {
+        fs::create_dir_all(&self.folder).map_err(Error::of(self.folder.display()))?;
+        hand_over(&self.folder)
+    }
+}
+
+/// Places for the processes of one server of this engine, in subfolders of a folder.
+pub(crate) fn places(engine: Engine, folder: &Path) -> Result<Vec<Place>, Error> {
+    let hosts = engine.hosts();
+    let port = port::free(hosts)?;
+    let place = |(index, host): (usize, &Ipv4Addr)| Place {
+        folder: folder.join(index.to_string()),
+        address: SocketAddrV4::new(*host, port),
+    };
+    Ok(hosts.iter().enumerate().map(place).collect())
+}
+
+/// Waits until a server answers.
+///
+/// # Errors
+///
+/// With the end of its log, if it ends instead, or does neither in time.
+pub(crate) fn await_ready(engine: Engine, place: &Place, process: Process) -> Result<(), Error> {
+    let deadline = Instant::now() + engine.patience();
+    while !engine.is_ready(place, process.pid) {
+        let is_running = process.is_running();
+        if !is_running || Instant::now() > deadline {
+            let log = fs::read(place.log()).unwrap_or_default();
+            let log = ending(&String::from_utf8_lossy(&log));
+            let how = if is_running { "does not answer" } else { "ended at once" };
+            return Err(Error::new(format!("{engine} at {} {how}{log}", place.address)));
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(())
+}
+
+/// Whether a server could not start because its port was taken.
+fn is_port_taken(error: &Error) -> bool {
+    error.to_string().to_lowercase().contains("address already in use")
+}
+
+/// A running server, which is stopped when this is dropped, or when the process that holds it is
+/// gone, killed or not. Its data goes with it.
+///
+/// ```no_run
+/// # async fn test() -> Result<(), mingle_services::Error> {
+/// use mingle_services::{Engine, Server};
+///
+/// let server = Server::start(Engine::Redis).await?;
+/// println!("listening at {}", server.url());
+/// server.kill9().await?;
+/// server.restart().await?; // at the same address, with the data it had acknowledged
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    engine: Engine,
+    url: String,
+    own: Option<Arc<Own>>,
+}
+
+impl Server {
+    /// Starts a server of the caller's own.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotFetched`]; or what the server complained about.
+    pub async fn start(engine: Engine) -> Result<Self, Error> {
+        Self::start_with(engine, Options::default()).await
+    }
+
+    /// As [`Server::start`], with settings.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::start`].
+    pub async fn start_with(engine: Engine, options: Options) -> Result<Self, Error> {
+        let own = blocking(move || Own::start(engine, &options)).await?;
+        let places: Vec<Place> = own.nodes.iter().map(|node| node.place.clone()).collect();
+        Ok(Self { engine, url: engine.url(&places), own: Some(Arc::new(own)) })
+    }
+
+    /// The server whose address the environment tells ([`Engine::variable`]), if it does. It is not
+    /// ours to kill.
+    pub fn told(engine: Engine) -> Option<Self> {
+        engine.told().map(|url| Self { engine, url, own: None })
+    }
+
+    /// Which engine it is.
+    pub fn engine(&self) -> Engine {
+        self.engine
+    }
+
+    /// Its address as clients write it, such as `postgres://postgres@127.0.0.1:20345/postgres`.
+    pub fn url(&self) -> &str {
+        &self.url
+    }
+
+    /// Where each of its processes listens; none if somebody else started it.
+    pub fn addresses(&self) -> Vec<SocketAddr> {
+        let nodes = self.own.iter().flat_map(|own| &own.nodes);
+        nodes.map(|node| node.place.address.into()).collect()
+    }
+
+    /// Its processes that run now, in the order of [`Server::addresses`].
+    pub fn processes(&self) -> Vec<Process> {
+        let nodes = self.own.iter().flat_map(|own| &own.nodes);
+        nodes.filter_map(Node::process).filter(|process| process.is_running()).collect()
+    }
+
+    /// Kills all its processes, as if the machine had lost power; they are gone when this returns.
+    ///
+    /// # Errors
+    ///
+    /// If it is not ours.
+    pub async fn kill9(&self) -> Result<(), Error> {
+        let own = self.own()?;
+        blocking(move || own.nodes.iter().try_for_each(Node::kill)).await
+    }
+
+    /// Kills the process at the address of this index.
+    ///
+    /// # Errors
+    ///
+    /// If it is not ours, or there is no such process.
+    pub async fn kill9_node(&self, index: usize) -> Result<(), Error> {
+        let own = self.own()?;
+        let count = own.nodes.len();
+        let none = move || Error::new(format!("there is no process {index}, of {count}"));
+        blocking(move || own.nodes.get(index).ok_or_else(none)?.kill()).await
+    }
+
+    /// Starts the processes that do not run, at their addresses and over their data, and waits until
+    /// they answer.
+    ///
+    /// # Errors
+    ///
+    /// If it is not ours, or does not come back; the text says why.
+    pub async fn restart(&self) -> Result<(), Error> {
+        let own = self.own()?;
+        blocking(move || own.restart()).await
+    }
+
+    fn own(&self) -> Result<Arc<Own>, Error> {
+        let what = || Error::new(format!("{} at {} is not ours to kill", self.engine, self.url));
+        self.own.clone().ok_or_else(what)
+    }
+}
+
+/// Runs what blocks where it holds up nobody.
+async fn blocking<T: Send + 'static>(
+    run: impl FnOnce() -> Result<T, Error> + Send + 'static,
+) -> Result<T, Error> {
+    tokio::task::spawn_blocking(run).await.map_err(Error::of("the runtime ends"))?
+}
+
+/// A server that we started.
+#[derive(Debug)]
+struct Own {
+    engine: Engine,
+    home: Home,
+    options: Options,
+    folder: PathBuf,
+    nodes: Vec<Node>,
+}
+
+/// One process of a server.
+#[derive(Debug)]
+struct Node {
+    place: Place,
+    supervisor: Mutex<Option<Supervisor>>,
+}
+
+impl Own {
+    fn start(engine: Engine, options: &Options) -> Result<Self, Error> {
+        let home = Home::find()?;
+        if !engine.is_fetched(&home) {
+            return Err(Error::NotFetched(engine));
+        }
+        let mut tried = 0;
+        loop {
+            tried += 1;
+            match Self::try_start(engine, &home, options) {
+                Err(error) if tried < PORTS_TRIED && is_port_taken(&error) => {}
+                other => return other,
+            }
+        }
+    }
+
+    fn try_start(engine: Engine, home: &Home, options: &Options) -> Result<Self, Error> {
+        let folder = home.new_run(engine.name())?;
+        let nodes = places(engine, &folder)?.into_iter();
+        let nodes = nodes.map(|place| Node { place, supervisor: Mutex::new(None) }).collect();
+        // Whatever fails from here on, dropping this tidies up.
+        let own = Self { engine, home: home.clone(), options: options.clone(), folder, nodes };
+        for node in &own.nodes {
+            node.place.make()?;
+            engine.prepare(home, &node.place)?;
+        }
+        own.run(own.nodes.iter())?;
+        Ok(own)
+    }
+
+    /// Starts these, and waits until all of them answer.
+    fn run<'a>(&self, nodes: impl Iterator<Item = &'a Node> + Clone) -> Result<(), Error> {
+        for node in nodes.clone() {
+            let launch = self.engine.launch(&self.home, &node.place, &self.options);
+            let (folder, log) = (&node.place.folder, node.place.log());
+            let signal = self.engine.signals().at_once;
+            node.replace(Supervisor::start(&launch, signal, folder, &log)?);
+        }
+        for node in nodes {
+            if let Some(process) = node.process() {
+                await_ready(self.engine, &node.place, process)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn restart(&self) -> Result<(), Error> {
+        let is_dead = |node: &&Node| !node.process().is_some_and(Process::is_running);
+        let deadline = Instant::now() + self.engine.patience();
+        loop {
+            let dead: Vec<&Node> = self.nodes.iter().filter(is_dead).collect();
+            let started = self.run(dead.iter().copied());
+            // Somebody else may have its port for a moment.
+            if started.is_ok() || Instant::now() > deadline {
+                return started;
+            }
+            std::thread::sleep(Duration::from_millis(50));
+        }
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        for node in &self.nodes {
+            let Some(supervisor) = node.take() else { continue };
+            let asked = signal_named(self.engine.signals().at_once);
+            // What could not be ended is left to its shell, which tries again when we are gone.
+            if supervisor.process.end(asked, END_WITHIN).is_ok() {
+                supervisor.dismiss();
+            }
+            self.engine.forget(&node.place);
+        }
+        // Nobody can be told that a folder has stayed.
+        let _ = fs::remove_dir_all(&self.folder);
+    }
+}
+
+impl Node {
+    fn process(&self) -> Option<Process> {
+        let supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        supervisor.as_ref().map(|supervisor| supervisor.process)
+    }
+
+    fn take(&self) -> Option<Supervisor> {
+        self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take()
+    }
+
+    /// The shell of a server that was killed goes once that of its successor is there.
+    fn replace(&self, successor: Supervisor) {
+        let mut supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(former) = supervisor.replace(successor) {
+            former.dismiss();
+        }
+    }
+
+    fn kill(&self) -> Result<(), Error> {
+        let Some(process) = self.process() else { return Ok(()) };
+        process.kill_all().map_err(Error::of(format!("cannot kill {process}")))
+    }
+}
