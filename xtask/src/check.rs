@@ -1,22 +1,51 @@
 //! What must hold before a commit.
 
-use crate::run::{Outcome, cargo, step, wait, wait_seeing};
+use std::fs;
+use std::path::PathBuf;
+
+use crate::run::{Outcome, cargo, root, services, step, wait, wait_seeing};
 use crate::tidy::tidy;
 
 /// Runs all tests of the workspace, and says what ran.
 pub fn test() -> Outcome {
     let (mut passed, mut suites) = (0, 0);
-    wait_seeing(&mut cargo(&["test", "--workspace"]), |line| {
+    let engines = Engines::new()?;
+    let mut command = cargo(&["test", "--workspace"]);
+    let ended = wait_seeing(command.env("MINGLE_ENGINES", &engines.file), |line| {
         if let Some(count) = passed_tests(line) {
             passed += count;
             suites += usize::from(count > 0);
         }
-    })?;
+    });
+    let engines = engines.report();
+    ended?;
     if passed == 0 {
         return Err("no test ran".into());
     }
     eprintln!("{passed} tests passed in {suites} suites");
-    Ok(())
+    engines
+}
+
+/// The file to which each test that wants a server adds whether it had one.
+struct Engines {
+    file: PathBuf,
+}
+
+impl Engines {
+    fn new() -> Result<Self, String> {
+        let folder = root().join("target");
+        let file = folder.join(format!("engines-{}.txt", std::process::id()));
+        let made = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, ""));
+        made.map_err(|error| format!("{}: {error}", file.display()))?;
+        Ok(Self { file })
+    }
+
+    /// Prints what ran and what was skipped, engine by engine; with `CI=true` none may be missing.
+    fn report(self) -> Outcome {
+        let reported = services(&["report", &self.file.to_string_lossy()]);
+        let removed = fs::remove_file(&self.file);
+        reported.and(removed.map_err(|error| format!("{}: {error}", self.file.display())))
+    }
 }
 
 /// Reads `test result: ok. 12 passed; …`.

@@ -14,7 +14,7 @@ The project's own tasks.
 Usage: cargo xtask TASK
 
 Tasks:
-  test                   run all tests, and say what ran
+  test                   run all tests, and say what ran, and on which engines
   check [--skip-tests]   everything that must hold before a commit: format, lints,
                          tests, tidiness, documentation, generated programs
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
@@ -24,6 +24,8 @@ Tasks:
   sim [--seconds N] [--seed S] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
+  services TASK [ENGINE…]
+                         the servers that tests need: fetch, start, stop, status
   help                   this text
 ";
 
@@ -39,6 +41,7 @@ fn main() -> ExitCode {
         ["demo", rest @ ..] => run::bench("demo", rest),
         ["bench", name, rest @ ..] => run::bench(name, rest),
         ["sim", rest @ ..] => run::simulate(rest),
+        ["services", rest @ ..] => run::services(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
             return ExitCode::SUCCESS;

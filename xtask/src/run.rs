@@ -58,6 +58,12 @@ pub fn bench(name: &str, args: &[&str]) -> Outcome {
     wait(cargo(&fixed).arg(name).args(args))
 }
 
+/// Builds the keeper of test servers and runs it.
+pub fn services(args: &[&str]) -> Outcome {
+    let fixed = ["run", "--quiet", "--package", "mingle-services", "--"];
+    wait(cargo(&fixed).args(args))
+}
+
 /// Builds the simulation for release and runs it.
 pub fn simulate(args: &[&str]) -> Outcome {
     let fixed = ["run", "--release", "--package", "mingle-sim", "--"];

@@ -73,7 +73,10 @@ fn sum(lines: &str, must_run: bool) -> (String, bool) {
             (ran, 0) => format!("engine {engine}: ran in {ran} tests"),
             (0, times) => format!("engine {engine}: SKIPPED {times} times, {}", why(engine)),
             (ran, times) => {
-                format!("engine {engine}: ran in {ran} tests, SKIPPED {times} times, {}", why(engine))
+                format!(
+                    "engine {engine}: ran in {ran} tests, SKIPPED {times} times, {}",
+                    why(engine)
+                )
             }
         };
         report.push_str(&line);
@@ -88,7 +91,12 @@ mod tests {
 
     #[test]
     fn what_ran_is_summed_up() {
-        let lines = [ran(Engine::Postgres), ran(Engine::Postgres), format!("{} too", ran(Engine::Postgres)), skipped(Engine::Redis)];
+        let lines = [
+            ran(Engine::Postgres),
+            ran(Engine::Postgres),
+            format!("{} too", ran(Engine::Postgres)),
+            skipped(Engine::Redis),
+        ];
         let (report, is_well) = sum(&lines.join("\n"), false);
         let redis =
             "engine redis: SKIPPED 1 times, not fetched: run cargo xtask services fetch redis";
