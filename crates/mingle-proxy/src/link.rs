@@ -1,0 +1,260 @@
+//! One connection through the proxy.
+//!
+//! In each direction a reader stamps what it reads with the time when it is due, and a writer waits
+//! for that. All four run in one task, so that it ends, and both sockets close, with whichever fails
+//! or decides so first.
+
+use std::io;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mingle_model::random::Random;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
+use tokio::sync::{Notify, mpsc, watch};
+use tokio::time::{Instant, sleep_until, timeout};
+
+use crate::fault::Fault;
+use crate::proxy::Shared;
+
+/// How much is read at once, in bytes.
+const CHUNK: usize = 64 * 1024;
+
+/// How much of a burst is looked at as one, in bytes.
+const BURST_MAX: usize = 1024 * 1024;
+
+/// How many chunks or bursts may be under way in one direction: 64 MiB of either.
+const CHUNKS_UNDER_WAY: usize = 1024;
+const BURSTS_UNDER_WAY: usize = 64;
+
+/// How long an answer that is to be lost is waited for.
+const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+
+/// Bytes under way.
+struct Parcel {
+    due: Instant,
+    bytes: Vec<u8>,
+    then: Then,
+}
+
+/// What follows once bytes have been passed on.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Then {
+    GoOn,
+    Close,
+    LoseAnswer,
+}
+
+/// What the four parts of a link share.
+struct Link {
+    shared: Arc<Shared>,
+    hung_until: Mutex<Instant>,
+    is_answer_lost: AtomicBool,
+    lost: Notify,
+}
+
+impl Link {
+    /// When this link may pass something on.
+    fn hung_until(&self) -> Instant {
+        let own = *self.hung_until.lock().unwrap_or_else(PoisonError::into_inner);
+        own.max(self.shared.hung_until())
+    }
+
+    /// Waits until nothing hangs; another hang may have begun meanwhile.
+    async fn awake(&self) {
+        loop {
+            let until = self.hung_until();
+            if until <= Instant::now() {
+                return;
+            }
+            sleep_until(until).await;
+        }
+    }
+}
+
+/// Passes on what a client and the server send, until one fails, both have ended, a fault says so, or
+/// all connections are cut.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    client: TcpStream,
+    number: u64,
+    mut cuts: watch::Receiver<u64>,
+) {
+    let through = async {
+        let Ok(server) = TcpStream::connect(shared.upstream()).await else {
+            shared.count(|counts| counts.unreachable += 1);
+            return;
+        };
+        // A socket that cannot be set up so is as good as closed.
+        if client.set_nodelay(true).and_then(|()| server.set_nodelay(true)).is_ok() {
+            // Whatever ended it, both sockets close now.
+            let _ = pass(&shared, client, server, number).await;
+        }
+    };
+    tokio::select! {
+        () = through => {}
+        // When the proxy itself is gone, too.
+        _ = cuts.changed() => shared.count(|counts| counts.connections_cut += 1),
+    }
+}
+
+async fn pass(
+    shared: &Arc<Shared>,
+    client: TcpStream,
+    server: TcpStream,
+    number: u64,
+) -> io::Result<()> {
+    let link = Link {
+        shared: shared.clone(),
+        hung_until: Mutex::new(Instant::now()),
+        is_answer_lost: AtomicBool::new(false),
+        lost: Notify::new(),
+    };
+    let (from_client, to_client) = client.into_split();
+    let (from_server, to_server) = server.into_split();
+    let (requests, requests_due) = mpsc::channel(BURSTS_UNDER_WAY);
+    let (answers, answers_due) = mpsc::channel(CHUNKS_UNDER_WAY);
+    tokio::try_join!(
+        read_client(&link, from_client, requests, shared.random(2 * number)),
+        write(&link, to_server, requests_due),
+        read_server(&link, from_server, answers, shared.random(2 * number + 1)),
+        write(&link, to_client, answers_due),
+    )?;
+    Ok(())
+}
+
+/// Reads what is there, up to so many bytes; nothing if the other side has ended.
+async fn read(from: &OwnedReadHalf, max: usize) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        if bytes.is_empty() {
+            from.readable().await?;
+        }
+        let length = bytes.len();
+        bytes.resize(length + CHUNK, 0);
+        let read = from.try_read(&mut bytes[length..]);
+        bytes.truncate(length + *read.as_ref().unwrap_or(&0));
+        match read {
+            // What came before its end is a burst; the end is met again.
+            Ok(0) => return Ok(bytes),
+            Ok(_) if bytes.len() + CHUNK > max => return Ok(bytes),
+            Ok(_) => {}
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                if !bytes.is_empty() {
+                    return Ok(bytes);
+                }
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+async fn read_client(
+    link: &Link,
+    from: OwnedReadHalf,
+    requests: mpsc::Sender<Parcel>,
+    mut random: Random,
+) -> io::Result<()> {
+    let mut last = Instant::now();
+    loop {
+        link.awake().await;
+        let mut bytes = read(&from, BURST_MAX).await?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let delay = link.shared.delays().0.sample(&mut random);
+        last = last.max(Instant::now() + delay);
+        link.shared.count(|counts| counts.bursts += 1);
+        let then = match link.shared.fault(&bytes, &mut random) {
+            None => Then::GoOn,
+            Some(Fault::CutRequest) => {
+                bytes.truncate(proper_prefix(bytes.len(), &mut random));
+                Then::Close
+            }
+            Some(Fault::LoseAnswer) => Then::LoseAnswer,
+            Some(Fault::Hang(time)) => {
+                link.shared.count(|counts| counts.hangs += 1);
+                let mut until = link.hung_until.lock().unwrap_or_else(PoisonError::into_inner);
+                *until = (*until).max(Instant::now() + time);
+                Then::GoOn
+            }
+        };
+        if requests.send(Parcel { due: last, bytes, then }).await.is_err() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+        if then != Then::GoOn {
+            // The writer closes the link; what the client sends meanwhile goes nowhere.
+            return std::future::pending().await;
+        }
+    }
+}
+
+/// The length of a random beginning: neither nothing, if that can be, nor all.
+fn proper_prefix(length: usize, random: &mut Random) -> usize {
+    if length < 2 { 0 } else { 1 + random.below(length - 1) }
+}
+
+async fn read_server(
+    link: &Link,
+    from: OwnedReadHalf,
+    answers: mpsc::Sender<Parcel>,
+    mut random: Random,
+) -> io::Result<()> {
+    let mut last = Instant::now();
+    loop {
+        link.awake().await;
+        let bytes = read(&from, CHUNK).await?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if link.is_answer_lost.load(Ordering::Relaxed) {
+            link.lost.notify_one();
+            continue;
+        }
+        let delay = link.shared.delays().1.sample(&mut random);
+        last = last.max(Instant::now() + delay);
+        if answers.send(Parcel { due: last, bytes, then: Then::GoOn }).await.is_err() {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
+    }
+}
+
+async fn write(
+    link: &Link,
+    mut to: OwnedWriteHalf,
+    mut parcels: mpsc::Receiver<Parcel>,
+) -> io::Result<()> {
+    while let Some(Parcel { due, bytes, then }) = parcels.recv().await {
+        if due > Instant::now() {
+            sleep_until(due).await;
+        }
+        link.awake().await;
+        if then == Then::LoseAnswer {
+            // Before the server can answer.
+            link.is_answer_lost.store(true, Ordering::Relaxed);
+        }
+        to.write_all(&bytes).await?;
+        match then {
+            Then::GoOn => {}
+            Then::Close => {
+                link.shared.count(|counts| counts.requests_cut += 1);
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+            Then::LoseAnswer => {
+                let answered = timeout(ANSWER_WITHIN, link.lost.notified()).await.is_ok();
+                link.shared.count(|counts| {
+                    let kind = if answered {
+                        &mut counts.answers_lost
+                    } else {
+                        &mut counts.never_answered
+                    };
+                    *kind += 1;
+                });
+                return Err(io::ErrorKind::ConnectionAborted.into());
+            }
+        }
+    }
+    to.shutdown().await
+}
