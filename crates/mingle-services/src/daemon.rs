@@ -5,11 +5,12 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::engine::Engine;
 use crate::error::Error;
 use crate::home::{Home, hand_over};
+use crate::port;
 use crate::process::{Process, signal_named};
 use crate::server::{END_WITHIN, Options, Place, await_ready, places};
 use crate::tool::Launch;
@@ -85,7 +86,7 @@ impl Register {
 ///
 /// # Errors
 ///
-/// [`Error::NotFetched`]; or what the server complained about.
+/// [`Error::NotFetched`]; or what the server complained about, such as that its port is taken.
 pub fn start(home: &Home, engine: Engine) -> Result<String, Error> {
     let mut register = Register::open(home)?;
     if let Some(started) = register.running(engine).next() {
@@ -94,32 +95,58 @@ pub fn start(home: &Home, engine: Engine) -> Result<String, Error> {
     if !engine.is_fetched(home) {
         return Err(Error::NotFetched(engine));
     }
-    let folder = home.path().join("started");
-    fs::create_dir_all(&folder).map_err(Error::of(folder.display()))?;
-    hand_over(&folder)?;
-    let folder = folder.join(engine.name());
-    fs::create_dir_all(&folder).map_err(Error::of(folder.display()))?;
-    hand_over(&folder)?;
-    let places = places(engine, &folder)?;
+    let mut folder = home.path().join("started");
+    make_for_server(&folder)?;
+    folder.push(engine.name());
+    make_for_server(&folder)?;
+    let places = places(engine, &folder, ports(engine, &folder)?);
     let url = engine.url(&places);
     register.started.retain(|started| started.engine != engine);
     for place in &places {
-        place.make()?;
-        if !place.data().exists() {
-            engine.prepare(home, place)?;
-        }
+        prepare(home, engine, place)?;
         let process = detach(&engine.launch(home, place, &Options::default()), place)?;
         // Whatever comes, `stop` finds it.
         register.started.push(Started { engine, process, url: url.clone() });
         register.save()?;
     }
-    for (place, started) in places.iter().zip(register.running(engine)) {
+    let started = register.started.iter().filter(|started| started.engine == engine);
+    for (place, started) in places.iter().zip(started) {
         await_ready(engine, place, started.process)?;
     }
-    if register.running(engine).count() < places.len() {
-        return Err(Error::new(format!("{engine} has ended at once: see {}", folder.display())));
-    }
     Ok(url)
+}
+
+fn make_for_server(folder: &Path) -> Result<(), Error> {
+    fs::create_dir_all(folder).map_err(Error::of(folder.display()))?;
+    hand_over(folder)
+}
+
+/// The ports that the server had before, which the data of some engines knows; free ones if there
+/// was none.
+fn ports(engine: Engine, folder: &Path) -> Result<[u16; 2], Error> {
+    let kept = folder.join("ports");
+    let text = fs::read_to_string(&kept).unwrap_or_default();
+    let numbers: Vec<u16> = text.split_whitespace().flat_map(str::parse).collect();
+    if let [port, inner_port] = numbers.as_slice() {
+        return Ok([*port, *inner_port]);
+    }
+    let ports = port::free(engine.hosts())?;
+    fs::write(&kept, format!("{} {}\n", ports[0], ports[1])).map_err(Error::of(kept.display()))?;
+    Ok(ports)
+}
+
+/// Makes the data folder, unless one was made before from beginning to end.
+fn prepare(home: &Home, engine: Engine, place: &Place) -> Result<(), Error> {
+    let done = place.folder.join("prepared");
+    if done.exists() {
+        return Ok(());
+    }
+    if place.folder.exists() {
+        fs::remove_dir_all(&place.folder).map_err(Error::of(place.folder.display()))?;
+    }
+    place.make()?;
+    engine.prepare(home, place, &Options::default())?;
+    fs::write(&done, "").map_err(Error::of(done.display()))
 }
 
 /// Runs a server that is nobody's child once we end.

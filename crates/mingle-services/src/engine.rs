@@ -10,7 +10,7 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::server::{Options, Place};
 use crate::tool::Launch;
-use crate::{postgres, redis};
+use crate::{cassandra, postgres, redis};
 
 /// A database that tests talk to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -19,11 +19,13 @@ pub enum Engine {
     Postgres,
     /// Redis, or Valkey where the distribution has that: one server.
     Redis,
+    /// Cassandra: three nodes in three data centers.
+    Cassandra,
 }
 
 impl Engine {
     /// All engines.
-    pub const ALL: [Self; 2] = [Self::Postgres, Self::Redis];
+    pub const ALL: [Self; 3] = [Self::Postgres, Self::Redis, Self::Cassandra];
 
     /// The engines that are fetched when none is named, and that must run where `CI=true`: those
     /// that tests exist for.
@@ -34,15 +36,17 @@ impl Engine {
         match self {
             Self::Postgres => "postgres",
             Self::Redis => "redis",
+            Self::Cassandra => "cassandra",
         }
     }
 
     /// The variable of the environment that tells the address of a server that is there already:
-    /// `postgres://…`, `redis://…`.
+    /// `postgres://…`, `redis://…`, `host:port,…`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::Postgres => "MINGLE_POSTGRES",
             Self::Redis => "MINGLE_REDIS",
+            Self::Cassandra => "MINGLE_CASSANDRA",
         }
     }
 
@@ -56,6 +60,7 @@ impl Engine {
         match self {
             Self::Postgres => postgres::FOLDER,
             Self::Redis => redis::FOLDER,
+            Self::Cassandra => cassandra::FOLDER,
         }
     }
 
@@ -76,16 +81,23 @@ impl Engine {
         let finish = |folder: &Path| match self {
             Self::Postgres => postgres::fetch(folder),
             Self::Redis => redis::fetch(folder),
+            Self::Cassandra => cassandra::fetch(folder),
         };
         home.complete(self.folder(), finish)?;
         Ok(true)
     }
 
     /// Makes the data folder of a new server.
-    pub(crate) fn prepare(self, home: &Home, place: &Place) -> Result<(), Error> {
+    pub(crate) fn prepare(
+        self,
+        home: &Home,
+        place: &Place,
+        options: &Options,
+    ) -> Result<(), Error> {
         match self {
             Self::Postgres => postgres::prepare(&home.path().join(self.folder()), place),
             Self::Redis => redis::prepare(place),
+            Self::Cassandra => cassandra::prepare(place, options),
         }
     }
 
@@ -95,6 +107,7 @@ impl Engine {
         match self {
             Self::Postgres => postgres::launch(&files, place, options),
             Self::Redis => redis::launch(&files, place, options),
+            Self::Cassandra => cassandra::launch(&files, place),
         }
     }
 
@@ -103,6 +116,7 @@ impl Engine {
         match self {
             Self::Postgres => postgres::is_ready(place, pid),
             Self::Redis => redis::is_ready(place, pid),
+            Self::Cassandra => cassandra::is_ready(place),
         }
     }
 
@@ -113,6 +127,7 @@ impl Engine {
         match self {
             Self::Postgres => format!("postgres://postgres@{addresses}/postgres"),
             Self::Redis => format!("redis://{addresses}"),
+            Self::Cassandra => addresses,
         }
     }
 
@@ -120,6 +135,7 @@ impl Engine {
     pub(crate) fn patience(self) -> Duration {
         match self {
             Self::Postgres | Self::Redis => Duration::from_mins(1),
+            Self::Cassandra => Duration::from_mins(5),
         }
     }
 
@@ -127,6 +143,7 @@ impl Engine {
     pub(crate) fn hosts(self) -> &'static [Ipv4Addr] {
         match self {
             Self::Postgres | Self::Redis => &[Ipv4Addr::LOCALHOST],
+            Self::Cassandra => &cassandra::HOSTS,
         }
     }
 
@@ -134,7 +151,7 @@ impl Engine {
     pub(crate) fn forget(self, place: &Place) {
         match self {
             Self::Postgres => postgres::forget(place),
-            Self::Redis => {}
+            Self::Redis | Self::Cassandra => {}
         }
     }
 
@@ -145,7 +162,7 @@ impl Engine {
             // Told to terminate, PostgreSQL waits for its clients; killed, it leaves a segment of
             // shared memory.
             Self::Postgres => Signals { orderly: "INT", at_once: "QUIT" },
-            Self::Redis => Signals { orderly: "TERM", at_once: "KILL" },
+            Self::Redis | Self::Cassandra => Signals { orderly: "TERM", at_once: "KILL" },
         }
     }
 }

@@ -17,13 +17,14 @@
 //! - [`engine`]: which there are, and which must run.
 //! - [`home`]: the folder that all is kept in, and the user that servers run as.
 //! - [`tool`]: running `mvn`, `tar` and the like.
-//! - `postgres`, `redis`: what is particular to each: fetching, launching, being ready.
+//! - `postgres`, `redis`, `cassandra`: what is particular to each: fetching, launching, being ready.
 //! - [`process`]: a process that cannot be mistaken for a later one of its number.
 //! - `supervise`: a server that ends with its test, however that ends.
 //! - [`server`]: a server for the length of a test, which can be killed and restarted.
 //! - [`daemon`]: servers that outlive the command that starts them.
 //! - [`ledger`]: which engines ran and which were skipped.
 
+mod cassandra;
 pub mod daemon;
 pub mod engine;
 pub mod error;

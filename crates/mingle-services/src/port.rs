@@ -7,30 +7,71 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
 use crate::error::Error;
 
-/// How often a port is tried before the system is asked for one.
+/// How many ports are tried before the system is asked for one.
 const TRIES: u64 = 200;
 
-/// A port that is free at each of these addresses.
+/// The lowest port that is chosen.
+const LOWEST: u64 = 10_000;
+
+/// Two ports that are free at each of these addresses.
 ///
-/// It lies below those that the system gives to clients. Among them, another process could have it
-/// while the server is down; and whoever tries to reach the server then could be given that very
-/// port, and reach itself.
-pub(crate) fn free(hosts: &[Ipv4Addr]) -> Result<u16, Error> {
-    let is_free = |port: u16| {
-        hosts.iter().all(|host| TcpListener::bind(SocketAddrV4::new(*host, port)).is_ok())
-    };
+/// They lie below those that the system gives to clients. Among them, another process could have
+/// one while the server is down; and whoever tries to reach the server then could be given that
+/// very port, and reach itself.
+pub(crate) fn free(hosts: &[Ipv4Addr]) -> Result<[u16; 2], Error> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first: u64 = range.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
-    let lowest = 10_000;
-    if let Some(width @ 1000..) = first.checked_sub(lowest) {
-        // Its only use is that two processes try different ports first.
-        let start = RandomState::new().build_hasher().finish();
-        let ports = (0..TRIES).map(|step| lowest + (start.wrapping_add(step * 7)) % width);
-        if let Some(port) = ports.map(|port| port as u16).find(|port| is_free(*port)) {
-            return Ok(port);
+    let width = first.saturating_sub(LOWEST);
+    let tries = if width < 1000 { 0 } else { TRIES };
+    // Its only use is that two processes try different ports first.
+    let start = RandomState::new().build_hasher().finish();
+    let ports = (0..tries).map(|step| (LOWEST + start.wrapping_add(step * 7) % width) as u16);
+    // Held until both are chosen, so that they are two.
+    let ports = ports.map(Some).chain([None; 2]);
+    let mut free = ports.filter_map(|port| hold(hosts, port.unwrap_or(0)));
+    match (free.next(), free.next()) {
+        (Some((port, _held)), Some((inner, _too))) => Ok([port, inner]),
+        _ => Err(Error::new("no port is free")),
+    }
+}
+
+/// Listens at a port of each of these addresses, if that can be; port 0 stands for one that the
+/// system chooses.
+fn hold(hosts: &[Ipv4Addr], port: u16) -> Option<(u16, Vec<TcpListener>)> {
+    let mut port = port;
+    let mut held = Vec::new();
+    for host in hosts {
+        let listener = TcpListener::bind(SocketAddrV4::new(*host, port)).ok()?;
+        port = listener.local_addr().ok()?.port();
+        held.push(listener);
+    }
+    Some((port, held))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use super::*;
+
+    #[test]
+    fn ports_are_free_and_two() {
+        let hosts = [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2)];
+        for _ in 0..20 {
+            let [one, other] = free(&hosts).unwrap();
+            assert_ne!(one, other);
+            // Another test that starts a process right now has our sockets for a moment.
+            let deadline = Instant::now() + Duration::from_secs(10);
+            let held = [one, other].map(|port| {
+                loop {
+                    match hold(&hosts, port) {
+                        Some(held) => return held,
+                        None => assert!(Instant::now() < deadline, "port {port} is not free"),
+                    }
+                }
+            });
+            assert!(hold(&hosts[1..], one).is_none());
+            drop(held);
         }
     }
-    let listener = TcpListener::bind(SocketAddrV4::new(Ipv4Addr::LOCALHOST, 0));
-    let address = listener.and_then(|listener| listener.local_addr());
-    address.map(|address| address.port()).map_err(Error::of("no port is free"))
 }

@@ -45,8 +45,12 @@ impl Options {
 pub(crate) struct Place {
     /// Holds the data folder and the log.
     pub folder: PathBuf,
+    /// Which of the processes of its server this is, from 0.
+    pub index: usize,
     /// Where clients connect.
     pub address: SocketAddrV4,
+    /// The port at which the processes of one server reach each other.
+    pub inner_port: u16,
 }
 
 impl Place {
@@ -68,14 +72,15 @@ impl Place {
 }
 
 /// Places for the processes of one server of this engine, in subfolders of a folder.
-pub(crate) fn places(engine: Engine, folder: &Path) -> Result<Vec<Place>, Error> {
-    let hosts = engine.hosts();
-    let port = port::free(hosts)?;
+pub(crate) fn places(engine: Engine, folder: &Path, ports: [u16; 2]) -> Vec<Place> {
+    let [port, inner_port] = ports;
     let place = |(index, host): (usize, &Ipv4Addr)| Place {
         folder: folder.join(index.to_string()),
+        index,
         address: SocketAddrV4::new(*host, port),
+        inner_port,
     };
-    Ok(hosts.iter().enumerate().map(place).collect())
+    engine.hosts().iter().enumerate().map(place).collect()
 }
 
 /// Waits until a server answers.
@@ -254,13 +259,14 @@ impl Own {
 
     fn try_start(engine: Engine, home: &Home, options: &Options) -> Result<Self, Error> {
         let folder = home.new_run(engine.name())?;
-        let nodes = places(engine, &folder)?.into_iter();
+        let ports = port::free(engine.hosts())?;
+        let nodes = places(engine, &folder, ports).into_iter();
         let nodes = nodes.map(|place| Node { place, supervisor: Mutex::new(None) }).collect();
         // Whatever fails from here on, dropping this tidies up.
         let own = Self { engine, home: home.clone(), options: options.clone(), folder, nodes };
         for node in &own.nodes {
             node.place.make()?;
-            engine.prepare(home, &node.place)?;
+            engine.prepare(home, &node.place, options)?;
         }
         own.run(own.nodes.iter())?;
         Ok(own)

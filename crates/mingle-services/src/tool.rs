@@ -16,7 +16,7 @@ use crate::home::unprivileged;
 ///
 /// If the tool is not installed or fails; the text ends with what it complained about.
 pub fn output<A: AsRef<OsStr>>(
-    name: &str,
+    name: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = A>,
     folder: Option<&Path>,
 ) -> Result<String, Error> {
@@ -70,14 +70,18 @@ pub(crate) fn ending(text: &str) -> String {
 /// If it cannot be read or is another.
 pub fn verify(file: &Path, expected: &str) -> Result<(), Error> {
     let bytes = std::fs::read(file).map_err(Error::of(file.display()))?;
-    let found = Sha256::digest(&bytes);
-    let found = found.iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"));
+    let found = digest(&bytes);
     if found == expected {
         return Ok(());
     }
     let (shown, size) = (file.display(), bytes.len());
     let what = format!("{shown} ({size} bytes) has the digest {found}, expected {expected}");
     Err(Error::new(what))
+}
+
+/// The SHA-256 of these bytes, in hexadecimal.
+pub(crate) fn digest(bytes: &[u8]) -> String {
+    Sha256::digest(bytes).iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"))
 }
 
 /// How a server is run: the program, its arguments, and what it has of an environment besides

@@ -16,8 +16,10 @@ use tempfile::TempDir;
 /// The command with a home of its own.
 fn command(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mingle-services"));
-    command.env("MINGLE_SERVICES", home).env_remove("MINGLE_POSTGRES").env_remove("MINGLE_REDIS");
-    command.env_remove("CI");
+    command.env("MINGLE_SERVICES", home).env_remove("CI");
+    for engine in Engine::ALL {
+        command.env_remove(engine.variable());
+    }
     command
 }
 
@@ -29,7 +31,8 @@ fn new_home() -> TempDir {
     for entry in fs::read_dir(usual.path()).unwrap() {
         let entry = entry.unwrap();
         let name = entry.file_name();
-        if name.to_string_lossy().starts_with("postgres-") || name == "redis" {
+        let shown = name.to_string_lossy();
+        if ["postgres-", "redis", "cassandra-"].iter().any(|engine| shown.starts_with(engine)) {
             symlink(entry.path(), folder.path().join(name)).unwrap();
         }
     }
@@ -57,28 +60,29 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `hold`, and gives it with the server that it holds.
-fn hold(home: &Path, engine: Engine) -> (Child, Process) {
+/// Runs `hold`, and gives it with the processes of the server that it holds.
+fn hold(home: &Path, engine: Engine) -> (Child, Vec<Process>) {
     let mut holder = command(home);
     let holder = holder.args(["hold", engine.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
     let mut holder = holder.spawn().unwrap();
     let mut line = String::new();
     BufReader::new(holder.stdout.take().unwrap()).read_line(&mut line).unwrap();
-    let (_, pid) = line.rsplit_once(' ').unwrap();
-    (holder, Process::running(pid.trim().parse().unwrap()).unwrap())
+    let pids = line.split_whitespace().skip(1).map(|pid| pid.parse().unwrap());
+    (holder, pids.map(|pid| Process::running(pid).unwrap()).collect())
 }
 
 #[tokio::test]
 async fn nothing_is_left_of_a_process_that_is_killed() {
-    for engine in [Engine::Postgres, Engine::Redis] {
+    for engine in Engine::ALL {
         if private(engine).await.is_none() {
             continue;
         }
         let home = new_home();
         let runs = home.path().join("runs");
         for is_killed in [true, false] {
-            let (mut holder, server) = hold(home.path(), engine);
-            assert!(server.is_running() && fs::read_dir(&runs).unwrap().count() == 1);
+            let (mut holder, servers) = hold(home.path(), engine);
+            assert_eq!(servers.len(), if engine == Engine::Cassandra { 3 } else { 1 });
+            assert_eq!(fs::read_dir(&runs).unwrap().count(), 1);
             if is_killed {
                 holder.kill().unwrap();
             } else {
@@ -86,7 +90,7 @@ async fn nothing_is_left_of_a_process_that_is_killed() {
             }
             let status = holder.wait().unwrap();
             assert_eq!(status.success(), !is_killed);
-            wait_until("the server ends", || !server.is_running());
+            wait_until("it ends", || servers.iter().all(|server| !server.is_running()));
             wait_until("its folder goes", || fs::read_dir(&runs).unwrap().count() == 0);
         }
     }
@@ -108,11 +112,10 @@ async fn a_started_server_goes_on_until_it_is_stopped() {
         let address = address.parse().unwrap();
         assert_eq!(printed(run("status")), format!("{name}: fetched, running at {url}\n"));
         assert_eq!(printed(run("start")), started, "one that runs is not started again");
-        match engine {
-            Engine::Postgres => {
-                wire::postgres(address, "create table kept (n int)").unwrap();
-            }
-            Engine::Redis => assert!(wire::redis(address, &["SET", "a", "b"]).unwrap().is_some()),
+        if engine == Engine::Postgres {
+            wire::postgres(address, "create table kept (n int)").unwrap();
+        } else {
+            assert!(wire::redis(address, &["SET", "a", "b"]).unwrap().is_some());
         }
         let process = started_process(home.path());
         assert!(process.is_running());
