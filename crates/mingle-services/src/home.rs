@@ -8,6 +8,7 @@ use std::process::Command;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
+use crate::process::Process;
 use crate::tool::tool;
 
 /// The user and group that servers run as where we are root, which PostgreSQL refuses: `nobody`.
@@ -46,11 +47,13 @@ impl Home {
         }
         let name: String = path.to_string_lossy().replace('/', "-");
         let instead = make(&std::env::temp_dir().join(format!("mingle-services{name}")))?;
-        let metadata = fs::metadata(&instead).map_err(Error::of(instead.display()))?;
+        let shown = instead.display();
+        let metadata = fs::metadata(&instead).map_err(Error::of(shown.to_string()))?;
         if metadata.uid() != 0 || metadata.mode() & 0o022 != 0 {
-            let shown = instead.display();
             return Err(Error::new(format!("{shown} is not ours alone: delete it")));
         }
+        let passable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(&instead, passable).map_err(Error::of(shown.to_string()))?;
         Ok(Self { path: instead })
     }
 
@@ -66,6 +69,7 @@ impl Home {
         name: &str,
         fill: impl FnOnce(&Path) -> Result<(), Error>,
     ) -> Result<(), Error> {
+        self.clear_unfinished(name)?;
         let unfinished = make(&self.path.join(format!("{name}.{}.part", std::process::id())))?;
         let target = self.path.join(name);
         let filled = fill(&unfinished).and_then(|()| {
@@ -78,6 +82,22 @@ impl Home {
             fs::remove_dir_all(&unfinished).map_err(Error::of(unfinished.display()))?;
         }
         filled
+    }
+
+    /// Removes what processes that are gone have not finished.
+    fn clear_unfinished(&self, name: &str) -> Result<(), Error> {
+        for entry in fs::read_dir(&self.path).map_err(Error::of(self.path.display()))? {
+            let path = entry.map_err(Error::of(self.path.display()))?.path();
+            let shown = path.file_name().unwrap_or_default().to_string_lossy();
+            let rest = shown.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+            let pid = rest.and_then(|rest| rest.strip_suffix(".part")?.parse().ok());
+            if pid.is_some_and(|pid: i32| {
+                pid as u32 == std::process::id() || Process::running(pid).is_none()
+            }) {
+                fs::remove_dir_all(&path).map_err(Error::of(path.display()))?;
+            }
+        }
+        Ok(())
     }
 
     /// A new folder for the data of a server that lasts as long as this process.
@@ -146,4 +166,36 @@ pub(crate) fn copy_for_server(from: &Path, to: &Path) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_folder_is_complete_or_not_there() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home { path: folder.path().to_path_buf() };
+        let names = || -> Vec<String> {
+            let entries = fs::read_dir(folder.path()).unwrap();
+            entries.map(|at| at.unwrap().file_name().into_string().unwrap()).collect()
+        };
+        let fill = |text: &'static str| {
+            move |at: &Path| fs::write(at.join("file"), text).map_err(Error::of("cannot write"))
+        };
+        let broken = home.complete("engine", |at| fill("half")(at).and(Err(Error::new("broken"))));
+        assert_eq!(broken, Err(Error::new("broken")));
+        assert!(names().is_empty(), "{:?}", names());
+
+        // What a process left that cannot have finished it: no process has such a number.
+        fs::create_dir(folder.path().join("engine.2147483647.part")).unwrap();
+        fs::create_dir(folder.path().join("other.2147483647.part")).unwrap();
+        home.complete("engine", fill("first")).unwrap();
+        home.complete("engine", fill("second")).unwrap();
+        let mut names = names();
+        names.sort();
+        assert_eq!(names, ["engine", "other.2147483647.part"]);
+        let kept = fs::read_to_string(folder.path().join("engine/file")).unwrap();
+        assert_eq!(kept, "first", "whoever is second throws its own away");
+    }
 }

@@ -71,6 +71,8 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
         ("listen_addresses", "127.0.0.1"),
         ("port", &port),
         ("unix_socket_directories", ""),
+        // Many tests may share a server.
+        ("max_connections", "200"),
         // In files of the data folder, and not of the system, where a killed server leaves them.
         ("dynamic_shared_memory_type", "mmap"),
         // One call after a crash, instead of one for each of a thousand files.

@@ -5,7 +5,7 @@ use std::fs;
 use std::io;
 use std::time::{Duration, Instant};
 
-use rustix::process::{Pid, PidfdFlags, Signal, kill_process, pidfd_open, pidfd_send_signal};
+use rustix::process::{Pid, Signal};
 
 /// A process: its number, and when it started in ticks since the machine did. Numbers are used
 /// again, the pair is not.
@@ -54,20 +54,31 @@ impl Process {
     /// error.
     pub(crate) fn signal(self, signal: Signal) -> io::Result<()> {
         let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
+        match self.send(pid, signal) {
+            Err(rustix::io::Errno::SRCH) => Ok(()),
+            other => other.map_err(io::Error::from),
+        }
+    }
+
+    #[cfg(target_os = "linux")]
+    fn send(self, pid: Pid, signal: Signal) -> rustix::io::Result<()> {
+        use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
         // What the descriptor refers to stays the same process after we have looked at it.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         if !self.is_running() {
             return Ok(());
         }
-        let sent = match descriptor {
+        match descriptor {
             Ok(descriptor) => pidfd_send_signal(descriptor, signal),
-            Err(rustix::io::Errno::NOSYS) => kill_process(pid, signal),
+            Err(rustix::io::Errno::NOSYS) => rustix::process::kill_process(pid, signal),
             Err(error) => Err(error),
-        };
-        match sent {
-            Err(rustix::io::Errno::SRCH) => Ok(()),
-            other => other.map_err(io::Error::from),
         }
+    }
+
+    /// Nothing is fetched elsewhere, and so nothing started.
+    #[cfg(not(target_os = "linux"))]
+    fn send(self, _: Pid, _: Signal) -> rustix::io::Result<()> {
+        Err(rustix::io::Errno::NOSYS)
     }
 
     /// The processes that it has started and that run.
@@ -133,7 +144,7 @@ impl fmt::Display for Process {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, target_os = "linux"))]
 mod tests {
     use std::process::Command;
 

@@ -22,6 +22,9 @@ const SERVERS: [&str; 2] = ["redis", "valkey"];
 const PROGRAM: &str = "server";
 const LIBRARIES: &str = "libraries";
 
+/// The oldest version that will do.
+const OLDEST: u32 = 7;
+
 /// How many layers of libraries that need libraries are followed.
 const LAYERS: usize = 4;
 
@@ -38,10 +41,25 @@ pub(crate) fn fetch(folder: &Path) -> Result<(), Error> {
         apt.complete_libraries(&folder.join("usr/bin").join(format!("{name}-server")), &packages)?;
         std::os::unix::fs::symlink(format!("usr/bin/{name}-server"), folder.join(PROGRAM))
             .map_err(Error::of("cannot link the server"))?;
+        check_version(folder)?;
         fs::remove_dir_all(&apt.work).map_err(Error::of(apt.work.display()))?;
         return publish(folder);
     }
     Err(refused.unwrap_or_else(|| Error::new("no server is known")))
+}
+
+/// Refuses a server that is too old; its words are such as `Redis server v=7.0.15 sha=…`.
+fn check_version(folder: &Path) -> Result<(), Error> {
+    let libraries = format!("LD_LIBRARY_PATH={}", folder.join(LIBRARIES).display());
+    let program = folder.join(PROGRAM);
+    let words = [libraries.as_ref(), program.as_os_str(), "--version".as_ref()];
+    let shown = output("env", words, None)?;
+    let version = shown.split_whitespace().find_map(|word| word.strip_prefix("v="));
+    let major = version.and_then(|version| version.split('.').next()?.parse().ok());
+    if major.is_some_and(|major: u32| major >= OLDEST) {
+        return Ok(());
+    }
+    Err(Error::new(format!("found `{}`, expected version {OLDEST} or newer", shown.trim())))
 }
 
 /// The package manager, with folders of its own where those of the system will not do.
