@@ -13,8 +13,8 @@ pub enum Fault {
     /// Only its beginning reaches the server, at random at least one byte and never all (a burst of
     /// one byte is lost whole); then both connections are closed.
     CutRequest,
-    /// It reaches the server whole. Once that has begun to answer, or has not for a second, both
-    /// connections are closed; the client sees nothing of the answer.
+    /// It reaches the server whole. Once that has begun to answer, or has ended, or has done
+    /// neither for five seconds, both connections are closed; the client sees nothing of the answer.
     LoseAnswer,
     /// For so long nothing is read or passed on, in either direction; then all goes on.
     Hang(Duration),

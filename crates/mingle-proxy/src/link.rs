@@ -30,7 +30,7 @@ const CHUNKS_UNDER_WAY: usize = 1024;
 const BURSTS_UNDER_WAY: usize = 64;
 
 /// How long an answer that is to be lost is waited for.
-const ANSWER_WITHIN: Duration = Duration::from_secs(1);
+const ANSWER_WITHIN: Duration = Duration::from_secs(5);
 
 /// Bytes under way.
 struct Parcel {
@@ -205,13 +205,20 @@ async fn read_server(
     let mut last = Instant::now();
     loop {
         link.awake().await;
-        let bytes = read(&from, CHUNK).await?;
+        let read = read(&from, CHUNK).await;
+        if link.is_answer_lost.load(Ordering::Relaxed) {
+            if matches!(&read, Ok(bytes) if !bytes.is_empty()) {
+                // The writer closes the link, whatever else the server does.
+                link.lost.notify_one();
+                return std::future::pending().await;
+            }
+            // The server has ended, and will not answer any more.
+            link.shared.count(|counts| counts.never_answered += 1);
+            return Err(io::ErrorKind::ConnectionAborted.into());
+        }
+        let bytes = read?;
         if bytes.is_empty() {
             return Ok(());
-        }
-        if link.is_answer_lost.load(Ordering::Relaxed) {
-            link.lost.notify_one();
-            continue;
         }
         let delay = link.shared.delays().1.sample(&mut random);
         last = last.max(Instant::now() + delay);

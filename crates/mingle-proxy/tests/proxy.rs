@@ -45,6 +45,9 @@ async fn serve(stream: TcpStream, name: &str, seen: Arc<Mutex<String>>) -> io::R
     while from.read_until(b'\n', &mut line).await? > 0 {
         let text = String::from_utf8(std::mem::take(&mut line)).unwrap();
         seen.lock().unwrap().push_str(&text);
+        if text == "leave\n" {
+            return Ok(());
+        }
         // A line without its end is no request.
         if text.ends_with('\n') && !text.starts_with("silence") {
             to.write_all(format!("{name}: {text}").as_bytes()).await?;
@@ -261,6 +264,11 @@ async fn an_answer_is_lost() {
     let mut client = Client::connect(&proxy).await.unwrap();
     assert_eq!(client.ask("silence\n").await, None);
     assert_eq!((proxy.counts().answers_lost, proxy.counts().never_answered), (1, 1));
+
+    proxy.once(Fault::LoseAnswer);
+    let mut client = Client::connect(&proxy).await.unwrap();
+    assert_eq!(client.ask("leave\n").await, None);
+    assert_eq!((proxy.counts().answers_lost, proxy.counts().never_answered), (1, 2));
 }
 
 #[tokio::test]
