@@ -92,6 +92,7 @@ pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> 
 }
 
 /// A database in memory without distances.
-pub fn in_memory(program: Arc<Program>) -> Result<Database, String> {
-    Database::open(program, &Binding::default(), None).map_err(|error| error.to_string())
+pub async fn in_memory(program: Arc<Program>) -> Result<Database, String> {
+    let opened = Database::open(program, &Binding::default(), None).await;
+    opened.map_err(|error| error.to_string())
 }

@@ -41,8 +41,8 @@ pub fn run(options: &Options) -> Result<(), String> {
 async fn measure(options: &Options) -> Result<(), String> {
     let program = groups::compile(groups::PROGRAM)?;
     // Each side has data of its own, so that neither profits from what the other left.
-    let interpreted = groups::in_memory(program.clone())?;
-    let by_hand = groups::in_memory(program)?;
+    let interpreted = groups::in_memory(program.clone()).await?;
+    let by_hand = groups::in_memory(program).await?;
     for database in [&interpreted, &by_hand] {
         groups::fill(database, SIZE).await.map_err(|error| error.to_string())?;
     }

@@ -57,35 +57,40 @@ const CLEAN_AFTER: Duration = Duration::from_millis(5);
 
 /// Opens a program over its stores, and begins to finish what earlier processes have left. Must be
 /// called on a tokio runtime.
-pub fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
-    open_with(path, place, color, |program, binding, data| {
-        Database::open(program, binding, Some(data))
+pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, async |program, binding, data| {
+        Database::open(program, binding, Some(data)).await
     })
+    .await
 }
 
 /// As [`open`], but leaves what earlier processes have left as it is.
-pub fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
-    open_with(path, place, color, |program, binding, data| {
+pub async fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, async |program, binding, data| {
         let world = Arc::new(TokioWorld::new());
-        Database::open_idle(program, binding, Some(data), world, |_, store| store)
+        Database::open_idle(program, binding, Some(data), world, |_, store| store).await
     })
+    .await
 }
 
-fn open_with(
+async fn open_with(
     path: &str,
     place: &Place,
     color: Color,
-    open: impl FnOnce(Arc<Program>, &Binding, &Path) -> Result<Database, OpenError>,
+    open: impl AsyncFnOnce(Arc<Program>, &Binding, &Path) -> Result<Database, OpenError>,
 ) -> Result<Opened, Failure> {
     let program = program(path, color)?;
     let mut binding = binding(path, place)?;
     binding.settings.clean_after = CLEAN_AFTER;
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
-    let database = open(program, &binding, &data).map_err(|error| {
+    let database = open(program, &binding, &data).await.map_err(|error| {
         let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
         Failure { message: error.to_string(), exit }
     })?;
+    for warning in database.warnings() {
+        eprintln!("note: {warning}");
+    }
     Ok(Opened { database, session, data })
 }
 
@@ -125,7 +130,7 @@ fn replica(
     let stores = &program.checked.stores;
     let known: BTreeSet<&str> = stores
         .iter()
-        .flat_map(|store| &binding.stores.get(&*store.name).unwrap_or(&default).replicas)
+        .flat_map(|store| binding.stores.get(&*store.name).unwrap_or(&default).engine.replicas())
         .map(String::as_str)
         .collect();
     if known.contains(wanted.as_str()) {

@@ -51,7 +51,7 @@ enum Format {
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start("recovering");
-        let opened = open_idle(&args.file, &args.place, color)?;
+        let opened = open_idle(&args.file, &args.place, color).await?;
         let before = opened.database.unfinished().await.map_err(failure)?;
         if args.list {
             print(&listed(&before, args.format));

@@ -56,7 +56,7 @@ What the program has:
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     // The editor blocks its thread, so it runs outside of the runtime's workers.
     block_on(async {
-        let opened = open(&args.file, &args.place, color)?;
+        let opened = open(&args.file, &args.place, color).await?;
         if std::io::stdin().is_terminal() {
             interactive(&opened).await?;
         } else {

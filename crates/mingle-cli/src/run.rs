@@ -54,7 +54,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         named.push((name, value));
     }
     block_on(async {
-        let opened = open(&args.file, &args.place, color)?;
+        let opened = open(&args.file, &args.place, color).await?;
         let database = &opened.database;
         let called = call(args, &named, &opened).await;
         // What follows may take as long as a call may.

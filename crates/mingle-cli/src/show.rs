@@ -38,7 +38,7 @@ pub struct Args {
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start(format!("reading {}", args.object));
-        let opened = open(&args.file, &args.place, color)?;
+        let opened = open(&args.file, &args.place, color).await?;
         // What an earlier process left half done is finished first, so that it does not show.
         opened.database.settle(A_MOMENT).await;
         let object = opened.database.object(&args.object, &args.key).map_err(failure)?;

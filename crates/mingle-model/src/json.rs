@@ -167,7 +167,13 @@ impl Reader<'_> {
                 _ => Err(expected("bytes in base64", json)),
             },
             Type::Time => match json {
-                Json::String(text) => Time::parse(text).map(Value::Time),
+                // Beyond 2^53 the milliseconds stand as a string.
+                Json::String(text) => match text.parse::<i64>() {
+                    Ok(ms) if ms.unsigned_abs() > JSON_NUMBER_MAX.unsigned_abs() => {
+                        Ok(Value::Time(Time(ms)))
+                    }
+                    _ => Time::parse(text).map(Value::Time),
+                },
                 _ => read_int(json)
                     .map(|ms| Value::Time(Time(ms)))
                     .ok_or_else(|| expected("a time as in RFC 3339", json)),
@@ -310,4 +316,21 @@ fn expected(what: &str, found: &Json) -> String {
         shown = shown.chars().take(40).chain(['…']).collect();
     }
     format!("expected {what}, found {shown}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_beyond_the_years_of_rfc_3339_read_back() {
+        let schema = Schema::default();
+        for ms in [0, 1 << 53, (1 << 53) + 1, -(1 << 53) - 1, i64::MAX, i64::MIN] {
+            let time = Value::Time(Time(ms));
+            let json = to_json(&schema, &time, &Type::Time);
+            assert_eq!(from_json(&schema, &json, &Type::Time), Ok(time), "{json}");
+        }
+        let small = from_json(&schema, &Json::String("20261120".into()), &Type::Time);
+        assert!(small.is_err_and(|error| error.message.contains("RFC 3339")));
+    }
 }

@@ -1,7 +1,6 @@
 //! A program over its stores.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -10,71 +9,41 @@ use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
-use mingle_store::store::StoreOperation;
-use mingle_store::wrap::distance::DistantStore;
-use mingle_store::{Address, Data, DataStore, Read, StoreSchema, World};
-use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use mingle_store::{Address, Data, DataStore, Read, World};
 use serde_json::{Map, Value as Json};
 
-use crate::binding::{Binding, StoreBinding};
+use crate::binding::Binding;
+use crate::late::late_refusals;
+use crate::open::{OpenError, check_names, is_all_embedded, open_store};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
-
-/// Why a database could not be opened.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum OpenError {
-    /// The binding names a store or an operation that the program has not.
-    Binding(String),
-    /// A store could not be opened.
-    Store(mingle_store_embedded::OpenError),
-}
-
-impl OpenError {
-    /// Whether the binding is at fault, rather than the store or what it keeps.
-    pub fn is_misconfiguration(&self) -> bool {
-        use mingle_store_embedded::OpenError as Store;
-        match self {
-            Self::Binding(_) | Self::Store(Store::Config { .. } | Store::Operation { .. }) => true,
-            Self::Store(_) => false,
-        }
-    }
-}
-
-impl fmt::Display for OpenError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Binding(message) => f.write_str(message),
-            Self::Store(error) => write!(f, "{error}"),
-        }
-    }
-}
-
-impl std::error::Error for OpenError {}
 
 /// A program over its stores.
 pub struct Database {
     pub(crate) runtime: Arc<Runtime>,
     /// Whether what earlier processes have left is being finished.
     pub(crate) is_catching_up: Arc<AtomicBool>,
+    warnings: Vec<String>,
 }
 
 impl Database {
     /// Opens the stores of a program: in `folder`, or in memory. Must be called on a tokio
     /// runtime, on which transactions then run.
     ///
-    /// A folder belongs to one process at a time, so whatever is unfinished in it was left by one
-    /// that is gone: it is finished in the background, beginning at once.
+    /// A folder belongs to one process at a time, so where all stores are in it, whatever is
+    /// unfinished was left by one that is gone: it is finished in the background, beginning at
+    /// once. Elsewhere that is done as soon as the other process gives no sign of life.
     ///
     /// # Errors
     ///
     /// When the binding does not fit the program, or a store cannot be opened.
-    pub fn open(
+    pub async fn open(
         program: Arc<Program>,
         binding: &Binding,
         folder: Option<&Path>,
     ) -> Result<Self, OpenError> {
-        Self::open_in(program, binding, folder, Arc::new(TokioWorld::new()))
+        Self::open_in(program, binding, folder, Arc::new(TokioWorld::new())).await
     }
 
     /// As [`Database::open`], in a world of the caller's.
@@ -82,13 +51,13 @@ impl Database {
     /// # Errors
     ///
     /// As [`Database::open`].
-    pub fn open_in(
+    pub async fn open_in(
         program: Arc<Program>,
         binding: &Binding,
         folder: Option<&Path>,
         world: Arc<dyn World>,
     ) -> Result<Self, OpenError> {
-        Self::open_wrapped(program, binding, folder, world, |_, store| store)
+        Self::open_wrapped(program, binding, folder, world, |_, store| store).await
     }
 
     /// As [`Database::open_in`], with something around each store: faults, counters, a recorder
@@ -97,15 +66,15 @@ impl Database {
     /// # Errors
     ///
     /// As [`Database::open`].
-    pub fn open_wrapped(
+    pub async fn open_wrapped(
         program: Arc<Program>,
         binding: &Binding,
         folder: Option<&Path>,
         world: Arc<dyn World>,
         wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
-        let database = Self::open_idle(program, binding, folder, world, wrap)?;
-        if folder.is_some() {
+        let database = Self::open_idle(program, binding, folder, world, wrap).await?;
+        if folder.is_some() && is_all_embedded(database.program(), binding) {
             database.catch_up();
         }
         database.runtime.start_sweeps();
@@ -118,7 +87,7 @@ impl Database {
     /// # Errors
     ///
     /// As [`Database::open`].
-    pub fn open_idle(
+    pub async fn open_idle(
         program: Arc<Program>,
         binding: &Binding,
         folder: Option<&Path>,
@@ -127,17 +96,28 @@ impl Database {
     ) -> Result<Self, OpenError> {
         check_names(&program, binding)?;
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
+        let mut warnings = Vec::new();
         for (index, declared) in program.checked.stores.iter().enumerate() {
-            let store = open_store(&program, StoreId(index as u32), binding, folder, &world)?;
-            stores.push(wrap(&declared.name, store));
+            let id = StoreId(index as u32);
+            let opened = open_store(&program, id, binding, folder, &world).await?;
+            warnings.extend(opened.warnings);
+            warnings.extend(late_refusals(&program, id, &opened.may_refuse));
+            stores.push(wrap(&declared.name, opened.store));
         }
-        Ok(Self::over(Runtime::new(program, stores, world, binding.settings.clone())))
+        let runtime = Runtime::new(program, stores, world, binding.settings.clone());
+        Ok(Self { warnings, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
     /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, is_catching_up: Arc::default() }
+        Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new() }
+    }
+
+    /// What its user should know of the stores as they are set up, a sentence each: what a server
+    /// could lose, and what could refuse a write once the transaction is committed elsewhere.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// The runtime.
@@ -382,66 +362,4 @@ fn has_string_key(schema: &mingle_model::Schema, name: &str) -> bool {
 fn unknown_transaction(program: &Program, name: &str) -> Error {
     let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
     Error::Misuse(format!("no transaction is called {name:?}; there are {}", known.join(", ")))
-}
-
-fn check_names(program: &Program, binding: &Binding) -> Result<(), OpenError> {
-    for (name, bound) in &binding.stores {
-        let Some(store) = program.checked.stores.iter().find(|store| *store.name == **name) else {
-            let known: Vec<&str> =
-                program.checked.stores.iter().map(|store| &*store.name).collect();
-            return Err(OpenError::Binding(format!(
-                "stores.{name}: the program has no such store; it has {}",
-                known.join(", ")
-            )));
-        };
-        if let Some(unknown) = bound
-            .operations
-            .keys()
-            .find(|name| !store.operations.iter().any(|known| *known.name == ***name))
-        {
-            return Err(OpenError::Binding(format!(
-                "stores.{name}.operations.{unknown}: the store declares no such operation"
-            )));
-        }
-    }
-    Ok(())
-}
-
-fn open_store(
-    program: &Program,
-    id: StoreId,
-    binding: &Binding,
-    folder: Option<&Path>,
-    world: &Arc<dyn World>,
-) -> Result<Arc<dyn DataStore>, OpenError> {
-    let declared = &program.checked.stores[id.index()];
-    let default = StoreBinding::default();
-    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
-    let operations = declared.operations.iter().map(|operation| {
-        let described = StoreOperation {
-            is_command: operation.is_command,
-            parameters: operation.params.clone(),
-            result: operation.result.clone(),
-            body: bound.operations.get(&*operation.name).cloned(),
-        };
-        (operation.name.clone(), described)
-    });
-    let schema = StoreSchema {
-        store: declared.name.clone(),
-        level: program.checked.levels.carrier(declared.level),
-        schema: program.schema().clone(),
-        operations: operations.collect(),
-    };
-    let mut config = match folder {
-        Some(folder) => EmbeddedConfig::in_folder(folder),
-        None => EmbeddedConfig::in_memory(),
-    };
-    config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
-    config.delay = bound.delay.mean;
-    config.jitter = bound.delay.jitter;
-    let store = Embedded::open(config, schema, world.clone()).map_err(OpenError::Store)?;
-    if bound.distance.mean.is_zero() {
-        return Ok(store);
-    }
-    Ok(DistantStore::new(store, bound.distance, world.clone()))
 }

@@ -1,7 +1,8 @@
 //! Mixed-consistency transactions: connect a program to its stores, and call it.
 //!
 //! - [`binding`]: `mingle.toml`, which says what engine each store is;
-//! - [`database`]: a program over its stores;
+//! - [`database`]: a program over its stores; `open` opens them, `late`
+//!   says which of their constraints come into play too late;
 //! - [`recovery`]: what is not finished yet.
 //!
 //! # Examples
@@ -18,7 +19,7 @@
 //!         return account.balance;
 //!     }";
 //! let program = mingle::compile(text).unwrap();
-//! let database = Database::open(program, &Binding::default(), None).unwrap();
+//! let database = Database::open(program, &Binding::default(), None).await.unwrap();
 //! let arguments = [("account", "\"ana\""), ("amount", "20")];
 //! let arguments = database.arguments("deposit", arguments).unwrap();
 //! let report = database.call("deposit", arguments, Default::default()).await.unwrap();
@@ -39,7 +40,8 @@
 //!     transaction read(user: ref User) -> list<string> { return user.inbox.to_list(); }";
 //! let binding = "[stores.inboxes]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"20ms\"";
 //! let binding = Binding::parse(binding).unwrap();
-//! let database = Database::open(mingle::compile(text).unwrap(), &binding, None).unwrap();
+//! let program = mingle::compile(text).unwrap();
+//! let database = Database::open(program, &binding, None).await.unwrap();
 //!
 //! // A request that is served in Oslo.
 //! let session = Session::at("oslo");
@@ -61,14 +63,17 @@
 
 pub mod binding;
 pub mod database;
+mod late;
+mod open;
 pub mod recovery;
 
 use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
-pub use database::{Database, OpenError};
+pub use database::Database;
 pub use mingle_runtime::{Call, CallReport, Error, PhaseReport, Settings, Swept, Unfinished};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
+pub use open::OpenError;
 
 /// Checks and splits a program.
 ///

@@ -6,6 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mingle::{Binding, Call, Database, Error, Session, TokioWorld};
+use mingle_model::Name;
 use mingle_store::wrap::fault::{Call as StoreCall, Fault, FaultPlan, FaultyStore, Rates};
 use mingle_store::{DataStore, World};
 use serde_json::{Value as Json, json};
@@ -111,7 +112,7 @@ fn a_sweep_finishes_what_nobody_meets() {
     let unfinished = stores.world.block_on(sweeper.unfinished()).expect("the stores answer");
     assert_eq!(unfinished.len(), 1, "{unfinished:?}");
     assert_eq!((&*unfinished[0].transaction, &*unfinished[0].intent), ("pay", "bank"));
-    assert_eq!(unfinished[0].missing, ["feed".into(), "journal".into()]);
+    assert_eq!(unfinished[0].missing, [Name::from("feed"), Name::from("journal")]);
     assert_eq!(unfinished[0].parked, None);
     stores.pass(60);
     let unfinished = stores.world.block_on(sweeper.unfinished()).expect("the stores answer");
@@ -259,13 +260,13 @@ fn the_result_is_there_once_a_store_has_committed() {
         (report, stores.world.elapsed().saturating_sub(before), session)
     };
     let (report, took, session) = ask(Some("bank"));
-    assert_eq!(report.following, ["feed".into(), "journal".into()]);
+    assert_eq!(report.following, [Name::from("feed"), Name::from("journal")]);
     assert_eq!(server.result_json("pay", &report), json!(10));
     assert!(took < Duration::from_millis(100), "{took:?}");
     // The session waits for what follows, though its caller does not.
     assert_eq!(stores.ok(&server, &session, "look", &LOOK), once());
     let (report, took, _) = ask(Some("feed"));
-    assert_eq!(report.following, ["journal".into()]);
+    assert_eq!(report.following, [Name::from("journal")]);
     assert!(took < Duration::from_secs(1), "{took:?}");
     for until in [Some("journal"), None] {
         let (report, took, _) = ask(until);
@@ -317,7 +318,7 @@ fn in_process<T>(
         };
         let world = Arc::new(TokioWorld::new());
         let database = Database::open_wrapped(program, &binding, Some(folder), world, wrap);
-        work(database.unwrap_or_else(|error| panic!("{error}"))).await
+        work(database.await.unwrap_or_else(|error| panic!("{error}"))).await
     })
 }
 
@@ -351,7 +352,8 @@ fn a_database_that_is_closed_can_be_opened_again_in_the_same_process() {
         call(&first, &Session::default(), "pay", &PAY).await.expect("it runs");
         assert!(first.close(Duration::from_mins(1)).await);
         let program = mingle::compile(TEXT).expect("the program is right");
-        let second = Database::open(program, &Binding::default(), Some(folder.path()));
+        let binding = Binding::default();
+        let second = Database::open(program, &binding, Some(folder.path())).await;
         let second = second.unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(second.unfinished().await.expect("the stores answer"), []);
     });

@@ -8,6 +8,7 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 
+use mingle::binding::Engine;
 use mingle::{Error, Session};
 use mingle_store::wrap::fault::{Call, Fault, FaultPlan};
 use mingle_store::{StoreError, World};
@@ -239,8 +240,9 @@ fn the_binding_of_the_book_is_one() {
     let text = book.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next());
     let binding =
         mingle::Binding::parse(text.expect("the book shows a binding")).expect("it is right");
-    assert_eq!(binding.stores["inboxes"].replicas, ["oslo", "rome"]);
-    assert_eq!(binding.stores["groups"].distance.to_string(), "85ms±10ms");
+    assert_eq!(binding.stores["inboxes"].engine.replicas(), ["oslo", "rome"]);
+    let Engine::Embedded(groups) = &binding.stores["groups"].engine else { panic!("{binding:?}") };
+    assert_eq!(groups.distance.to_string(), "85ms±10ms");
 }
 
 #[test]
@@ -273,6 +275,45 @@ fn values_in_values_are_bounded() {
     {
         let error = setup.call(transaction, arguments).unwrap_err();
         assert!(matches!(error, Error::Limit(_)), "{transaction}: {error}");
+    }
+}
+
+#[test]
+fn mistakes_in_a_binding_are_named() {
+    for (text, expected) in [
+        ("[stores.a]\nengine = \"oracle\"", "stores.a.engine: "),
+        ("[stores.a]\nengine = 7", "stores.a.engine: invalid type: integer `7`, expected a string"),
+        ("[stores.a]\nreplcas = 3", "stores.a: unknown field `replcas`, expected one of"),
+        (
+            "[stores.a]\nreplicas = true",
+            "stores.a: replicas: expected a number, or a list of names",
+        ),
+        ("[stores.a]\nreplicas = 0", "stores.a.replicas: expected at least one"),
+        ("[stores.a]\nreplicas = 65", "stores.a.replicas: expected at most 64, found 65"),
+        ("[stores.a]\ndelay = \"far\"", "stores.a.delay: "),
+        ("[stores.a]\noperations = 3", "stores.a.operations: "),
+        ("[store.a]", "unknown field `store`"),
+        ("[stores.a]\nengine = \"postgres\"", "stores.a: missing field `url`"),
+        ("[stores.a]\nengine = \"redis\"\nurl = \"${X\"", "stores.a.url: expected } after ${"),
+        (
+            "[stores.a]\nengine = \"postgres\"\nurl = \"${MINGLE_NO_SUCH}\"",
+            "stores.a.url: the environment has no variable \"MINGLE_NO_SUCH\"",
+        ),
+        (
+            "[stores.a]\nengine = \"postgres\"\nurl = \"\"\nlock_timeout = \"soon\"",
+            "stores.a.lock_timeout: ",
+        ),
+        (
+            "[stores.a]\nengine = \"postgres\"\nurl = \"\"\nmigrate = \"never\"",
+            "stores.a: unknown variant `never`, expected `auto` or `refuse`",
+        ),
+        (
+            "[stores.a]\nengine = \"redis\"\nurl = \"\"\n[stores.a.objects.K.fields.f]\nkey = \"f\"",
+            "stores.a: missing field `type`",
+        ),
+    ] {
+        let error = mingle::Binding::parse(text).expect_err(text).to_string();
+        assert!(error.contains(expected), "{error}");
     }
 }
 

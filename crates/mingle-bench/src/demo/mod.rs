@@ -115,6 +115,7 @@ async fn side(title: &'static str, text: &str, options: &Options) -> Result<Side
         .map(|plan| explain(&checked.source, &program, plan))
         .collect();
     let far = Database::open(program.clone(), &binding(&program, options)?, None)
+        .await
         .map_err(|error| error.to_string())?;
     let load = Load {
         title,

@@ -134,7 +134,7 @@ pub struct Block<'a> {
 }
 
 impl Site {
-    pub fn open(
+    pub async fn open(
         program: &Arc<Program>,
         binding: &Binding,
         lateness: Lateness,
@@ -150,6 +150,7 @@ impl Site {
             store
         };
         Database::open_wrapped(program.clone(), binding, None, world.clone(), wrap)
+            .await
             .map_err(|error| error.to_string())?;
         let near = stores.last().ok_or("the program has no stores")?;
         let count = near.capabilities().replicas.len();
@@ -184,8 +185,8 @@ impl Block<'_> {
     pub async fn run(&self) -> Result<Tally, String> {
         let options = self.options;
         let binding = options.binding()?;
-        let site =
-            Site::open(self.program, &binding, self.series.lateness(), self.series.tracks())?;
+        let site = Site::open(self.program, &binding, self.series.lateness(), self.series.tracks())
+            .await?;
         let start = Instant::now();
         let from = start + Duration::from_millis(options.warm_up_ms());
         let until = from + Duration::from_millis(options.block_ms());
@@ -270,7 +271,8 @@ mod tests {
     async fn operations(tracking: bool) -> [u64; 2] {
         let program = mingle::compile(super::super::workload::PROGRAM).unwrap();
         let binding = Binding::parse("[stores.near]\nreplicas = 3\ndelay = \"60s\"");
-        let site = Site::open(&program, &binding.unwrap(), Lateness::default(), tracking).unwrap();
+        let opened = Site::open(&program, &binding.unwrap(), Lateness::default(), tracking).await;
+        let site = opened.unwrap();
         let (runtime, session) = site.client(0);
         let strong = Value::Ref(Ref::new("Strong", Value::Int(1)));
         let weak = Value::Ref(Ref::new("Weak", Value::Int(1)));

@@ -46,7 +46,7 @@ fn leave_half_done(path: &Path, fault: Fault) {
     process.expect("it starts").block_on(async {
         let world = Arc::new(TokioWorld::new());
         let database = Database::open_wrapped(program, &binding, Some(&data), world, wrap);
-        let database = database.unwrap_or_else(|error| panic!("{error}"));
+        let database = database.await.unwrap_or_else(|error| panic!("{error}"));
         let arguments = database.arguments("buy", [("event", "gig"), ("seats", "2")]);
         let arguments = arguments.expect("they are right");
         let error = database.call("buy", arguments, Session::default()).await;

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod dying;
+pub mod scenarios;
 pub mod shared;
 
 use std::collections::BTreeMap;
@@ -30,16 +31,17 @@ impl Setup {
         let binding = Binding::parse(binding).expect("the test's binding is right");
         let world = TestWorld::new(7);
         let mut counters = BTreeMap::new();
-        let database =
-            Database::open_wrapped(program, &binding, None, world.clone(), |name, store| {
-                let store: Arc<dyn DataStore> = match faults.get(name) {
-                    Some(plan) => FaultyStore::new(store, plan.clone()),
-                    None => store,
-                };
-                let (counted, counter) = CountingStore::new(store);
-                counters.insert(name.to_owned(), counter);
-                counted
-            });
+        let wrap = |name: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
+            let store: Arc<dyn DataStore> = match faults.get(name) {
+                Some(plan) => FaultyStore::new(store, plan.clone()),
+                None => store,
+            };
+            let (counted, counter) = CountingStore::new(store);
+            counters.insert(name.to_owned(), counter);
+            counted
+        };
+        let opened = Database::open_wrapped(program, &binding, None, world.clone(), wrap);
+        let database = world.block_on(opened);
         let database = Arc::new(database.unwrap_or_else(|error| panic!("{error}")));
         Self { world, database, counters }
     }
@@ -66,5 +68,19 @@ impl Setup {
 
     pub fn round_trips(&self, store: &str) -> u64 {
         self.counters[store].now().round_trips()
+    }
+}
+
+impl scenarios::Site for Setup {
+    fn call(&self, transaction: &str, arguments: &[(&str, &str)]) -> Result<CallReport, Error> {
+        self.call(transaction, arguments)
+    }
+
+    fn ok(&self, transaction: &str, arguments: &[(&str, &str)]) -> Json {
+        self.ok(transaction, arguments)
+    }
+
+    fn show(&self, kind: &str, key: &str) -> Json {
+        self.show(kind, key)
     }
 }

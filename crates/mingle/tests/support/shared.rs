@@ -47,7 +47,7 @@ impl Stores {
         let binding = Binding::parse(binding).expect("the test's binding is right");
         let world = TestWorld::new(seed);
         let opened = Database::open_idle(program.clone(), &binding, None, world.clone(), wrap);
-        let opened = opened.unwrap_or_else(|error| panic!("{error}"));
+        let opened = world.block_on(opened).unwrap_or_else(|error| panic!("{error}"));
         let count = program.checked.stores.len() as u32;
         let all = (0..count).map(|id| opened.runtime().store(StoreId(id)).clone()).collect();
         Self { world, binding, program, all }

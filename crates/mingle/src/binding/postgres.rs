@@ -1,0 +1,56 @@
+//! What can be said of a store in PostgreSQL.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use mingle_store_postgres::{Migrate, ObjectMapping, PostgresConfig};
+use serde::Deserialize;
+
+use super::BindingError;
+use super::keys::Keys;
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Written {
+    url: String,
+    schema: Option<String>,
+    pool: Option<usize>,
+    connect_timeout: Option<String>,
+    statement_timeout: Option<String>,
+    lock_timeout: Option<String>,
+    keep_outcomes: Option<String>,
+    migrate: Option<WrittenMigrate>,
+    root_certificates: Option<String>,
+    round_trip: Option<String>,
+    #[serde(default)]
+    objects: BTreeMap<String, ObjectMapping>,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum WrittenMigrate {
+    Auto,
+    Refuse,
+}
+
+pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<PostgresConfig, BindingError> {
+    let written: Written = keys.all(written)?;
+    let mut config = PostgresConfig::at(keys.expanded("url", &written.url)?);
+    config.schema = written.schema;
+    config.pool = written.pool.unwrap_or(config.pool);
+    let durations: [(&str, &Option<String>, &mut Duration); 5] = [
+        ("connect_timeout", &written.connect_timeout, &mut config.connect_timeout),
+        ("statement_timeout", &written.statement_timeout, &mut config.statement_timeout),
+        ("lock_timeout", &written.lock_timeout, &mut config.lock_timeout),
+        ("keep_outcomes", &written.keep_outcomes, &mut config.keep_outcomes),
+        ("round_trip", &written.round_trip, &mut config.round_trip),
+    ];
+    keys.durations(durations)?;
+    if let Some(WrittenMigrate::Refuse) = written.migrate {
+        config.migrate = Migrate::Refuse;
+    }
+    config.root_certificates =
+        keys.file("root_certificates", written.root_certificates.as_deref())?;
+    config.objects = written.objects;
+    Ok(config)
+}

@@ -1,0 +1,188 @@
+//! Opening the stores of a program, each by its engine.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
+use mingle_model::{Level, Name};
+use mingle_store::wrap::distance::DistantStore;
+use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
+use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use mingle_store_postgres::Postgres;
+use mingle_store_redis::Redis;
+
+use crate::binding::{Binding, EmbeddedBinding, Engine, StoreBinding};
+
+/// Why a database could not be opened.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum OpenError {
+    /// The binding names a store or an operation that the program has not.
+    Binding(String),
+    /// A store of the embedded engine could not be opened.
+    Embedded(mingle_store_embedded::OpenError),
+    /// A store in PostgreSQL could not be opened.
+    Postgres(mingle_store_postgres::OpenError),
+    /// A store in Redis could not be opened.
+    Redis(mingle_store_redis::OpenError),
+}
+
+impl OpenError {
+    /// Whether the binding is at fault, rather than the store or what it keeps.
+    pub fn is_misconfiguration(&self) -> bool {
+        use mingle_store_embedded::OpenError as Embedded;
+        use mingle_store_postgres::OpenError as Postgres;
+        use mingle_store_redis::OpenError as Redis;
+        match self {
+            Self::Binding(_)
+            | Self::Embedded(Embedded::Config { .. } | Embedded::Operation { .. })
+            | Self::Postgres(
+                Postgres::Config { .. } | Postgres::Operation { .. } | Postgres::Mapping { .. },
+            )
+            | Self::Redis(
+                Redis::Config { .. }
+                | Redis::Unfit { .. }
+                | Redis::Operation { .. }
+                | Redis::Mapping { .. },
+            ) => true,
+            Self::Embedded(_) | Self::Postgres(_) | Self::Redis(_) => false,
+        }
+    }
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Binding(message) => f.write_str(message),
+            Self::Embedded(error) => write!(f, "{error}"),
+            Self::Postgres(error) => write!(f, "{error}"),
+            Self::Redis(error) => write!(f, "{error}"),
+        }
+    }
+}
+
+impl std::error::Error for OpenError {}
+
+/// That the binding names nothing which the program has not.
+pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), OpenError> {
+    for (name, bound) in &binding.stores {
+        let Some(store) = program.checked.stores.iter().find(|store| *store.name == **name) else {
+            let known: Vec<&str> =
+                program.checked.stores.iter().map(|store| &*store.name).collect();
+            return Err(OpenError::Binding(format!(
+                "stores.{name}: the program has no such store; it has {}",
+                known.join(", ")
+            )));
+        };
+        if let Some(unknown) = bound
+            .operations
+            .keys()
+            .find(|name| !store.operations.iter().any(|known| *known.name == ***name))
+        {
+            return Err(OpenError::Binding(format!(
+                "stores.{name}.operations.{unknown}: the store declares no such operation"
+            )));
+        }
+    }
+    Ok(())
+}
+
+/// Whether no other process can be at the stores of a folder.
+pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {
+    program.checked.stores.iter().all(|store| {
+        let bound = binding.stores.get(&*store.name);
+        bound.is_none_or(|bound| matches!(bound.engine, Engine::Embedded(_)))
+    })
+}
+
+/// A store that is open.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn DataStore>,
+    /// What could be lost.
+    pub(crate) warnings: Vec<String>,
+    /// What may refuse writes, by kind of object.
+    pub(crate) may_refuse: BTreeMap<Name, BTreeSet<String>>,
+}
+
+pub(crate) async fn open_store(
+    program: &Program,
+    id: StoreId,
+    binding: &Binding,
+    folder: Option<&Path>,
+    world: &Arc<dyn World>,
+) -> Result<Opened, OpenError> {
+    let declared = &program.checked.stores[id.index()];
+    let default = StoreBinding::default();
+    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+    let schema = store_schema(program, id, bound);
+    match &bound.engine {
+        Engine::Embedded(embedded) => {
+            let store = open_embedded(embedded, schema, folder, world)?;
+            Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
+        }
+        Engine::Postgres(config) => {
+            let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
+            let store = Postgres::connect(config.clone(), schema, world.clone()).await;
+            let store = store.map_err(OpenError::Postgres)?;
+            let may_refuse = store.constraints_that_may_refuse();
+            Ok(Opened { store, warnings: Vec::new(), may_refuse })
+        }
+        Engine::Redis(config) => {
+            let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
+            let store = Redis::connect(config.clone(), schema, world.clone()).await;
+            let store = store.map_err(OpenError::Redis)?;
+            let warnings = store.warnings().to_vec();
+            Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
+        }
+    }
+}
+
+/// The part of a program that concerns one store.
+fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSchema {
+    let declared = &program.checked.stores[id.index()];
+    let operations = declared.operations.iter().map(|operation| {
+        let described = StoreOperation {
+            is_command: operation.is_command,
+            parameters: operation.params.clone(),
+            result: operation.result.clone(),
+            body: bound.operations.get(&*operation.name).cloned(),
+        };
+        (operation.name.clone(), described)
+    });
+    StoreSchema {
+        store: declared.name.clone(),
+        level: program.checked.levels.carrier(declared.level),
+        schema: program.schema().clone(),
+        operations: operations.collect(),
+    }
+}
+
+/// What a store of one copy gives where a program asks for less.
+fn at_least_snapshot(level: Level) -> Level {
+    match level {
+        Level::Linearizable => Level::Linearizable,
+        _ => Level::Snapshot,
+    }
+}
+
+fn open_embedded(
+    bound: &EmbeddedBinding,
+    schema: StoreSchema,
+    folder: Option<&Path>,
+    world: &Arc<dyn World>,
+) -> Result<Arc<dyn DataStore>, OpenError> {
+    let mut config = match folder {
+        Some(folder) => EmbeddedConfig::in_folder(folder),
+        None => EmbeddedConfig::in_memory(),
+    };
+    config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
+    config.delay = bound.delay.mean;
+    config.jitter = bound.delay.jitter;
+    let store = Embedded::open(config, schema, world.clone()).map_err(OpenError::Embedded)?;
+    if bound.distance.mean.is_zero() {
+        return Ok(store);
+    }
+    Ok(DistantStore::new(store, bound.distance, world.clone()))
+}

@@ -1,0 +1,7 @@
+//! Programs over real servers.
+
+#[path = "../support/scenarios.rs"]
+mod scenarios;
+
+mod matrix;
+mod site;

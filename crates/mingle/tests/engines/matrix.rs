@@ -1,0 +1,33 @@
+//! The examples over every pairing of engines that can carry their levels.
+
+use mingle_services::Engine;
+
+use crate::scenarios;
+use crate::site::{RealSite, block_on, bound, space};
+
+/// What a store may be.
+const ENGINES: [Option<Engine>; 3] = [None, Some(Engine::Postgres), Some(Engine::Redis)];
+
+#[test]
+fn the_examples_run_over_every_pairing_of_engines() {
+    for scenario in scenarios::all::<RealSite>() {
+        let program = mingle::compile(scenario.text).expect("the example is right");
+        let stores: Vec<&str> = program.checked.stores.iter().map(|store| &*store.name).collect();
+        let [first, second] = stores[..] else { panic!("the examples have two stores") };
+        for (one, other) in pairings() {
+            let space = space();
+            let one_bound = block_on(bound(first, one, &space));
+            let other_bound = block_on(bound(second, other, &space));
+            let (Some(one_bound), Some(other_bound)) = (one_bound, other_bound) else { continue };
+            println!("{}: {first} in {one:?}, {second} in {other:?}", scenario.name);
+            let site = RealSite::new(scenario.text, &(one_bound + &other_bound));
+            (scenario.run)(&site);
+            assert!(site.settles(), "{}: {one:?}, {other:?}", scenario.name);
+        }
+    }
+}
+
+fn pairings() -> impl Iterator<Item = (Option<Engine>, Option<Engine>)> {
+    let all = ENGINES.into_iter().flat_map(|one| ENGINES.map(|other| (one, other)));
+    all.filter(|pairing| *pairing != (None, None))
+}

@@ -1,0 +1,356 @@
+//! The catalog: what is kept of a program's declarations, so that rows are never read as what they
+//! are not.
+//!
+//! What the program adds is added; what it no longer has stays, rows and all; what it changed is
+//! refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
+use mingle_store::StoreSchema;
+use tokio_postgres::{Client, Error};
+
+use crate::config::{OpenError, PostgresConfig};
+use crate::layout::{Field, Kind, Layout, Place, Shape, system};
+use crate::mapping::Mapped;
+use crate::name::{fit, literal, of_collection, quote};
+use crate::tables;
+use crate::wire::{int, text};
+
+/// One declaration: of a field, of an object (no field), or of something else (no object).
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Entry {
+    declared: String,
+    slot: i32,
+    place: String,
+}
+
+/// What is kept; empty where the tables are not there yet.
+#[derive(Clone, Debug, Default)]
+pub struct Catalog {
+    entries: BTreeMap<(String, String), Entry>,
+    /// Kinds whose tables hold rows.
+    filled: BTreeSet<String>,
+}
+
+/// What a program makes of a catalog.
+pub struct Merged {
+    /// Where everything is.
+    pub layout: Layout,
+    /// The SQL that is still to be run, statement by statement; empty where nothing is missing.
+    pub migration: Vec<String>,
+}
+
+/// Objects without fields, and what concerns no object, by these names.
+const STORE: (&str, &str) = ("", "store");
+const LEVEL: (&str, &str) = ("", "level");
+const FORMAT: (&str, &str) = ("", "format");
+
+impl Catalog {
+    /// What a schema has.
+    ///
+    /// # Errors
+    ///
+    /// When the server says no.
+    pub async fn load(client: &Client, schema: &str) -> Result<Self, Error> {
+        let table = system(schema, "catalog");
+        // A name that was looked up before is not looked up again until something is locked: a
+        // table that another connection has just made is found by a query alone.
+        let there = "SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n \
+                     ON n.oid = c.relnamespace WHERE n.nspname = $1::text \
+                     AND c.relname = 'mingle_catalog')";
+        let there = client.query(there, &[&schema]).await?;
+        let mut catalog = Self::default();
+        if !there.first().is_some_and(|row| row.get(0)) {
+            return Ok(catalog);
+        }
+        let sql = format!(
+            "SELECT object, field, type, coalesce(slot, 0)::bigint, coalesce(place, '') FROM {table}"
+        );
+        for row in client.query(&sql, &[]).await? {
+            let column = |index| text(&row, index).unwrap_or_default().to_owned();
+            let entry = Entry {
+                declared: column(2),
+                slot: i32::try_from(int(&row, 3)).unwrap_or_default(),
+                place: column(4),
+            };
+            catalog.entries.insert((column(0), column(1)), entry);
+        }
+        for ((object, _), entry) in
+            catalog.entries.iter().filter(|((o, f), _)| !o.is_empty() && f.is_empty())
+        {
+            if entry.place.starts_with("mapped ") {
+                continue;
+            }
+            let own = format!("{}.{}", quote(schema), quote(&entry.place));
+            let found = client.query(&format!("SELECT FROM {own} LIMIT 1"), &[]).await?;
+            if !found.is_empty() {
+                catalog.filled.insert(object.clone());
+            }
+        }
+        Ok(catalog)
+    }
+
+    /// Adds what `schema` adds.
+    ///
+    /// # Errors
+    ///
+    /// When the program changes what is kept, naming what, from what and to what.
+    pub fn merge(
+        &self,
+        schema: &StoreSchema,
+        config: &PostgresConfig,
+        mapped: BTreeMap<Name, Mapped>,
+    ) -> Result<Merged, OpenError> {
+        let own = config.schema_of(&schema.store);
+        let mut merging = Merging {
+            kept: self,
+            store: &schema.store,
+            schema: &schema.schema,
+            own: &own,
+            migration: Vec::new(),
+        };
+        if self.entries.is_empty() {
+            merging.migration.extend(tables::system_tables(&own));
+        }
+        merging.keep(FORMAT, "the format of the tables", tables::FORMAT, 0, "")?;
+        merging.keep(STORE, "the name of the store", &schema.store, 0, "")?;
+        merging.level(schema);
+        merging.moved(schema)?;
+        let reached = Reached::from_store(schema);
+        for (name, declared) in &reached.structs {
+            let what = format!("struct {name}");
+            merging.keep(("", &what), &what, declared, 0, "")?;
+        }
+        for (name, declared) in &reached.references {
+            let what = format!("the key of object {name}");
+            merging.keep(("", &what), &what, declared, 0, "")?;
+        }
+        let mut mapped = mapped;
+        let key_indexes = mapped.values().flat_map(|m| m.key_indexes.iter().cloned()).collect();
+        let mut kinds = BTreeMap::new();
+        for object in own_objects(schema) {
+            let kind = match mapped.remove(&object.name) {
+                Some(mapped) => merging.mapped_kind(object, mapped)?,
+                None => merging.own_kind(object)?,
+            };
+            kinds.insert(object.name.clone(), kind);
+        }
+        let migration = merging.migration;
+        let layout = Layout { schema: Arc::clone(&schema.schema), own, kinds, key_indexes };
+        Ok(Merged { layout, migration })
+    }
+}
+
+struct Merging<'a> {
+    kept: &'a Catalog,
+    store: &'a Name,
+    schema: &'a Schema,
+    own: &'a str,
+    migration: Vec<String>,
+}
+
+impl Merging<'_> {
+    fn find(&self, key: (&str, &str)) -> Option<&Entry> {
+        self.kept.entries.get(&(key.0.to_owned(), key.1.to_owned()))
+    }
+
+    fn note(&mut self, key: (&str, &str), declared: &str, slot: i32, place: &str) {
+        self.migration.push(format!(
+            "INSERT INTO {} (object, field, type, slot, place) VALUES ({}, {}, {}, {slot}, {}) \
+             ON CONFLICT (object, field) DO UPDATE SET type = excluded.type",
+            system(self.own, "catalog"),
+            literal(key.0),
+            literal(key.1),
+            literal(declared),
+            literal(place)
+        ));
+    }
+
+    /// Whether it is new; an error if it was kept otherwise.
+    fn keep(
+        &mut self,
+        key: (&str, &str),
+        what: &str,
+        declared: &str,
+        slot: i32,
+        place: &str,
+    ) -> Result<bool, OpenError> {
+        let changed = |kept: &str, wanted: &str| OpenError::Changed {
+            store: self.store.clone(),
+            what: what.to_owned(),
+            kept: kept.to_owned(),
+            wanted: wanted.to_owned(),
+        };
+        match self.find(key) {
+            Some(entry) if entry.declared != declared => Err(changed(&entry.declared, declared)),
+            Some(entry) if entry.place != place => Err(changed(
+                &format!("{declared} in {}", entry.place),
+                &format!("{declared} in {place}"),
+            )),
+            Some(_) => Ok(false),
+            None => {
+                self.note(key, declared, slot, place);
+                Ok(true)
+            }
+        }
+    }
+
+    /// Both levels of this adapter keep the same rows, so it may change.
+    fn level(&mut self, schema: &StoreSchema) {
+        let level = schema.level.name();
+        if self.find(LEVEL).is_none_or(|entry| entry.declared != level) {
+            self.note(LEVEL, level, 0, "");
+        }
+    }
+
+    /// An object that moved to another store would leave its rows behind, unseen.
+    fn moved(&self, schema: &StoreSchema) -> Result<(), OpenError> {
+        for name in &self.kept.filled {
+            let declared = schema.schema.objects.get(name.as_str());
+            if let Some(object) = declared.filter(|object| object.store != schema.store) {
+                return Err(OpenError::Changed {
+                    store: schema.store.clone(),
+                    what: format!("object {name}"),
+                    kept: format!("in {}", schema.store),
+                    wanted: format!("in {}", object.store),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    fn mapped_kind(&mut self, object: &ObjectType, mapped: Mapped) -> Result<Kind, OpenError> {
+        let place = format!("mapped {}", mapped.table);
+        let what = format!("the key of object {}", object.name);
+        self.keep((&object.name, ""), &what, &object.key_type.to_string(), 0, &place)?;
+        let fields = object.fields.iter().map(|field| Field {
+            name: field.name.clone(),
+            field_type: field.field_type.clone(),
+            slot: 0,
+            column: String::new(),
+            table: String::new(),
+        });
+        Ok(Kind {
+            name: object.name.clone(),
+            key_type: object.key_type.clone(),
+            fields: fields.collect(),
+            place: Place::Mapped(Box::new(mapped)),
+        })
+    }
+
+    fn own_kind(&mut self, object: &ObjectType) -> Result<Kind, OpenError> {
+        let in_schema = |name: &str| format!("{}.{}", quote(self.own), quote(name));
+        let name = fit(&object.name);
+        let (table, key) = (in_schema(&name), quote(&fit(&object.key_name)));
+        let key_codec = crate::codec::Codec::of(self.schema, &object.key_type);
+        let what = format!("the key of object {}", object.name);
+        let declared = object.key_type.to_string();
+        let places: Vec<String> = object
+            .fields
+            .iter()
+            .map(|field| in_schema(&of_collection(&object.name, &field.name)))
+            .collect();
+        if self.keep((&object.name, ""), &what, &declared, 0, &name)? {
+            self.migration.extend(tables::kind_table(&table, &key, &key_codec));
+        }
+        let used =
+            self.kept.entries.iter().filter(|((o, f), _)| **o == *object.name && !f.is_empty());
+        let mut next = used.map(|(_, entry)| entry.slot).max().unwrap_or(0);
+        let mut fields = Vec::with_capacity(object.fields.len());
+        for (field, collection) in object.fields.iter().zip(places) {
+            let slot = match self.find((&object.name, &field.name)) {
+                Some(entry) => entry.slot,
+                None => {
+                    next += 1;
+                    next
+                }
+            };
+            let column = quote(&fit(&field.name));
+            let declared = field.field_type.to_string();
+            let what = format!("field {}.{}", object.name, field.name);
+            if self.keep((&object.name, &field.name), &what, &declared, slot, "")? {
+                let key = (&*key, &key_codec);
+                self.migration.extend(tables::field(
+                    self.schema,
+                    &table,
+                    key,
+                    &field.field_type,
+                    &column,
+                    &collection,
+                ));
+            }
+            let is_table =
+                !matches!(Shape::of(&field.field_type), Shape::Register | Shape::Counter);
+            fields.push(Field {
+                name: field.name.clone(),
+                field_type: field.field_type.clone(),
+                slot,
+                column,
+                table: if is_table { collection } else { String::new() },
+            });
+        }
+        let place = Place::Own { table, key, key_codec };
+        Ok(Kind { name: object.name.clone(), key_type: object.key_type.clone(), fields, place })
+    }
+}
+
+/// The objects that live in a store.
+pub fn own_objects(schema: &StoreSchema) -> impl Iterator<Item = &ObjectType> {
+    let objects = schema.schema.objects.values().map(AsRef::as_ref);
+    objects.filter(|object| object.store == schema.store)
+}
+
+/// The structs and objects that values in a store's rows can name.
+#[derive(Default)]
+struct Reached {
+    structs: BTreeMap<String, String>,
+    references: BTreeMap<String, String>,
+}
+
+impl Reached {
+    fn from_store(schema: &StoreSchema) -> Self {
+        let mut reached = Self::default();
+        for object in own_objects(schema) {
+            reached.visit(&schema.schema, &object.key_type);
+            for field in &object.fields {
+                match &field.field_type {
+                    FieldType::Counter => {}
+                    FieldType::Register(inner) | FieldType::Set(inner) | FieldType::Log(inner) => {
+                        reached.visit(&schema.schema, inner);
+                    }
+                    FieldType::Map(key, value) => {
+                        reached.visit(&schema.schema, key);
+                        reached.visit(&schema.schema, value);
+                    }
+                }
+            }
+        }
+        reached
+    }
+
+    fn visit(&mut self, schema: &Schema, value_type: &Type) {
+        match value_type {
+            Type::Option(inner) | Type::List(inner) => self.visit(schema, inner),
+            Type::Struct(name) if !self.structs.contains_key(&**name) => {
+                let Some(declared) = schema.structs.get(name) else { return };
+                let fields: Vec<String> = declared
+                    .fields
+                    .iter()
+                    .map(|(name, inner)| format!("{name}: {inner}"))
+                    .collect();
+                self.structs.insert(name.to_string(), format!("{{ {} }}", fields.join(", ")));
+                for (_, inner) in &declared.fields {
+                    self.visit(schema, inner);
+                }
+            }
+            Type::Ref(name) if !self.references.contains_key(&**name) => {
+                let Some(declared) = schema.objects.get(name) else { return };
+                self.references.insert(name.to_string(), declared.key_type.to_string());
+                self.visit(schema, &declared.key_type);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,281 @@
+//! Commits: everything goes out together, and takes effect if nothing in it fails. A `COMMIT` after
+//! a statement that failed is a rollback.
+
+use std::collections::BTreeSet;
+
+use mingle_model::{Stamp, TransactionId, Version};
+use mingle_store::{Commit, Committed, Guard, Outcome, StoreError};
+
+use crate::encoding::object_digest;
+use crate::error::{Failure, message};
+use crate::layout::Layout;
+use crate::outcome;
+use crate::session::{Step, StepResult};
+use crate::store::Inner;
+use crate::system::{self, check_guard, check_known, check_record, record_id};
+use crate::transaction::{Done, PostgresTransaction, begin};
+use crate::wire::int;
+use crate::writing::{Writing, check_objects};
+
+/// Nobody leaves a witness row of the whole store between a commit's look at them and its end; two
+/// that leave one exclude each other.
+pub fn lock_store(layout: &Layout, is_exclusive: bool) -> Step {
+    let mode = if is_exclusive { "EXCLUSIVE" } else { "ROW SHARE" };
+    Step::control(&format!("LOCK TABLE {} IN {mode} MODE", layout.system("store")))
+}
+
+/// A transaction whose snapshot is older than a witness row of the whole store is a conflict. The
+/// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked at.
+fn check_store(layout: &Layout) -> Step {
+    let sql = format!(
+        "SELECT FROM {} WHERE witnessed <> (SELECT last_value FROM {}) FOR SHARE",
+        layout.system("store"),
+        layout.system("epoch")
+    );
+    Step::new(sql, Vec::new())
+}
+
+/// What goes to the server, between `BEGIN` and `COMMIT`.
+struct Planned {
+    steps: Vec<Step>,
+    has_written: bool,
+}
+
+fn plan(inner: &Inner, done: &mut Done, commit: &Commit, is_open: bool) -> Result<Planned, String> {
+    let layout = &inner.layout;
+    let mut writing = Writing::new(layout, &inner.operations);
+    writing.add(&commit.writes, done.flushed)?;
+    let writes = std::mem::take(&mut writing.steps);
+    let concerns_store = writing.concerns_store;
+    done.note(writing, &commit.writes);
+    let mut steps = Vec::new();
+    if done.has_data || concerns_store {
+        steps.push(lock_store(layout, concerns_store));
+        if is_open && done.has_data {
+            steps.push(check_store(layout));
+        }
+    }
+    if let Some(id) = commit.id {
+        steps.push(outcome::claim(layout, id, &inner.keep));
+    }
+    for guard in &commit.guards {
+        steps.push(check_guard(layout, guard)?);
+    }
+    let mut looked_at = done.written_records.clone();
+    for guard in &commit.guards {
+        let (Guard::Absent(key) | Guard::Below(key, _)) = guard;
+        looked_at.insert(record_id(key)?);
+    }
+    for id in done.records.difference(&looked_at) {
+        steps.push(check_record(layout, id.clone()));
+    }
+    if done.has_data {
+        let objects = done.written.iter().map(object_digest).collect();
+        steps.push(check_known(layout, objects, &known(done, commit)));
+    }
+    if !done.has_written {
+        let objects = done.objects.iter().map(|(kind, object)| (kind, object));
+        steps.extend(check_objects(layout, objects));
+    }
+    steps.extend(writes);
+    if done.has_written {
+        steps.push(Step::new(format!("SELECT {}()", layout.system("version")), Vec::new()));
+    }
+    Ok(Planned { steps, has_written: done.has_written })
+}
+
+/// The transactions whose witness rows are known, its own included.
+fn known(done: &Done, commit: &Commit) -> BTreeSet<TransactionId> {
+    let own = done.rows.iter().chain(&commit.id);
+    commit.known.iter().chain(own).copied().collect()
+}
+
+/// Commits a transaction.
+pub async fn commit(
+    mut transaction: PostgresTransaction,
+    commit: Commit,
+) -> Result<Committed, StoreError> {
+    if let Some(broken) = transaction.broken.take() {
+        return Err(broken);
+    }
+    let inner = std::sync::Arc::clone(&transaction.inner);
+    let is_open = transaction.lease.is_some();
+    if commit.is_empty() && !transaction.done.has_written {
+        return finish_reads(transaction).await;
+    }
+    let planned = plan(&inner, &mut transaction.done, &commit, is_open)
+        .map_err(|why| transaction.refused(why))?;
+    let mut steps = planned.steps;
+    transaction.ready(&steps).await?;
+    if !is_open {
+        steps.insert(0, begin());
+    }
+    steps.push(Step::control("COMMIT"));
+    let lease = transaction.lease.as_mut().expect("it is ready");
+    if lease.connection().is_closed() {
+        return Err(transaction.unavailable("the connection was closed"));
+    }
+    lease.soil();
+    let unknown = || StoreError::Unknown { store: inner.store.clone(), id: commit.id };
+    let Some(results) = lease.run(&steps).await else { return Err(unknown()) };
+    let verdict = judge(&results, &inner.layout);
+    if !matches!(verdict, Verdict::Unknown) {
+        lease.clean();
+    }
+    match verdict {
+        Verdict::Committed => {
+            inner.clean_up(commit.id, &transaction.done.floors);
+            Ok(committed(&results, planned.has_written, transaction.done.seen))
+        }
+        Verdict::Unknown => Err(unknown()),
+        Verdict::Failed(Failure::Stale(reason)) => {
+            lease.connection().forget();
+            Err(transaction.unavailable(reason))
+        }
+        Verdict::Failed(failure) => Err(explain(transaction, &commit, failure).await),
+    }
+}
+
+/// How a commit ended.
+enum Verdict {
+    Committed,
+    /// It did not take effect.
+    Failed(Failure),
+    /// Nobody said.
+    Unknown,
+}
+
+fn judge(results: &[StepResult], layout: &Layout) -> Verdict {
+    let Some((last, before)) = results.split_last() else { return Verdict::Unknown };
+    // A statement that was answered with an error keeps `COMMIT` from committing, whatever became
+    // of the connection afterwards. Where there is no answer, all of it may have been done.
+    if let Some(error) = before.iter().find_map(|result| result.as_ref().err()) {
+        return match Failure::of(error, layout) {
+            Failure::Lost(_) => Verdict::Unknown,
+            failure => Verdict::Failed(failure),
+        };
+    }
+    let Err(error) = last else { return Verdict::Committed };
+    match Failure::of(error, layout) {
+        // A server that is told to end while a commit waits for its standby says so, and has
+        // committed.
+        Failure::Lost(_) | Failure::Unavailable(_) => Verdict::Unknown,
+        failure => Verdict::Failed(failure),
+    }
+}
+
+fn committed(results: &[StepResult], has_written: bool, seen: u64) -> Committed {
+    let version = match results {
+        [.., Ok(rows), _] if has_written => rows.first().map_or(0, |row| int(row, 0)),
+        _ => 0,
+    };
+    let version = if has_written { u64::try_from(version).unwrap_or_default() } else { seen };
+    Committed { version: Version(version), stamp: Stamp::default() }
+}
+
+/// Ends a transaction that has only read: what it has read is valid if its commit succeeds.
+async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed, StoreError> {
+    let seen = Committed { version: Version(transaction.done.seen), stamp: Stamp::default() };
+    let Some(lease) = &mut transaction.lease else { return Ok(seen) };
+    let results = lease.run(&[Step::control("COMMIT")]).await;
+    match results.and_then(|mut results| results.pop()) {
+        Some(Ok(_)) => {
+            lease.clean();
+            Ok(seen)
+        }
+        Some(Err(error)) => {
+            let failure = Failure::of(&error, &transaction.inner.layout);
+            if !matches!(failure, Failure::Lost(_)) {
+                lease.clean();
+            }
+            Err(failure.before_commit(&transaction.inner.store))
+        }
+        None => Err(transaction.unavailable("no answer in time")),
+    }
+}
+
+/// What to say of a commit that did not take effect. After a conflict a second look, on a new
+/// snapshot, tells whether it met witness rows or an id that stands.
+async fn explain(
+    transaction: PostgresTransaction,
+    commit: &Commit,
+    failure: Failure,
+) -> StoreError {
+    let inner = &transaction.inner;
+    if matches!(failure, Failure::Refused(_) | Failure::Unavailable(_)) {
+        return failure.before_commit(&inner.store);
+    }
+    let done = &transaction.done;
+    let objects = done.written.iter().map(object_digest).collect();
+    let mut steps = Vec::new();
+    if done.has_data {
+        steps.push(system::rows_of(&inner.layout, objects));
+    }
+    if let Some(id) = commit.id {
+        steps.push(outcome::find(&inner.layout, id));
+    }
+    let Some(lease) = &transaction.lease else { return StoreError::Conflict };
+    let Some(Ok(())) = lease.prepare(&steps).await else { return StoreError::Conflict };
+    let Some(results) = lease.run(&steps).await else { return StoreError::Conflict };
+    let mut found = Vec::new();
+    for result in results {
+        match result {
+            Ok(rows) => found.push(rows),
+            Err(_) => return StoreError::Conflict,
+        }
+    }
+    if commit.id.is_some() {
+        let rows = found.pop().unwrap_or_default();
+        match outcome::read(&rows) {
+            Outcome::Committed => return StoreError::Conflict,
+            Outcome::NotCommitted => {
+                let reason = "it was said that the commit did not take effect".to_owned();
+                return transaction.refused(reason);
+            }
+            Outcome::Unknown => {}
+        }
+    }
+    let rows: Result<Vec<_>, String> =
+        found.first().into_iter().flatten().map(system::witness_row).collect();
+    let known = known(done, commit);
+    match rows {
+        Err(why) => transaction.refused(why),
+        Ok(rows) if rows.iter().any(|row| !known.contains(&row.id)) => {
+            StoreError::Witnessed { rows }
+        }
+        Ok(_) => StoreError::Conflict,
+    }
+}
+
+/// Asks what became of a commit.
+pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError> {
+    let unavailable =
+        |reason: String| StoreError::Unavailable { store: inner.store.clone(), reason };
+    let mut lease = inner.pool.lease().await.map_err(unavailable)?;
+    let [bar, look] = outcome::ask(&inner.layout, id);
+    let asked = [bar.clone(), look.clone()];
+    match lease.prepare(&asked).await {
+        Some(Ok(())) => {}
+        Some(Err(error)) => return Err(unavailable(message(&error))),
+        None => return Err(unavailable("no answer in time".into())),
+    }
+    let steps = [
+        Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
+        bar,
+        look,
+        Step::control("COMMIT"),
+    ];
+    lease.soil();
+    let Some(mut results) = lease.run(&steps).await else {
+        return Err(unavailable("no answer in time".into()));
+    };
+    if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
+        return match Failure::of(error, &inner.layout) {
+            // A commit with this id is on its way.
+            Failure::Conflict => Ok(Outcome::Unknown),
+            failure => Err(failure.before_commit(&inner.store)),
+        };
+    }
+    lease.clean();
+    Ok(outcome::read(&results.swap_remove(2).unwrap_or_default()))
+}

@@ -1,0 +1,70 @@
+//! New connections.
+
+use std::time::Duration;
+
+use mingle_store::World;
+use tokio_postgres::Config;
+
+use crate::config::PostgresConfig;
+use crate::error::message;
+use crate::session::Connection;
+use crate::tls::MakeTls;
+
+/// Makes connections to one server.
+pub struct Connector {
+    config: Config,
+    tls: MakeTls,
+    setup: String,
+}
+
+impl Connector {
+    /// To the server that `config` names.
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with the address.
+    pub fn new(config: &PostgresConfig) -> Result<Self, String> {
+        let (url, tls) = MakeTls::new(&config.url, config.root_certificates.as_deref())?;
+        let mut server: Config =
+            url.parse().map_err(|error| format!("url: {}", message(&error)))?;
+        if server.get_application_name().is_none() {
+            server.application_name("mingle");
+        }
+        server.keepalives_idle(Duration::from_secs(30));
+        Ok(Self { config: server, tls, setup: setup(config) })
+    }
+
+    /// A new connection, ready for transactions.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub async fn connect(&self, world: &dyn World) -> Result<Connection, String> {
+        let (client, connection) =
+            self.config.connect(self.tls.clone()).await.map_err(|error| message(&error))?;
+        world.spawn(Box::pin(async move {
+            // Whoever waits for an answer is told what went wrong.
+            let _ = connection.await;
+        }));
+        client.batch_execute(&self.setup).await.map_err(|error| message(&error))?;
+        Ok(Connection::new(client))
+    }
+}
+
+/// What every connection begins with. Without sequential scans a read of one row locks that row,
+/// and not its table; what must be scanned still is.
+fn setup(config: &PostgresConfig) -> String {
+    let (statement, lock) =
+        (config.statement_timeout.as_millis().max(1), config.lock_timeout.as_millis().max(1));
+    let idle = config.keep_outcomes.as_millis().max(1);
+    format!(
+        "SET statement_timeout = {statement}; SET lock_timeout = {lock}; \
+         SET idle_in_transaction_session_timeout = {idle}; \
+         SET enable_seqscan = off; SET client_min_messages = error; \
+         SET default_transaction_read_only = off; \
+         SET default_transaction_isolation = 'read committed';  \
+         SET TimeZone = 'UTC'; SET plan_cache_mode = force_generic_plan; \
+         SELECT set_config('synchronous_commit', 'on', false) \
+         WHERE current_setting('synchronous_commit') IN ('off', 'local')"
+    )
+}

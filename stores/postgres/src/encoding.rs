@@ -1,0 +1,204 @@
+//! Values as bytes: one form for each class of equal values, which says where it ends.
+//!
+//! Digests of it identify objects and elements, whatever their type and length: a btree index of
+//! PostgreSQL holds no more than 2,700 bytes of a key.
+
+use mingle_model::{Float, Ref, Time, TransactionId, Value, WitnessRow};
+use sha2::{Digest as _, Sha256};
+
+/// SHA-256 of the encoded form.
+pub type Digest = Vec<u8>;
+
+/// Identifies an object.
+pub fn object_digest(object: &Ref) -> Digest {
+    let mut bytes = Vec::new();
+    put_bytes(&mut bytes, object.kind().as_bytes());
+    encode(object.key(), &mut bytes);
+    Sha256::digest(&bytes).to_vec()
+}
+
+/// Identifies an element of a set, or an entry of a map.
+pub fn element_digest(object: &Digest, element: &Value) -> Digest {
+    let mut bytes = object.clone();
+    encode(element, &mut bytes);
+    Sha256::digest(&bytes).to_vec()
+}
+
+/// Identifies a witness row: equal rows are one.
+pub fn witness_digest(object: &Digest, row: &WitnessRow, details: &str) -> Digest {
+    let mut bytes = object.clone();
+    bytes.extend(transaction(row.id));
+    bytes.extend(details.as_bytes());
+    Sha256::digest(&bytes).to_vec()
+}
+
+/// A short name for something long.
+pub fn short_digest(text: &str) -> String {
+    let digest = Sha256::digest(text.as_bytes());
+    let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
+    format!("{:016x}", u64::from_be_bytes(*first))
+}
+
+/// A transaction's id, whose order is that of the bytes.
+pub fn transaction(id: TransactionId) -> Vec<u8> {
+    let mut bytes = id.origin.0.to_be_bytes().to_vec();
+    bytes.extend(id.sequence.to_be_bytes());
+    bytes
+}
+
+/// The id in [`transaction`]'s form.
+pub fn read_transaction(bytes: &[u8]) -> Option<TransactionId> {
+    let (origin, rest) = bytes.split_first_chunk()?;
+    Some(TransactionId {
+        origin: mingle_model::Origin(u128::from_be_bytes(*origin)),
+        sequence: u64::from_be_bytes(rest.try_into().ok()?),
+    })
+}
+
+/// Appends a value.
+pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
+    match value {
+        Value::Bool(value) => bytes.extend([0, u8::from(*value)]),
+        Value::Int(value) => {
+            bytes.push(1);
+            bytes.extend(value.to_be_bytes());
+        }
+        Value::Float(value) => {
+            bytes.push(2);
+            bytes.extend(value.canonical().to_bits().to_be_bytes());
+        }
+        Value::String(text) => {
+            bytes.push(3);
+            put_bytes(bytes, text.as_bytes());
+        }
+        Value::Bytes(raw) => {
+            bytes.push(4);
+            put_bytes(bytes, raw);
+        }
+        Value::Time(value) => {
+            bytes.push(5);
+            bytes.extend(value.0.to_be_bytes());
+        }
+        Value::Struct(values) => put_many(bytes, 6, values),
+        Value::Option(None) => bytes.push(7),
+        Value::Option(Some(value)) => {
+            bytes.push(8);
+            encode(value, bytes);
+        }
+        Value::List(values) => put_many(bytes, 9, values),
+        Value::Ref(object) => {
+            bytes.push(10);
+            put_bytes(bytes, object.kind().as_bytes());
+            encode(object.key(), bytes);
+        }
+    }
+}
+
+fn put_bytes(bytes: &mut Vec<u8>, raw: &[u8]) {
+    bytes.extend((raw.len() as u64).to_be_bytes());
+    bytes.extend(raw);
+}
+
+fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value]) {
+    bytes.push(tag);
+    bytes.extend((values.len() as u64).to_be_bytes());
+    for value in values {
+        encode(value, bytes);
+    }
+}
+
+/// Takes one value from the front; none where that is no value.
+pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
+    Some(match take::<1>(bytes)?[0] {
+        0 => Value::Bool(take::<1>(bytes)?[0] != 0),
+        1 => Value::Int(i64::from_be_bytes(take(bytes)?)),
+        2 => Value::Float(Float(f64::from_bits(u64::from_be_bytes(take(bytes)?)))),
+        3 => Value::from(take_text(bytes)?),
+        4 => Value::Bytes(take_bytes(bytes)?.into()),
+        5 => Value::Time(Time(i64::from_be_bytes(take(bytes)?))),
+        6 => Value::Struct(take_many(bytes)?.into()),
+        7 => Value::NONE,
+        8 => Value::some(decode(bytes)?),
+        9 => Value::List(take_many(bytes)?.into()),
+        10 => {
+            let kind = take_text(bytes)?;
+            Value::Ref(Ref::new(kind, decode(bytes)?))
+        }
+        _ => return None,
+    })
+}
+
+fn take<const N: usize>(bytes: &mut &[u8]) -> Option<[u8; N]> {
+    let (first, rest) = bytes.split_first_chunk()?;
+    *bytes = rest;
+    Some(*first)
+}
+
+fn take_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let length = usize::try_from(u64::from_be_bytes(take(bytes)?)).ok()?;
+    let (first, rest) = bytes.split_at_checked(length)?;
+    *bytes = rest;
+    Some(first)
+}
+
+fn take_text<'a>(bytes: &mut &'a [u8]) -> Option<&'a str> {
+    std::str::from_utf8(take_bytes(bytes)?).ok()
+}
+
+fn take_many(bytes: &mut &[u8]) -> Option<Vec<Value>> {
+    let count = u64::from_be_bytes(take(bytes)?);
+    (0..count).map(|_| decode(bytes)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn samples() -> Vec<Value> {
+        let text = Value::from("a");
+        vec![
+            Value::Bool(true),
+            Value::Int(i64::MIN),
+            Value::from(f64::NAN),
+            Value::from(0.0),
+            text.clone(),
+            Value::from(""),
+            Value::Bytes(b"\0a".as_slice().into()),
+            Value::Time(Time(-1)),
+            Value::Struct(vec![text.clone(), Value::NONE].into()),
+            Value::some(Value::NONE),
+            Value::list([text.clone(), text.clone()]),
+            Value::list([Value::from("aa")]),
+            Value::from(Ref::new("K", text)),
+        ]
+    }
+
+    #[test]
+    fn values_come_back_and_differ() {
+        let mut seen = std::collections::BTreeSet::new();
+        for value in samples() {
+            let mut bytes = Vec::new();
+            encode(&value, &mut bytes);
+            assert_eq!(decode(&mut &*bytes), Some(value.clone()), "{value}");
+            assert!(seen.insert(bytes), "{value} looks like another");
+        }
+    }
+
+    #[test]
+    fn equal_floats_are_one() {
+        let digest = |float: f64| element_digest(&Vec::new(), &Value::from(float));
+        assert_eq!(digest(0.0), digest(-0.0));
+        assert_eq!(digest(f64::NAN), digest(-f64::NAN));
+        assert_ne!(digest(0.0), digest(5e-324));
+    }
+
+    #[test]
+    fn what_is_cut_short_is_no_value() {
+        for value in samples() {
+            let mut bytes = Vec::new();
+            encode(&value, &mut bytes);
+            bytes.pop();
+            assert_eq!(decode(&mut &*bytes), None, "{value}");
+        }
+    }
+}

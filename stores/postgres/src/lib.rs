@@ -1,0 +1,48 @@
+//! Stores in PostgreSQL: tables of our own, and tables that were there before.
+//!
+//! [`Postgres::connect`] gives a [`mingle_store::DataStore`]. Reading order:
+//!
+//! - [`config`]: what can be set, and why a store cannot be opened; [`mapping`]: objects in tables
+//!   that were there before.
+//! - `tls`, `connect`, `session`, `pool`: connections, pipelines of prepared statements, who has which.
+//! - `encoding`, `codec`, `wire`: values as digests, in columns, and on their way.
+//! - `catalog`, `layout`, `tables`: what is kept of the declarations, and the SQL that makes tables.
+//! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
+//! - `system`, `outcome`: the runtime's own rows.
+//! - `transaction`, `commit`: one transaction; `store`: opening one.
+//!
+//! Invariant: a transaction is one transaction of PostgreSQL at `SERIALIZABLE`, at either level.
+//!
+//! Invariant: a commit goes out as a whole. Whatever must keep it from taking effect raises an error
+//! in the server, so that the `COMMIT` that follows is a rollback.
+//!
+//! Invariant: what a commit demands of the state at its end, rather than of its snapshot, is a row
+//! lock: PostgreSQL refuses one on a row that was changed since the snapshot.
+
+mod catalog;
+mod codec;
+mod commit;
+pub mod config;
+mod connect;
+mod encoding;
+mod error;
+mod layout;
+pub mod limits;
+pub mod mapping;
+mod name;
+mod operation;
+mod outcome;
+mod pool;
+mod reading;
+mod session;
+mod store;
+mod system;
+mod tables;
+mod tls;
+mod transaction;
+mod wire;
+mod writing;
+
+pub use config::{Migrate, OpenError, PostgresConfig};
+pub use mapping::{CollectionMapping, ObjectMapping};
+pub use store::{Migration, Postgres, migrate, plan_migration};

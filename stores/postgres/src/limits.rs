@@ -1,0 +1,40 @@
+//! The named bounds of this adapter.
+
+use std::time::Duration;
+
+/// One commit carries at most this many writes, flushed ones included.
+pub const WRITES_MAX: usize = 100_000;
+
+/// The values in one commit take at most about this many bytes: 256 MiB. A message of PostgreSQL
+/// holds less than 1 GiB.
+pub const COMMIT_BYTES_MAX: usize = 256 << 20;
+
+/// One batch holds at most this many reads.
+pub const READS_MAX: usize = 100_000;
+
+/// One value takes at most this many bytes: 128 MiB. A field of PostgreSQL holds less than 1 GiB,
+/// and JSON may write a byte as six.
+pub const VALUE_BYTES_MAX: usize = 128 << 20;
+
+/// The key of a record takes at most this many bytes, so that it fits an index.
+pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
+
+/// One `add` changes a counter by at most this much either way, so that a sum in 128 bits stays
+/// exact for more adds than a store can hold: 2^90.
+pub const ADD_MAX: i128 = 1 << 90;
+
+/// A declared query gives at most this many rows.
+pub const QUERY_ROWS_MAX: usize = 1_000_000;
+
+/// A name of PostgreSQL has at most this many bytes.
+pub const NAME_BYTES_MAX: usize = 63;
+
+/// After so many commits with an id, old outcomes are removed.
+pub const PURGE_EVERY: u64 = 1_000;
+
+/// How much longer than the server's own limit to wait for an answer before the connection is
+/// given up.
+pub const GRACE: Duration = Duration::from_secs(5);
+
+/// A connection holds at most this many prepared statements; then it begins anew.
+pub const STATEMENTS_MAX: usize = 4_096;

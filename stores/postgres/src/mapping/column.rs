@@ -1,0 +1,316 @@
+//! Columns of tables that were there before: which values fit, and how they are cast.
+
+use mingle_model::{Ref, Schema, Type, Value, json};
+
+use crate::layout::Layout;
+use crate::wire::{self, Param};
+
+/// One column and the type of its values in the program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Column {
+    /// Its name, quoted.
+    pub(crate) name: String,
+    /// The type of the values; without the `option` of a nullable one.
+    value_type: Type,
+    /// Whether it is an `option`: null is none.
+    pub(crate) is_option: bool,
+    /// Its type in SQL, without length.
+    sql_type: String,
+    cast: Cast,
+}
+
+/// How values come and go.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Cast {
+    /// As they are.
+    Plain,
+    /// As `bigint`.
+    Whole,
+    /// As text.
+    Text,
+    /// As text in the one form that a UUID is written in.
+    Uuid,
+    /// As milliseconds, from a `timestamptz` or `timestamp`.
+    Moment,
+    /// As JSON.
+    Json,
+    /// A counter: as text.
+    Sum,
+}
+
+/// A column as the database describes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Described {
+    /// Its name.
+    pub(crate) name: String,
+    /// Its type, that under a domain.
+    pub(crate) base: String,
+    /// Its type with length and all, for messages.
+    pub(crate) shown: String,
+    /// Its type, without length.
+    pub(crate) sql_type: String,
+    /// Whether that is an enumeration.
+    pub(crate) is_enum: bool,
+    /// Whether null is refused.
+    pub(crate) is_not_null: bool,
+    /// Whether it has a default, or is numbered by the database.
+    pub(crate) has_default: bool,
+    /// Whether it is computed, so that it cannot be written.
+    pub(crate) is_generated: bool,
+    /// Digits before and after the point of a `numeric`, if it says.
+    pub(crate) digits: Option<(i64, i64)>,
+}
+
+/// The scalar that stands for a type in a column: that of the key for a `ref`.
+fn scalar<'t>(schema: &'t Schema, value_type: &'t Type) -> &'t Type {
+    match value_type {
+        Type::Ref(kind) => match schema.objects.get(kind) {
+            Some(object) => scalar(schema, &object.key_type),
+            None => value_type,
+        },
+        other => other,
+    }
+}
+
+impl Column {
+    /// A column for values of a type.
+    ///
+    /// # Errors
+    ///
+    /// What was found and what would fit.
+    pub(crate) fn new(
+        schema: &Schema,
+        found: &Described,
+        declared: &Type,
+        what: &str,
+    ) -> Result<Self, String> {
+        let (value_type, is_option) = match declared {
+            Type::Option(inner) => (&**inner, true),
+            other => (other, false),
+        };
+        let misfit = |fits: &str| {
+            Err(format!(
+                "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
+                found.name, found.shown
+            ))
+        };
+        if is_option && found.is_not_null {
+            return misfit("a column that may be null");
+        }
+        if found.is_generated {
+            return misfit("a column that is not computed");
+        }
+        let base = &*found.base;
+        let cast = match scalar(schema, value_type) {
+            Type::Bool if base == "boolean" => Cast::Plain,
+            Type::Bool => return misfit("boolean"),
+            Type::Int => match base {
+                "smallint" | "integer" | "bigint" => Cast::Whole,
+                "numeric" if matches!(found.digits, Some((..=18, 0))) => Cast::Whole,
+                _ => return misfit("smallint, integer, bigint or numeric(18, 0)"),
+            },
+            Type::Float if base == "double precision" => Cast::Plain,
+            Type::Float => return misfit("double precision"),
+            Type::String => match base {
+                "text" | "character varying" => Cast::Text,
+                "uuid" => Cast::Uuid,
+                _ if found.is_enum => Cast::Text,
+                _ => return misfit("text, character varying, uuid or an enumeration"),
+            },
+            Type::Bytes if base == "bytea" => Cast::Plain,
+            Type::Bytes => return misfit("bytea"),
+            Type::Time => match base {
+                "timestamp with time zone" | "timestamp without time zone" => Cast::Moment,
+                _ => return misfit("timestamp with time zone"),
+            },
+            _ => match base {
+                "json" | "jsonb" => Cast::Json,
+                _ => return misfit("json or jsonb"),
+            },
+        };
+        Ok(Self {
+            name: crate::name::quote(&found.name),
+            value_type: value_type.clone(),
+            is_option,
+            sql_type: found.sql_type.clone(),
+            cast,
+        })
+    }
+
+    /// A column for a counter.
+    ///
+    /// # Errors
+    ///
+    /// What was found and what would fit.
+    pub(crate) fn counter(found: &Described, what: &str) -> Result<Self, String> {
+        let is_whole = match &*found.base {
+            "smallint" | "integer" | "bigint" => true,
+            "numeric" => matches!(found.digits, Some((_, 0))),
+            _ => false,
+        };
+        if !is_whole || found.is_generated {
+            return Err(format!(
+                "column {} is {}, but {what} is a counter, for which bigint or a numeric without \
+                 digits after the point would fit",
+                found.name, found.shown
+            ));
+        }
+        Ok(Self {
+            name: crate::name::quote(&found.name),
+            value_type: Type::Int,
+            is_option: false,
+            sql_type: found.sql_type.clone(),
+            cast: Cast::Sum,
+        })
+    }
+
+    /// Whether it holds a counter.
+    pub(crate) fn is_counter(&self) -> bool {
+        self.cast == Cast::Sum
+    }
+
+    /// The `number`th parameter of a statement, as a value of the column.
+    pub(crate) fn parameter(&self, number: usize) -> String {
+        let sql_type = &self.sql_type;
+        match self.cast {
+            Cast::Plain => format!("${number}::{sql_type}"),
+            Cast::Whole => format!("${number}::bigint::{sql_type}"),
+            Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
+            Cast::Sum => format!("${number}::text::numeric"),
+            Cast::Moment => format!(
+                "(timestamptz 'epoch' + ${number}::bigint * interval '1 millisecond')::{sql_type}"
+            ),
+        }
+    }
+
+    /// The column in a list of what is read.
+    pub(crate) fn selected(&self) -> String {
+        let name = &self.name;
+        match self.cast {
+            Cast::Plain => name.clone(),
+            Cast::Whole => format!("{name}::bigint"),
+            Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
+            Cast::Moment => format!("floor(extract(epoch FROM {name}) * 1000)::bigint"),
+        }
+    }
+
+    /// What to send for a value.
+    ///
+    /// # Errors
+    ///
+    /// When the column cannot hold it.
+    pub(crate) fn param(&self, layout: &Layout, value: &Value) -> Result<Param, String> {
+        let value = match (self.is_option, value) {
+            (true, Value::Option(None)) => return Ok(Param::Null),
+            (true, Value::Option(Some(inner))) => &**inner,
+            (_, value) => value,
+        };
+        if self.cast == Cast::Json {
+            let json = json::to_json(&layout.schema, value, &self.value_type);
+            return Ok(Param::Text(json.to_string()));
+        }
+        let mut value = value;
+        while let Value::Ref(object) = value {
+            value = object.key();
+        }
+        if self.cast == Cast::Uuid && !value.as_str().is_some_and(is_uuid) {
+            return Err(format!(
+                "column {} is a uuid, written like 0e37df36-f698-11e6-8dd4-cb9ced3df976 in small \
+                 letters, but was given {value}",
+                self.name
+            ));
+        }
+        wire::param(value).ok_or_else(|| format!("column {} cannot hold {value}", self.name))
+    }
+
+    /// The value in a cell; none where a column that is no `option` holds null.
+    ///
+    /// # Errors
+    ///
+    /// When it holds no value of the type.
+    pub(crate) fn read(
+        &self,
+        layout: &Layout,
+        cell: Option<&[u8]>,
+    ) -> Result<Option<Value>, String> {
+        let Some(raw) = cell else {
+            return Ok(self.is_option.then_some(Value::NONE));
+        };
+        let misfit = || format!("column {} holds no {}", self.name, self.value_type);
+        let value = match self.cast {
+            Cast::Json => {
+                let parsed = serde_json::from_slice(raw).map_err(|_| misfit())?;
+                json::from_json(&layout.schema, &parsed, &self.value_type)
+                    .map_err(|error| format!("{}: {error}", misfit()))?
+            }
+            _ => scalar_value(&layout.schema, &self.value_type, raw).ok_or_else(misfit)?,
+        };
+        Ok(Some(if self.is_option { Value::some(value) } else { value }))
+    }
+}
+
+fn scalar_value(schema: &Schema, value_type: &Type, raw: &[u8]) -> Option<Value> {
+    match value_type {
+        Type::Ref(kind) => {
+            let key = scalar_value(schema, &schema.objects.get(kind)?.key_type, raw)?;
+            Some(Value::Ref(Ref::new(kind.clone(), key)))
+        }
+        scalar => wire::scalar(scalar, raw),
+    }
+}
+
+/// Whether text is a UUID as PostgreSQL writes it: another form would name the same row.
+fn is_uuid(text: &str) -> bool {
+    let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
+    text.len() == 36
+        && text.char_indices().all(|(index, c)| match index {
+            8 | 13 | 18 | 23 => c == '-',
+            _ => is_digit(c),
+        })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn described(base: &str) -> Described {
+        Described {
+            name: "c".into(),
+            base: base.into(),
+            shown: base.into(),
+            sql_type: base.into(),
+            is_enum: false,
+            is_not_null: true,
+            has_default: false,
+            is_generated: false,
+            digits: None,
+        }
+    }
+
+    #[test]
+    fn misfits_name_the_column_and_what_would_fit() {
+        let schema = Schema::default();
+        let check = |base: &str, declared: &Type| {
+            Column::new(&schema, &described(base), declared, "K.f").map(|_| ())
+        };
+        assert_eq!(check("bigint", &Type::Int), Ok(()));
+        for (base, declared, fits) in [
+            ("real", Type::Float, "double precision"),
+            ("numeric", Type::Int, "bigint"),
+            ("character", Type::String, "character varying"),
+            ("date", Type::Time, "timestamp with time zone"),
+            ("integer", Type::Option(Type::Int.into()), "may be null"),
+        ] {
+            let error = check(base, &declared).unwrap_err();
+            assert!(error.contains("column c is"), "{error}");
+            assert!(error.contains(base) && error.contains(fits), "{error}");
+        }
+    }
+
+    #[test]
+    fn only_one_form_of_a_uuid_is_one() {
+        assert!(is_uuid("0e37df36-f698-11e6-8dd4-cb9ced3df976"));
+        assert!(!is_uuid("0E37DF36-f698-11e6-8dd4-cb9ced3df976"));
+        assert!(!is_uuid("0e37df36f69811e68dd4cb9ced3df976"));
+    }
+}

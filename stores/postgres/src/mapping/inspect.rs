@@ -1,0 +1,323 @@
+//! Mappings checked against the tables that are there.
+
+use std::collections::BTreeMap;
+
+use mingle_model::{FieldType, Name, ObjectType, Schema, Type, Value};
+use mingle_store::StoreSchema;
+use tokio_postgres::Client;
+
+use super::column::{Column, Described};
+use super::{CollectionMapping, Mapped, MappedField, ObjectMapping, Rows};
+use crate::catalog::own_objects;
+use crate::error::message;
+use crate::name::quote;
+
+/// What a table has.
+struct Table {
+    /// Quoted and with its schema.
+    name: String,
+    columns: Vec<Described>,
+    /// Unique indexes, by schema and name, and their columns in order of their names.
+    unique: Vec<(String, String, Vec<String>)>,
+    /// What may refuse a write, apart from columns.
+    constraints: Vec<String>,
+}
+
+/// Checks all mappings of a store; which object does not fit, and why.
+///
+/// # Errors
+///
+/// The name of the object, and the reason.
+pub(crate) async fn inspect(
+    client: &Client,
+    schema: &StoreSchema,
+    objects: &BTreeMap<String, ObjectMapping>,
+) -> Result<BTreeMap<Name, Mapped>, (Name, String)> {
+    let mut found = BTreeMap::new();
+    for (name, mapping) in objects {
+        let object = own_objects(schema).find(|object| *object.name == **name);
+        let object = object.ok_or_else(|| {
+            (name.as_str().into(), "no object of this name lives in this store".to_owned())
+        })?;
+        let mapped = check(client, &schema.schema, object, mapping).await;
+        found.insert(object.name.clone(), mapped.map_err(|why| (object.name.clone(), why))?);
+    }
+    Ok(found)
+}
+
+async fn check(
+    client: &Client,
+    schema: &Schema,
+    object: &ObjectType,
+    mapping: &ObjectMapping,
+) -> Result<Mapped, String> {
+    let known = |name: &String| object.field_index(name).is_some();
+    let named = mapping.columns.keys().chain(mapping.fields.keys());
+    if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
+        return Err(format!("it has no field {unknown}"));
+    }
+    let table = Table::load(client, &mapping.table).await?;
+    let key_types = key_types(schema, &object.key_type);
+    let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
+    let mut key_indexes = table.unique(&mapping.key, &[]);
+    if key_indexes.is_empty() {
+        return Err(format!(
+            "{} is not unique in {}: a primary key or a unique index over exactly these columns \
+             would fit",
+            mapping.key.join(", "),
+            table.name
+        ));
+    }
+    let mut used: Vec<String> = mapping.key.clone();
+    let mut constraints = table.constraints.clone();
+    let mut fields = Vec::with_capacity(object.fields.len());
+    for field in &object.fields {
+        let what = format!("{}.{}", object.name, field.name);
+        let name = field.name.to_string();
+        let collection = mapping.fields.get(&name);
+        let is_column = matches!(field.field_type, FieldType::Register(_) | FieldType::Counter);
+        if is_column != collection.is_none() {
+            let needs = if is_column { "a column" } else { "a table of its own, in `fields`" };
+            return Err(format!("{what} is {}, which needs {needs}", field.field_type));
+        }
+        if let Some(collection) = collection {
+            let (field, may_refuse, indexes) =
+                check_collection(client, schema, &key_types, &field.field_type, collection, &what)
+                    .await?;
+            constraints.extend(may_refuse);
+            key_indexes.extend(indexes);
+            fields.push(field);
+            continue;
+        }
+        let column = mapping.columns.get(&name).unwrap_or(&name);
+        let described = table.column(column)?;
+        used.push(column.clone());
+        let needs_something = described.is_not_null && !described.has_default;
+        let (column, fill) = match &field.field_type {
+            FieldType::Register(inner) => {
+                (Column::new(schema, described, inner, &what)?, field.default.clone())
+            }
+            _ => (Column::counter(described, &what)?, Value::Int(0)),
+        };
+        let fill = needs_something.then_some(fill);
+        fields.push(MappedField::Column { column, fill });
+    }
+    constraints.extend(table.demands(&used));
+    Ok(Mapped { table: table.name, keys, fields, constraints, key_indexes })
+}
+
+/// The types of the columns of a key.
+fn key_types(schema: &Schema, key_type: &Type) -> Vec<Type> {
+    match key_type {
+        Type::Struct(name) => match schema.structs.get(name) {
+            Some(declared) => declared.fields.iter().map(|(_, inner)| inner.clone()).collect(),
+            None => Vec::new(),
+        },
+        single => vec![single.clone()],
+    }
+}
+
+async fn check_collection(
+    client: &Client,
+    schema: &Schema,
+    key_types: &[Type],
+    field_type: &FieldType,
+    mapping: &CollectionMapping,
+    what: &str,
+) -> Result<(MappedField, Vec<String>, Vec<(String, String)>), String> {
+    let table = Table::load(client, &mapping.table).await?;
+    let keys = table.keys(schema, key_types, &mapping.key, what)?;
+    let rows = Rows { table: table.name.clone(), keys };
+    let element = |name: &str, declared: &Type| -> Result<Column, String> {
+        if matches!(declared, Type::Option(_)) {
+            return Err(format!("{what}: a column of elements cannot hold {declared}"));
+        }
+        Column::new(schema, table.column(name)?, declared, what)
+    };
+    let mut used = mapping.key.clone();
+    used.push(mapping.value.clone());
+    used.extend(mapping.entry.clone());
+    used.extend(mapping.order.clone());
+    let field = match field_type {
+        FieldType::Set(inner) => {
+            MappedField::Set { rows, element: element(&mapping.value, inner)? }
+        }
+        FieldType::Map(entry, value) => {
+            let Some(name) = &mapping.entry else {
+                return Err(format!(
+                    "{what} is a map, which needs `entry`, the column of its keys"
+                ));
+            };
+            if table.unique(&mapping.key, std::slice::from_ref(name)).is_empty() {
+                return Err(format!(
+                    "{what} is a map, but {}, {name} is not unique in {}",
+                    mapping.key.join(", "),
+                    table.name
+                ));
+            }
+            let value = Column::new(schema, table.column(&mapping.value)?, value, what)?;
+            MappedField::Map { rows, entry: element(name, entry)?, value }
+        }
+        FieldType::Log(inner) => {
+            let (order, is_numbered) = check_order(&table, mapping.order.as_deref(), what)?;
+            MappedField::Log { rows, line: element(&mapping.value, inner)?, order, is_numbered }
+        }
+        _ => return Err(format!("{what} is no collection")),
+    };
+    let mut may_refuse = table.constraints.clone();
+    may_refuse.extend(table.demands(&used));
+    let element = mapping.entry.as_ref().unwrap_or(&mapping.value);
+    let indexes = table.unique(&mapping.key, std::slice::from_ref(element));
+    Ok((field, may_refuse, indexes))
+}
+
+/// The column that says the order of a log's lines, and whether the database fills it.
+fn check_order(table: &Table, order: Option<&str>, what: &str) -> Result<(String, bool), String> {
+    let Some(order) = order else {
+        return Err(format!(
+            "{what} is a log, which needs `order`, the column that says the order"
+        ));
+    };
+    let described = table.column(order)?;
+    let is_whole = matches!(&*described.base, "smallint" | "integer" | "bigint");
+    if !is_whole && !described.has_default {
+        return Err(format!(
+            "column {order} is {}, but the order of {what} needs an integer, or a column that the \
+             database fills",
+            described.shown
+        ));
+    }
+    Ok((quote(order), described.has_default))
+}
+
+const COLUMNS: &str = "\
+SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), \
+format_type(a.atttypid, a.atttypmod), format_type(a.atttypid, NULL), \
+coalesce(b.typtype, t.typtype) = 'e', a.attnotnull OR t.typnotnull, \
+a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL, \
+a.attgenerated <> '' OR a.attidentity = 'a', \
+CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 AND \
+greatest(a.atttypmod, t.typtypmod) >= 4 \
+THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END \
+FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
+LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
+WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
+ORDER BY a.attnum";
+
+const UNIQUE: &str = "\
+SELECT n.nspname::text, c.relname::text, array_agg(a.attname::text ORDER BY a.attname::text) \
+FROM pg_index AS i JOIN pg_class AS c ON c.oid = i.indexrelid \
+JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+CROSS JOIN LATERAL unnest(i.indkey::int2[]) WITH ORDINALITY AS k(attnum, place) \
+JOIN pg_attribute AS a ON a.attrelid = i.indrelid AND a.attnum = k.attnum \
+WHERE i.indrelid = $1::text::regclass AND i.indisunique AND i.indisvalid AND i.indimmediate \
+AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts \
+GROUP BY n.nspname, c.relname";
+
+const CONSTRAINTS: &str = "\
+SELECT CASE c.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'u' THEN 'UNIQUE' \
+WHEN 'p' THEN 'PRIMARY KEY' WHEN 'x' THEN 'EXCLUDE' ELSE 'constraint' END || ' ' || c.conname || \
+' of ' || c.conrelid::regclass::text || ': ' || pg_get_constraintdef(c.oid) \
+FROM pg_constraint AS c WHERE (c.conrelid = $1::text::regclass AND c.contype IN ('c','f','u','x')) \
+OR (c.confrelid = $1::text::regclass AND c.contype = 'f') \
+UNION ALL SELECT 'trigger ' || g.tgname || ' of ' || g.tgrelid::regclass::text \
+FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal \
+UNION ALL SELECT 'row security of ' || r.oid::regclass::text FROM pg_class AS r \
+WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
+
+impl Table {
+    async fn load(client: &Client, name: &str) -> Result<Self, String> {
+        let quoted: Vec<String> = name.split('.').map(quote).collect();
+        let quoted = match &quoted[..] {
+            [table] => format!("\"public\".{table}"),
+            [schema, table] => format!("{schema}.{table}"),
+            _ => return Err(format!("`{name}` is no table: expected `table` or `schema.table`")),
+        };
+        let failed = |error: tokio_postgres::Error| message(&error);
+        let kind = "SELECT relkind::text FROM pg_class WHERE oid = to_regclass($1::text)";
+        let kind = client.query_opt(kind, &[&quoted]).await.map_err(failed)?;
+        match kind.map(|row| row.get::<_, String>(0)).as_deref() {
+            Some("r" | "p") => {}
+            Some(_) => return Err(format!("{quoted} is no table")),
+            None => return Err(format!("there is no table {quoted}")),
+        }
+        let columns = client.query(COLUMNS, &[&quoted]).await.map_err(failed)?;
+        let columns = columns.iter().map(|row| Described {
+            name: row.get(0),
+            base: row.get(1),
+            shown: row.get(2),
+            sql_type: row.get(3),
+            is_enum: row.get(4),
+            is_not_null: row.get(5),
+            has_default: row.get(6),
+            is_generated: row.get(7),
+            digits: row.get::<_, Option<i64>>(8).map(|bits| ((bits >> 16) & 0xffff, bits & 0x7ff)),
+        });
+        let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
+        let constraints = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
+        Ok(Self {
+            name: quoted,
+            columns: columns.collect(),
+            unique: unique.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect(),
+            constraints: constraints.iter().map(|row| row.get(0)).collect(),
+        })
+    }
+
+    fn column(&self, name: &str) -> Result<&Described, String> {
+        self.columns.iter().find(|column| column.name == name).ok_or_else(|| {
+            let names: Vec<&str> = self.columns.iter().map(|column| &*column.name).collect();
+            format!("{} has no column {name}; it has {}", self.name, names.join(", "))
+        })
+    }
+
+    /// The columns of a key, which must hold something.
+    fn keys(
+        &self,
+        schema: &Schema,
+        types: &[Type],
+        names: &[String],
+        what: &str,
+    ) -> Result<Vec<Column>, String> {
+        if types.len() != names.len() {
+            return Err(format!(
+                "the key of {what} has {} parts, but `key` names {} columns",
+                types.len(),
+                names.len()
+            ));
+        }
+        let key = |(name, value_type): (&String, &Type)| {
+            let described = self.column(name)?;
+            if !described.is_not_null {
+                return Err(format!("column {name} is part of a key, but may be null"));
+            }
+            if matches!(value_type, Type::Option(_) | Type::List(_) | Type::Struct(_)) {
+                return Err(format!("a key of type {value_type} has no column"));
+            }
+            Column::new(schema, described, value_type, &format!("the key of {what}"))
+        };
+        names.iter().zip(types).map(key).collect()
+    }
+
+    /// The unique indexes over exactly these columns.
+    fn unique(&self, names: &[String], more: &[String]) -> Vec<(String, String)> {
+        let mut wanted = [names, more].concat();
+        wanted.sort();
+        let found = self.unique.iter().filter(|(_, _, columns)| *columns == wanted);
+        found.map(|(schema, name, _)| (schema.clone(), name.clone())).collect()
+    }
+
+    /// Columns that must be given something, and are not mapped.
+    fn demands(&self, used: &[String]) -> Vec<String> {
+        let demands = |column: &&Described| {
+            column.is_not_null && !column.has_default && !used.contains(&column.name)
+        };
+        let demanding = self.columns.iter().filter(demands);
+        let says = |column: &Described| {
+            format!(
+                "NOT NULL {} of {}: it has no default, and is not mapped",
+                column.name, self.name
+            )
+        };
+        demanding.map(says).collect()
+    }
+}

@@ -1,0 +1,217 @@
+//! Reads of mapped objects: one statement for each, all in one round trip.
+//!
+//! The version of a row is its `xmin`: the transaction that wrote it last.
+
+use std::collections::BTreeMap;
+
+use mingle_model::Value;
+use mingle_store::{Address, Data, Read};
+use tokio_postgres::Row;
+
+use super::column::Column;
+use super::{Mapped, MappedField, Rows, of_object};
+use crate::layout::{Kind, Layout, Place};
+use crate::session::Step;
+use crate::wire::{Param, cell, int, text};
+
+/// What a batch asks of mapped objects.
+#[derive(Default)]
+pub(crate) struct MappedAsk {
+    steps: Vec<Step>,
+    /// By the place of the read, that of its statement.
+    places: BTreeMap<usize, usize>,
+}
+
+const VERSION: &str = "xmin::text::bigint";
+
+impl MappedAsk {
+    /// The statements.
+    pub(crate) fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// Whether the read at this place is one of a mapped object.
+    pub(crate) fn has(&self, index: usize) -> bool {
+        self.places.contains_key(&index)
+    }
+
+    /// Adds a read.
+    ///
+    /// # Errors
+    ///
+    /// When a key or element cannot stand in its column.
+    pub(crate) fn ask(
+        &mut self,
+        layout: &Layout,
+        mapped: &Mapped,
+        index: usize,
+        read: &Read,
+    ) -> Result<(), String> {
+        let step = mapped.step(layout, read)?;
+        self.places.insert(index, self.steps.len());
+        self.steps.push(step);
+        Ok(())
+    }
+
+    /// The answer to a read.
+    ///
+    /// # Errors
+    ///
+    /// When a row holds what it cannot hold.
+    pub(crate) fn answer(
+        &self,
+        layout: &Layout,
+        index: usize,
+        read: &Read,
+        results: &[Vec<Row>],
+    ) -> Result<(Data, i64), String> {
+        let rows = self.places.get(&index).and_then(|place| results.get(*place));
+        let rows = rows.map_or(&[][..], Vec::as_slice);
+        let object = read.object().ok_or("a read of no object")?;
+        let Kind { place: Place::Mapped(mapped), .. } = layout.kind(object.kind())? else {
+            return Err(format!("object {} is not mapped", object.kind()));
+        };
+        mapped.answer(layout, read, rows)
+    }
+}
+
+fn field(read: &Read) -> Option<&Address> {
+    match read {
+        Read::Register(address)
+        | Read::Counter(address)
+        | Read::Contains(address, _)
+        | Read::SetSize(address)
+        | Read::Elements(address)
+        | Read::Entry(address, _)
+        | Read::MapSize(address)
+        | Read::Entries(address)
+        | Read::LogSize(address)
+        | Read::LogLast(address, _)
+        | Read::LogSlice { address, .. } => Some(address),
+        _ => None,
+    }
+}
+
+impl Mapped {
+    fn step(&self, layout: &Layout, read: &Read) -> Result<Step, String> {
+        let object = read.object().ok_or("a read of no object")?;
+        let mut params = self.key(layout, object.key())?;
+        let table = &self.table;
+        let Some(address) = field(read) else {
+            let sql = format!("SELECT {VERSION} FROM {table} WHERE {}", of_object(&self.keys));
+            return Ok(Step::new(sql, params));
+        };
+        let next = params.len() + 1;
+        let whole = |number: u64| Param::Int(i64::try_from(number).unwrap_or(i64::MAX));
+        let sql = match (&self.fields[usize::from(address.field)], read) {
+            (MappedField::Column { column, .. }, _) => {
+                let (column, condition) = (column.selected(), of_object(&self.keys));
+                format!("SELECT {VERSION}, {column} FROM {table} WHERE {condition}")
+            }
+            (MappedField::Set { rows, element: key }, Read::Contains(_, one))
+            | (MappedField::Map { rows, entry: key, .. }, Read::Entry(_, one)) => {
+                params.push(key.param(layout, one)?);
+                let value = match &self.fields[usize::from(address.field)] {
+                    MappedField::Map { value, .. } => format!(", {}", value.selected()),
+                    _ => String::new(),
+                };
+                let condition = format!("{} = {}", key.name, key.parameter(next));
+                rows.select(&format!("{VERSION}{value}"), &format!(" AND {condition}"))
+            }
+            (MappedField::Set { rows, element: key }, Read::SetSize(_))
+            | (MappedField::Map { rows, entry: key, .. }, Read::MapSize(_)) => {
+                let count = format!("max({VERSION}), count(DISTINCT {})", key.name);
+                rows.select(&count, "")
+            }
+            (MappedField::Set { rows, element }, _) => {
+                rows.select(&format!("{VERSION}, {}", element.selected()), "")
+            }
+            (MappedField::Map { rows, entry, value }, _) => {
+                let (entry, value) = (entry.selected(), value.selected());
+                rows.select(&format!("{VERSION}, {entry}, {value}"), "")
+            }
+            (MappedField::Log { rows, .. }, Read::LogSize(_)) => {
+                rows.select(&format!("max({VERSION}), count(*)"), "")
+            }
+            (MappedField::Log { rows, line, order, .. }, read) => {
+                let window = match read {
+                    Read::LogLast(_, count) => {
+                        params.push(whole(*count));
+                        format!(" ORDER BY {order} DESC LIMIT ${next}::bigint")
+                    }
+                    Read::LogSlice { from, count, .. } => {
+                        params.extend([whole(*from), whole(*count)]);
+                        let limit = next + 1;
+                        format!(" ORDER BY {order} OFFSET ${next}::bigint LIMIT ${limit}::bigint")
+                    }
+                    _ => return Err("a log is read otherwise".into()),
+                };
+                rows.select(&format!("{VERSION}, {}", line.selected()), &window)
+            }
+        };
+        Ok(Step::new(sql, params))
+    }
+
+    fn answer(&self, layout: &Layout, read: &Read, rows: &[Row]) -> Result<(Data, i64), String> {
+        let newest = rows.iter().map(|row| int(row, 0)).max().unwrap_or(0);
+        let count = || u64::try_from(rows.first().map_or(0, |row| int(row, 1))).unwrap_or(0);
+        let Some(address) = field(read) else {
+            return Ok((Data::Bool(!rows.is_empty()), newest));
+        };
+        let must = |column: &Column, row: &Row, index: usize| {
+            let found = column.read(layout, cell(row, index))?;
+            found.ok_or_else(|| format!("column {} holds null", column.name))
+        };
+        let many = |column: &Column| -> Result<Vec<Value>, String> {
+            rows.iter().map(|row| must(column, row, 1)).collect()
+        };
+        let data = match (&self.fields[usize::from(address.field)], read) {
+            (MappedField::Column { column, .. }, Read::Counter(_)) => {
+                let sum = rows.first().and_then(|row| text(row, 1)).unwrap_or("0");
+                let sum = sum.parse();
+                Data::Counter(sum.map_err(|_| format!("column {} is too large", column.name))?)
+            }
+            (MappedField::Column { column, .. }, _) => Data::Register(match rows.first() {
+                Some(row) => column.read(layout, cell(row, 1))?,
+                None => None,
+            }),
+            (_, Read::Contains(..)) => Data::Bool(!rows.is_empty()),
+            (MappedField::Map { value, .. }, Read::Entry(..)) => {
+                Data::Register(match rows.first() {
+                    Some(row) => value.read(layout, cell(row, 1))?,
+                    None => None,
+                })
+            }
+            (_, Read::SetSize(_) | Read::MapSize(_) | Read::LogSize(_)) => Data::Count(count()),
+            (MappedField::Set { element, .. }, _) => {
+                let mut values = many(element)?;
+                values.sort();
+                values.dedup();
+                Data::Values(values)
+            }
+            (MappedField::Map { entry, value, .. }, _) => {
+                let pair = |row: &Row| Ok((must(entry, row, 1)?, must(value, row, 2)?));
+                let entries: Result<Vec<(Value, Value)>, String> = rows.iter().map(pair).collect();
+                let mut entries = entries?;
+                entries.sort();
+                Data::Entries(entries)
+            }
+            (MappedField::Log { line, .. }, read) => {
+                let mut lines = many(line)?;
+                if matches!(read, Read::LogLast(..)) {
+                    lines.reverse();
+                }
+                Data::Values(lines)
+            }
+        };
+        Ok((data, newest))
+    }
+}
+
+impl Rows {
+    /// Of an object's rows.
+    fn select(&self, columns: &str, rest: &str) -> String {
+        let (table, condition) = (&self.table, of_object(&self.keys));
+        format!("SELECT {columns} FROM {table} WHERE {condition}{rest}")
+    }
+}

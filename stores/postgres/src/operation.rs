@@ -1,0 +1,314 @@
+//! Declared queries and commands: SQL from the binding, checked against the server at the start.
+//!
+//! Parameters `$1`, `$2` and so on have the SQL types of the declared ones. A `list` is one item for
+//! each row, an `option` is none where there is no row or a null, a struct has its fields' names as
+//! columns; all else is the first column of the only row.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_model::{Name, Ref, Schema, Type, Value, json};
+use mingle_store::StoreOperation;
+use tokio_postgres::types::Type as SqlType;
+use tokio_postgres::{Client, Row, Statement};
+
+use crate::error::message;
+use crate::layout::Layout;
+use crate::limits::QUERY_ROWS_MAX;
+use crate::session::Step;
+use crate::wire::{self, EPOCH_MS, Param, cell};
+
+/// The operations of a store, by name.
+pub type Operations = BTreeMap<Name, Operation>;
+
+/// One declared operation.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    name: Name,
+    /// Whether it writes.
+    pub is_command: bool,
+    parameters: Vec<(Name, Type)>,
+    result: Option<Type>,
+    body: Option<Arc<str>>,
+    types: Arc<[SqlType]>,
+}
+
+impl Operation {
+    /// As it is declared, with the body that it has from the binding.
+    pub fn new(schema: &Schema, name: &Name, declared: &StoreOperation) -> Self {
+        let types = declared.parameters.iter().map(|(_, t)| parameter_type(schema, t)).collect();
+        Self {
+            name: name.clone(),
+            is_command: declared.is_command,
+            parameters: declared.parameters.clone(),
+            result: declared.result.clone(),
+            body: declared.body.as_deref().map(Arc::from),
+            types,
+        }
+    }
+
+    /// The operation called `name`.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn find<'a>(operations: &'a Operations, name: &Name) -> Result<&'a Self, String> {
+        operations.get(name).ok_or_else(|| format!("no operation {name} is declared"))
+    }
+
+    /// Checks that it writes.
+    ///
+    /// # Errors
+    ///
+    /// When it does not.
+    pub fn check_command(&self) -> Result<(), String> {
+        if self.is_command {
+            return Ok(());
+        }
+        Err(format!("operation {} is a query, not a command", self.name))
+    }
+
+    /// The statement with these arguments.
+    ///
+    /// # Errors
+    ///
+    /// When it has no body, or the arguments do not fit.
+    pub fn step(&self, layout: &Layout, arguments: &[Value]) -> Result<Step, String> {
+        let name = &self.name;
+        let Some(body) = &self.body else {
+            return Err(format!(
+                "operation {name} has no body; give it one in the store's binding, in SQL"
+            ));
+        };
+        let (given, wanted) = (arguments.len(), self.parameters.len());
+        if given != wanted {
+            return Err(format!("operation {name} takes {wanted} arguments, not {given}"));
+        }
+        let mut params = Vec::with_capacity(given);
+        for ((parameter, value_type), value) in self.parameters.iter().zip(arguments) {
+            let what = || format!("parameter {parameter} of operation {name}");
+            layout.check(value, value_type, what)?;
+            let param = encode(&layout.schema, value, value_type);
+            params.push(param.map_err(|why| format!("{}: {why}", what()))?);
+        }
+        Ok(Step { types: Arc::clone(&self.types), ..Step::new(Arc::clone(body), params) })
+    }
+
+    /// What it gives, from the rows of its statement.
+    ///
+    /// # Errors
+    ///
+    /// When there are too many rows, or too few.
+    pub fn result(&self, layout: &Layout, rows: &[Row]) -> Result<Value, String> {
+        let name = &self.name;
+        let failed = |why: String| format!("operation {name}: {why}");
+        let schema = &layout.schema;
+        let Some(result) = &self.result else { return Ok(Value::NONE) };
+        if let Type::List(inner) = result {
+            if rows.len() > QUERY_ROWS_MAX {
+                return Err(failed(format!("gives more than {QUERY_ROWS_MAX} rows")));
+            }
+            let items: Result<Vec<Value>, String> =
+                rows.iter().map(|row| row_value(schema, row, inner)).collect();
+            return items.map(Value::list).map_err(failed);
+        }
+        match (rows, result) {
+            ([row], _) => row_value(schema, row, result).map_err(failed),
+            ([], Type::Option(_)) => Ok(Value::NONE),
+            _ => Err(failed(format!("gives {} rows where one is expected", rows.len()))),
+        }
+    }
+
+    /// Checks the body against the server.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit.
+    pub async fn check(&self, client: &Client, schema: &Schema) -> Result<(), String> {
+        let Some(body) = &self.body else { return Ok(()) };
+        let prepared = client.prepare_typed(body, &self.types).await;
+        let statement = prepared.map_err(|error| message(&error))?;
+        let (found, wanted) = (statement.params(), &self.types);
+        if found.len() != wanted.len() {
+            let (found, wanted) = (found.len(), wanted.len());
+            return Err(format!(
+                "the body takes {found} parameters, but the declaration has {wanted}"
+            ));
+        }
+        for ((found, wanted), (name, declared)) in
+            found.iter().zip(wanted.iter()).zip(&self.parameters)
+        {
+            if found != wanted {
+                return Err(format!(
+                    "parameter {name} is declared as {declared}, which is {wanted}, but the body \
+                     takes {found}"
+                ));
+            }
+        }
+        match &self.result {
+            None => Ok(()),
+            Some(Type::List(inner) | Type::Option(inner)) => {
+                check_columns(schema, &statement, inner)
+            }
+            Some(result) => check_columns(schema, &statement, result),
+        }
+    }
+}
+
+/// The SQL type of a parameter.
+fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
+    match value_type {
+        Type::Bool => SqlType::BOOL,
+        Type::Int => SqlType::INT8,
+        Type::Float => SqlType::FLOAT8,
+        Type::String => SqlType::TEXT,
+        Type::Bytes => SqlType::BYTEA,
+        Type::Time => SqlType::TIMESTAMPTZ,
+        Type::Ref(kind) => match schema.objects.get(kind) {
+            Some(object) => parameter_type(schema, &object.key_type),
+            None => SqlType::JSON,
+        },
+        Type::Option(inner) if !matches!(**inner, Type::Option(_)) => parameter_type(schema, inner),
+        _ => SqlType::JSON,
+    }
+}
+
+/// Moments that `timestamptz` reaches, with something to spare: 4712 BC to AD 294000.
+const MOMENTS: std::ops::Range<i64> = -210_800_000_000_000..9_200_000_000_000_000;
+
+fn encode(schema: &Schema, value: &Value, value_type: &Type) -> Result<Param, String> {
+    Ok(match (value, value_type) {
+        (Value::Time(time), _) if MOMENTS.contains(&time.0) => Param::Moment(time.0),
+        (Value::Time(time), _) => return Err(format!("{time} is beyond what timestamptz holds")),
+        (Value::Ref(object), Type::Ref(kind)) if schema.objects.contains_key(kind) => {
+            encode(schema, object.key(), &schema.objects[kind].key_type)?
+        }
+        (Value::Option(None), _) => Param::Null,
+        (Value::Option(Some(value)), Type::Option(inner))
+            if !matches!(**inner, Type::Option(_)) =>
+        {
+            encode(schema, value, inner)?
+        }
+        (value, value_type) => wire::param(value)
+            .unwrap_or_else(|| Param::Text(json::to_json(schema, value, value_type).to_string())),
+    })
+}
+
+/// Checks that the columns of a statement fit one row of a result.
+fn check_columns(schema: &Schema, statement: &Statement, result: &Type) -> Result<(), String> {
+    let columns = statement.columns();
+    if let Type::Struct(name) = result
+        && let Some(declared) = schema.structs.get(name)
+        && !matches!(columns, [only] if is_json(only.type_()))
+    {
+        for (field, inner) in &declared.fields {
+            let column = columns.iter().find(|column| *column.name() == **field);
+            let column = column.ok_or_else(|| format!("the result has no column {field}"))?;
+            check_type(schema, field, column.type_(), inner)?;
+        }
+        return Ok(());
+    }
+    match columns {
+        [] => Err(format!("it gives nothing, but {result} is declared")),
+        [only] => check_type(schema, only.name(), only.type_(), result),
+        _ => Err(format!("it gives {} columns where one is expected", columns.len())),
+    }
+}
+
+fn is_json(sql_type: &SqlType) -> bool {
+    matches!(*sql_type, SqlType::JSON | SqlType::JSONB)
+}
+
+fn check_type(schema: &Schema, column: &str, found: &SqlType, wanted: &Type) -> Result<(), String> {
+    let fitting: &[SqlType] = match wanted {
+        Type::Bool => &[SqlType::BOOL],
+        Type::Int => &[SqlType::INT2, SqlType::INT4, SqlType::INT8],
+        Type::Float => &[SqlType::FLOAT4, SqlType::FLOAT8],
+        Type::String => &[SqlType::TEXT, SqlType::VARCHAR, SqlType::BPCHAR, SqlType::NAME],
+        Type::Bytes => &[SqlType::BYTEA],
+        Type::Time => &[SqlType::TIMESTAMPTZ, SqlType::TIMESTAMP],
+        Type::Ref(kind) if schema.objects.contains_key(kind) => {
+            return check_type(schema, column, found, &schema.objects[kind].key_type);
+        }
+        Type::Option(inner) => return check_type(schema, column, found, inner),
+        _ => &[SqlType::JSON, SqlType::JSONB],
+    };
+    if fitting.contains(found) {
+        return Ok(());
+    }
+    let names: Vec<String> = fitting.iter().map(ToString::to_string).collect();
+    Err(format!(
+        "column {column} is {found}, but {wanted} needs {}; a cast in the body may help",
+        names.join(" or ")
+    ))
+}
+
+fn row_value(schema: &Schema, row: &Row, value_type: &Type) -> Result<Value, String> {
+    if let Type::Option(inner) = value_type {
+        let is_null = cell(row, 0).is_none() && row.len() == 1;
+        return if is_null {
+            Ok(Value::NONE)
+        } else {
+            Ok(Value::some(row_value(schema, row, inner)?))
+        };
+    }
+    if let Type::Struct(name) = value_type
+        && let Some(declared) = schema.structs.get(name)
+        && !(row.len() == 1 && is_json(row.columns()[0].type_()))
+    {
+        let field = |(field, inner): &(Name, Type)| {
+            let at = row.columns().iter().position(|column| *column.name() == **field);
+            let at = at.ok_or_else(|| format!("the result has no column {field}"))?;
+            column_value(schema, row, at, inner)
+        };
+        let fields: Result<Vec<Value>, String> = declared.fields.iter().map(field).collect();
+        return Ok(Value::Struct(fields?.into()));
+    }
+    column_value(schema, row, 0, value_type)
+}
+
+fn column_value(
+    schema: &Schema,
+    row: &Row,
+    index: usize,
+    value_type: &Type,
+) -> Result<Value, String> {
+    let column = &row.columns()[index];
+    let Some(raw) = cell(row, index) else {
+        return match value_type {
+            Type::Option(_) => Ok(Value::NONE),
+            _ => Err(format!("column {} is null, but {value_type} is declared", column.name())),
+        };
+    };
+    let misfit = || format!("column {} holds no {value_type}", column.name());
+    match value_type {
+        Type::Option(inner) => Ok(Value::some(column_value(schema, row, index, inner)?)),
+        Type::Ref(kind) if schema.objects.contains_key(kind) => {
+            let key = column_value(schema, row, index, &schema.objects[kind].key_type)?;
+            Ok(Value::Ref(Ref::new(kind.clone(), key)))
+        }
+        Type::Struct(_) | Type::List(_) | Type::Ref(_) => {
+            // `jsonb` comes with its version in front.
+            let text = if *column.type_() == SqlType::JSONB { &raw[1..] } else { raw };
+            let parsed = serde_json::from_slice(text).map_err(|_| misfit())?;
+            json::from_json(schema, &parsed, value_type)
+                .map_err(|error| format!("{}: {error}", misfit()))
+        }
+        _ => decode(column.type_(), raw, value_type).ok_or_else(misfit),
+    }
+}
+
+/// A scalar of any type that [`check_type`] lets through.
+fn decode(found: &SqlType, raw: &[u8], wanted: &Type) -> Option<Value> {
+    match *found {
+        SqlType::INT2 => Some(Value::Int(i16::from_be_bytes(raw.try_into().ok()?).into())),
+        SqlType::INT4 => Some(Value::Int(i32::from_be_bytes(raw.try_into().ok()?).into())),
+        SqlType::FLOAT4 => Some(Value::from(f64::from(f32::from_be_bytes(raw.try_into().ok()?)))),
+        SqlType::TIMESTAMPTZ | SqlType::TIMESTAMP => {
+            let micros = i64::from_be_bytes(raw.try_into().ok()?);
+            let ms = micros.div_euclid(1000).checked_add(EPOCH_MS)?;
+            Some(Value::Time(mingle_model::Time(ms)))
+        }
+        _ => wire::scalar(wanted, raw),
+    }
+}

@@ -1,0 +1,175 @@
+//! Connections, at most so many, which transactions have one after another.
+
+use std::future::Future;
+use std::pin::pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::{Either, select};
+use mingle_store::World;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::config::PostgresConfig;
+use crate::connect::Connector;
+use crate::limits::GRACE;
+use crate::session::{Connection, Step};
+
+/// The connections of one store.
+pub struct Pool {
+    connector: Connector,
+    idle: Mutex<Vec<Connection>>,
+    permits: Arc<Semaphore>,
+    size: usize,
+    connect_timeout: Duration,
+    answer_timeout: Duration,
+    world: Arc<dyn World>,
+}
+
+/// Gives what a future gives, or none if that takes longer.
+pub async fn within<T>(
+    world: &dyn World,
+    limit: Duration,
+    future: impl Future<Output = T>,
+) -> Option<T> {
+    match select(pin!(future), world.sleep(limit)).await {
+        Either::Left((found, _)) => Some(found),
+        Either::Right(_) => None,
+    }
+}
+
+impl Pool {
+    /// A pool without connections.
+    pub fn new(connector: Connector, config: &PostgresConfig, world: Arc<dyn World>) -> Arc<Self> {
+        Arc::new(Self {
+            connector,
+            idle: Mutex::new(Vec::new()),
+            permits: Arc::new(Semaphore::new(config.pool)),
+            size: config.pool,
+            connect_timeout: config.connect_timeout,
+            answer_timeout: config.statement_timeout + GRACE,
+            world,
+        })
+    }
+
+    /// The world.
+    pub fn world(&self) -> &Arc<dyn World> {
+        &self.world
+    }
+
+    /// A connection, which comes back when the lease is dropped.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none.
+    pub async fn lease(self: &Arc<Self>) -> Result<Lease, String> {
+        let permit =
+            within(&*self.world, self.connect_timeout, Arc::clone(&self.permits).acquire_owned())
+                .await
+                .ok_or_else(|| {
+                    let (size, waited) = (self.size, self.connect_timeout);
+                    format!("all {size} connections were in use for {waited:?}")
+                })?
+                .map_err(|_| "the store is closed".to_owned())?;
+        let connection = match self.take_idle() {
+            Some(connection) => connection,
+            None => self.connect().await?,
+        };
+        Ok(Lease {
+            connection: Some(connection),
+            permit: Some(permit),
+            pool: Arc::clone(self),
+            is_dirty: false,
+        })
+    }
+
+    fn take_idle(&self) -> Option<Connection> {
+        let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
+        idle.retain(|connection| !connection.is_closed());
+        idle.pop()
+    }
+
+    /// How many connections are idle, and how many more may be taken now.
+    pub fn idle_and_free(&self) -> (usize, usize) {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
+        (idle, self.permits.available_permits())
+    }
+
+    async fn connect(&self) -> Result<Connection, String> {
+        let connecting = self.connector.connect(&*self.world);
+        let connected = within(&*self.world, self.connect_timeout, connecting).await;
+        connected.ok_or_else(|| format!("no connection within {:?}", self.connect_timeout))?
+    }
+
+    fn put_back(&self, connection: Connection) {
+        if connection.is_closed() || connection.is_full() {
+            return;
+        }
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+    }
+}
+
+/// A connection that one transaction has for a while.
+pub struct Lease {
+    /// Some until it is dropped.
+    connection: Option<Connection>,
+    permit: Option<OwnedSemaphorePermit>,
+    pool: Arc<Pool>,
+    is_dirty: bool,
+}
+
+impl Lease {
+    /// The connection.
+    pub fn connection(&self) -> &Connection {
+        self.connection.as_ref().expect("it is there until the lease is dropped")
+    }
+
+    /// From now on the connection may be within a transaction.
+    pub fn soil(&mut self) {
+        self.is_dirty = true;
+    }
+
+    /// The connection is outside any transaction, and waits for nothing.
+    pub fn clean(&mut self) {
+        self.is_dirty = false;
+    }
+
+    /// Runs steps in one round trip, once they are prepared; none if no answer comes in time.
+    pub async fn run(&self, steps: &[Step]) -> Option<Vec<crate::session::StepResult>> {
+        let limit = self.pool.answer_timeout;
+        within(&*self.pool.world, limit, self.connection().run(steps)).await
+    }
+
+    /// Prepares steps; none if no answer comes in time.
+    pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), tokio_postgres::Error>> {
+        let limit = self.pool.answer_timeout;
+        within(&*self.pool.world, limit, self.connection().prepare(steps)).await
+    }
+}
+
+impl Drop for Lease {
+    fn drop(&mut self) {
+        let (Some(connection), permit) = (self.connection.take(), self.permit.take()) else {
+            return;
+        };
+        let pool = Arc::clone(&self.pool);
+        if !self.is_dirty {
+            pool.put_back(connection);
+            return;
+        }
+        if connection.is_closed() {
+            return;
+        }
+        // Nobody waits for this. Whatever was sent before is answered first; after a commit there
+        // is nothing to roll back, which is fine too.
+        let world = Arc::clone(&pool.world);
+        world.spawn(Box::pin(async move {
+            let rollback = connection.client().batch_execute("ROLLBACK");
+            let limit = pool.answer_timeout;
+            let ended = within(&*pool.world, limit, rollback).await;
+            if let Some(Ok(())) = ended {
+                pool.put_back(connection);
+            }
+            drop(permit);
+        }));
+    }
+}

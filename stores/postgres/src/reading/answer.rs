@@ -1,0 +1,280 @@
+//! From rows to answers.
+
+use std::collections::HashMap;
+
+use mingle_model::{Value, Version, WitnessRow};
+use mingle_store::{Address, Answer, Data, Read};
+use tokio_postgres::Row;
+
+use super::{FieldKey, Plan, Purpose, Window};
+use crate::codec::Codec;
+use crate::encoding::{Digest, element_digest, object_digest};
+use crate::layout::Shape;
+use crate::operation::Operation;
+use crate::system::{WHOLE_STORE, record_id, witness_row};
+use crate::wire::{boolean, bytes, cell, int, ints, text};
+
+/// An object's row.
+#[derive(Default)]
+struct Found<'r> {
+    exists: bool,
+    changed: i64,
+    deleted: i64,
+    versions: Vec<i64>,
+    row: Option<&'r Row>,
+}
+
+/// Everything that the statements have given, by what it is about.
+#[derive(Default)]
+struct Rows<'r> {
+    objects: HashMap<Digest, Found<'r>>,
+    /// Where in its row a field's column is.
+    columns: HashMap<FieldKey, usize>,
+    elements: HashMap<(FieldKey, Digest), &'r Row>,
+    whole: HashMap<(FieldKey, Digest), Vec<&'r Row>>,
+    sizes: HashMap<(FieldKey, Digest), &'r Row>,
+    lines: HashMap<(FieldKey, Digest, Window), &'r [Row]>,
+    records: HashMap<Vec<u8>, &'r Row>,
+    witnesses: HashMap<Digest, Vec<WitnessRow>>,
+    own: HashMap<usize, &'r [Row]>,
+}
+
+/// The answers of a plan.
+pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Vec<Answer>, String> {
+    let (ours, mapped) = results.split_at(plan.steps.len().min(results.len()));
+    let rows = sort(plan, ours)?;
+    let answer = |(index, read): (usize, &Read)| {
+        let is_mapped = plan.mapped.has(index);
+        let (data, version) = if is_mapped {
+            plan.mapped.answer(plan.layout, index, read, mapped)?
+        } else {
+            rows.answer(plan, index, read)?
+        };
+        let witnesses = rows.witnesses_of(read);
+        let version = Version(u64::try_from(version).unwrap_or_default());
+        Ok(Answer { data, version, witnesses })
+    };
+    plan.reads.iter().enumerate().map(answer).collect()
+}
+
+fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String> {
+    let mut rows = Rows::default();
+    for (purpose, result) in plan.purposes.iter().zip(results) {
+        match purpose {
+            Purpose::Rows(kind) => {
+                for (position, field) in plan.asked.rows[kind].1.iter().enumerate() {
+                    rows.columns.insert((kind.clone(), *field), 5 + position);
+                }
+                rows.objects.extend(result.iter().map(|row| (bytes(row, 0), found(row))));
+            }
+            Purpose::Elements(field) => {
+                let found = result.iter().map(|row| ((field.clone(), bytes(row, 0)), row));
+                rows.elements.extend(found);
+            }
+            Purpose::Whole(field) => {
+                for row in result {
+                    rows.whole.entry((field.clone(), bytes(row, 0))).or_default().push(row);
+                }
+            }
+            Purpose::Sizes(field) => {
+                let found = result.iter().map(|row| ((field.clone(), bytes(row, 0)), row));
+                rows.sizes.extend(found);
+            }
+            Purpose::Lines(field, object, window) => {
+                rows.lines.insert((field.clone(), object.clone(), *window), result);
+            }
+            Purpose::Records => {
+                rows.records.extend(result.iter().map(|row| (bytes(row, 0), row)));
+            }
+            Purpose::Witnesses => {
+                for row in result {
+                    let found = rows.witnesses.entry(bytes(row, 0)).or_default();
+                    found.push(witness_row(row)?);
+                }
+            }
+            Purpose::Own(index) => {
+                rows.own.insert(*index, result);
+            }
+        }
+    }
+    Ok(rows)
+}
+
+fn found(row: &Row) -> Found<'_> {
+    Found {
+        exists: boolean(row, 1),
+        changed: int(row, 2),
+        deleted: int(row, 3),
+        versions: ints(row, 4),
+        row: Some(row),
+    }
+}
+
+type Answered = Result<(Data, i64), String>;
+
+impl Rows<'_> {
+    fn answer(&self, plan: &Plan<'_>, index: usize, read: &Read) -> Answered {
+        match read {
+            Read::Exists(object) => {
+                let none = Found::default();
+                let found = self.objects.get(&object_digest(object)).unwrap_or(&none);
+                Ok((Data::Bool(found.exists), found.changed))
+            }
+            Read::Register(address) | Read::Counter(address) | Read::LogSize(address) => {
+                self.column(plan, address)
+            }
+            Read::Contains(address, element) | Read::Entry(address, element) => {
+                self.element(plan, address, element)
+            }
+            Read::SetSize(address) | Read::MapSize(address) => {
+                let row = self.sizes.get(&(key(address), object_digest(&address.object)));
+                let count = row.map_or(0, |row| int(row, 1));
+                let newest = row.map_or(0, |row| int(row, 2));
+                let version = self.version(plan, address).max(newest);
+                Ok((Data::Count(u64::try_from(count).unwrap_or_default()), version))
+            }
+            Read::Elements(address) | Read::Entries(address) => self.whole(plan, address),
+            Read::LogLast(address, count) => self.lines(plan, address, Window::Last(*count)),
+            Read::LogSlice { address, from, count } => {
+                self.lines(plan, address, Window::Slice(*from, *count))
+            }
+            Read::Query { operation, .. } => {
+                let operation = Operation::find(plan.operations, operation)?;
+                Ok((Data::Result(operation.result(plan.layout, self.own[&index])?), 0))
+            }
+            Read::Record(key) => {
+                let row = self.records.get(&record_id(key)?);
+                let value = row.map(|row| bytes(row, 1).into());
+                Ok((Data::Record(value), row.map_or(0, |row| int(row, 2))))
+            }
+            Read::Records { .. } => {
+                let pairs = self.own[&index].iter();
+                let pairs = pairs.map(|row| (bytes(row, 0).into(), bytes(row, 1).into()));
+                Ok((Data::Records(pairs.collect()), 0))
+            }
+            Read::Witnesses { .. } => {
+                let found: Result<_, String> = self.own[&index].iter().map(witness_row).collect();
+                Ok((Data::Witnesses(found?), 0))
+            }
+        }
+    }
+
+    fn witnesses_of(&self, read: &Read) -> Vec<WitnessRow> {
+        let of = |digest: &[u8]| self.witnesses.get(digest).into_iter().flatten().cloned();
+        match read {
+            Read::Query { .. } => of(WHOLE_STORE).collect(),
+            read => match read.object() {
+                Some(object) => of(&object_digest(object)).chain(of(WHOLE_STORE)).collect(),
+                None => Vec::new(),
+            },
+        }
+    }
+
+    /// The version of a field: of its column, or of what was last removed from it.
+    fn version(&self, plan: &Plan<'_>, address: &Address) -> i64 {
+        let Some(found) = self.objects.get(&object_digest(&address.object)) else { return 0 };
+        let slot = plan.field(&key(address)).1.slot;
+        let index = usize::try_from(slot - 1).unwrap_or(usize::MAX);
+        match found.versions.get(index).copied().unwrap_or_default() {
+            0 => found.deleted,
+            version => version,
+        }
+    }
+
+    /// Whether a column was written since the object came to be, and what is in it.
+    fn column(&self, plan: &Plan<'_>, address: &Address) -> Answered {
+        let field = plan.field(&key(address)).1;
+        let version = self.version(plan, address);
+        let found = self.objects.get(&object_digest(&address.object));
+        let is_written = found.is_some_and(|found| {
+            let index = usize::try_from(field.slot - 1).unwrap_or(usize::MAX);
+            found.versions.get(index).is_some_and(|version| *version > 0)
+        });
+        let row = found.and_then(|found| found.row).filter(|_| is_written);
+        let column = self.columns[&key(address)];
+        let data = match (field.shape(), row) {
+            (Shape::Register, None) => Data::Register(None),
+            (Shape::Register, Some(row)) => {
+                let codec = plan.layout.codec(field.inner());
+                let value = codec.read(&plan.layout.schema, cell(row, column));
+                Data::Register(Some(value.map_err(|why| at(address, &why))?))
+            }
+            (Shape::Counter, row) => {
+                let sum = row.and_then(|row| text(row, column)).unwrap_or("0");
+                let parsed = sum.parse();
+                Data::Counter(parsed.map_err(|_| at(address, "a sum is beyond 2^127"))?)
+            }
+            (_, row) => {
+                let count = row.map_or(0, |row| int(row, column));
+                Data::Count(u64::try_from(count).unwrap_or_default())
+            }
+        };
+        Ok((data, version))
+    }
+
+    fn element(&self, plan: &Plan<'_>, address: &Address, element: &Value) -> Answered {
+        let field = plan.field(&key(address)).1;
+        let id = element_digest(&object_digest(&address.object), element);
+        let Some(row) = self.elements.get(&(key(address), id)) else {
+            let absent = match field.shape() {
+                Shape::Map => Data::Register(None),
+                _ => Data::Bool(false),
+            };
+            return Ok((absent, self.version(plan, address)));
+        };
+        let data = match field.shape() {
+            Shape::Map => {
+                let codec = plan.layout.codec(field.map_value());
+                let value = codec.read(&plan.layout.schema, cell(row, 2));
+                Data::Register(Some(value.map_err(|why| at(address, &why))?))
+            }
+            _ => Data::Bool(true),
+        };
+        Ok((data, int(row, 1)))
+    }
+
+    fn whole(&self, plan: &Plan<'_>, address: &Address) -> Answered {
+        let field = plan.field(&key(address)).1;
+        let rows = self.whole.get(&(key(address), object_digest(&address.object)));
+        let rows = rows.map_or(&[][..], Vec::as_slice);
+        let version = rows.iter().map(|row| int(row, 1)).max().unwrap_or(0);
+        let version = version.max(self.version(plan, address));
+        let read = |codec: &Codec, row: &Row, index: usize| {
+            codec.read(&plan.layout.schema, cell(row, index)).map_err(|why| at(address, &why))
+        };
+        let inner = plan.layout.codec(field.inner());
+        if field.shape() == Shape::Set {
+            let values: Result<Vec<Value>, String> =
+                rows.iter().map(|row| read(&inner, row, 2)).collect();
+            let mut values = values?;
+            values.sort();
+            return Ok((Data::Values(values), version));
+        }
+        let value = plan.layout.codec(field.map_value());
+        let entry = |row: &&Row| Ok((read(&inner, row, 2)?, read(&value, row, 3)?));
+        let entries: Result<Vec<(Value, Value)>, String> = rows.iter().map(entry).collect();
+        let mut entries = entries?;
+        entries.sort();
+        Ok((Data::Entries(entries), version))
+    }
+
+    fn lines(&self, plan: &Plan<'_>, address: &Address, window: Window) -> Answered {
+        let field = plan.field(&key(address)).1;
+        let codec = plan.layout.codec(field.inner());
+        let found = (key(address), object_digest(&address.object), window);
+        let rows = self.lines.get(&found).copied().unwrap_or_default();
+        let read = |row: &Row| {
+            codec.read(&plan.layout.schema, cell(row, 0)).map_err(|why| at(address, &why))
+        };
+        let lines: Result<Vec<Value>, String> = rows.iter().map(read).collect();
+        Ok((Data::Values(lines?), self.version(plan, address)))
+    }
+}
+
+fn key(address: &Address) -> FieldKey {
+    (address.object.kind().clone(), address.field)
+}
+
+fn at(address: &Address, why: &str) -> String {
+    format!("{:?}, field number {}: {why}", address.object, address.field)
+}

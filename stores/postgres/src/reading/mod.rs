@@ -1,0 +1,292 @@
+//! From reads to statements, and from rows to answers.
+//!
+//! Reads of one sort share a statement that takes a list, however many there are; all statements
+//! of a batch go out together.
+
+mod answer;
+mod own;
+mod system;
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::{Name, Ref};
+use mingle_store::{Address, Read};
+use tokio_postgres::Row;
+
+use crate::encoding::{Digest, element_digest, object_digest};
+use crate::layout::{Field, Kind, Layout, Place, Shape};
+use crate::limits::READS_MAX;
+use crate::mapping::read::MappedAsk;
+use crate::operation::{Operation, Operations};
+use crate::session::Step;
+
+/// Which lines of a log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Window {
+    /// The last ones, at most so many.
+    Last(u64),
+    /// From this index on, at most so many.
+    Slice(u64, u64),
+}
+
+/// A field of a kind, by its place in the declaration.
+type FieldKey = (Name, u16);
+
+/// What a batch asks, by sort.
+#[derive(Default)]
+struct Asked {
+    /// Rows of kinds, and which of their columns.
+    rows: BTreeMap<Name, (BTreeSet<Digest>, BTreeSet<u16>)>,
+    /// Single elements and entries.
+    elements: BTreeMap<FieldKey, BTreeSet<Digest>>,
+    /// Sets and maps as a whole.
+    whole: BTreeMap<FieldKey, BTreeSet<Digest>>,
+    /// Sizes of sets and maps.
+    sizes: BTreeMap<FieldKey, BTreeSet<Digest>>,
+    /// Lines of logs.
+    lines: BTreeSet<(FieldKey, Digest, Window)>,
+    records: BTreeSet<Vec<u8>>,
+    /// Objects whose witness rows come with the answers.
+    objects: BTreeMap<Digest, Ref>,
+    /// Whether anything asks for witness rows at all.
+    witnesses: bool,
+}
+
+/// What a statement of a plan is for.
+enum Purpose {
+    Rows(Name),
+    Elements(FieldKey),
+    Whole(FieldKey),
+    Sizes(FieldKey),
+    Lines(FieldKey, Digest, Window),
+    Records,
+    Witnesses,
+    /// Of the read at this place.
+    Own(usize),
+}
+
+/// The statements that answer a batch, and what becomes of their rows.
+pub struct Plan<'a> {
+    layout: &'a Layout,
+    operations: &'a Operations,
+    reads: &'a [Read],
+    asked: Asked,
+    mapped: MappedAsk,
+    steps: Vec<Step>,
+    purposes: Vec<Purpose>,
+    /// Whether it has commands, which write.
+    pub writes: bool,
+}
+
+impl<'a> Plan<'a> {
+    /// Plans a batch.
+    ///
+    /// # Errors
+    ///
+    /// When a read does not fit the declarations.
+    pub fn new(
+        layout: &'a Layout,
+        operations: &'a Operations,
+        reads: &'a [Read],
+    ) -> Result<Self, String> {
+        if reads.len() > READS_MAX {
+            return Err(format!("a batch holds at most {READS_MAX} reads, not {}", reads.len()));
+        }
+        let mut plan = Self {
+            layout,
+            operations,
+            reads,
+            asked: Asked::default(),
+            mapped: MappedAsk::default(),
+            steps: Vec::new(),
+            purposes: Vec::new(),
+            writes: false,
+        };
+        for (index, read) in reads.iter().enumerate() {
+            plan.ask(index, read)?;
+        }
+        plan.build();
+        Ok(plan)
+    }
+
+    /// The statements, in order.
+    pub fn steps(&self) -> Vec<Step> {
+        [&self.steps[..], self.mapped.steps()].concat()
+    }
+
+    /// The records that are read one by one, by their ids.
+    pub fn records(&self) -> &BTreeSet<Vec<u8>> {
+        &self.asked.records
+    }
+
+    /// The objects of our own tables that are read, by kind.
+    pub fn objects(&self) -> impl Iterator<Item = (&Name, &Digest)> {
+        let rows = self.asked.rows.iter();
+        rows.flat_map(|(kind, (objects, _))| objects.iter().map(move |object| (kind, object)))
+    }
+
+    fn ask(&mut self, index: usize, read: &Read) -> Result<(), String> {
+        use Shape::{Counter, Log, Map, Register, Set};
+        match read {
+            Read::Exists(object) => {
+                let kind = self.layout.kind_of(object)?;
+                self.object(kind, object, None, index)?;
+            }
+            Read::Register(address) => self.column(address, Register, index)?,
+            Read::Counter(address) => self.column(address, Counter, index)?,
+            Read::LogSize(address) => self.column(address, Log, index)?,
+            Read::Contains(address, element) => self.element(address, Set, element, index)?,
+            Read::Entry(address, entry) => self.element(address, Map, entry, index)?,
+            Read::SetSize(address) => self.many(address, Set, true, index)?,
+            Read::MapSize(address) => self.many(address, Map, true, index)?,
+            Read::Elements(address) => self.many(address, Set, false, index)?,
+            Read::Entries(address) => self.many(address, Map, false, index)?,
+            Read::LogLast(address, count) => self.lines(address, Window::Last(*count), index)?,
+            Read::LogSlice { address, from, count } => {
+                self.lines(address, Window::Slice(*from, *count), index)?;
+            }
+            Read::Query { operation, arguments } => {
+                let found = Operation::find(self.operations, operation)?;
+                let step = found.step(self.layout, arguments)?;
+                self.writes |= found.is_command;
+                self.asked.witnesses = true;
+                self.push(step, Purpose::Own(index));
+            }
+            Read::Record(key) => {
+                self.asked.records.insert(crate::system::record_id(key)?);
+            }
+            Read::Records { kind, from, limit } => {
+                let step = system::scan(self.layout, *kind, from, *limit);
+                self.push(step, Purpose::Own(index));
+            }
+            Read::Witnesses { from, limit } => {
+                let step = system::sweep(self.layout, *from, *limit);
+                self.push(step, Purpose::Own(index));
+            }
+        }
+        Ok(())
+    }
+
+    fn push(&mut self, step: Step, purpose: Purpose) {
+        self.steps.push(step);
+        self.purposes.push(purpose);
+    }
+
+    /// Notes that the answer needs the object's row, and this column of it. Whether it is in a
+    /// table of our own.
+    fn object(
+        &mut self,
+        kind: &Kind,
+        object: &Ref,
+        field: Option<u16>,
+        index: usize,
+    ) -> Result<bool, String> {
+        let digest = object_digest(object);
+        self.asked.witnesses = true;
+        self.asked.objects.insert(digest.clone(), object.clone());
+        if let Place::Mapped(mapped) = &kind.place {
+            self.mapped.ask(self.layout, mapped, index, &self.reads[index])?;
+            return Ok(false);
+        }
+        let (rows, columns) = self.asked.rows.entry(kind.name.clone()).or_default();
+        rows.insert(digest);
+        columns.extend(field);
+        Ok(true)
+    }
+
+    fn column(&mut self, address: &Address, shape: Shape, index: usize) -> Result<(), String> {
+        let (kind, _) = self.layout.field(address, &[shape])?;
+        self.object(kind, &address.object, Some(address.field), index)?;
+        Ok(())
+    }
+
+    fn element(
+        &mut self,
+        address: &Address,
+        shape: Shape,
+        element: &mingle_model::Value,
+        index: usize,
+    ) -> Result<(), String> {
+        let (kind, field) = self.layout.field(address, &[shape])?;
+        self.layout.check(element, field.inner(), || format!("{}.{}", kind.name, field.name))?;
+        if self.object(kind, &address.object, None, index)? {
+            let id = element_digest(&object_digest(&address.object), element);
+            let key = (kind.name.clone(), address.field);
+            self.asked.elements.entry(key).or_default().insert(id);
+        }
+        Ok(())
+    }
+
+    fn many(
+        &mut self,
+        address: &Address,
+        shape: Shape,
+        is_size: bool,
+        index: usize,
+    ) -> Result<(), String> {
+        let (kind, _) = self.layout.field(address, &[shape])?;
+        if self.object(kind, &address.object, None, index)? {
+            let asked = if is_size { &mut self.asked.sizes } else { &mut self.asked.whole };
+            let key = (kind.name.clone(), address.field);
+            asked.entry(key).or_default().insert(object_digest(&address.object));
+        }
+        Ok(())
+    }
+
+    fn lines(&mut self, address: &Address, window: Window, index: usize) -> Result<(), String> {
+        let (kind, _) = self.layout.field(address, &[Shape::Log])?;
+        if self.object(kind, &address.object, Some(address.field), index)? {
+            let key = (kind.name.clone(), address.field);
+            self.asked.lines.insert((key, object_digest(&address.object), window));
+        }
+        Ok(())
+    }
+
+    fn field(&self, key: &FieldKey) -> (&'a Kind, &'a Field) {
+        let kind = &self.layout.kinds[&key.0];
+        (kind, &kind.fields[usize::from(key.1)])
+    }
+
+    /// Puts what is asked into statements.
+    fn build(&mut self) {
+        let asked = std::mem::take(&mut self.asked);
+        for (name, (objects, columns)) in &asked.rows {
+            let kind = &self.layout.kinds[name];
+            let step = own::rows(self.layout, kind, columns, objects);
+            self.push(step, Purpose::Rows(name.clone()));
+        }
+        for (key, ids) in &asked.elements {
+            let step = own::elements(self.layout, self.field(key).1, ids);
+            self.push(step, Purpose::Elements(key.clone()));
+        }
+        for (key, objects) in &asked.whole {
+            let step = own::whole(self.layout, self.field(key).1, objects);
+            self.push(step, Purpose::Whole(key.clone()));
+        }
+        for (key, objects) in &asked.sizes {
+            let step = own::sizes(self.field(key).1, objects);
+            self.push(step, Purpose::Sizes(key.clone()));
+        }
+        for (key, object, window) in &asked.lines {
+            let step = own::lines(self.layout, self.field(key).1, object, *window);
+            self.push(step, Purpose::Lines(key.clone(), object.clone(), *window));
+        }
+        if !asked.records.is_empty() {
+            self.push(system::records(self.layout, &asked.records), Purpose::Records);
+        }
+        if asked.witnesses {
+            let objects = asked.objects.keys().cloned().collect();
+            self.push(crate::system::rows_of(self.layout, objects), Purpose::Witnesses);
+        }
+        self.asked = asked;
+    }
+
+    /// The answers, from the rows of each statement.
+    ///
+    /// # Errors
+    ///
+    /// When a row holds what it cannot hold.
+    pub fn answers(&self, results: &[Vec<Row>]) -> Result<Vec<mingle_store::Answer>, String> {
+        answer::answers(self, results)
+    }
+}

@@ -1,0 +1,110 @@
+//! Statements that read our own tables.
+
+use std::collections::BTreeSet;
+
+use crate::encoding::Digest;
+use crate::layout::{Field, Kind, Layout, Place, Shape};
+use crate::reading::Window;
+use crate::session::Step;
+use crate::wire::Param;
+
+fn list(digests: &BTreeSet<Digest>) -> Param {
+    Param::BytesList(digests.iter().cloned().collect())
+}
+
+/// Of a kind's rows: id, whether it exists, when that changed, when it was deleted, the versions of
+/// its fields, then the columns that are asked for, in their order.
+pub fn rows(
+    layout: &Layout,
+    kind: &Kind,
+    columns: &BTreeSet<u16>,
+    objects: &BTreeSet<Digest>,
+) -> Step {
+    let Place::Own { table, .. } = &kind.place else {
+        unreachable!("a mapped kind is read otherwise")
+    };
+    let column = |column: &u16| {
+        let field = &kind.fields[usize::from(*column)];
+        match field.shape() {
+            Shape::Register => layout.codec(field.inner()).selected(&field.column),
+            Shape::Counter => format!("{}::text", field.column),
+            _ => field.column.clone(),
+        }
+    };
+    let head =
+        ["mingle_id", "mingle_exists", "mingle_changed", "mingle_deleted", "mingle_versions"];
+    let selected: Vec<String> =
+        head.map(str::to_owned).into_iter().chain(columns.iter().map(column)).collect();
+    let selected = selected.join(", ");
+    let sql = format!("SELECT {selected} FROM {table} WHERE mingle_id = ANY($1::bytea[])");
+    Step::new(sql, vec![list(objects)])
+}
+
+/// Of elements or entries: id, version, and the value of an entry.
+pub fn elements(layout: &Layout, field: &Field, ids: &BTreeSet<Digest>) -> Step {
+    let value = match field.shape() {
+        Shape::Map => {
+            format!(", {}", layout.codec(field.map_value()).selected("mingle_value"))
+        }
+        _ => String::new(),
+    };
+    let table = &field.table;
+    let sql = format!(
+        "SELECT mingle_id, mingle_version{value} FROM {table} WHERE mingle_id = ANY($1::bytea[])"
+    );
+    Step::new(sql, vec![list(ids)])
+}
+
+/// Of all elements or entries of objects: the object, version, the element or key, and the value of
+/// an entry.
+pub fn whole(layout: &Layout, field: &Field, objects: &BTreeSet<Digest>) -> Step {
+    let inner = layout.codec(field.inner());
+    let selected = match field.shape() {
+        Shape::Map => {
+            let value = layout.codec(field.map_value()).selected("mingle_value");
+            format!("{}, {value}", inner.selected("mingle_entry"))
+        }
+        _ => inner.selected("mingle_element"),
+    };
+    let table = &field.table;
+    let sql = format!(
+        "SELECT mingle_object, mingle_version, {selected} FROM {table} \
+         WHERE mingle_object = ANY($1::bytea[])"
+    );
+    Step::new(sql, vec![list(objects)])
+}
+
+/// Of objects: the object, how many elements or entries it has, and their newest version.
+pub fn sizes(field: &Field, objects: &BTreeSet<Digest>) -> Step {
+    let sql = format!(
+        "SELECT mingle_object, count(*), max(mingle_version) FROM {} \
+         WHERE mingle_object = ANY($1::bytea[]) GROUP BY mingle_object",
+        field.table
+    );
+    Step::new(sql, vec![list(objects)])
+}
+
+/// Lines of a log, oldest first.
+pub fn lines(layout: &Layout, field: &Field, object: &Digest, window: Window) -> Step {
+    let line = layout.codec(field.inner()).selected("mingle_line");
+    let table = &field.table;
+    let whole = |number: u64| Param::Int(i64::try_from(number).unwrap_or(i64::MAX));
+    match window {
+        Window::Last(count) => Step::new(
+            format!(
+                "SELECT {line} FROM (SELECT * FROM {table} WHERE mingle_object = $1::bytea \
+                 ORDER BY mingle_object DESC, mingle_index DESC LIMIT $2::bigint) AS l \
+                 ORDER BY mingle_index"
+            ),
+            vec![Param::Bytes(object.clone()), whole(count)],
+        ),
+        Window::Slice(from, count) => Step::new(
+            format!(
+                "SELECT {line} FROM {table} WHERE mingle_object = $1::bytea \
+                 AND mingle_index >= $2::bigint \
+                 ORDER BY mingle_object, mingle_index LIMIT $3::bigint"
+            ),
+            vec![Param::Bytes(object.clone()), whole(from), whole(count)],
+        ),
+    }
+}

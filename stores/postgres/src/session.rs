@@ -1,0 +1,171 @@
+//! One connection: statements that are prepared once, and pipelines of them.
+
+use std::collections::{HashMap, HashSet};
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::task::{Context, Poll};
+
+use tokio_postgres::types::{ToSql, Type as SqlType};
+use tokio_postgres::{Client, Error, Row, Statement};
+
+use crate::limits::STATEMENTS_MAX;
+use crate::wire::Param;
+
+/// One message to the server: a statement and what it takes.
+#[derive(Clone, Debug)]
+pub struct Step {
+    /// The statement; prepared unless it takes nothing and is for control alone.
+    pub sql: Arc<str>,
+    /// Its parameters.
+    pub params: Vec<Param>,
+    /// Types of its parameters, where the statement does not say them itself.
+    pub types: Arc<[SqlType]>,
+    /// Whether it goes unprepared: `BEGIN`, `COMMIT` and the like.
+    pub is_control: bool,
+}
+
+impl Step {
+    /// A statement with parameters.
+    pub fn new(sql: impl Into<Arc<str>>, params: Vec<Param>) -> Self {
+        Self { sql: sql.into(), params, types: Arc::new([]), is_control: false }
+    }
+
+    /// `BEGIN`, `COMMIT` and the like.
+    pub fn control(sql: &str) -> Self {
+        Self { sql: sql.into(), params: Vec::new(), types: Arc::new([]), is_control: true }
+    }
+}
+
+/// What the server says to a step.
+pub type StepResult = Result<Vec<Row>, Error>;
+
+/// A connection and its prepared statements.
+pub struct Connection {
+    client: Client,
+    statements: Mutex<HashMap<Arc<str>, Statement>>,
+}
+
+impl Connection {
+    /// Over a client whose connection is driven by somebody.
+    pub fn new(client: Client) -> Self {
+        Self { client, statements: Mutex::new(HashMap::new()) }
+    }
+
+    /// The client.
+    pub fn client(&self) -> &Client {
+        &self.client
+    }
+
+    /// Whether it can be used no more.
+    pub fn is_closed(&self) -> bool {
+        self.client.is_closed()
+    }
+
+    /// Whether it has so many statements that it had better begin anew.
+    pub fn is_full(&self) -> bool {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).len() > STATEMENTS_MAX
+    }
+
+    /// Prepares all statements anew: a table has changed.
+    pub fn forget(&self) {
+        self.statements.lock().unwrap_or_else(PoisonError::into_inner).clear();
+    }
+
+    /// Prepares what is not prepared yet, all in one round trip.
+    pub async fn prepare(&self, steps: &[Step]) -> Result<(), Error> {
+        let mut missing: Vec<&Step> = Vec::new();
+        let mut seen: HashSet<&Arc<str>> = HashSet::new();
+        {
+            let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+            for step in steps.iter().filter(|step| !step.is_control) {
+                if !known.contains_key(&step.sql) && seen.insert(&step.sql) {
+                    missing.push(step);
+                }
+            }
+        }
+        if missing.is_empty() {
+            return Ok(());
+        }
+        let prepare = |step: &&Step| {
+            let (sql, types) = (Arc::clone(&step.sql), Arc::clone(&step.types));
+            async move { self.client.prepare_typed(&sql, &types).await }
+        };
+        let prepared = Pipeline::new(missing.iter().map(prepare)).await;
+        let mut known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        for (step, statement) in missing.into_iter().zip(prepared) {
+            known.insert(Arc::clone(&step.sql), statement?);
+        }
+        Ok(())
+    }
+
+    /// Sends all steps at once, which must be prepared, and gives what the server says to each.
+    /// They are sent as a whole when this is first polled, or not at all.
+    pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
+        let statements: Vec<Option<Statement>> = {
+            let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+            steps.iter().map(|step| known.get(&step.sql).cloned()).collect()
+        };
+        let sent = steps.iter().zip(statements);
+        Pipeline::new(sent.map(|(step, statement)| self.send(step, statement))).await
+    }
+
+    async fn send(&self, step: &Step, statement: Option<Statement>) -> StepResult {
+        let params: Vec<&(dyn ToSql + Sync)> =
+            step.params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
+        match statement {
+            Some(statement) => self.client.query(&statement, &params).await,
+            None => self.client.batch_execute(&step.sql).await.map(|()| Vec::new()),
+        }
+    }
+}
+
+/// Futures whose answers come in their order. The first poll starts all of them in order, so that
+/// what they send goes out together.
+struct Pipeline<F: Future> {
+    waiting: Vec<Option<Pin<Box<F>>>>,
+    results: Vec<Option<F::Output>>,
+    /// All before this one have answered.
+    front: usize,
+    is_started: bool,
+}
+
+impl<F: Future> Pipeline<F> {
+    fn new(futures: impl Iterator<Item = F>) -> Self {
+        let waiting: Vec<_> = futures.map(|future| Some(Box::pin(future))).collect();
+        let results = waiting.iter().map(|_| None).collect();
+        Self { waiting, results, front: 0, is_started: false }
+    }
+}
+
+impl<F: Future> Unpin for Pipeline<F> {}
+
+impl<F: Future> Future for Pipeline<F> {
+    type Output = Vec<F::Output>;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = &mut *self;
+        let starts = !std::mem::replace(&mut this.is_started, true);
+        if starts {
+            for (waiting, result) in this.waiting.iter_mut().zip(&mut this.results) {
+                let Some(future) = waiting else { continue };
+                if let Poll::Ready(found) = future.as_mut().poll(context) {
+                    *result = Some(found);
+                    *waiting = None;
+                }
+            }
+        }
+        while let Some(waiting) = this.waiting.get_mut(this.front) {
+            if let Some(future) = waiting {
+                match future.as_mut().poll(context) {
+                    Poll::Ready(found) => this.results[this.front] = Some(found),
+                    // Those behind it are answered later.
+                    Poll::Pending => return Poll::Pending,
+                }
+                *waiting = None;
+            }
+            this.front += 1;
+        }
+        Poll::Ready(this.results.iter_mut().filter_map(Option::take).collect())
+    }
+}

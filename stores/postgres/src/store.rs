@@ -1,0 +1,336 @@
+//! The store, and opening it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use mingle_model::{Level, Name, TransactionId};
+use mingle_store::{
+    BoxFuture, Capabilities, DataStore, Once, Outcome, Session, StoreError, StoreSchema,
+    Transaction, World,
+};
+
+use crate::catalog::{Catalog, Merged};
+use crate::commit;
+use crate::config::{Migrate, OpenError, PostgresConfig};
+use crate::connect::Connector;
+use crate::error::message;
+use crate::layout::{Layout, Place};
+use crate::limits::{PURGE_EVERY, READS_MAX};
+use crate::mapping::inspect::inspect;
+use crate::name::literal;
+use crate::operation::{Operation, Operations};
+use crate::outcome;
+use crate::pool::{Lease, Pool};
+use crate::session::Step;
+use crate::transaction::PostgresTransaction;
+
+/// A store in PostgreSQL.
+pub struct Postgres {
+    inner: Arc<Inner>,
+    capabilities: Capabilities,
+}
+
+/// What all transactions of a store share.
+pub(crate) struct Inner {
+    pub(crate) store: Name,
+    pub(crate) layout: Layout,
+    pub(crate) operations: Operations,
+    pub(crate) pool: Arc<Pool>,
+    /// How long outcomes are kept, as an interval.
+    pub(crate) keep: String,
+    claims: AtomicU64,
+}
+
+impl Inner {
+    /// Removes old outcomes, now and then and where a floor was raised. It happens beside what is
+    /// going on, and at a lower level: at its own, it would be in the way of commits.
+    pub(crate) fn clean_up(self: &Arc<Self>, id: Option<TransactionId>, floors: &[TransactionId]) {
+        let mut steps: Vec<Step> =
+            floors.iter().map(|last| outcome::forget(&self.layout, *last, &self.keep)).collect();
+        let count = match id {
+            Some(_) => self.claims.fetch_add(1, Ordering::Relaxed) + 1,
+            None => 1,
+        };
+        if count.is_multiple_of(PURGE_EVERY) {
+            steps.push(outcome::purge(&self.layout, &self.keep));
+        }
+        if steps.is_empty() {
+            return;
+        }
+        let inner = Arc::clone(self);
+        self.pool.world().spawn(Box::pin(async move {
+            // What is not removed now is removed the next time.
+            let Ok(lease) = inner.pool.lease().await else { return };
+            if let Some(Ok(())) = lease.prepare(&steps).await {
+                let _ = lease.run(&steps).await;
+            }
+        }));
+    }
+}
+
+/// What the tables of a store lack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Migration {
+    /// SQL, statement by statement; empty where nothing is missing.
+    pub statements: Vec<String>,
+}
+
+impl Migration {
+    /// The SQL as text.
+    pub fn sql(&self) -> String {
+        self.statements.iter().flat_map(|statement| [statement, ";\n"]).collect()
+    }
+}
+
+/// An open way to the server, before there are transactions.
+struct Opening {
+    config: PostgresConfig,
+    schema: StoreSchema,
+    pool: Arc<Pool>,
+}
+
+impl Postgres {
+    /// Opens the store that `schema` describes. Must be called on a tokio runtime, on which the
+    /// tasks of `world` run too.
+    ///
+    /// # Errors
+    ///
+    /// When the server cannot be reached, the program changes what is kept, tables are missing and
+    /// not to be made, or a mapping or an operation does not fit the database.
+    pub async fn connect(
+        config: PostgresConfig,
+        schema: StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<Self>, OpenError> {
+        let opening = Opening::new(config, schema, world)?;
+        let mut lease = opening.lease().await?;
+        let mut merged = opening.plan(&lease).await?;
+        if !merged.migration.is_empty() {
+            if opening.config.migrate == Migrate::Refuse {
+                let migration = Migration { statements: merged.migration };
+                let store = opening.schema.store.clone();
+                return Err(OpenError::Missing { store, sql: migration.sql() });
+            }
+            opening.migrate(&mut lease).await?;
+            merged = opening.plan(&lease).await?;
+        }
+        let operations = opening.operations(&lease, &merged.layout).await?;
+        drop(lease);
+        let config = opening.config;
+        let inner = Arc::new(Inner {
+            store: opening.schema.store.clone(),
+            layout: merged.layout,
+            operations,
+            pool: opening.pool,
+            keep: interval(config.keep_outcomes),
+            claims: AtomicU64::new(0),
+        });
+        let capabilities = Capabilities {
+            store: opening.schema.store.clone(),
+            level: opening.schema.level,
+            atomic_commit: true,
+            serializable: true,
+            once: Once::Serial,
+            may_lose_answers: true,
+            replicas: Vec::new(),
+            operations_per_round_trip: READS_MAX,
+            round_trip: config.round_trip,
+        };
+        Ok(Arc::new(Self { inner, capabilities }))
+    }
+
+    /// The schema of our own tables.
+    pub fn schema(&self) -> &str {
+        &self.inner.layout.own
+    }
+
+    /// What of the tables that were there before may refuse a write of an object, whatever the
+    /// program checks, by kind: constraints, triggers, and columns that must be given something and
+    /// are not mapped.
+    pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, BTreeSet<String>> {
+        let kinds = self.inner.layout.kinds.iter();
+        let mapped = kinds.filter_map(|(name, kind)| match &kind.place {
+            Place::Mapped(mapped) if !mapped.constraints.is_empty() => {
+                Some((name.clone(), mapped.constraints.iter().cloned().collect()))
+            }
+            Place::Mapped(_) | Place::Own { .. } => None,
+        });
+        mapped.collect()
+    }
+
+    /// How many connections are idle, and how many more may be taken at once.
+    pub fn connections(&self) -> (usize, usize) {
+        self.inner.pool.idle_and_free()
+    }
+}
+
+/// The SQL that a store's tables still need, without running it.
+///
+/// # Errors
+///
+/// As [`Postgres::connect`].
+pub async fn plan_migration(
+    config: PostgresConfig,
+    schema: StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<Migration, OpenError> {
+    let opening = Opening::new(config, schema, world)?;
+    let lease = opening.lease().await?;
+    let merged = opening.plan(&lease).await?;
+    Ok(Migration { statements: merged.migration })
+}
+
+/// Runs the SQL that a store's tables still need, all of it or nothing, and gives it.
+///
+/// # Errors
+///
+/// As [`Postgres::connect`].
+pub async fn migrate(
+    config: PostgresConfig,
+    schema: StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<Migration, OpenError> {
+    let opening = Opening::new(config, schema, world)?;
+    let mut lease = opening.lease().await?;
+    opening.migrate(&mut lease).await
+}
+
+impl Opening {
+    fn new(
+        config: PostgresConfig,
+        schema: StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Self, OpenError> {
+        let refuse = |reason: String| OpenError::Config { store: schema.store.clone(), reason };
+        if !matches!(schema.level, Level::Linearizable | Level::Snapshot) {
+            return Err(refuse(format!(
+                "PostgreSQL gives the levels linearizable and snapshot; {} is for an engine with \
+                 replicas",
+                schema.level
+            )));
+        }
+        if config.pool == 0 {
+            return Err(refuse("pool: expected at least 1, found 0".into()));
+        }
+        if config.schema_of(&schema.store).len() > crate::limits::NAME_BYTES_MAX {
+            return Err(refuse("schema: the name is longer than 63 bytes".into()));
+        }
+        let connector = Connector::new(&config).map_err(refuse)?;
+        let pool = Pool::new(connector, &config, world);
+        Ok(Self { config, schema, pool })
+    }
+
+    async fn lease(&self) -> Result<Lease, OpenError> {
+        let store = self.schema.store.clone();
+        let lease = self.pool.lease().await;
+        let lease =
+            lease.map_err(|reason| OpenError::Unavailable { store: store.clone(), reason })?;
+        let sql = "SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery()";
+        let found = lease.connection().client().query_one(sql, &[]).await;
+        let row = found.map_err(|error| self.server("a look at its version", &error))?;
+        let (version, is_standby): (i64, bool) = (row.get(0), row.get(1));
+        if version < 140_000 {
+            let reason = format!("expected PostgreSQL 14 or newer, found version {version}");
+            return Err(OpenError::Config { store, reason });
+        }
+        if is_standby {
+            let reason = "the server is a standby: it takes no writes".into();
+            return Err(OpenError::Config { store, reason });
+        }
+        Ok(lease)
+    }
+
+    fn server(&self, what: &str, error: &tokio_postgres::Error) -> OpenError {
+        let store = self.schema.store.clone();
+        OpenError::Server { store, what: what.into(), reason: message(error) }
+    }
+
+    async fn plan(&self, lease: &Lease) -> Result<Merged, OpenError> {
+        let client = lease.connection().client();
+        let own = self.config.schema_of(&self.schema.store);
+        let catalog = Catalog::load(client, &own)
+            .await
+            .map_err(|error| self.server("a look at the catalog", &error))?;
+        let mapped = inspect(client, &self.schema, &self.config.objects).await;
+        let mapped = mapped.map_err(|(object, reason)| OpenError::Mapping {
+            store: self.schema.store.clone(),
+            object,
+            reason,
+        })?;
+        catalog.merge(&self.schema, &self.config, mapped)
+    }
+
+    /// Makes what is missing; others that do so at the same time wait.
+    async fn migrate(&self, lease: &mut Lease) -> Result<Migration, OpenError> {
+        lease.soil();
+        let migrated = self.migrate_within(lease).await?;
+        lease.clean();
+        Ok(migrated)
+    }
+
+    async fn migrate_within(&self, lease: &Lease) -> Result<Migration, OpenError> {
+        let client = lease.connection().client();
+        let own = self.config.schema_of(&self.schema.store);
+        let begin = format!(
+            "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; SET LOCAL statement_timeout = 0; \
+             SET LOCAL lock_timeout = 0; SELECT pg_advisory_xact_lock(hashtextextended({}, 0))",
+            literal(&format!("mingle {own}"))
+        );
+        let run = async |sql: &str| {
+            client.batch_execute(sql).await.map_err(|error| self.server("the migration", &error))
+        };
+        run(&begin).await?;
+        let migrated = async {
+            let merged = self.plan(lease).await?;
+            let migration = Migration { statements: merged.migration };
+            if !migration.statements.is_empty() {
+                run(&migration.sql()).await?;
+            }
+            Ok(migration)
+        };
+        let migrated = migrated.await;
+        let end = if migrated.is_ok() { "COMMIT" } else { "ROLLBACK" };
+        run(end).await?;
+        migrated
+    }
+
+    async fn operations(&self, lease: &Lease, layout: &Layout) -> Result<Operations, OpenError> {
+        let mut operations = Operations::new();
+        for (name, declared) in &self.schema.operations {
+            let operation = Operation::new(&layout.schema, name, declared);
+            let checked = operation.check(lease.connection().client(), &layout.schema).await;
+            checked.map_err(|reason| OpenError::Operation {
+                store: self.schema.store.clone(),
+                operation: name.clone(),
+                reason,
+            })?;
+            operations.insert(name.clone(), operation);
+        }
+        Ok(operations)
+    }
+}
+
+fn interval(duration: Duration) -> String {
+    format!("{} milliseconds", duration.as_millis())
+}
+
+impl DataStore for Postgres {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        _session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        let transaction: Box<dyn Transaction> =
+            Box::new(PostgresTransaction::new(Arc::clone(&self.inner)));
+        Box::pin(std::future::ready(Ok(transaction)))
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(commit::ask(&self.inner, id))
+    }
+}

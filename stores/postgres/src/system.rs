@@ -1,0 +1,167 @@
+//! The runtime's own rows: records, witness rows and what a commit may demand of them.
+
+use std::collections::BTreeSet;
+
+use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
+use mingle_store::{Guard, RecordKey};
+use serde_json::{Value as Json, json};
+use tokio_postgres::Row;
+
+use crate::encoding::{self, Digest, object_digest, read_transaction, transaction};
+use crate::layout::Layout;
+use crate::limits::RECORD_KEY_BYTES_MAX;
+use crate::session::Step;
+use crate::wire::{Param, bytes, cell, text};
+
+/// The object of the rows of the whole store.
+pub const WHOLE_STORE: &[u8] = b"";
+
+/// What [`witness_row`] reads.
+pub const WITNESS_COLUMNS: &str = "object, transaction, kind, key, details::text";
+
+/// Identifies a record.
+///
+/// # Errors
+///
+/// When its key is too long.
+pub fn record_id(key: &RecordKey) -> Result<Vec<u8>, String> {
+    if key.key.len() > RECORD_KEY_BYTES_MAX {
+        return Err(format!(
+            "the key of a record takes at most {RECORD_KEY_BYTES_MAX} bytes, not {}",
+            key.key.len()
+        ));
+    }
+    Ok([&[key.kind.code()], &*key.key].concat())
+}
+
+/// The witness rows of objects and of the whole store.
+pub fn rows_of(layout: &Layout, mut objects: Vec<Digest>) -> Step {
+    objects.push(WHOLE_STORE.to_vec());
+    let sql = format!(
+        "SELECT {WITNESS_COLUMNS} FROM {} WHERE object = ANY($1::bytea[])",
+        layout.system("witnesses")
+    );
+    Step::new(sql, vec![Param::BytesList(objects)])
+}
+
+/// A commit is refused where these objects, or the whole store, have witness rows of others than
+/// these transactions.
+pub fn check_known(
+    layout: &Layout,
+    mut objects: Vec<Digest>,
+    known: &BTreeSet<TransactionId>,
+) -> Step {
+    objects.push(WHOLE_STORE.to_vec());
+    let known = known.iter().map(|id| transaction(*id)).collect();
+    let sql = format!("SELECT {}($1::bytea[], $2::bytea[])", layout.system("known"));
+    Step::new(sql, vec![Param::BytesList(objects), Param::BytesList(known)])
+}
+
+/// A commit takes effect only where a guard holds of what was last committed. `is_written` says
+/// that it writes the record itself, and so finds out.
+///
+/// # Errors
+///
+/// When the record's key is too long.
+pub fn check_guard(layout: &Layout, guard: &Guard) -> Result<Step, String> {
+    Ok(match guard {
+        Guard::Absent(key) => Step::new(
+            format!("SELECT {}($1::bytea)", layout.system("absent")),
+            vec![Param::Bytes(record_id(key)?)],
+        ),
+        Guard::Below(key, bound) => Step::new(
+            format!("SELECT {}($1::bytea, $2::bytea)", layout.system("below")),
+            vec![Param::Bytes(record_id(key)?), Param::Bytes(bound.to_be_bytes().to_vec())],
+        ),
+    })
+}
+
+/// A commit takes effect only where a record is as the transaction's snapshot has it.
+pub fn check_record(layout: &Layout, id: Vec<u8>) -> Step {
+    Step::new(format!("SELECT {}($1::bytea)", layout.system("hold")), vec![Param::Bytes(id)])
+}
+
+/// Statements that add a witness row; its object's row is changed too, unless it concerns the whole
+/// store, so that whoever writes the object at the same time finds out.
+pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
+    let object = row.object.as_ref();
+    let digest = object.map_or_else(|| WHOLE_STORE.to_vec(), object_digest);
+    let details = details(row).to_string();
+    let (kind, key, shown) = match object {
+        Some(object) => {
+            let mut key = Vec::new();
+            encoding::encode(object.key(), &mut key);
+            let shown: String = object.key().to_string().chars().take(200).collect();
+            (Param::Text(object.kind().to_string()), Param::Bytes(key), Param::Text(shown))
+        }
+        None => (Param::Null, Param::Null, Param::Null),
+    };
+    let sql = format!(
+        "INSERT INTO {} (object, transaction, digest, kind, key, key_text, details) \
+         VALUES ($1::bytea, $2::bytea, $3::bytea, $4::text, $5::bytea, $6::text, $7::text::json) \
+         ON CONFLICT DO NOTHING",
+        layout.system("witnesses")
+    );
+    let params = vec![
+        Param::Bytes(digest.clone()),
+        Param::Bytes(transaction(row.id)),
+        Param::Bytes(encoding::witness_digest(&digest, row, &details)),
+        kind,
+        key,
+        shown,
+        Param::Text(details),
+    ];
+    Step::new(sql, params)
+}
+
+/// All that a row says beside its object and transaction.
+fn details(row: &WitnessRow) -> Json {
+    let stamp = |stamp: &Stamp| -> Json {
+        stamp.iter().map(|(replica, count)| (replica.to_string(), json!(count))).collect()
+    };
+    let seen: Vec<Json> =
+        row.seen.iter().map(|(store, seen)| json!([store.to_string(), stamp(seen)])).collect();
+    json!({
+        "is_read": row.kind == RowKind::Read,
+        "intent": row.intent.to_string(),
+        "stores": row.stores.iter().map(ToString::to_string).collect::<Vec<_>>(),
+        "seen": seen,
+    })
+}
+
+/// A row as [`WITNESS_COLUMNS`] give it.
+///
+/// # Errors
+///
+/// When it is none that this version has written.
+pub fn witness_row(row: &Row) -> Result<WitnessRow, String> {
+    let corrupt = || "a witness row is corrupt, or was written by a newer version".to_owned();
+    let object = match (text(row, 2), cell(row, 3)) {
+        (Some(kind), Some(mut key)) => {
+            Some(Ref::new(kind, encoding::decode(&mut key).ok_or_else(corrupt)?))
+        }
+        _ => None,
+    };
+    let id = read_transaction(&bytes(row, 1)).ok_or_else(corrupt)?;
+    let parsed = text(row, 4).and_then(|text| serde_json::from_str::<Json>(text).ok());
+    parsed.and_then(|details| read_details(object, id, &details)).ok_or_else(corrupt)
+}
+
+fn read_details(object: Option<Ref>, id: TransactionId, details: &Json) -> Option<WitnessRow> {
+    let name = |json: &Json| json.as_str().map(Name::from);
+    let stamp = |json: &Json| -> Option<Stamp> {
+        let counts = json.as_object()?.iter();
+        counts.map(|(replica, count)| Some((replica.as_str().into(), count.as_u64()?))).collect()
+    };
+    let seen = details.get("seen")?.as_array()?.iter();
+    Some(WitnessRow {
+        object,
+        id,
+        kind: if details.get("is_read")?.as_bool()? { RowKind::Read } else { RowKind::Write },
+        intent: name(details.get("intent")?)?,
+        stores: details.get("stores")?.as_array()?.iter().map(name).collect::<Option<_>>()?,
+        seen: seen
+            .map(|pair| Some((name(pair.get(0)?)?, stamp(pair.get(1)?)?)))
+            .collect::<Option<_>>()?,
+    })
+}

@@ -1,0 +1,229 @@
+//! The SQL that makes our own tables.
+//!
+//! Points are found by hash indexes, which a serializable transaction locks by the bucket: a btree
+//! would lock a page of neighbours, and in a small table that is every row. Exclusion constraints
+//! keep what they find unique, however long it is.
+
+use mingle_model::{FieldType, Schema};
+
+use crate::codec::Codec;
+use crate::layout::system;
+use crate::name::{literal, quote};
+
+/// The format of the tables that this version makes and reads.
+pub const FORMAT: &str = "1";
+
+/// A table gets about four times as many buckets as if it were made empty, so that reads of what is
+/// not there seldom meet an insert of something else.
+const BUCKETS_FOR: u32 = 10_000;
+
+/// The tables of the runtime's own rows.
+pub fn system_tables(schema: &str) -> Vec<String> {
+    let table = |name: &str| system(schema, name);
+    let mut sql = vec![
+        format!("CREATE SCHEMA IF NOT EXISTS {}", quote(schema)),
+        format!(
+            "CREATE TABLE {} (object text, field text, type text NOT NULL, slot integer, \
+             place text, PRIMARY KEY (object, field))",
+            table("catalog")
+        ),
+        format!(
+            "CREATE TABLE {} (id bytea NOT NULL, kind smallint NOT NULL, key bytea NOT NULL, \
+             value bytea NOT NULL, version bigint NOT NULL)",
+            table("records")
+        ),
+        format!("CREATE INDEX ON {} (kind, key)", table("records")),
+        format!(
+            "CREATE TABLE {} (object bytea NOT NULL, transaction bytea NOT NULL, \
+             digest bytea NOT NULL, kind text, key bytea, key_text text, details json NOT NULL)",
+            table("witnesses")
+        ),
+        format!("CREATE INDEX ON {} (transaction)", table("witnesses")),
+        format!(
+            "CREATE TABLE {} (transaction bytea PRIMARY KEY, is_committed boolean NOT NULL, \
+             at timestamptz NOT NULL DEFAULT clock_timestamp())",
+            table("outcomes")
+        ),
+        format!(
+            "CREATE TABLE {} (origin bytea PRIMARY KEY, transaction bytea NOT NULL, \
+             at timestamptz NOT NULL DEFAULT clock_timestamp())",
+            table("outcomes_gone")
+        ),
+        format!("CREATE SEQUENCE {}", table("epoch")),
+        format!("CREATE TABLE {} (witnessed bigint NOT NULL)", table("store")),
+        format!("INSERT INTO {} SELECT nextval({})", table("store"), regclass(schema, "epoch")),
+        format!("CREATE TABLE {} (object bytea NOT NULL, version bigint)", table("anchors")),
+    ];
+    sql.extend(point_indexes(schema));
+    sql.extend(functions(schema));
+    sql
+}
+
+/// Hash indexes of the runtime's own rows, with more buckets than an empty table would get.
+fn point_indexes(schema: &str) -> Vec<String> {
+    let table = |name: &str| system(schema, name);
+    let point = "WITH (fillfactor = 10)";
+    let filler = format!("SELECT sha256(int8send(n)) FROM generate_series(1, {BUCKETS_FOR}) AS n");
+    let fill = |name: &str, columns: &str, rest: &str| {
+        format!("INSERT INTO {} ({columns}) SELECT f.*{rest} FROM ({filler}) AS f", table(name))
+    };
+    vec![
+        fill("records", "id, kind, key, value, version", ", 0, '', '', 0"),
+        format!("ALTER TABLE {} ADD EXCLUDE USING hash (id WITH =) {point}", table("records")),
+        format!("DELETE FROM {}", table("records")),
+        format!(
+            "INSERT INTO {} (object, transaction, digest, details) \
+             SELECT f.d, '', f.d, '0' FROM ({filler}) AS f(d)",
+            table("witnesses")
+        ),
+        format!(
+            "ALTER TABLE {} ADD EXCLUDE USING hash (digest WITH =) {point}",
+            table("witnesses")
+        ),
+        format!("CREATE INDEX ON {} USING hash (object) {point}", table("witnesses")),
+        format!("DELETE FROM {}", table("witnesses")),
+        format!("ALTER TABLE {} ADD EXCLUDE USING hash (object WITH =) {point}", table("anchors")),
+    ]
+}
+
+fn regclass(schema: &str, name: &str) -> String {
+    format!("{}::regclass", literal(&system(schema, name)))
+}
+
+/// A function in `plpgsql` that gives nothing.
+fn function(schema: &str, name: &str, parameters: &str, body: &str) -> String {
+    format!(
+        "CREATE OR REPLACE FUNCTION {}({parameters}) RETURNS void LANGUAGE plpgsql \
+         AS $mingle$ BEGIN {body} END $mingle$",
+        system(schema, name)
+    )
+}
+
+/// Functions that say no, so that a commit which is on its way already does not take effect.
+fn functions(schema: &str) -> Vec<String> {
+    let version = format!(
+        "CREATE OR REPLACE FUNCTION {}() RETURNS bigint LANGUAGE sql VOLATILE AS \
+         $mingle$ SELECT pg_current_xact_id()::text::bigint $mingle$",
+        system(schema, "version")
+    );
+    [vec![version], record_functions(schema), commit_functions(schema)].concat()
+}
+
+/// What a commit demands of records.
+fn record_functions(schema: &str) -> Vec<String> {
+    let (records, absent) = (system(schema, "records"), system(schema, "absent"));
+    let guard = crate::error::GUARD;
+    // What is not there is taken and given back: whoever puts it there at the same time waits, and
+    // whoever did since the snapshot makes it a serialization failure.
+    let take = format!(
+        "IF EXISTS (SELECT FROM {records} WHERE id = wanted) THEN \
+           RAISE EXCEPTION 'a record is there' USING ERRCODE = '{guard}'; END IF; \
+         INSERT INTO {records} (id, kind, key, value, version) VALUES (wanted, 0, '', '', 0) \
+           ON CONFLICT DO NOTHING; \
+         DELETE FROM {records} WHERE id = wanted;"
+    );
+    let hold = format!(
+        "PERFORM FROM {records} WHERE id = wanted FOR SHARE; \
+         IF NOT FOUND THEN PERFORM {absent}(wanted); END IF;"
+    );
+    let below = format!(
+        "DECLARE floor bytea; BEGIN \
+         SELECT value INTO floor FROM {records} WHERE id = wanted FOR SHARE; \
+         IF NOT FOUND THEN PERFORM {absent}(wanted); \
+         ELSIF length(floor) = 8 AND floor >= bound THEN \
+           RAISE EXCEPTION 'a floor is too high' USING ERRCODE = '{guard}'; END IF; END;"
+    );
+    vec![
+        function(schema, "absent", "wanted bytea", &take),
+        function(schema, "hold", "wanted bytea", &hold),
+        function(schema, "below", "wanted bytea, bound bytea", &below),
+    ]
+}
+
+/// What a commit demands of its id, and of witness rows.
+fn commit_functions(schema: &str) -> Vec<String> {
+    let (outcomes, gone) = (system(schema, "outcomes"), system(schema, "outcomes_gone"));
+    let witnesses = system(schema, "witnesses");
+    let (guard, witnessed) = (crate::error::GUARD, crate::error::WITNESSED);
+    let claim = format!(
+        "IF clock_timestamp() - transaction_timestamp() > keep / 2 \
+           OR EXISTS (SELECT FROM {gone} AS g WHERE g.origin = substring(wanted FOR 16) \
+             AND g.transaction >= wanted) THEN \
+           RAISE EXCEPTION 'a transaction is too old' USING ERRCODE = '{guard}'; END IF; \
+         INSERT INTO {outcomes} (transaction, is_committed) VALUES (wanted, true);"
+    );
+    let known = format!(
+        "IF EXISTS (SELECT FROM {witnesses} AS w WHERE w.object = ANY(objects) \
+           AND NOT w.transaction = ANY(known)) THEN \
+           RAISE EXCEPTION 'there are witness rows' USING ERRCODE = '{witnessed}'; END IF;"
+    );
+    vec![
+        function(schema, "claim", "wanted bytea, keep interval", &claim),
+        function(schema, "known", "objects bytea[], known bytea[]", &known),
+    ]
+}
+
+/// A table whose rows are found by this column, and then its others: PostgreSQL guesses how many
+/// buckets an empty table will need from the width of its rows, so the index comes first.
+fn point_table(table: &str, id: &str, others: &[&str]) -> Vec<String> {
+    let add: Vec<String> = others.iter().map(|column| format!("ADD COLUMN {column}")).collect();
+    vec![
+        format!("CREATE TABLE {table} ({id} bytea NOT NULL)"),
+        format!("ALTER TABLE {table} ADD EXCLUDE USING hash ({id} WITH =) WITH (fillfactor = 10)"),
+        format!("ALTER TABLE {table} {}", add.join(", ")),
+    ]
+}
+
+/// The table of a kind, without its fields.
+pub fn kind_table(table: &str, key: &str, key_codec: &Codec) -> Vec<String> {
+    let columns = [
+        &*format!("{key} {}", key_codec.column_type()),
+        "mingle_exists boolean NOT NULL",
+        "mingle_changed bigint NOT NULL DEFAULT 0",
+        "mingle_deleted bigint NOT NULL DEFAULT 0",
+        "mingle_versions bigint[] NOT NULL DEFAULT '{0}'",
+        "mingle_witnessed bigint",
+    ];
+    point_table(table, "mingle_id", &columns)
+}
+
+/// A field of a kind: a column, a table or both.
+pub fn field(
+    schema: &Schema,
+    kind_table: &str,
+    key: (&str, &Codec),
+    field_type: &FieldType,
+    column: &str,
+    table: &str,
+) -> Vec<String> {
+    let codec = |value_type| Codec::of(schema, value_type).column_type();
+    let add =
+        |column_type: &str| format!("ALTER TABLE {kind_table} ADD COLUMN {column} {column_type}");
+    let (key, key_type) = (key.0, key.1.column_type());
+    let element_table = |columns: &[&str]| {
+        let own = ["mingle_object bytea NOT NULL", "mingle_version bigint NOT NULL"];
+        let key = format!("{key} {key_type}");
+        let columns = [&own[..1], &[&*key], columns, &own[1..]].concat();
+        let mut sql = point_table(table, "mingle_id", &columns);
+        sql.push(format!("CREATE INDEX ON {table} (mingle_object)"));
+        sql
+    };
+    match field_type {
+        FieldType::Register(inner) => vec![add(codec(inner))],
+        FieldType::Counter => vec![add("numeric(39)")],
+        FieldType::Set(inner) => element_table(&[&format!("mingle_element {}", codec(inner))]),
+        FieldType::Map(entry, value) => element_table(&[
+            &format!("mingle_entry {}", codec(entry)),
+            &format!("mingle_value {}", codec(value)),
+        ]),
+        FieldType::Log(inner) => vec![
+            add("bigint"),
+            format!(
+                "CREATE TABLE {table} (mingle_object bytea NOT NULL, mingle_index bigint NOT NULL, \
+                 {key} {key_type}, mingle_line {}, mingle_version bigint NOT NULL, \
+                 PRIMARY KEY (mingle_object, mingle_index))",
+                codec(inner)
+            ),
+        ],
+    }
+}

@@ -1,0 +1,207 @@
+//! Transactions. One has a connection from its first read or flush until its end.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use mingle_model::{Name, Ref, TransactionId};
+use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
+use tokio_postgres::Row;
+
+use crate::commit;
+use crate::encoding::Digest;
+use crate::error::Failure;
+use crate::pool::Lease;
+use crate::reading::Plan;
+use crate::session::Step;
+use crate::store::Inner;
+use crate::writing::Writing;
+
+/// What begins a transaction; its snapshot is that of the first statement after it.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
+
+/// A transaction.
+pub struct PostgresTransaction {
+    pub(crate) inner: Arc<Inner>,
+    /// Its connection, once it has one.
+    pub(crate) lease: Option<Lease>,
+    /// Why it can do nothing more; set while a call waits, in case it is given up.
+    pub(crate) broken: Option<StoreError>,
+    /// What it has done so far.
+    pub(crate) done: Done,
+}
+
+/// What a transaction has done before its commit.
+#[derive(Default)]
+pub(crate) struct Done {
+    /// Records that were read one by one.
+    pub(crate) records: BTreeSet<Vec<u8>>,
+    /// Objects of our own tables that were read.
+    pub(crate) objects: BTreeSet<(Name, Digest)>,
+    /// The newest version that was read.
+    pub(crate) seen: u64,
+    /// How many writes were flushed.
+    pub(crate) flushed: usize,
+    /// Whether anything was written.
+    pub(crate) has_written: bool,
+    /// Whether data was written.
+    pub(crate) has_data: bool,
+    /// Objects whose data was written.
+    pub(crate) written: BTreeSet<Ref>,
+    /// Records that were written.
+    pub(crate) written_records: BTreeSet<Vec<u8>>,
+    /// Floors that were written.
+    pub(crate) floors: Vec<TransactionId>,
+    /// Transactions whose witness rows were written.
+    pub(crate) rows: BTreeSet<TransactionId>,
+}
+
+impl PostgresTransaction {
+    pub(crate) fn new(inner: Arc<Inner>) -> Self {
+        Self { inner, lease: None, broken: None, done: Done::default() }
+    }
+
+    pub(crate) fn refused(&self, reason: String) -> StoreError {
+        StoreError::Refused { store: self.inner.store.clone(), reason }
+    }
+
+    pub(crate) fn unavailable(&self, reason: impl Into<String>) -> StoreError {
+        let store = self.inner.store.clone();
+        StoreError::Unavailable { store, reason: reason.into() }
+    }
+
+    /// Its connection, on which all these steps are prepared, and whether its transaction has begun
+    /// there. Nothing is begun yet if it has not.
+    pub(crate) async fn ready(&mut self, steps: &[Step]) -> Result<bool, StoreError> {
+        let is_open = self.lease.is_some();
+        if !is_open {
+            let leased = self.inner.pool.lease().await;
+            self.lease = Some(leased.map_err(|why| self.unavailable(why))?);
+        }
+        let lease = self.lease.as_ref().expect("it was put there above");
+        let failure = match lease.prepare(steps).await {
+            Some(Ok(())) => return Ok(is_open),
+            Some(Err(error)) => Failure::of(&error, &self.inner.layout),
+            None => Failure::Lost("no answer in time".into()),
+        };
+        let error = failure.before_commit(&self.inner.store);
+        if !is_open {
+            self.lease = None;
+        }
+        Err(error)
+    }
+
+    /// Sends steps in one round trip, before the commit.
+    async fn send(&mut self, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+        if let Some(broken) = &self.broken {
+            return Err(broken.clone());
+        }
+        self.broken = Some(self.unavailable("an earlier call was given up"));
+        let sent = self.try_send(steps).await;
+        self.broken = sent.as_ref().err().cloned();
+        if self.broken.is_some() {
+            // What it holds is of use to others at once.
+            self.lease = None;
+        }
+        sent
+    }
+
+    async fn try_send(&mut self, mut steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+        let is_open = self.ready(&steps).await?;
+        if !is_open {
+            steps.insert(0, Step::control(BEGIN));
+        }
+        let lease = self.lease.as_mut().expect("it is ready");
+        lease.soil();
+        let Some(results) = lease.run(&steps).await else {
+            return Err(self.unavailable("no answer in time"));
+        };
+        let skipped = usize::from(!is_open);
+        let mut rows = Vec::with_capacity(results.len());
+        for result in results {
+            match result {
+                Ok(found) => rows.push(found),
+                Err(error) => {
+                    let failure = Failure::of(&error, &self.inner.layout);
+                    if matches!(failure, Failure::Stale(_)) {
+                        lease.connection().forget();
+                    }
+                    return Err(failure.before_commit(&self.inner.store));
+                }
+            }
+        }
+        Ok(rows.split_off(skipped))
+    }
+
+    async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+        let inner = Arc::clone(&self.inner);
+        let plan =
+            Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
+        if reads.is_empty() {
+            return Ok(Vec::new());
+        }
+        let results = self.send(plan.steps()).await?;
+        let answers = plan.answers(&results).map_err(|why| self.refused(why))?;
+        let done = &mut self.done;
+        done.records.extend(plan.records().iter().cloned());
+        done.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
+        done.has_written |= plan.writes;
+        done.has_data |= plan.writes;
+        let newest = answers.iter().map(|answer| answer.version.0).max();
+        done.seen = done.seen.max(newest.unwrap_or(0));
+        Ok(answers)
+    }
+
+    async fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        if writes.is_empty() {
+            return Ok(());
+        }
+        let inner = Arc::clone(&self.inner);
+        let mut writing = Writing::new(&inner.layout, &inner.operations);
+        writing.add(&writes, self.done.flushed).map_err(|why| self.refused(why))?;
+        let mut steps = std::mem::take(&mut writing.steps);
+        if writing.concerns_store {
+            steps.insert(0, commit::lock_store(&inner.layout, true));
+        }
+        self.send(steps).await?;
+        self.done.flushed += writes.len();
+        self.done.note(writing, &writes);
+        Ok(())
+    }
+}
+
+impl Done {
+    /// Adds what was written.
+    pub(crate) fn note(&mut self, writing: Writing<'_>, writes: &[Write]) {
+        self.has_written |= !writes.is_empty();
+        self.has_data |= writing.has_data;
+        self.written.extend(writing.objects);
+        self.written_records.extend(writing.records);
+        self.floors.extend(writing.floors);
+        self.rows.extend(writes.iter().filter_map(|write| match write {
+            Write::Witness(row) => Some(row.id),
+            _ => None,
+        }));
+    }
+}
+
+impl Transaction for PostgresTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(self.read_now(reads))
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.flush_now(writes))
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(commit::commit(*self, commit))
+    }
+}
+
+/// Begins a transaction.
+pub(crate) fn begin() -> Step {
+    Step::control(BEGIN)
+}

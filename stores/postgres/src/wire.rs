@@ -1,0 +1,144 @@
+//! Parameters and cells on their way to and from the server: a handful of types. All others are
+//! cast in SQL, so that what does not fit is the server's to say.
+
+use std::error::Error;
+
+use mingle_model::{Float, Time, Value};
+use tokio_postgres::Row;
+use tokio_postgres::types::private::BytesMut;
+use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
+
+/// 2000-01-01 in milliseconds since 1970: PostgreSQL counts from there.
+pub const EPOCH_MS: i64 = 946_684_800_000;
+
+/// A parameter of a statement.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Param {
+    /// No value.
+    Null,
+    /// `bool`.
+    Bool(bool),
+    /// `bigint`.
+    Int(i64),
+    /// `timestamptz`, in milliseconds since 1970.
+    Moment(i64),
+    /// `double precision`.
+    Float(f64),
+    /// `text`, or `json` in its text form.
+    Text(String),
+    /// `bytea`.
+    Bytes(Vec<u8>),
+    /// `bytea[]`.
+    BytesList(Vec<Vec<u8>>),
+}
+
+impl ToSql for Param {
+    fn to_sql(
+        &self,
+        sql_type: &SqlType,
+        out: &mut BytesMut,
+    ) -> Result<IsNull, Box<dyn Error + Sync + Send>> {
+        match self {
+            Self::Null => Ok(IsNull::Yes),
+            Self::Bool(value) => value.to_sql(sql_type, out),
+            Self::Int(value) => value.to_sql(sql_type, out),
+            // Microseconds since 2000.
+            Self::Moment(ms) => {
+                ms.saturating_sub(EPOCH_MS).saturating_mul(1000).to_sql(sql_type, out)
+            }
+            Self::Float(value) => value.to_sql(sql_type, out),
+            Self::Text(text) => text.as_str().to_sql(sql_type, out),
+            Self::Bytes(bytes) => bytes.as_slice().to_sql(sql_type, out),
+            Self::BytesList(list) => list.to_sql(sql_type, out),
+        }
+    }
+
+    /// Statements cast every parameter, so its type is one of ours.
+    fn accepts(_: &SqlType) -> bool {
+        true
+    }
+
+    to_sql_checked!();
+}
+
+/// A cell as it came.
+struct Raw<'a>(Option<&'a [u8]>);
+
+impl<'a> FromSql<'a> for Raw<'a> {
+    fn from_sql(_: &SqlType, raw: &'a [u8]) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(Some(raw)))
+    }
+
+    fn from_sql_null(_: &SqlType) -> Result<Self, Box<dyn Error + Sync + Send>> {
+        Ok(Self(None))
+    }
+
+    fn accepts(_: &SqlType) -> bool {
+        true
+    }
+}
+
+/// The bytes of a cell; none where it is null or not there.
+pub fn cell(row: &Row, index: usize) -> Option<&[u8]> {
+    row.try_get::<_, Raw<'_>>(index).ok().and_then(|raw| raw.0)
+}
+
+/// A `bytea`.
+pub fn bytes(row: &Row, index: usize) -> Vec<u8> {
+    cell(row, index).unwrap_or_default().to_vec()
+}
+
+/// A `bigint`; 0 where it is null.
+pub fn int(row: &Row, index: usize) -> i64 {
+    cell(row, index).and_then(read_int).unwrap_or_default()
+}
+
+/// A `bool`; false where it is null.
+pub fn boolean(row: &Row, index: usize) -> bool {
+    cell(row, index).is_some_and(|raw| raw.first() == Some(&1))
+}
+
+/// A `text`.
+pub fn text(row: &Row, index: usize) -> Option<&str> {
+    std::str::from_utf8(cell(row, index)?).ok()
+}
+
+/// A `bigint[]` without its nulls' places lost: those are 0.
+pub fn ints(row: &Row, index: usize) -> Vec<i64> {
+    let found: Option<Vec<Option<i64>>> = row.try_get(index).ok().flatten();
+    found.unwrap_or_default().into_iter().map(Option::unwrap_or_default).collect()
+}
+
+fn read_int(raw: &[u8]) -> Option<i64> {
+    Some(i64::from_be_bytes(raw.try_into().ok()?))
+}
+
+/// A scalar of one of the types that are cast to: `bool`, `bigint` (of an `int` or a `time`),
+/// `double precision`, `text`, `bytea`.
+pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
+    use mingle_model::Type;
+    Some(match value_type {
+        Type::Bool => Value::Bool(*raw.first()? != 0),
+        Type::Int => Value::Int(read_int(raw)?),
+        Type::Time => Value::Time(Time(read_int(raw)?)),
+        Type::Float => {
+            Value::Float(Float(f64::from_bits(u64::from_be_bytes(raw.try_into().ok()?))))
+        }
+        Type::String => Value::from(std::str::from_utf8(raw).ok()?),
+        Type::Bytes => Value::Bytes(raw.into()),
+        _ => return None,
+    })
+}
+
+/// The parameter for a scalar; none for what is none.
+pub fn param(value: &Value) -> Option<Param> {
+    Some(match value {
+        Value::Bool(value) => Param::Bool(*value),
+        Value::Int(value) => Param::Int(*value),
+        Value::Float(value) => Param::Float(value.0),
+        Value::String(text) => Param::Text(text.to_string()),
+        Value::Bytes(raw) => Param::Bytes(raw.to_vec()),
+        Value::Time(time) => Param::Int(time.0),
+        _ => return None,
+    })
+}

@@ -1,0 +1,492 @@
+//! From writes to statements.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::{Name, Ref, TransactionId, Value, WitnessRow};
+use mingle_store::record::read_floor;
+use mingle_store::{Address, RecordKey, RecordKind, Write};
+
+use crate::encoding::{Digest, element_digest, object_digest, transaction};
+use crate::layout::{Field, Kind, Layout, Place, Shape};
+use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, VALUE_BYTES_MAX, WRITES_MAX};
+use crate::mapping::write::{Assigned, Gathered};
+use crate::operation::{Operation, Operations};
+use crate::session::Step;
+use crate::system::{insert_witness, record_id};
+use crate::wire::Param;
+
+/// The statements of writes, in order.
+pub struct Writing<'a> {
+    layout: &'a Layout,
+    operations: &'a Operations,
+    /// Statements.
+    pub steps: Vec<Step>,
+    /// Objects whose data is written.
+    pub objects: BTreeSet<Ref>,
+    /// Records that are written.
+    pub records: BTreeSet<Vec<u8>>,
+    /// Whether any data is written, by whatever means.
+    pub has_data: bool,
+    /// Whether there is a witness row of the whole store.
+    pub concerns_store: bool,
+    /// Floors that are written: of these transactions, and those before them, nobody asks any more.
+    pub floors: Vec<TransactionId>,
+    /// Objects that exist by now.
+    touched: BTreeSet<Ref>,
+}
+
+impl<'a> Writing<'a> {
+    /// No writes yet.
+    pub fn new(layout: &'a Layout, operations: &'a Operations) -> Self {
+        Self {
+            layout,
+            operations,
+            steps: Vec::new(),
+            objects: BTreeSet::new(),
+            records: BTreeSet::new(),
+            has_data: false,
+            concerns_store: false,
+            floors: Vec::new(),
+            touched: BTreeSet::new(),
+        }
+    }
+
+    /// Adds writes; `before` were flushed already.
+    ///
+    /// # Errors
+    ///
+    /// When one does not fit the declarations or bounds.
+    pub fn add(&mut self, writes: &[Write], before: usize) -> Result<(), String> {
+        if writes.len() + before > WRITES_MAX {
+            return Err(format!("a commit carries at most {WRITES_MAX} writes"));
+        }
+        let bytes: usize = writes.iter().map(weight).sum();
+        if bytes > COMMIT_BYTES_MAX {
+            return Err(format!("a commit carries at most {COMMIT_BYTES_MAX} bytes, not {bytes}"));
+        }
+        self.lock(writes)?;
+        let mut gathered = Gathered::new(self.layout, writes)?;
+        for (index, write) in writes.iter().enumerate() {
+            self.has_data |= write.is_data();
+            self.objects.extend(write.object().cloned());
+            self.write(write, gathered.take(index))?;
+        }
+        Ok(())
+    }
+
+    /// Locks the rows of the objects that are written, in an order that all transactions keep, so
+    /// that they do not wait for each other in a circle. Those that only add elements share a row;
+    /// nobody gives the object a witness row in the meantime.
+    fn lock(&mut self, writes: &[Write]) -> Result<(), String> {
+        let mut objects: BTreeMap<&Ref, bool> = BTreeMap::new();
+        let mut witnessed: BTreeSet<&Ref> = BTreeSet::new();
+        for write in writes {
+            let (object, changes) = match write {
+                Write::Insert(address, _) | Write::Put(address, ..) => (&address.object, false),
+                Write::Witness(WitnessRow { object: Some(object), .. }) => {
+                    witnessed.insert(object);
+                    (object, true)
+                }
+                other => match other.object() {
+                    Some(object) => (object, true),
+                    None => continue,
+                },
+            };
+            *objects.entry(object).or_default() |= changes;
+        }
+        for (object, changes) in objects {
+            let kind = self.layout.kind_of(object)?;
+            match &kind.place {
+                Place::Own { table, .. } => {
+                    let id = vec![Param::Bytes(object_digest(object))];
+                    self.push(lock(table, changes), id);
+                }
+                Place::Mapped(_) => {
+                    let changes = witnessed.contains(object);
+                    self.lock_anchor(&object_digest(object), changes);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn write(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), String> {
+        match write {
+            Write::Create(object) | Write::Delete(object) => {
+                let kind = self.layout.kind_of(object)?;
+                if let Place::Mapped(mapped) = &kind.place {
+                    return mapped.write(self.layout, write, assigned, &mut self.steps);
+                }
+                match write {
+                    Write::Create(_) => self.touch(kind, object),
+                    _ => self.delete(kind, object),
+                }
+            }
+            Write::Witness(row) => return self.witness(row),
+            Write::Forget(id) => {
+                let sql = format!(
+                    "DELETE FROM {} WHERE transaction = $1::bytea",
+                    self.layout.system("witnesses")
+                );
+                self.push(sql, vec![Param::Bytes(transaction(*id))]);
+            }
+            Write::Record(key, value) => self.record(key, value)?,
+            Write::Discard(key) => {
+                let id = record_id(key)?;
+                self.records.insert(id.clone());
+                let sql =
+                    format!("DELETE FROM {} WHERE id = $1::bytea", self.layout.system("records"));
+                self.push(sql, vec![Param::Bytes(id)]);
+            }
+            Write::Command { operation, arguments } => {
+                let operation = Operation::find(self.operations, operation)?;
+                operation.check_command()?;
+                self.steps.push(operation.step(self.layout, arguments)?);
+            }
+            field => self.field(field, assigned)?,
+        }
+        Ok(())
+    }
+
+    /// A change of a field.
+    fn field(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), String> {
+        use Shape::{Counter, Log, Map, Register, Set};
+        let (address, shapes): (&Address, &[Shape]) = match write {
+            Write::Assign(address, _) => (address, &[Register]),
+            Write::Add(address, _) => (address, &[Counter]),
+            Write::Insert(address, _) | Write::Remove(address, _) => (address, &[Set]),
+            Write::Put(address, ..) | Write::Erase(address, _) => (address, &[Map]),
+            Write::Append(address, _) => (address, &[Log]),
+            Write::Clear(address) => (address, &[Set, Map, Log]),
+            _ => return Err("a write that this adapter does not know".into()),
+        };
+        let (kind, field) = self.layout.field(address, shapes)?;
+        self.check(kind, field, write)?;
+        if let Place::Mapped(mapped) = &kind.place {
+            return mapped.write(self.layout, write, assigned, &mut self.steps);
+        }
+        let object = &address.object;
+        self.touch(kind, object);
+        let digest = object_digest(object);
+        match write {
+            Write::Assign(_, value) => {
+                let codec = self.layout.codec(field.inner());
+                let changed = format!("{} = {}", field.column, codec.parameter(2));
+                let value = codec.param(&self.layout.schema, value);
+                self.update_row(kind, field, &changed, vec![Param::Bytes(digest), value]);
+            }
+            Write::Add(_, amount) => {
+                let column = &field.column;
+                let changed = format!("{column} = coalesce({column}, 0) + $2::text::numeric");
+                let amount = Param::Text(amount.to_string());
+                self.update_row(kind, field, &changed, vec![Param::Bytes(digest), amount]);
+            }
+            Write::Insert(_, element) => self.insert(kind, field, object, element, None),
+            Write::Put(_, entry, value) => self.insert(kind, field, object, entry, Some(value)),
+            Write::Remove(_, element) | Write::Erase(_, element) => {
+                let condition = "mingle_id = $2::bytea";
+                let id = element_digest(&digest, element);
+                self.remove(kind, field, condition, vec![Param::Bytes(digest), Param::Bytes(id)]);
+            }
+            Write::Append(_, line) => self.append(kind, field, object, line),
+            _ => {
+                let condition = "mingle_object = $1::bytea";
+                self.remove(kind, field, condition, vec![Param::Bytes(digest)]);
+            }
+        }
+        Ok(())
+    }
+
+    /// Objects of mapped kinds are locked by a row of ours, which a witness row changes.
+    fn lock_anchor(&mut self, object: &Digest, changes: bool) {
+        let anchors = self.layout.system("anchors");
+        let id = vec![Param::Bytes(object.clone())];
+        let insert =
+            format!("INSERT INTO {anchors} (object) VALUES ($1::bytea) ON CONFLICT DO NOTHING");
+        self.push(insert, id.clone());
+        let mode = if changes { "NO KEY UPDATE" } else { "SHARE" };
+        self.push(format!("SELECT FROM {anchors} WHERE object = $1::bytea FOR {mode}"), id);
+    }
+
+    fn check(&self, kind: &Kind, field: &Field, write: &Write) -> Result<(), String> {
+        let what = || format!("{}.{}", kind.name, field.name);
+        let fits = |value: &Value, value_type| {
+            if value.weight() > VALUE_BYTES_MAX {
+                return Err(format!("{} takes at most {VALUE_BYTES_MAX} bytes", what()));
+            }
+            self.layout.check(value, value_type, what)
+        };
+        match write {
+            Write::Add(_, amount) if amount.unsigned_abs() > ADD_MAX.unsigned_abs() => {
+                Err(format!("an add of {amount} is beyond 2^90"))
+            }
+            Write::Put(_, entry, value) => {
+                fits(entry, field.inner())?;
+                fits(value, field.map_value())
+            }
+            Write::Assign(_, value)
+            | Write::Insert(_, value)
+            | Write::Remove(_, value)
+            | Write::Erase(_, value)
+            | Write::Append(_, value) => fits(value, field.inner()),
+            _ => Ok(()),
+        }
+    }
+
+    fn push(&mut self, sql: String, params: Vec<Param>) {
+        self.steps.push(Step::new(sql, params));
+    }
+
+    fn version(&self) -> String {
+        format!("{}()", self.layout.system("version"))
+    }
+
+    /// The object exists from now on.
+    fn touch(&mut self, kind: &Kind, object: &Ref) {
+        if !self.touched.insert(object.clone()) {
+            return;
+        }
+        let Place::Own { table, key, key_codec } = &kind.place else { return };
+        let version = self.version();
+        let id = Param::Bytes(object_digest(object));
+        let row = key_codec.param(&self.layout.schema, object.key());
+        let sql = format!(
+            "WITH revived AS (UPDATE {table} SET mingle_exists = true, mingle_changed = {version} \
+             WHERE mingle_id = $1::bytea AND NOT mingle_exists) \
+             INSERT INTO {table} (mingle_id, {key}, mingle_exists, mingle_changed) \
+             VALUES ($1::bytea, {}, true, {version}) ON CONFLICT DO NOTHING",
+            key_codec.parameter(2)
+        );
+        self.push(sql, vec![id, row]);
+    }
+
+    fn delete(&mut self, kind: &Kind, object: &Ref) {
+        let Place::Own { table, .. } = &kind.place else { return };
+        let id = Param::Bytes(object_digest(object));
+        let mut columns = String::new();
+        for field in &kind.fields {
+            if !field.table.is_empty() {
+                let sql = format!("DELETE FROM {} WHERE mingle_object = $1::bytea", field.table);
+                self.push(sql, vec![id.clone()]);
+            }
+            if matches!(field.shape(), Shape::Register | Shape::Counter | Shape::Log) {
+                columns.extend([", ", &*field.column, " = NULL"]);
+            }
+        }
+        let version = self.version();
+        let sql = format!(
+            "UPDATE {table} SET mingle_exists = false, mingle_changed = {version}, \
+             mingle_deleted = {version}, mingle_versions = '{{0}}'{columns} \
+             WHERE mingle_id = $1::bytea AND mingle_exists"
+        );
+        self.push(sql, vec![id]);
+        self.touched.remove(object);
+    }
+
+    fn update_row(&mut self, kind: &Kind, field: &Field, changed: &str, params: Vec<Param>) {
+        let Place::Own { table, .. } = &kind.place else { return };
+        let (slot, version) = (field.slot, self.version());
+        let sql = format!(
+            "UPDATE {table} SET {changed}, mingle_versions[{slot}] = {version} \
+             WHERE mingle_id = $1::bytea"
+        );
+        self.push(sql, params);
+    }
+
+    /// An element of a set, or an entry of a map.
+    fn insert(
+        &mut self,
+        kind: &Kind,
+        field: &Field,
+        object: &Ref,
+        element: &Value,
+        value: Option<&Value>,
+    ) {
+        let Place::Own { key, key_codec, .. } = &kind.place else { return };
+        let (schema, version) = (&self.layout.schema, self.version());
+        let (table, inner) = (&field.table, self.layout.codec(field.inner()));
+        let digest = object_digest(object);
+        let mut params = vec![
+            Param::Bytes(element_digest(&digest, element)),
+            Param::Bytes(digest),
+            key_codec.param(schema, object.key()),
+            inner.param(schema, element),
+        ];
+        let (changed, column, given) = match value {
+            Some(value) => {
+                let codec = self.layout.codec(field.map_value());
+                params.push(codec.param(schema, value));
+                let given = codec.parameter(5);
+                (format!("mingle_value = {given}, "), "mingle_entry, mingle_value", given)
+            }
+            None => (String::new(), "mingle_element", String::new()),
+        };
+        let comma = if value.is_some() { ", " } else { "" };
+        let sql = format!(
+            "WITH updated AS (UPDATE {table} SET {changed}mingle_version = {version} \
+             WHERE mingle_id = $1::bytea RETURNING 1) \
+             INSERT INTO {table} (mingle_id, mingle_object, {key}, {column}, mingle_version) \
+             SELECT $1::bytea, $2::bytea, {}, {}{comma}{given}, {version} \
+             WHERE NOT EXISTS (SELECT FROM updated)",
+            key_codec.parameter(3),
+            inner.parameter(4),
+        );
+        self.push(sql, params);
+    }
+
+    /// Removes what meets a condition, and notes when that was, if there is any such thing.
+    fn remove(&mut self, kind: &Kind, field: &Field, condition: &str, params: Vec<Param>) {
+        let Place::Own { table: row, .. } = &kind.place else { return };
+        let (table, slot, version) = (&field.table, field.slot, self.version());
+        let length = match field.shape() {
+            Shape::Log => format!("{} = 0, ", field.column),
+            _ => String::new(),
+        };
+        let sql = format!(
+            "WITH removed AS (DELETE FROM {table} WHERE {condition} RETURNING 1) \
+             UPDATE {row} SET {length}mingle_versions[{slot}] = {version} \
+             WHERE mingle_id = $1::bytea AND EXISTS (SELECT FROM removed)"
+        );
+        self.push(sql, params);
+    }
+
+    fn append(&mut self, kind: &Kind, field: &Field, object: &Ref, line: &Value) {
+        let Place::Own { table: row, key, key_codec } = &kind.place else { return };
+        let (schema, version) = (&self.layout.schema, self.version());
+        let (table, column, slot) = (&field.table, &field.column, field.slot);
+        let codec = self.layout.codec(field.inner());
+        let sql = format!(
+            "WITH longer AS (UPDATE {row} SET {column} = coalesce({column}, 0) + 1, \
+             mingle_versions[{slot}] = {version} WHERE mingle_id = $1::bytea \
+             RETURNING {column} - 1 AS at) \
+             INSERT INTO {table} (mingle_object, mingle_index, {key}, mingle_line, mingle_version) \
+             SELECT $1::bytea, longer.at, {}, {}, {version} FROM longer",
+            key_codec.parameter(2),
+            codec.parameter(3)
+        );
+        let params = vec![
+            Param::Bytes(object_digest(object)),
+            key_codec.param(schema, object.key()),
+            codec.param(schema, line),
+        ];
+        self.push(sql, params);
+    }
+
+    fn witness(&mut self, row: &WitnessRow) -> Result<(), String> {
+        match &row.object {
+            None => {
+                self.concerns_store = true;
+                let sql = format!(
+                    "UPDATE {} SET witnessed = nextval($1::text::regclass)",
+                    self.layout.system("store")
+                );
+                self.push(sql, vec![Param::Text(self.layout.system("epoch"))]);
+            }
+            Some(object) => {
+                let kind = self.layout.kind_of(object)?;
+                self.anchor(kind, object);
+            }
+        }
+        self.steps.push(insert_witness(self.layout, row));
+        Ok(())
+    }
+
+    /// Changes the row of an object that gets a witness row: whoever writes the object at the same
+    /// time, and does not know of it, finds out.
+    fn anchor(&mut self, kind: &Kind, object: &Ref) {
+        let version = self.version();
+        let id = Param::Bytes(object_digest(object));
+        let Place::Own { table, key, key_codec } = &kind.place else {
+            let anchors = self.layout.system("anchors");
+            self.push(
+                format!("INSERT INTO {anchors} (object) VALUES ($1::bytea) ON CONFLICT DO NOTHING"),
+                vec![id.clone()],
+            );
+            let sql = format!("UPDATE {anchors} SET version = {version} WHERE object = $1::bytea");
+            self.push(sql, vec![id]);
+            return;
+        };
+        let insert = format!(
+            "INSERT INTO {table} (mingle_id, {key}, mingle_exists) \
+             VALUES ($1::bytea, {}, false) ON CONFLICT DO NOTHING",
+            key_codec.parameter(2)
+        );
+        let row = key_codec.param(&self.layout.schema, object.key());
+        self.push(insert, vec![id.clone(), row]);
+        let update =
+            format!("UPDATE {table} SET mingle_witnessed = {version} WHERE mingle_id = $1::bytea");
+        self.push(update, vec![id]);
+    }
+
+    fn record(&mut self, key: &RecordKey, value: &[u8]) -> Result<(), String> {
+        let id = record_id(key)?;
+        let (table, version) = (self.layout.system("records"), self.version());
+        let sql = format!(
+            "WITH updated AS (UPDATE {table} SET value = $4::bytea, version = {version} \
+             WHERE id = $1::bytea RETURNING 1) \
+             INSERT INTO {table} (id, kind, key, value, version) \
+             SELECT $1::bytea, $2::bigint::smallint, $3::bytea, $4::bytea, {version} \
+             WHERE NOT EXISTS (SELECT FROM updated)"
+        );
+        let params = vec![
+            Param::Bytes(id.clone()),
+            Param::Int(key.kind.code().into()),
+            Param::Bytes(key.key.to_vec()),
+            Param::Bytes(value.to_vec()),
+        ];
+        self.push(sql, params);
+        self.records.insert(id);
+        if let (RecordKind::Floor, Some(origin)) = (key.kind, key.origin()) {
+            let last = TransactionId { origin, sequence: read_floor(value) };
+            self.floors.push(last);
+        }
+        Ok(())
+    }
+}
+
+/// Keeps an object's row from being changed by others; unless it will be changed, shares it with
+/// those that do the same.
+fn lock(table: &str, changes: bool) -> String {
+    let mode = if changes { "NO KEY UPDATE" } else { "SHARE" };
+    format!("SELECT FROM {table} WHERE mingle_id = $1::bytea FOR {mode}")
+}
+
+/// A commit takes effect only where objects of our own tables are as the transaction's snapshot has
+/// them.
+pub fn check_objects<'o>(
+    layout: &Layout,
+    objects: impl Iterator<Item = (&'o Name, &'o Digest)>,
+) -> Vec<Step> {
+    let mut steps = Vec::new();
+    for (kind, object) in objects {
+        let Some(Kind { place: Place::Own { table, .. }, .. }) = layout.kinds.get(kind) else {
+            continue;
+        };
+        let id = vec![Param::Bytes(object.clone())];
+        // What is not there is taken and given back.
+        let take = format!(
+            "INSERT INTO {table} (mingle_id, mingle_exists, mingle_changed) \
+             VALUES ($1::bytea, false, -1) ON CONFLICT DO NOTHING"
+        );
+        steps.push(Step::new(take, id.clone()));
+        steps.push(Step::new(lock(table, false), id.clone()));
+        let give =
+            format!("DELETE FROM {table} WHERE mingle_id = $1::bytea AND mingle_changed = -1");
+        steps.push(Step::new(give, id));
+    }
+    steps
+}
+
+fn weight(write: &Write) -> usize {
+    match write {
+        Write::Assign(_, value)
+        | Write::Insert(_, value)
+        | Write::Remove(_, value)
+        | Write::Erase(_, value)
+        | Write::Append(_, value) => value.weight(),
+        Write::Put(_, key, value) => key.weight() + value.weight(),
+        Write::Record(key, value) => key.key.len() + value.len(),
+        Write::Command { arguments, .. } => arguments.iter().map(Value::weight).sum(),
+        _ => 0,
+    }
+}

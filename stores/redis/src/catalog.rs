@@ -1,0 +1,207 @@
+//! What is kept of a program's declarations, so that data is never read as what it is not.
+//!
+//! What a program adds is added; what it no longer has stays, data and all; what it changed is
+//! refused.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
+use mingle_store::StoreSchema;
+use serde_json::{Map, Value as Json, json};
+
+use crate::config::OpenError;
+use crate::layout::Layout;
+
+const FORMAT: u64 = 1;
+
+/// What is kept of a schema: names, and types as text.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Catalog {
+    level: String,
+    kinds: BTreeMap<String, Kind>,
+    /// Fields of each struct that data may hold.
+    structs: BTreeMap<String, String>,
+    /// Type of the key of each object that data may name.
+    references: BTreeMap<String, String>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Kind {
+    key: String,
+    fields: BTreeMap<String, String>,
+}
+
+/// What one of these can be refused with.
+type Refusal = Box<dyn Fn(String, &str, &str) -> OpenError>;
+
+impl Catalog {
+    /// The catalog of an empty store.
+    pub fn new(schema: &StoreSchema) -> Self {
+        Self { level: schema.level.name().to_owned(), ..Self::default() }
+    }
+
+    /// Adds what a schema adds. `counts` is how many objects of each kind are kept in keys of our
+    /// own.
+    ///
+    /// # Errors
+    ///
+    /// What is changed, from what and to what.
+    pub fn merge(
+        &mut self,
+        schema: &StoreSchema,
+        layout: &Layout,
+        counts: &BTreeMap<String, u64>,
+    ) -> Result<(), OpenError> {
+        let store = schema.store.clone();
+        let changed: Refusal = Box::new(move |what, kept, wanted| OpenError::Changed {
+            store: store.clone(),
+            what,
+            kept: kept.to_owned(),
+            wanted: wanted.to_owned(),
+        });
+        if self.level != schema.level.name() {
+            return Err(changed("the level".into(), &self.level, schema.level.name()));
+        }
+        for (name, _) in counts.iter().filter(|(_, count)| **count > 0) {
+            let declared = schema.schema.objects.get(name.as_str());
+            if let Some(other) = declared.filter(|declared| declared.store != schema.store) {
+                let (kept, wanted) =
+                    (format!("in {}", schema.store), format!("in {}", other.store));
+                return Err(changed(format!("object {name}"), &kept, &wanted));
+            }
+            let mapped = layout.kinds.get(name.as_str()).and_then(|kind| kind.mapped.as_ref());
+            if let Some(mapped) = mapped {
+                let kept = "in keys of our own";
+                return Err(changed(format!("object {name}"), kept, &mapped.text()));
+            }
+        }
+        let mut reached = Reached::default();
+        for kind in layout.kinds.values() {
+            reached.visit_object(&schema.schema, &kind.declared);
+            self.merge_kind(&kind.declared, &changed)?;
+        }
+        merge_texts(&mut self.structs, reached.structs, "struct ", &changed)?;
+        merge_texts(&mut self.references, reached.references, "the key of object ", &changed)
+    }
+
+    fn merge_kind(&mut self, object: &ObjectType, changed: &Refusal) -> Result<(), OpenError> {
+        let key = object.key_type.to_string();
+        let fresh = || Kind { key: key.clone(), fields: BTreeMap::new() };
+        let kind = self.kinds.entry(object.name.to_string()).or_insert_with(fresh);
+        if kind.key != key {
+            return Err(changed(format!("the key of object {}", object.name), &kind.key, &key));
+        }
+        for field in &object.fields {
+            let text = field.field_type.to_string();
+            let kept = kind.fields.entry(field.name.to_string()).or_insert(text.clone());
+            if *kept != text {
+                let what = format!("field {}.{}", object.name, field.name);
+                return Err(changed(what, kept, &text));
+            }
+        }
+        Ok(())
+    }
+
+    /// As it is kept: JSON, so that a person can read it too.
+    pub fn encode(&self) -> String {
+        let kinds = self
+            .kinds
+            .iter()
+            .map(|(name, kind)| (name.clone(), json!({ "key": kind.key, "fields": kind.fields })));
+        let kinds: Map<String, Json> = kinds.collect();
+        json!({
+            "format": FORMAT,
+            "level": self.level,
+            "kinds": kinds,
+            "structs": self.structs,
+            "references": self.references,
+        })
+        .to_string()
+    }
+
+    /// From what is kept; none where that is of another format, or no catalog at all.
+    pub fn decode(kept: &str) -> Option<Self> {
+        let json: Json = serde_json::from_str(kept).ok()?;
+        if json.get("format")?.as_u64()? != FORMAT {
+            return None;
+        }
+        let mut kinds = BTreeMap::new();
+        for (name, kind) in json.get("kinds")?.as_object()? {
+            let key = kind.get("key")?.as_str()?.to_owned();
+            kinds.insert(name.clone(), Kind { key, fields: texts(kind.get("fields")?)? });
+        }
+        Some(Self {
+            level: json.get("level")?.as_str()?.to_owned(),
+            kinds,
+            structs: texts(json.get("structs")?)?,
+            references: texts(json.get("references")?)?,
+        })
+    }
+}
+
+fn texts(json: &Json) -> Option<BTreeMap<String, String>> {
+    let texts = json.as_object()?.iter();
+    texts.map(|(name, text)| Some((name.clone(), text.as_str()?.to_owned()))).collect()
+}
+
+fn merge_texts(
+    kept: &mut BTreeMap<String, String>,
+    wanted: BTreeMap<String, String>,
+    what: &str,
+    changed: &Refusal,
+) -> Result<(), OpenError> {
+    for (name, text) in wanted {
+        let kept = kept.entry(name.clone()).or_insert(text.clone());
+        if *kept != text {
+            return Err(changed(format!("{what}{name}"), kept, &text));
+        }
+    }
+    Ok(())
+}
+
+/// The structs and objects that the values of a store can name.
+#[derive(Default)]
+struct Reached {
+    structs: BTreeMap<String, String>,
+    references: BTreeMap<String, String>,
+    seen: BTreeSet<Name>,
+}
+
+impl Reached {
+    fn visit_object(&mut self, schema: &Schema, object: &ObjectType) {
+        self.visit(schema, &object.key_type);
+        for field in &object.fields {
+            match &field.field_type {
+                FieldType::Counter => {}
+                FieldType::Register(inner) | FieldType::Set(inner) | FieldType::Log(inner) => {
+                    self.visit(schema, inner);
+                }
+                FieldType::Map(key, value) => {
+                    self.visit(schema, key);
+                    self.visit(schema, value);
+                }
+            }
+        }
+    }
+
+    fn visit(&mut self, schema: &Schema, value_type: &Type) {
+        match value_type {
+            Type::Option(inner) | Type::List(inner) => self.visit(schema, inner),
+            Type::Struct(name) if self.seen.insert(name.clone()) => {
+                let Some(declared) = schema.structs.get(name) else { return };
+                let fields = declared.fields.iter().map(|(name, inner)| format!("{name}: {inner}"));
+                let fields: Vec<String> = fields.collect();
+                self.structs.insert(name.to_string(), format!("{{ {} }}", fields.join(", ")));
+                for (_, inner) in &declared.fields {
+                    self.visit(schema, inner);
+                }
+            }
+            Type::Ref(name) if !self.references.contains_key(&**name) => {
+                let Some(declared) = schema.objects.get(name) else { return };
+                self.references.insert(name.to_string(), declared.key_type.to_string());
+                self.visit(schema, &declared.key_type);
+            }
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,140 @@
+//! The objects of one store, and where their fields are kept.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Type};
+use mingle_store::{Address, StoreSchema};
+
+use crate::codec;
+use crate::mapping::Mapped;
+use crate::request::Word;
+
+/// The objects of one store.
+#[derive(Clone, Debug)]
+pub struct Layout {
+    /// All that the program declares.
+    pub schema: Arc<Schema>,
+    /// Kinds by name.
+    pub kinds: BTreeMap<Name, Kind>,
+}
+
+/// One kind of object.
+#[derive(Clone, Debug)]
+pub struct Kind {
+    /// Its declaration.
+    pub declared: Arc<ObjectType>,
+    /// Where its fields are, if they are in keys of another application.
+    pub mapped: Option<Mapped>,
+}
+
+/// What a field is, without the types of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A register.
+    Register,
+    /// A counter.
+    Counter,
+    /// A set.
+    Set,
+    /// A map.
+    Map,
+    /// A log.
+    Log,
+}
+
+impl Shape {
+    /// The shape of a field of this type.
+    pub fn of(field_type: &FieldType) -> Self {
+        match field_type {
+            FieldType::Register(_) => Self::Register,
+            FieldType::Counter => Self::Counter,
+            FieldType::Set(_) => Self::Set,
+            FieldType::Map(..) => Self::Map,
+            FieldType::Log(_) => Self::Log,
+        }
+    }
+}
+
+/// A field that was looked up.
+#[derive(Clone, Copy, Debug)]
+pub struct Found<'a> {
+    /// The kind of its object.
+    pub kind: &'a Kind,
+    /// Its declaration.
+    pub field: &'a Field,
+    /// Its index.
+    pub index: usize,
+}
+
+impl Found<'_> {
+    /// Type of the register, of an element, a line, or a map's value.
+    pub fn inner(&self) -> &Type {
+        match &self.field.field_type {
+            FieldType::Register(inner) | FieldType::Set(inner) | FieldType::Log(inner) => inner,
+            FieldType::Map(_, value) => value,
+            FieldType::Counter => &Type::Int,
+        }
+    }
+
+    /// Type of an element, or of a map's key.
+    pub fn unit(&self) -> &Type {
+        match &self.field.field_type {
+            FieldType::Map(key, _) => key,
+            _ => self.inner(),
+        }
+    }
+}
+
+impl Layout {
+    /// The objects of `schema` that live in its store; `mapped` has those in other keys.
+    pub fn new(schema: &StoreSchema, mut mapped: BTreeMap<Name, Mapped>) -> Self {
+        let objects = schema.schema.objects.values();
+        let own = objects.filter(|object| object.store == schema.store);
+        let kinds = own.map(|declared| {
+            let mapped = mapped.remove(&declared.name);
+            (declared.name.clone(), Kind { declared: Arc::clone(declared), mapped })
+        });
+        Self { schema: Arc::clone(&schema.schema), kinds: kinds.collect() }
+    }
+
+    /// The kind of an object.
+    ///
+    /// # Errors
+    ///
+    /// When no such kind lives here.
+    pub fn kind(&self, object: &Ref) -> Result<&Kind, String> {
+        let name = object.kind();
+        self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
+    }
+
+    /// The kept form of an object's key.
+    ///
+    /// # Errors
+    ///
+    /// When it is not of the key's type, or no such kind lives here.
+    pub fn key(&self, object: &Ref) -> Result<Word, String> {
+        let declared = &self.kind(object)?.declared;
+        codec::encode_key(&self.schema, object.key(), &declared.key_type)
+            .map_err(|why| format!("the key of {object}: {why}"))
+    }
+
+    /// The field at an address.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such field, or it is not of one of these shapes.
+    pub fn field(&self, address: &Address, shapes: &[Shape]) -> Result<Found<'_>, String> {
+        let kind = self.kind(&address.object)?;
+        let (index, name) = (usize::from(address.field), address.object.kind());
+        let field = kind.declared.fields.get(index).ok_or_else(|| {
+            let count = kind.declared.fields.len();
+            format!("object {name} has {count} fields, and no field {index}")
+        })?;
+        if shapes.contains(&Shape::of(&field.field_type)) {
+            return Ok(Found { kind, field, index });
+        }
+        let (field, shown) = (&field.name, &field.field_type);
+        Err(format!("{name}.{field} is a {shown}, which has no such operation"))
+    }
+}

@@ -1,0 +1,44 @@
+//! Stores in Redis or Valkey: one primary, each commit one script.
+//!
+//! [`Redis::connect`] gives a [`mingle_store::DataStore`]. The server runs scripts one after
+//! another. A commit is one script that validates what was read, and then writes; so transactions
+//! are strictly serializable, as long as the server keeps what it acknowledged. Reading order:
+//!
+//! - [`config`], [`mapping`]: what can be set, and why a store cannot be opened.
+//! - `server`: what is asked of a server at the start.
+//! - `link`, `script`, `request`, `reply`: the connection, and how scripts are talked to. The
+//!   scripts themselves are in `lua/`.
+//! - `codec`: values as they are kept.
+//! - `catalog`, `layout`: what is kept of the declarations, and where fields are.
+//! - `operation`: declared queries and commands.
+//! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
+//! - `overlay`: what a transaction has flushed.
+//! - [`store`], `transaction`: both together.
+
+mod catalog;
+mod codec;
+pub mod config;
+mod layout;
+pub mod limits;
+mod link;
+pub mod mapping;
+mod operation;
+mod overlay;
+mod reading;
+mod reply;
+mod request;
+mod script;
+mod server;
+pub mod store;
+mod transaction;
+mod witness;
+mod writing;
+
+pub use config::{OpenError, RedisConfig};
+pub use mapping::{FieldMapping, KeyType, ObjectMapping};
+pub use store::Redis;
+
+/// The chapter's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/redis.md")]
+struct Chapter;

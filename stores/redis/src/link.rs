@@ -1,0 +1,204 @@
+//! The connection: one, shared by all, made anew when it is lost.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_store::World;
+use redis::aio::MultiplexedConnection;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo,
+    ProtocolVersion, RedisError, ServerErrorKind, Value,
+};
+use tokio::sync::Mutex;
+
+use crate::config::RedisConfig;
+use crate::limits::RECONNECT_AFTER;
+use crate::request::Request;
+use crate::script::Script;
+
+/// Why there is no answer.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failed {
+    /// The request was not sent.
+    Unsent(String),
+    /// It was sent, and no answer came.
+    Lost(String),
+    /// The server did not run it for now.
+    Later(String),
+    /// The server says no.
+    No(String),
+}
+
+impl Failed {
+    /// In words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Unsent(reason) | Self::Lost(reason) | Self::Later(reason) | Self::No(reason) => {
+                reason
+            }
+        }
+    }
+}
+
+/// The way to the server.
+pub struct Link {
+    client: Client,
+    config: AsyncConnectionConfig,
+    world: Arc<dyn World>,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    current: Option<(u64, MultiplexedConnection)>,
+    /// How many connections there were.
+    count: u64,
+    /// When the last attempt failed, and why.
+    failed: Option<(Duration, String)>,
+}
+
+impl Link {
+    /// No connection is made yet.
+    ///
+    /// # Errors
+    ///
+    /// When the address makes no sense.
+    pub fn new(config: &RedisConfig, world: Arc<dyn World>) -> Result<Self, String> {
+        let client = client(config)?;
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(config.connect_timeout))
+            .set_response_timeout(Some(config.answer_timeout));
+        Ok(Self { client, config, world, state: Mutex::default() })
+    }
+
+    /// Runs one command that changes nothing, or that may be repeated.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub async fn ask(&self, words: &[&str]) -> Result<Value, Failed> {
+        let mut command = Cmd::new();
+        for word in words {
+            command.arg(word);
+        }
+        self.send(&command).await
+    }
+
+    /// Runs a script.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub async fn run(&self, script: &Script, request: &Request) -> Result<Value, Failed> {
+        let command = |name: &str, script: &str| {
+            let mut command = Cmd::new();
+            command.arg(name).arg(script).arg(0).arg(request.words());
+            command
+        };
+        match self.send(&command("EVALSHA", &script.digest)).await {
+            Err(Failed::No(reason)) if reason.contains("NOSCRIPT") => {
+                self.send(&command("EVAL", &script.text)).await
+            }
+            answer => answer,
+        }
+    }
+
+    async fn send(&self, command: &Cmd) -> Result<Value, Failed> {
+        let (number, mut connection) = self.connection().await.map_err(Failed::Unsent)?;
+        let error = match connection.send_packed_command(command).await {
+            Ok(Value::ServerError(error)) => RedisError::from(error),
+            Ok(answer) => return Ok(answer),
+            Err(error) => error,
+        };
+        let failed = failed(&error);
+        // A server that has become a replica: the address may lead to another one by now.
+        let is_replica = is_replica(&error);
+        if is_replica || matches!(failed, Failed::Lost(_)) {
+            let mut state = self.state.lock().await;
+            if state.current.as_ref().is_some_and(|(current, _)| *current == number) {
+                state.current = None;
+            }
+        }
+        Err(failed)
+    }
+
+    async fn connection(&self) -> Result<(u64, MultiplexedConnection), String> {
+        let mut state = self.state.lock().await;
+        if let Some(current) = &state.current {
+            return Ok(current.clone());
+        }
+        let now = self.world.elapsed();
+        if let Some((at, reason)) = &state.failed
+            && now < *at + RECONNECT_AFTER
+        {
+            return Err(reason.clone());
+        }
+        let made = self.client.get_multiplexed_async_connection_with_config(&self.config).await;
+        match made {
+            Ok(connection) => {
+                state.count += 1;
+                state.failed = None;
+                let current = (state.count, connection);
+                state.current = Some(current.clone());
+                Ok(current)
+            }
+            Err(error) => {
+                let reason = error.to_string();
+                state.failed = Some((self.world.elapsed(), reason.clone()));
+                Err(reason)
+            }
+        }
+    }
+}
+
+/// What the address says, but for the protocol: replies are understood in that of version 2.
+fn address(config: &RedisConfig) -> Result<ConnectionInfo, String> {
+    let parsed = config.url.as_str().into_connection_info().map_err(|error| error.to_string())?;
+    let settings = parsed.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
+    Ok(parsed.set_redis_settings(settings))
+}
+
+#[cfg(not(feature = "tls"))]
+fn client(config: &RedisConfig) -> Result<Client, String> {
+    Client::open(address(config)?).map_err(|error| error.to_string())
+}
+
+#[cfg(feature = "tls")]
+fn client(config: &RedisConfig) -> Result<Client, String> {
+    // The driver takes the one of the process; another one that is there already will do as well.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let root_cert = config.root_certificates.clone();
+    let built = match root_cert.filter(|_| config.url.starts_with("rediss:")) {
+        None => Client::open(address(config)?),
+        root_cert => {
+            let certificates = redis::TlsCertificates { client_tls: None, root_cert };
+            Client::build_with_tls(address(config)?, certificates)
+        }
+    };
+    built.map_err(|error| error.to_string())
+}
+
+fn is_replica(error: &RedisError) -> bool {
+    let kinds = [ServerErrorKind::ReadOnly, ServerErrorKind::MasterDown];
+    kinds.iter().any(|kind| error.kind() == ErrorKind::Server(*kind))
+}
+
+fn failed(error: &RedisError) -> Failed {
+    let text = error.to_string();
+    match error.kind() {
+        ErrorKind::Server(ServerErrorKind::NoScript) => Failed::No(format!("NOSCRIPT {text}")),
+        ErrorKind::Server(
+            ServerErrorKind::BusyLoading
+            | ServerErrorKind::MasterDown
+            | ServerErrorKind::ReadOnly
+            | ServerErrorKind::TryAgain,
+        ) => Failed::Later(text),
+        ErrorKind::Server(_) | ErrorKind::Extension => {
+            let waits = ["OOM", "BUSY", "MISCONF", "NOREPLICAS"];
+            let code = error.code().unwrap_or_default();
+            if waits.contains(&code) { Failed::Later(text) } else { Failed::No(text) }
+        }
+        ErrorKind::Client | ErrorKind::InvalidClientConfig => Failed::Unsent(text),
+        _ => Failed::Lost(text),
+    }
+}

@@ -1,0 +1,355 @@
+//! Objects that live in keys of other applications.
+
+use std::collections::BTreeMap;
+use std::fmt;
+
+use mingle_model::{FieldType, ObjectType};
+use serde::Deserialize;
+
+use crate::layout::Shape;
+use crate::request::{Word, words};
+
+/// Where the fields of a kind are.
+///
+/// `{…}` in a key stands for the object's key, by its name in the program, once.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_store_redis::{FieldMapping, KeyType, ObjectMapping};
+///
+/// let mut user = ObjectMapping::at("user:{name}");
+/// user.columns.insert("mail".into(), "email".into());
+/// let inbox = FieldMapping { key: "inbox:{name}".into(), key_type: KeyType::List };
+/// user.fields.insert("inbox".into(), inbox);
+///
+/// let written = r#"{
+///     "key": "user:{name}",
+///     "columns": { "mail": "email" },
+///     "fields": { "inbox": { "key": "inbox:{name}", "type": "list" } }
+/// }"#;
+/// assert_eq!(serde_json::from_str::<ObjectMapping>(written).unwrap(), user);
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ObjectMapping {
+    /// The hash that has the registers and counters, such as `user:{name}`.
+    pub key: Option<String>,
+    /// Their names in that hash, by field; a field that is not here has its own name there.
+    #[serde(default)]
+    pub columns: BTreeMap<String, String>,
+    /// Fields that have keys of their own.
+    #[serde(default)]
+    pub fields: BTreeMap<String, FieldMapping>,
+    /// A name in the hash that holds the object's key: what is created without any field needs it,
+    /// since the server keeps no empty hash.
+    pub marker: Option<String>,
+}
+
+impl ObjectMapping {
+    /// All registers and counters in the hash of this key.
+    pub fn at(key: impl Into<String>) -> Self {
+        Self { key: Some(key.into()), ..Self::default() }
+    }
+}
+
+/// Where one field is.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct FieldMapping {
+    /// The key, such as `inbox:{name}`.
+    pub key: String,
+    /// Its type at the server; `type` where it is written.
+    #[serde(rename = "type")]
+    pub key_type: KeyType,
+}
+
+/// A type of the server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum KeyType {
+    /// `string`: a register or a counter.
+    String,
+    /// `hash`: a map.
+    Hash,
+    /// `set`: a set.
+    Set,
+    /// `list`: a log, the oldest line first.
+    List,
+}
+
+impl KeyType {
+    /// As the server and the binding call it.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::String => "string",
+            Self::Hash => "hash",
+            Self::Set => "set",
+            Self::List => "list",
+        }
+    }
+
+    fn fits(self, field_type: &FieldType) -> bool {
+        matches!(
+            (self, Shape::of(field_type)),
+            (Self::String, Shape::Register | Shape::Counter)
+                | (Self::Hash, Shape::Map)
+                | (Self::Set, Shape::Set)
+                | (Self::List, Shape::Log)
+        )
+    }
+}
+
+impl fmt::Display for KeyType {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A mapping that fits its kind.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Mapped {
+    hash: Option<Pattern>,
+    marker: Option<String>,
+    /// Of each field.
+    places: Vec<Place>,
+}
+
+/// A key with the object's key in the middle.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Pattern {
+    before: String,
+    after: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Place {
+    /// In the hash, under this name.
+    Column(String),
+    Key(Pattern, KeyType),
+}
+
+impl Pattern {
+    fn parse(text: &str, key_name: &str) -> Result<Self, String> {
+        let expected = || format!("expected a key with {{{key_name}}} in it once, found `{text}`");
+        let (before, after) = text.split_once(&format!("{{{key_name}}}")).ok_or_else(expected)?;
+        if [before, after].iter().any(|part| part.contains('{') || part.contains('}')) {
+            return Err(expected());
+        }
+        if before.is_empty() {
+            return Err(format!(
+                "`{text}` begins with the object's key, so it could be any key: expected a prefix"
+            ));
+        }
+        Ok(Self { before: before.into(), after: after.into() })
+    }
+
+    fn fill(&self, key: &[u8]) -> Word {
+        [self.before.as_bytes(), key, self.after.as_bytes()].concat()
+    }
+
+    /// Whether a key could be one of both.
+    fn meets(&self, other: &Self) -> bool {
+        let either = |a: &str, b: &str| a.starts_with(b) || b.starts_with(a);
+        let ends = |a: &str, b: &str| a.ends_with(b) || b.ends_with(a);
+        either(&self.before, &other.before) && ends(&self.after, &other.after)
+    }
+
+    fn shown(&self) -> String {
+        format!("{}{{…}}{}", self.before, self.after)
+    }
+}
+
+impl Mapped {
+    /// Checks a mapping against its kind; `prefix` begins our own keys.
+    ///
+    /// # Errors
+    ///
+    /// What does not fit.
+    pub fn new(mapping: &ObjectMapping, object: &ObjectType, prefix: &str) -> Result<Self, String> {
+        let parse = |text: &str| {
+            let pattern = Pattern::parse(text, &object.key_name)?;
+            let (own, other) = (prefix, &pattern.before);
+            if own.starts_with(other.as_str()) || other.starts_with(own) {
+                return Err(format!(
+                    "`{text}` could be one of our own keys, which begin with {own}"
+                ));
+            }
+            Ok(pattern)
+        };
+        for name in mapping.columns.keys().chain(mapping.fields.keys()) {
+            if object.field_index(name).is_none() {
+                return Err(format!("it has no field {name}"));
+            }
+        }
+        let hash = mapping.key.as_deref().map(parse).transpose()?;
+        let mut places = Vec::with_capacity(object.fields.len());
+        for field in &object.fields {
+            let name = &*field.name;
+            let is_scalar =
+                matches!(Shape::of(&field.field_type), Shape::Register | Shape::Counter);
+            let place = match (mapping.fields.get(name), mapping.columns.get(name)) {
+                (Some(_), Some(_)) => {
+                    return Err(format!("field {name} is both in `columns` and in `fields`"));
+                }
+                (Some(own), None) if !own.key_type.fits(&field.field_type) => {
+                    let (of, kept) = (&field.field_type, own.key_type);
+                    return Err(format!("field {name} is a {of}, which is not kept as a {kept}"));
+                }
+                (Some(own), None) => Place::Key(parse(&own.key)?, own.key_type),
+                (None, column) if is_scalar && hash.is_some() => {
+                    Place::Column(column.map_or(name, String::as_str).to_owned())
+                }
+                (None, _) => return Err(format!("field {name} is not mapped to any key")),
+            };
+            places.push(place);
+        }
+        let mapped = Self { hash, marker: mapping.marker.clone(), places };
+        mapped.check_apart()?;
+        Ok(mapped)
+    }
+
+    /// No two fields may share what they write.
+    fn check_apart(&self) -> Result<(), String> {
+        let mut columns: Vec<&str> = self.columns().collect();
+        columns.extend(self.marker.as_deref());
+        columns.sort_unstable();
+        if let Some([column, _]) = columns.windows(2).find(|pair| pair[0] == pair[1]) {
+            return Err(format!("two fields are kept as {column}"));
+        }
+        if self.marker.is_some() && self.hash.is_none() {
+            return Err("a marker needs the `key` of a hash".into());
+        }
+        self.check_patterns(self)
+    }
+
+    /// Whether keys of the two kinds are always different ones, or the two are one and the same.
+    ///
+    /// # Errors
+    ///
+    /// The keys that could meet.
+    pub fn check_patterns(&self, other: &Self) -> Result<(), String> {
+        for (index, (one, _)) in self.patterns().enumerate() {
+            for (place, (two, _)) in other.patterns().enumerate() {
+                let is_same = std::ptr::eq(self, other) && index == place;
+                if !is_same && one.meets(two) {
+                    let (one, two) = (one.shown(), two.shown());
+                    return Err(format!("keys `{one}` and `{two}` could be the same"));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn columns(&self) -> impl Iterator<Item = &str> {
+        self.places.iter().filter_map(|place| match place {
+            Place::Column(name) => Some(name.as_str()),
+            Place::Key(..) => None,
+        })
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = (&Pattern, KeyType)> {
+        let hash = self.hash.iter().map(|pattern| (pattern, KeyType::Hash));
+        hash.chain(self.places.iter().filter_map(|place| match place {
+            Place::Column(_) => None,
+            Place::Key(pattern, of) => Some((pattern, *of)),
+        }))
+    }
+
+    fn keys(&self, key: &[u8]) -> Vec<Word> {
+        self.patterns().map(|(pattern, _)| pattern.fill(key)).collect()
+    }
+
+    /// Key, its type, and the name within it if it is a hash of columns.
+    fn place(&self, key: &[u8], field: usize) -> (Word, KeyType, Option<&str>) {
+        match &self.places[field] {
+            Place::Column(name) => {
+                let hash = self.hash.as_ref().expect("columns are in a hash: it was checked");
+                (hash.fill(key), KeyType::Hash, Some(name))
+            }
+            Place::Key(pattern, of) => (pattern.fill(key), *of, None),
+        }
+    }
+
+    /// Asks whether an object has any key.
+    pub fn exists(&self, key: &[u8]) -> Vec<Word> {
+        [words!["q", "", "any", "EXISTS"], self.keys(key)].concat()
+    }
+
+    /// Asks by a command about a field, or about one element or entry of it.
+    pub fn question(
+        &self,
+        key: &[u8],
+        field: usize,
+        command: &[Word],
+        unit: Option<Word>,
+    ) -> Vec<Word> {
+        let (at, of, column) = self.place(key, field);
+        let order = match &*command[0] {
+            b"SMEMBERS" => "set",
+            b"HGETALL" => "pairs",
+            _ => "",
+        };
+        let head = words!["q", of.name(), order];
+        let rest = match (column, of) {
+            (Some(column), _) => words!["HGET", at, column],
+            (None, KeyType::String) => words!["GET", at],
+            (None, _) => {
+                let mut rest = vec![command[0].clone(), at];
+                rest.extend(command[1..].iter().cloned().chain(unit));
+                rest
+            }
+        };
+        [head, rest].concat()
+    }
+
+    /// Sets a register.
+    pub fn assign(&self, key: &[u8], field: usize, value: Word) -> Vec<Word> {
+        let (at, of, column) = self.place(key, field);
+        match column {
+            Some(column) => words!["m", of.name(), "HSET", at, column, value],
+            None => words!["m", of.name(), "SET", at, value, "KEEPTTL"],
+        }
+    }
+
+    /// Adds to a counter.
+    pub fn add(&self, key: &[u8], field: usize, amount: i128) -> Vec<Word> {
+        let (at, of, column) = self.place(key, field);
+        let mut op = words!["M", of.name(), at, amount.to_string()];
+        op.extend(column.map(Into::into));
+        op
+    }
+
+    /// Changes a collection by a command.
+    pub fn change(&self, key: &[u8], field: usize, command: &str, rest: &[Word]) -> Vec<Word> {
+        let (at, of, _) = self.place(key, field);
+        [words!["m", of.name(), command, at], rest.to_vec()].concat()
+    }
+
+    /// Makes an object exist; none where only a field can do that.
+    pub fn create(&self, key: &[u8]) -> Option<Vec<Word>> {
+        let (hash, marker) = (self.hash.as_ref()?, self.marker.as_deref()?);
+        Some(words!["m", "hash", "HSETNX", hash.fill(key), marker, key])
+    }
+
+    /// Fails unless an object exists.
+    pub fn must_exist(&self, key: &[u8]) -> Vec<Word> {
+        [words!["E"], self.keys(key)].concat()
+    }
+
+    /// Removes all keys of an object.
+    pub fn delete(&self, key: &[u8]) -> Vec<Vec<Word>> {
+        self.keys(key).into_iter().map(|key| words!["m", "", "DEL", key]).collect()
+    }
+
+    /// The mapping as text, which changes where its meaning does.
+    pub fn text(&self) -> String {
+        let place = |place: &Place| match place {
+            Place::Column(name) => name.clone(),
+            Place::Key(pattern, of) => format!("{of} {}", pattern.shown()),
+        };
+        let places: Vec<String> = self.places.iter().map(place).collect();
+        let hash = self.hash.as_ref().map_or("none".to_owned(), Pattern::shown);
+        format!("hash {hash}: {}", places.join(", "))
+    }
+}

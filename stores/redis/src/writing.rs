@@ -1,0 +1,205 @@
+//! Writes, checked before anything is sent, and the script's words for them.
+
+use std::collections::BTreeSet;
+
+use mingle_model::{Ref, Schema, Value};
+use mingle_store::{Address, Write};
+
+use crate::codec;
+use crate::layout::{Found, Layout, Shape};
+use crate::limits::ADD_MAX;
+use crate::mapping::Mapped;
+use crate::operation::{self, Operations};
+use crate::request::{Objects, Word, words};
+use crate::witness;
+
+/// What writes need to know.
+#[derive(Clone, Copy)]
+pub struct Writer<'a> {
+    /// Where fields are.
+    pub layout: &'a Layout,
+    /// The declared operations.
+    pub operations: &'a Operations,
+    /// What our own keys begin with.
+    pub prefix: &'a str,
+}
+
+/// Writes in the script's words.
+#[derive(Clone, Debug, Default)]
+pub struct Prepared {
+    /// One list of words for each.
+    pub operations: Vec<Vec<Word>>,
+    /// The numbers of the objects whose data they change.
+    pub written: BTreeSet<String>,
+    /// Whether a command is among them.
+    pub has_commands: bool,
+}
+
+impl Writer<'_> {
+    /// Adds a write.
+    ///
+    /// # Errors
+    ///
+    /// Why the store refuses it.
+    pub fn add(
+        &self,
+        objects: &mut Objects,
+        write: &Write,
+        later: &[Write],
+        into: &mut Prepared,
+    ) -> Result<(), String> {
+        if let Some(object) = write.object() {
+            into.written.insert(objects.number(object, || self.layout.key(object))?);
+        }
+        let all = &mut into.operations;
+        match write {
+            Write::Create(object) => match &self.layout.kind(object)?.mapped {
+                Some(mapped) => all.extend(self.create_mapped(mapped, object, later)?),
+                None => all.push(words!["c", self.number(objects, object)?]),
+            },
+            Write::Delete(object) => match &self.layout.kind(object)?.mapped {
+                Some(mapped) => all.extend(mapped.delete(&self.layout.key(object)?)),
+                None => all.push(words!["d", self.number(objects, object)?]),
+            },
+            Write::Command { operation, arguments } => {
+                into.has_commands = true;
+                let command = operation::command(self.operations, operation)?;
+                let (keys, words) = command.write(&self.layout.schema, arguments, self.prefix)?;
+                all.push([words!["q", keys.len().to_string()], keys, words].concat());
+            }
+            Write::Witness(row) => {
+                let object = match &row.object {
+                    Some(object) => Some((object, self.layout.key(object)?)),
+                    None => None,
+                };
+                let suffix = witness::suffix(object);
+                let kept = witness::encode(row, &suffix);
+                all.push(words!["w", suffix, kept]);
+            }
+            Write::Forget(id) => all.push(words!["f", witness::id(*id)]),
+            Write::Record(key, value) => {
+                all.push(words!["R", key.kind.code().to_string(), &*key.key, &**value]);
+            }
+            Write::Discard(key) => {
+                all.push(words!["D", key.kind.code().to_string(), &*key.key]);
+            }
+            _ => {
+                let field = self.field(objects, write)?;
+                all.push(field);
+            }
+        }
+        Ok(())
+    }
+
+    fn number(&self, objects: &mut Objects, object: &Ref) -> Result<String, String> {
+        objects.number(object, || self.layout.key(object))
+    }
+
+    /// An object of others exists once one of its fields does.
+    fn create_mapped(
+        &self,
+        mapped: &Mapped,
+        object: &Ref,
+        later: &[Write],
+    ) -> Result<Option<Vec<Word>>, String> {
+        let key = self.layout.key(object)?;
+        if let Some(create) = mapped.create(&key) {
+            return Ok(Some(create));
+        }
+        let makes = |write: &Write| {
+            write.object() == Some(object)
+                && matches!(
+                    write,
+                    Write::Assign(..)
+                        | Write::Add(..)
+                        | Write::Insert(..)
+                        | Write::Put(..)
+                        | Write::Append(..)
+                )
+        };
+        if later.iter().any(makes) {
+            return Ok(None);
+        }
+        Ok(Some(mapped.must_exist(&key)))
+    }
+
+    fn field(&self, objects: &mut Objects, write: &Write) -> Result<Vec<Word>, String> {
+        let (address, shapes): (&Address, &[Shape]) = match write {
+            Write::Assign(address, _) => (address, &[Shape::Register]),
+            Write::Add(address, _) => (address, &[Shape::Counter]),
+            Write::Insert(address, _) | Write::Remove(address, _) => (address, &[Shape::Set]),
+            Write::Put(address, ..) | Write::Erase(address, _) => (address, &[Shape::Map]),
+            Write::Append(address, _) => (address, &[Shape::Log]),
+            Write::Clear(address) => (address, &[Shape::Set, Shape::Map, Shape::Log]),
+            _ => unreachable!("all others were dealt with"),
+        };
+        let found = self.layout.field(address, shapes)?;
+        let change = Change::new(&self.layout.schema, found, write)?;
+        if let Some(mapped) = &found.kind.mapped {
+            return Ok(change.mapped(mapped, &self.layout.key(&address.object)?, found.index));
+        }
+        let number = self.number(objects, &address.object)?;
+        let [code, rest @ ..] = &change.own()[..] else { unreachable!("it has a code") };
+        Ok([words![code.clone(), number, &*found.field.name], rest.to_vec()].concat())
+    }
+}
+
+/// A change of a field, with its values as they are kept.
+enum Change {
+    Assign(Word),
+    Add(i128),
+    Insert(Word),
+    Remove(Word),
+    Put(Word, Word),
+    Erase(Word),
+    Append(Word),
+    Clear,
+}
+
+impl Change {
+    fn new(schema: &Schema, found: Found<'_>, write: &Write) -> Result<Self, String> {
+        let at = |why: String| format!("{}.{}: {why}", found.kind.declared.name, found.field.name);
+        let unit = |value: &Value| codec::encode_key(schema, value, found.unit()).map_err(at);
+        let value = |value: &Value| codec::encode(schema, value, found.inner()).map_err(at);
+        Ok(match write {
+            Write::Assign(_, new) => Self::Assign(value(new)?),
+            Write::Add(_, amount) if amount.unsigned_abs() > ADD_MAX.unsigned_abs() => {
+                return Err(at(format!("an add of {amount} is beyond 2^90")));
+            }
+            Write::Add(_, amount) => Self::Add(*amount),
+            Write::Insert(_, element) => Self::Insert(unit(element)?),
+            Write::Remove(_, element) => Self::Remove(unit(element)?),
+            Write::Put(_, key, new) => Self::Put(unit(key)?, value(new)?),
+            Write::Erase(_, key) => Self::Erase(unit(key)?),
+            Write::Append(_, line) => Self::Append(value(line)?),
+            _ => Self::Clear,
+        })
+    }
+
+    /// Code, and what follows the field's name.
+    fn own(self) -> Vec<Word> {
+        match self {
+            Self::Assign(value) => words!["a", value],
+            Self::Add(amount) => words!["n", amount.to_string()],
+            Self::Insert(element) => words!["i", element],
+            Self::Remove(element) => words!["r", element, "SREM"],
+            Self::Put(key, value) => words!["p", key, value],
+            Self::Erase(key) => words!["r", key, "HDEL"],
+            Self::Append(line) => words!["l", line],
+            Self::Clear => words!["z"],
+        }
+    }
+
+    fn mapped(self, mapped: &Mapped, key: &[u8], field: usize) -> Vec<Word> {
+        match self {
+            Self::Assign(value) => mapped.assign(key, field, value),
+            Self::Add(amount) => mapped.add(key, field, amount),
+            Self::Insert(element) => mapped.change(key, field, "SADD", &[element]),
+            Self::Remove(element) => mapped.change(key, field, "SREM", &[element]),
+            Self::Put(at, value) => mapped.change(key, field, "HSET", &[at, value]),
+            Self::Erase(at) => mapped.change(key, field, "HDEL", &[at]),
+            Self::Append(line) => mapped.change(key, field, "RPUSH", &[line]),
+            Self::Clear => mapped.change(key, field, "DEL", &[]),
+        }
+    }
+}

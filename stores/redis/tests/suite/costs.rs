@@ -1,0 +1,79 @@
+//! What costs a round trip.
+
+use mingle_services::{Engine, Server};
+use mingle_store::conformance::schema::{COUNT, NUMBER, TEXT, at, thing};
+use mingle_store::{Commit, DataStore, Read, RecordKey, RecordKind, Session, Write};
+
+use crate::support::{Other, config, id, open, text};
+
+/// How many scripts a server has run.
+async fn scripts(other: &mut Other) -> u64 {
+    let redis::Value::BulkString(found) = other.run("INFO commandstats").await else {
+        panic!("no statistics")
+    };
+    let found = String::from_utf8_lossy(&found).into_owned();
+    let calls = |line: &str| {
+        let rest = line.strip_prefix("cmdstat_eval")?.split_once("calls=")?.1;
+        rest.split(',').next()?.parse::<u64>().ok()
+    };
+    found.lines().filter_map(calls).sum()
+}
+
+async fn server() -> Option<Server> {
+    mingle_services::private(Engine::Redis).await
+}
+
+#[tokio::test]
+async fn each_batch_and_each_commit_is_one_round_trip() {
+    let Some(server) = server().await else { return };
+    let store = open(config(server.url())).await;
+    let mut other = Other::at(server.url()).await;
+    let add = || vec![Write::Add(at("a", COUNT), 1)];
+    let record = Read::Record(RecordKey::of(RecordKind::Intent, id(1), 0));
+    let batch = [
+        Read::Register(at("a", TEXT)),
+        Read::Counter(at("b", COUNT)),
+        Read::Exists(thing("c")),
+        record,
+    ];
+    let write = |writes| Commit { writes, ..Commit::default() };
+    // Batches of reads, flushes, and what is committed.
+    let cases = [
+        (1, 0, vec![], 1, "a batch"),
+        (3, 0, vec![], 3, "three batches"),
+        (0, 0, add(), 1, "a blind write"),
+        (1, 0, add(), 2, "a read and a write"),
+        (2, 2, add(), 3, "with flushes"),
+        (0, 1, vec![], 1, "a flush alone"),
+        (0, 0, vec![], 0, "nothing"),
+    ];
+    for (batches, flushes, writes, expected, what) in cases {
+        let before = scripts(&mut other).await;
+        let mut open = store.begin(&Session::default()).await.expect("it begins");
+        for _ in 0..flushes {
+            open.flush(vec![Write::Assign(at("d", NUMBER), 1.into())]).await.expect("it flushes");
+        }
+        for _ in 0..batches {
+            open.read(&batch).await.expect("it reads");
+        }
+        open.commit(write(writes)).await.expect("it commits");
+        assert_eq!(scripts(&mut other).await - before, expected, "{what}");
+    }
+    let before = scripts(&mut other).await;
+    store.outcome(id(9)).await.expect("it answers");
+    assert_eq!(scripts(&mut other).await - before, 1, "an outcome");
+}
+
+#[tokio::test]
+async fn what_is_refused_is_not_sent() {
+    let Some(server) = server().await else { return };
+    let store = open(config(server.url())).await;
+    let mut other = Other::at(server.url()).await;
+    let before = scripts(&mut other).await;
+    let open = store.begin(&Session::default()).await.expect("it begins");
+    let writes = vec![Write::Assign(at("a", NUMBER), text("no number"))];
+    let refused = open.commit(Commit { writes, ..Commit::default() }).await;
+    let reason = crate::support::refusal(refused);
+    assert!(reason.contains("Thing.number") && reason.contains("int"), "{reason}");
+    assert_eq!(scripts(&mut other).await, before);
+}

@@ -1,0 +1,18 @@
+//! The adapter over real servers.
+
+mod conflicts;
+mod conformance;
+mod costs;
+mod crash;
+mod kept;
+mod lost;
+mod mapping;
+mod migration;
+mod operations;
+mod outcomes;
+mod serial;
+mod start;
+mod support;
+#[cfg(feature = "tls")]
+mod tls;
+mod whole;
