@@ -11,7 +11,6 @@ use mingle_store::World;
 use super::calls::ClientCall;
 use super::history::{End, Operation, done, joined};
 use super::stage::{Stage, lock};
-use crate::world::SimulatedWorld;
 
 fn key() -> SessionKey {
     SessionKey::new([7; 32])
@@ -115,7 +114,7 @@ fn visited(call: &ClientCall, report: &mingle::CallReport) -> usize {
 
 /// Awaits a future for so long; then lets it go.
 async fn within<T>(
-    world: &Arc<SimulatedWorld>,
+    world: &Arc<dyn World>,
     patience: Option<Duration>,
     future: impl Future<Output = T>,
 ) -> Option<T> {

@@ -28,6 +28,13 @@ pub enum End {
     Unheard,
 }
 
+impl End {
+    /// Whether the caller was given a result.
+    pub fn is_done(&self) -> bool {
+        matches!(self, Self::Done { .. })
+    }
+}
+
 /// A call, and how it ended.
 #[derive(Clone, Debug)]
 pub struct Operation {

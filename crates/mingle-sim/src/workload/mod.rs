@@ -5,6 +5,7 @@
 //! - [`setup`]: what a seed sets up, and what happens in it, as data;
 //! - [`run`](mod@run): from the processes' start to what is left when all is quiet; on a `stage`,
 //!   with `clients`; `gather` looks at what is left;
+//! - [`live`]: the same clients in real time, over servers that are not simulated;
 //! - [`history`]: what clients saw, and what was left;
 //! - [`promises`]: what must hold of that; `visibility` is the largest of them;
 //! - [`checked`]: the same as histories of registers, for `mingle-checker`.
@@ -14,6 +15,7 @@ pub mod checked;
 mod clients;
 mod gather;
 pub mod history;
+pub mod live;
 pub mod promises;
 pub mod run;
 pub mod setup;
@@ -49,8 +51,8 @@ pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     let ran = run(plan, flaw);
     check(&ran.history, PATIENCE)?;
     checked::models(&ran.history, &ran.events)?;
-    let done = |end: &history::End| matches!(end, history::End::Done { .. });
-    let transactions = ran.history.operations.iter().filter(|o| done(&o.end)).count() as u64;
+    let done = ran.history.operations.iter().filter(|operation| operation.end.is_done());
+    let transactions = done.count() as u64;
     Ok(Verdict { digest: ran.digest, covered: ran.covered, transactions })
 }
 

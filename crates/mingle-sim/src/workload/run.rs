@@ -19,6 +19,7 @@ use super::setup::{Plan, Setup, process_name};
 use super::stage::{Stage, lock, stage};
 use crate::flaw::Flaw;
 use crate::process::{ClockRates, MortalStore, PartitionedStore, Process};
+use crate::world::SimulatedWorld;
 
 /// How long a call may take in a run, all in all.
 pub const PATIENCE: Duration = Duration::from_secs(40);
@@ -53,12 +54,38 @@ pub struct Ran {
 
 /// Runs a plan.
 pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
-    let stage = Arc::new(stage(plan, flaw));
+    let world = SimulatedWorld::new(plan.setup.seed);
+    let stage = Arc::new(stage(plan, flaw, &world));
+    let clients = start(&stage, plan);
+    let stuck = world.run(await_clients(&stage, &clients));
+    end_faults(&stage);
+    world.run(world.sleep(QUIET));
+    if world.run(has_parked(&stage)) {
+        // What a store has refused for good is tried again once somebody asks for that, and holds
+        // up the clean-up of what came later until then.
+        world.run(recover(&stage));
+        world.run(world.sleep(QUIET));
+    }
+    let mut history = world.run(gather(&stage));
+    history.stuck = stuck;
+    end(&stage);
+    let covered = covered(&stage, &history);
+    let digest = history.operations.iter().fold(world.digest(), |digest, operation| {
+        let text = format!("{operation:?}");
+        text.bytes().fold(digest, |digest, byte| mix(digest ^ u64::from(byte)))
+    });
+    world.stop();
+    let events = stage.recording.events();
+    Ran { history, events, digest, covered }
+}
+
+/// Starts the processes and clients of a plan; gives for each client whether it is done.
+pub(super) fn start(stage: &Arc<Stage>, plan: &Plan) -> Vec<Arc<Mutex<bool>>> {
     let world = stage.world.clone();
     for index in 0..stage.setup.processes {
         world.spawn(Box::pin(supervise(stage.clone(), plan.clone(), index)));
     }
-    let clients: Vec<_> = (0..plan.setup.clients)
+    (0..plan.setup.clients)
         .map(|client| {
             let calls: Vec<(Duration, ClientCall)> =
                 plan.schedule.calls(client).into_iter().map(|(at, c)| (at, c.clone())).collect();
@@ -70,8 +97,11 @@ pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
             }));
             is_done
         })
-        .collect();
-    let stuck = world.run(await_clients(&stage, &clients));
+        .collect()
+}
+
+/// Nothing goes wrong any more.
+pub(super) fn end_faults(stage: &Stage) {
     for plan in &stage.faults {
         plan.set_on(false);
     }
@@ -79,31 +109,20 @@ pub fn run(plan: &Plan, flaw: Flaw) -> Ran {
         plan.set_on(false);
     }
     stage.partitions.heal();
-    world.run(world.sleep(QUIET));
-    if world.run(has_parked(&stage)) {
-        // What a store has refused for good is tried again once somebody asks for that, and holds
-        // up the clean-up of what came later until then.
-        world.run(recover(&stage));
-        world.run(world.sleep(QUIET));
-    }
-    let mut history = world.run(gather(&stage));
-    history.stuck = stuck;
-    *lock(&stage.is_over) = true;
-    for (process, runtime) in lock(&stage.processes).drain(..).flatten() {
-        count(&stage, &runtime);
-        process.kill();
-    }
-    let covered = covered(&stage, &history);
-    let digest = history.operations.iter().fold(world.digest(), |digest, operation| {
-        let text = format!("{operation:?}");
-        text.bytes().fold(digest, |digest, byte| mix(digest ^ u64::from(byte)))
-    });
-    world.stop();
-    let events = stage.recording.events();
-    Ran { history, events, digest, covered }
 }
 
-async fn await_clients(stage: &Stage, clients: &[Arc<Mutex<bool>>]) -> Vec<String> {
+/// Ends all processes.
+pub(super) fn end(stage: &Stage) {
+    *lock(&stage.is_over) = true;
+    for living in lock(&stage.processes).iter_mut() {
+        if let Some((process, runtime)) = living.take() {
+            count(stage, &runtime);
+            process.kill();
+        }
+    }
+}
+
+pub(super) async fn await_clients(stage: &Stage, clients: &[Arc<Mutex<bool>>]) -> Vec<String> {
     for _ in 0..600 {
         stage.world.sleep(Duration::from_secs(1)).await;
         if clients.iter().all(|is_done| *lock(is_done)) {
@@ -115,7 +134,7 @@ async fn await_clients(stage: &Stage, clients: &[Arc<Mutex<bool>>]) -> Vec<Strin
 }
 
 /// What an operator does when it is quiet: `mingle recover`, at one of the processes.
-async fn recover(stage: &Stage) {
+pub(super) async fn recover(stage: &Stage) {
     for _ in 0..6 {
         let living = lock(&stage.processes).iter().flatten().next().cloned();
         if let Some((process, runtime)) = living {

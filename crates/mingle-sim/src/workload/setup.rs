@@ -9,7 +9,7 @@ use mingle_store::Once;
 use mingle_store::wrap::distance::Distance;
 use mingle_store::wrap::fault::{Call, Fault};
 
-use super::calls::{ClientCall, MIXES, Store};
+use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
 use crate::process::{Cut, Event, Moment, Schedule};
 
 /// What a causal store is in a run.
@@ -91,6 +91,36 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// A plan for servers that are not simulated: two replicas, three processes that die now and
+    /// then, and nothing else that goes wrong by itself. Each client makes so many calls, at most
+    /// so long one after the other.
+    pub fn live(seed: u64, calls: usize, pause: Duration) -> Self {
+        let mut random = Random::new(seed);
+        let setup = Setup {
+            seed: random.bits() ^ seed,
+            processes: 3,
+            clients: 6,
+            replicas: 2,
+            delay: Duration::from_millis(20),
+            strong: Distance::default(),
+            weak: Distance::default(),
+            wall: Engine::Embedded(Once::Serial),
+            feed: Engine::Embedded(Once::Serial),
+            late: 0,
+            late_most: Duration::ZERO,
+            lease: Duration::from_secs(2),
+            is_eventual: false,
+            clock_jumps: Duration::ZERO,
+        };
+        let mut events = Vec::new();
+        let calls = Calls { mix: MIXES[0], objects: OBJECTS, count: calls, pause };
+        draw_client_calls(&setup, &calls, &mut random, &mut events);
+        draw_deaths(&setup, &mut random, &mut events);
+        Self { setup, schedule: Schedule(events) }
+    }
+}
+
 fn ms(random: &mut Random, most: usize) -> Duration {
     Duration::from_millis(random.below(most + 1) as u64)
 }
@@ -126,14 +156,34 @@ fn draw_calls(setup: &Setup, random: &mut Random, events: &mut Vec<Event<ClientC
     let mix = MIXES[if random.one_in(2) { 0 } else { random.below(MIXES.len()) }];
     let objects = 1 + random.below(3) as u8;
     let calls = 5 + random.below(25);
-    let pause = 1 + random.below(900);
+    let pause = Duration::from_millis(1 + random.below(900) as u64);
+    draw_client_calls(setup, &Calls { mix, objects, count: calls, pause }, random, events);
+}
+
+/// What clients call.
+struct Calls {
+    mix: &'static [Kind],
+    /// So many objects of each kind are in use.
+    objects: u8,
+    /// So many calls each client makes,
+    count: usize,
+    /// at most so long after the one before.
+    pause: Duration,
+}
+
+fn draw_client_calls(
+    setup: &Setup,
+    of: &Calls,
+    random: &mut Random,
+    events: &mut Vec<Event<ClientCall>>,
+) {
     let mut tag = 0;
     for client in 0..setup.clients {
         let mut at = Duration::ZERO;
-        for _ in 0..calls {
-            at += ms(random, pause);
+        for _ in 0..of.count {
+            at += ms(random, of.pause.as_millis() as usize);
             tag += 1;
-            let call = ClientCall::draw(random, mix, objects, tag);
+            let call = ClientCall::draw(random, of.mix, of.objects, tag);
             events.push(Event::Call { at, client, call });
         }
     }

@@ -31,7 +31,7 @@ pub(super) type Living = (Process, Arc<Runtime>);
 
 /// A run in progress.
 pub(super) struct Stage {
-    pub(super) world: Arc<SimulatedWorld>,
+    pub(super) world: Arc<dyn World>,
     pub(super) program: Arc<mingle_lang::Program>,
     pub(super) setup: Setup,
     /// By store, as it is without a network.
@@ -50,19 +50,30 @@ pub(super) struct Stage {
     pub(super) is_over: Mutex<bool>,
 }
 
-/// Opens the stores of a plan, and all that may go wrong with them.
-pub(super) fn stage(plan: &Plan, flaw: Flaw) -> Stage {
-    let setup = plan.setup.clone();
-    let world = SimulatedWorld::new(setup.seed);
+/// Stores as a stage has them: bare, and with what may go wrong.
+pub(super) struct Stores {
+    pub(super) bare: Vec<Arc<dyn DataStore>>,
+    pub(super) faulty: Vec<Arc<dyn DataStore>>,
+    pub(super) faults: Vec<Arc<FaultPlan>>,
+}
+
+/// The program of a run.
+pub(super) fn program(setup: &Setup) -> Arc<mingle_lang::Program> {
     let level = if setup.is_eventual { "store feed: eventual;" } else { "store feed: causal;" };
     let text = PROGRAM.replace("store feed: causal;", level);
-    let program = mingle::compile(&text).expect("the simulated program is right");
+    mingle::compile(&text).expect("the simulated program is right")
+}
+
+/// Opens the stores of a plan, and all that may go wrong with them.
+pub(super) fn stage(plan: &Plan, flaw: Flaw, world: &Arc<SimulatedWorld>) -> Stage {
+    let setup = plan.setup.clone();
+    let program = program(&setup);
     let partitions = Partitions::new(world.clone(), plan.schedule.cuts());
     let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
     let (mut faulty, mut faults) = (Vec::new(), Vec::new());
     let recording = Arc::new(Recording::default());
     for store in Store::ALL {
-        let opened = open(&program, &setup, store, &partitions, &world);
+        let opened = open(&program, &setup, store, &partitions, world);
         for (at, down) in plan.schedule.restarts(store.name()) {
             let (restarted, sleeper) = (opened.clone(), world.clone());
             world.spawn(Box::pin(async move {
@@ -80,6 +91,19 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw) -> Stage {
         faulty.push(FaultyStore::new(opened.clone(), plan.clone()) as Arc<dyn DataStore>);
         faults.push(plan);
     }
+    let stores = Stores { bare: stores, faulty, faults };
+    Stage { recording, ..stage_over(plan, flaw, world.clone(), stores, partitions) }
+}
+
+/// A stage over stores that are open.
+pub(super) fn stage_over(
+    plan: &Plan,
+    flaw: Flaw,
+    world: Arc<dyn World>,
+    stores: Stores,
+    partitions: Arc<Partitions>,
+) -> Stage {
+    let setup = plan.setup.clone();
     let deaths = (0..setup.processes)
         .map(|index| {
             let (late, late_most) = (setup.late, setup.late_most);
@@ -90,11 +114,11 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw) -> Stage {
         .collect();
     Stage {
         world,
-        program,
-        stores,
-        faulty,
-        faults,
-        recording,
+        program: program(&setup),
+        stores: stores.bare,
+        faulty: stores.faulty,
+        faults: stores.faults,
+        recording: Arc::default(),
         partitions,
         deaths,
         flaw,
@@ -107,6 +131,22 @@ pub(super) fn stage(plan: &Plan, flaw: Flaw) -> Stage {
     }
 }
 
+/// What a store of the program is opened with.
+pub(super) fn schema(program: &mingle_lang::Program, store: Store) -> StoreSchema {
+    let declared = program
+        .checked
+        .stores
+        .iter()
+        .find(|declared| *declared.name == *store.name())
+        .expect("the simulated program declares it");
+    StoreSchema {
+        store: declared.name.clone(),
+        level: program.checked.levels.carrier(declared.level),
+        schema: program.schema().clone(),
+        operations: BTreeMap::new(),
+    }
+}
+
 fn open(
     program: &mingle_lang::Program,
     setup: &Setup,
@@ -114,18 +154,7 @@ fn open(
     partitions: &Arc<Partitions>,
     world: &Arc<SimulatedWorld>,
 ) -> Arc<RestartingStore> {
-    let declared = program
-        .checked
-        .stores
-        .iter()
-        .find(|declared| *declared.name == *store.name())
-        .expect("the simulated program declares it");
-    let schema = StoreSchema {
-        store: declared.name.clone(),
-        level: program.checked.levels.carrier(declared.level),
-        schema: program.schema().clone(),
-        operations: BTreeMap::new(),
-    };
+    let schema = schema(program, store);
     let engine = match store {
         Store::Wall => setup.wall,
         Store::Feed => setup.feed,

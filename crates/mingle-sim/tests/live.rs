@@ -1,0 +1,180 @@
+//! The promises over real servers: behind a proxy that loses answers and cuts connections, and
+//! killed amid transactions.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mingle::TokioWorld;
+use mingle_model::random::Random;
+use mingle_proxy::{Counts, Proxy, Rates};
+use mingle_services::{Engine, Server};
+use mingle_sim::workload::calls::Store;
+use mingle_sim::workload::live::{LiveStores, judge_live, schema_of};
+use mingle_sim::workload::setup::Plan;
+use mingle_store::{DataStore, StoreSchema, World};
+use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use mingle_store_postgres::{Postgres, PostgresConfig};
+use mingle_store_redis::{Redis, RedisConfig};
+
+/// A server and the way to it, on which things go wrong.
+struct Site {
+    server: Server,
+    proxy: Proxy,
+}
+
+impl Site {
+    async fn start(engine: Engine, seed: u64) -> Option<Self> {
+        let server = mingle_services::private(engine).await?;
+        let proxy = Proxy::start(server.addresses()[0], seed).await.expect("a port can be had");
+        Some(Self { server, proxy })
+    }
+
+    /// The server's address as clients are told it, with another host and port.
+    fn url(&self, address: SocketAddr) -> String {
+        self.server.url().replace(&self.server.addresses()[0].to_string(), &address.to_string())
+    }
+
+    async fn open(
+        &self,
+        address: SocketAddr,
+        schema: StoreSchema,
+        space: &str,
+        world: &Arc<dyn World>,
+    ) -> Arc<dyn DataStore> {
+        let url = self.url(address);
+        let store: Arc<dyn DataStore> = match self.server.engine() {
+            Engine::Postgres => {
+                let mut config = PostgresConfig::at(url);
+                config.schema = Some(format!("{space}_{}", schema.store));
+                config.connect_timeout = Duration::from_secs(3);
+                config.statement_timeout = Duration::from_secs(3);
+                config.lock_timeout = Duration::from_secs(1);
+                let store = Postgres::connect(config, schema, world.clone()).await;
+                store.unwrap_or_else(|error| panic!("{error}"))
+            }
+            Engine::Redis => {
+                let mut config = RedisConfig::at(url);
+                config.prefix = Some(format!("{space}:{}:", schema.store));
+                config.connect_timeout = Duration::from_secs(3);
+                config.answer_timeout = Duration::from_secs(3);
+                let store = Redis::connect(config, schema, world.clone()).await;
+                store.unwrap_or_else(|error| panic!("{error}"))
+            }
+            Engine::Cassandra => panic!("there is no store in Cassandra yet"),
+        };
+        store
+    }
+}
+
+/// PostgreSQL for the bank, and Redis for the shop.
+async fn sites(seed: u64) -> Option<[Site; 2]> {
+    let postgres = Site::start(Engine::Postgres, seed).await?;
+    let redis = Site::start(Engine::Redis, seed + 1).await?;
+    Some([postgres, redis])
+}
+
+/// Kills the servers so often in all, in turn, and starts them again.
+async fn kill_in_turn(sites: &[Site], seed: u64, kills: usize, is_over: &AtomicBool) -> usize {
+    let mut random = Random::new(seed);
+    for number in 0..kills {
+        if is_over.load(Ordering::Acquire) {
+            return number;
+        }
+        tokio::time::sleep(Duration::from_millis(300 + random.below(1_200) as u64)).await;
+        let server = &sites[number % sites.len()].server;
+        server.kill9().await.expect("it is ours");
+        server.restart().await.expect("it comes back");
+    }
+    kills
+}
+
+/// The stores of a run: the strong ones at servers, the causal ones in this process.
+async fn stores(plan: &Plan, sites: &[Site; 2], world: &Arc<dyn World>) -> LiveStores {
+    let mut stores = LiveStores { faulty: Vec::new(), bare: Vec::new() };
+    for (store, site) in [Store::Bank, Store::Shop].into_iter().zip(sites) {
+        let (near, far) = (site.server.addresses()[0], site.proxy.address());
+        // Each plan has data of its own.
+        let (schema, space) = (schema_of(plan, store), format!("t{:016x}", plan.setup.seed));
+        stores.bare.push(site.open(near, schema.clone(), &space, world).await);
+        stores.faulty.push(site.open(far, schema, &space, world).await);
+    }
+    for store in [Store::Wall, Store::Feed] {
+        let config = EmbeddedConfig::in_memory()
+            .with_replicas(plan.setup.replicas)
+            .with_delay(plan.setup.delay, plan.setup.delay / 2);
+        let store = Embedded::open(config, schema_of(plan, store), world.clone());
+        let store = store.unwrap_or_else(|error| panic!("{error}"));
+        stores.bare.push(store.clone());
+        stores.faulty.push(store);
+    }
+    stores
+}
+
+/// The seed of calls and faults; `MINGLE_SEED` gives another one.
+fn seed() -> u64 {
+    number("MINGLE_SEED", 1)
+}
+
+fn number(variable: &str, default: u64) -> u64 {
+    let Ok(text) = std::env::var(variable) else { return default };
+    text.parse().unwrap_or_else(|_| panic!("{variable}: expected a number, found {text:?}"))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promises_hold_while_connections_are_cut_and_answers_lost() {
+    let seed = seed();
+    let Some(sites) = sites(seed).await else { return };
+    let world: Arc<dyn World> = Arc::new(TokioWorld::new());
+    let plan = Plan::live(seed, 40, Duration::from_millis(200));
+    let stores = stores(&plan, &sites, &world).await;
+    let hang_for = Duration::from_millis(200);
+    let rates = Rates { cut_request: 0.01, lose_answer: 0.03, hang: 0.01, hang_for };
+    let set_rates = |rates| sites.iter().for_each(|site| site.proxy.set_rates(rates));
+    set_rates(rates);
+    let verdict = judge_live(&plan, world, stores, async { set_rates(Rates::default()) }).await;
+    let verdict = verdict.unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+    for Site { server, proxy } in &sites {
+        let counts = proxy.counts();
+        println!("{} took effect; {}: {counts:?}", verdict.transactions, server.engine());
+        let Counts { requests_cut, answers_lost, hangs, .. } = counts;
+        assert!(requests_cut > 0 && answers_lost > 0 && hangs > 0, "{counts:?}");
+    }
+    assert!(verdict.transactions > 100, "{verdict:?}");
+}
+
+/// How often servers are killed, unless `MINGLE_KILLS` says otherwise; so often in one round, after
+/// which clients begin anew with other data.
+const KILLS: u64 = 8;
+const KILLS_IN_ROUND: u64 = 8;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promises_hold_while_servers_are_killed_and_restarted() {
+    let (seed, kills) = (seed(), number("MINGLE_KILLS", KILLS));
+    let Some(sites) = sites(seed).await else { return };
+    let mut transactions = 0;
+    for (round, first) in (0..kills).step_by(KILLS_IN_ROUND as usize).enumerate() {
+        let kills = KILLS_IN_ROUND.min(kills - first) as usize;
+        transactions += killed_round(&sites, seed + round as u64, kills).await;
+    }
+    println!("{transactions} took effect, servers were killed {kills} times");
+    assert!(transactions > 10 * kills, "{transactions} took effect");
+}
+
+/// Gives how many transactions took effect meanwhile.
+async fn killed_round(sites: &[Site; 2], seed: u64, kills: usize) -> u64 {
+    let world: Arc<dyn World> = Arc::new(TokioWorld::new());
+    let plan = Plan::live(seed, 5 + 5 * kills, Duration::from_millis(600));
+    let stores = stores(&plan, sites, &world).await;
+    let is_over = AtomicBool::new(false);
+    let mut killed = 0;
+    let killing = async { killed = kill_in_turn(sites, seed, kills, &is_over).await };
+    let judging = judge_live(&plan, world, stores, async {
+        is_over.store(true, Ordering::Release);
+    });
+    let ((), verdict) = tokio::join!(killing, judging);
+    let verdict = verdict.unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+    assert_eq!(killed, kills, "the clients were done too early");
+    verdict.transactions
+}
