@@ -82,7 +82,7 @@ async fn kill_in_turn(sites: &[Site], seed: u64, kills: usize, is_over: &AtomicB
         if is_over.load(Ordering::Acquire) {
             return number;
         }
-        tokio::time::sleep(Duration::from_millis(300 + random.below(1_200) as u64)).await;
+        tokio::time::sleep(Duration::from_millis(200 + random.below(700) as u64)).await;
         let server = &sites[number % sites.len()].server;
         server.kill9().await.expect("it is ours");
         server.restart().await.expect("it comes back");
@@ -165,7 +165,7 @@ async fn promises_hold_while_servers_are_killed_and_restarted() {
 /// Gives how many transactions took effect meanwhile.
 async fn killed_round(sites: &[Site; 2], seed: u64, kills: usize) -> u64 {
     let world: Arc<dyn World> = Arc::new(TokioWorld::new());
-    let plan = Plan::live(seed, 5 + 5 * kills, Duration::from_millis(600));
+    let plan = Plan::live(seed, 10 + 6 * kills, Duration::from_millis(600));
     let stores = stores(&plan, sites, &world).await;
     let is_over = AtomicBool::new(false);
     let mut killed = 0;

@@ -44,6 +44,7 @@ impl Failed {
 pub struct Link {
     client: Client,
     config: AsyncConnectionConfig,
+    answer_timeout: Duration,
     world: Arc<dyn World>,
     state: Mutex<State>,
 }
@@ -65,10 +66,11 @@ impl Link {
     /// When the address makes no sense.
     pub fn new(config: &RedisConfig, world: Arc<dyn World>) -> Result<Self, String> {
         let client = client(config)?;
+        let answer_timeout = config.answer_timeout;
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
-            .set_response_timeout(Some(config.answer_timeout));
-        Ok(Self { client, config, world, state: Mutex::default() })
+            .set_response_timeout(Some(answer_timeout));
+        Ok(Self { client, config, answer_timeout, world, state: Mutex::default() })
     }
 
     /// Runs one command that changes nothing, or that may be repeated.
@@ -98,6 +100,23 @@ impl Link {
         match self.send(&command("EVALSHA", &script.digest)).await {
             Err(Failed::No(reason)) if reason.contains("NOSCRIPT") => {
                 self.send(&command("EVAL", &script.text)).await
+            }
+            answer => answer,
+        }
+    }
+
+    /// Runs a script that changes nothing. If the connection turns out to be broken, as one that was
+    /// idle while the server restarted, it is run once more over a new one.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub async fn look(&self, script: &Script, request: &Request) -> Result<Value, Failed> {
+        let asked = self.world.elapsed();
+        match self.run(script, request).await {
+            // What took longer was not broken, but too slow.
+            Err(Failed::Lost(_)) if self.world.elapsed() < asked + self.answer_timeout => {
+                self.run(script, request).await
             }
             answer => answer,
         }

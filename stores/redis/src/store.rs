@@ -339,7 +339,7 @@ impl DataStore for Redis {
                 request.word(word);
             }
             request.word(self.core.keep.as_str());
-            let answer = self.core.link.run(&self.core.scripts.outcome, &request).await;
+            let answer = self.core.link.look(&self.core.scripts.outcome, &request).await;
             let answer = answer.map_err(|failed| self.core.failed(&failed))?;
             let odd = |why: String| self.core.refused(why);
             let [fate] = reply::parts(answer).map_err(odd)?;

@@ -117,7 +117,7 @@ impl RedisTransaction {
         let core = Arc::clone(&self.core);
         let batch = self.batch(reads).map_err(|why| core.refused(why))?;
         let request = self.read_request(&batch);
-        let answer = core.link.run(&core.scripts.read, &request).await;
+        let answer = core.link.look(&core.scripts.read, &request).await;
         let answer = answer.map_err(|failed| core.failed(&failed))?;
         let [status, answers, rows] = self.status(answer)?;
         debug_assert_eq!(status, Reply::BulkString(b"ok".to_vec()));

@@ -54,3 +54,17 @@ async fn what_was_acknowledged_survives_kill_9() {
     }
     assert!(acknowledged.len() >= 57, "{acknowledged:?}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_was_idle_while_the_server_restarted_does_not_notice() {
+    let Some(server) = mingle_services::private(Engine::Redis).await else { return };
+    let store = open(config(server.url())).await;
+    for round in 1..=3 {
+        let begun = store.begin(&Session::default()).await.expect("it begins");
+        let writes = vec![Write::Add(at("c", COUNT), 1)];
+        begun.commit(Commit { writes, ..Commit::default() }).await.expect("the server is there");
+        server.kill9().await.expect("it is ours");
+        server.restart().await.expect("it comes back");
+        assert_eq!(data(&store, Read::Counter(at("c", COUNT))).await, Data::Counter(round));
+    }
+}
