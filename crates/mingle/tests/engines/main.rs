@@ -3,5 +3,6 @@
 #[path = "../support/scenarios.rs"]
 mod scenarios;
 
+mod legacy;
 mod matrix;
 mod site;
