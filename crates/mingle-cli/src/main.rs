@@ -10,6 +10,8 @@ mod exit;
 mod explain;
 mod files;
 mod fmt;
+mod init;
+mod migrate;
 mod open;
 mod output;
 mod progress;
@@ -38,6 +40,8 @@ Examples:
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle recover shop.mingle --list    was anything left unfinished?
+  mingle init postgres://app@db/shop   begin with the tables of a database
+  mingle migrate shop.mingle           which SQL do its tables still need?
   mingle fmt shop.mingle               lay it out
   mingle check-history run.jsonl       does what was recorded keep its promise?
 
@@ -65,6 +69,8 @@ enum Command {
     Show(show::Args),
     Repl(repl::Args),
     Recover(recover::Args),
+    Migrate(migrate::Args),
+    Init(init::Args),
     CheckHistory(check_history::Args),
     Completions(completions::Args),
 }
@@ -79,6 +85,8 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
         Command::Recover(args) => recover::run(&args, cli.color),
+        Command::Migrate(args) => migrate::run(&args, cli.color),
+        Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };

@@ -80,18 +80,21 @@ async fn open_with(
     open: impl AsyncFnOnce(Arc<Program>, &Binding, &Path) -> Result<Database, OpenError>,
 ) -> Result<Opened, Failure> {
     let program = program(path, color)?;
-    let mut binding = binding(path, place)?;
+    let mut binding = binding(path, place.config.as_deref())?;
     binding.settings.clean_after = CLEAN_AFTER;
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
-    let database = open(program, &binding, &data).await.map_err(|error| {
-        let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
-        Failure { message: error.to_string(), exit }
-    })?;
+    let database = open(program, &binding, &data).await.map_err(|error| failure(&error))?;
     for warning in database.warnings() {
         eprintln!("note: {warning}");
     }
     Ok(Opened { database, session, data })
+}
+
+/// How the command ends when stores cannot be opened.
+pub fn failure(error: &OpenError) -> Failure {
+    let exit = if error.is_misconfiguration() { Exit::Usage } else { Exit::Store };
+    Failure { message: error.to_string(), exit }
 }
 
 fn beside(path: &str, name: &str) -> PathBuf {
@@ -104,9 +107,10 @@ fn default_data(path: &str) -> PathBuf {
     beside(path, ".mingle").join(stem)
 }
 
-fn binding(path: &str, place: &Place) -> Result<Binding, Failure> {
-    let file = match &place.config {
-        Some(file) => file.clone(),
+/// The binding in a file, or in the one beside the program; else that of embedded stores.
+pub fn binding(path: &str, config: Option<&Path>) -> Result<Binding, Failure> {
+    let file = match config {
+        Some(file) => file.to_owned(),
         None => {
             let file = beside(path, "mingle.toml");
             if !file.exists() {

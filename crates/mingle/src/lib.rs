@@ -3,6 +3,7 @@
 //! - [`binding`]: `mingle.toml`, which says what engine each store is;
 //! - [`database`]: a program over its stores; `open` opens them, `late`
 //!   says which of their constraints come into play too late;
+//! - [`migration`]: what the tables of its stores still need;
 //! - [`recovery`]: what is not finished yet.
 //!
 //! # Examples
@@ -64,6 +65,7 @@
 pub mod binding;
 pub mod database;
 mod late;
+pub mod migration;
 mod open;
 pub mod recovery;
 
@@ -71,6 +73,7 @@ use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
 pub use database::Database;
+pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_runtime::{Call, CallReport, Error, PhaseReport, Settings, Swept, Unfinished};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use open::OpenError;

@@ -140,7 +140,7 @@ pub(crate) async fn open_store(
 }
 
 /// The part of a program that concerns one store.
-fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSchema {
+pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSchema {
     let declared = &program.checked.stores[id.index()];
     let operations = declared.operations.iter().map(|operation| {
         let described = StoreOperation {
@@ -160,7 +160,7 @@ fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSc
 }
 
 /// What a store of one copy gives where a program asks for less.
-fn at_least_snapshot(level: Level) -> Level {
+pub(crate) fn at_least_snapshot(level: Level) -> Level {
     match level {
         Level::Linearizable => Level::Linearizable,
         _ => Level::Snapshot,

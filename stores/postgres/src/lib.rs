@@ -10,6 +10,7 @@
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
 //! - `system`, `outcome`: the runtime's own rows.
 //! - `transaction`, `commit`: one transaction; `store`: opening one.
+//! - `describe`: what a database has, for whoever wants to begin with it.
 //!
 //! Invariant: a transaction is one transaction of PostgreSQL at `SERIALIZABLE`, at either level.
 //!
@@ -24,6 +25,7 @@ mod codec;
 mod commit;
 pub mod config;
 mod connect;
+mod describe;
 mod encoding;
 mod error;
 mod layout;
@@ -44,5 +46,6 @@ mod wire;
 mod writing;
 
 pub use config::{Migrate, OpenError, PostgresConfig};
+pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
 pub use mapping::{CollectionMapping, ObjectMapping};
 pub use store::{Migration, Postgres, migrate, plan_migration};

@@ -17,6 +17,8 @@ fn wrong_calls_end_with_2() {
         &["run", "good.mingle"],
         &["show", "good.mingle", "User"],
         &["repl"],
+        &["migrate"],
+        &["init"],
         &["completions", "tcl"],
     ] {
         let run = mingle(folder.path(), args);
@@ -60,6 +62,8 @@ fn help_teaches() {
         "show",
         "repl",
         "recover",
+        "migrate",
+        "init",
         "check-history",
         "completions",
     ] {
@@ -105,5 +109,5 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 9);
+    assert_eq!(seen, 11);
 }

@@ -13,10 +13,11 @@ use crate::error::message;
 use crate::name::quote;
 
 /// What a table has.
-struct Table {
+pub(crate) struct Table {
     /// Quoted and with its schema.
     name: String,
-    columns: Vec<Described>,
+    /// Its columns, in order.
+    pub(crate) columns: Vec<Described>,
     /// Unique indexes, by schema and name, and their columns in order of their names.
     unique: Vec<(String, String, Vec<String>)>,
     /// What may refuse a write, apart from columns.
@@ -226,7 +227,12 @@ UNION ALL SELECT 'row security of ' || r.oid::regclass::text FROM pg_class AS r 
 WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
 
 impl Table {
-    async fn load(client: &Client, name: &str) -> Result<Self, String> {
+    /// What the database says of a table, `customers` or `shop.customers`.
+    ///
+    /// # Errors
+    ///
+    /// When it is no table.
+    pub(crate) async fn load(client: &Client, name: &str) -> Result<Self, String> {
         let quoted: Vec<String> = name.split('.').map(quote).collect();
         let quoted = match &quoted[..] {
             [table] => format!("\"public\".{table}"),

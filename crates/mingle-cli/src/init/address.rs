@@ -1,0 +1,111 @@
+//! The address of a database, and the password in it.
+
+use crate::exit::Failure;
+
+/// An address of PostgreSQL, in the parts that concern us.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Address {
+    /// Up to the password: `postgres://user`.
+    before: String,
+    password: Option<String>,
+    /// What follows it: `@host:port/database?…`.
+    after: String,
+    /// The name of the database.
+    pub database: String,
+}
+
+/// Stands for the name of the variable until it is known.
+const PASSWORD_KEY: &str = "password=";
+
+impl Address {
+    /// Takes an address apart.
+    ///
+    /// # Errors
+    ///
+    /// When it is none of PostgreSQL.
+    pub fn parse(url: &str) -> Result<Self, Failure> {
+        let scheme = ["postgres://", "postgresql://"].into_iter().find(|it| url.starts_with(it));
+        let Some(scheme) = scheme else {
+            let message = "expected an address such as `postgres://user@host/database`";
+            return Err(Failure::usage(message));
+        };
+        let rest = &url[scheme.len()..];
+        let (place, parameters) = rest.split_once('?').unwrap_or((rest, ""));
+        let path = place.rsplit_once('/').map_or("", |(_, path)| path);
+        let user = place.rsplit_once('@').map_or("", |(credentials, _)| credentials);
+        let user_name = user.split(':').next().unwrap_or_default();
+        // As libpq has it, a database that is not named is called like the user.
+        let database = if path.is_empty() { user_name } else { path }.to_owned();
+        if let Some((name, password)) = user.split_once(':') {
+            let after = &rest[user.len()..];
+            return Ok(Self {
+                before: format!("{scheme}{name}:"),
+                password: Some(password.to_owned()),
+                after: after.to_owned(),
+                database,
+            });
+        }
+        let of_parameter = parameters.split('&').find_map(|it| it.strip_prefix(PASSWORD_KEY));
+        let Some(password) = of_parameter else {
+            return Ok(Self {
+                before: url.to_owned(),
+                password: None,
+                after: String::new(),
+                database,
+            });
+        };
+        let at = url.len() - parameters.len();
+        let key = format!("{PASSWORD_KEY}{password}");
+        let found = parameters.find(&key).map_or(at, |found| at + found) + PASSWORD_KEY.len();
+        Ok(Self {
+            before: url[..found].to_owned(),
+            password: Some(password.to_owned()),
+            after: url[found + password.len()..].to_owned(),
+            database,
+        })
+    }
+
+    /// The address with a variable in place of the password, and the variable's name and value;
+    /// none where there is no password, or a variable stands there already.
+    pub fn without_password(self, name: &str) -> (String, Option<(String, String)>) {
+        match self.password {
+            Some(password) if !password.starts_with("${") => {
+                let variable = format!("{}_PASSWORD", name.to_uppercase());
+                let address = format!("{}${{{variable}}}{}", self.before, self.after);
+                (address, Some((variable, password)))
+            }
+            password => (self.before + &password.unwrap_or_default() + &self.after, None),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_password_becomes_a_variable_wherever_it_stands() {
+        for (url, address, password) in [
+            (
+                "postgres://app:s%40c@db:5433/shop?sslmode=require",
+                "postgres://app:${S_PASSWORD}@db:5433/shop?sslmode=require",
+                Some("s%40c"),
+            ),
+            (
+                "postgresql://db/shop?user=app&password=secret&sslmode=require",
+                "postgresql://db/shop?user=app&password=${S_PASSWORD}&sslmode=require",
+                Some("secret"),
+            ),
+            ("postgres://app@db/shop", "postgres://app@db/shop", None),
+            ("postgres://app:${P}@db/shop", "postgres://app:${P}@db/shop", None),
+        ] {
+            let parsed = Address::parse(url).expect("it is an address");
+            assert_eq!(parsed.database, "shop", "{url}");
+            let (without, variable) = parsed.without_password("s");
+            assert_eq!(without, address);
+            assert_eq!(variable.map(|(_, value)| value).as_deref(), password, "{url}");
+        }
+        assert_eq!(Address::parse("postgres://app@db").expect("an address").database, "app");
+        assert!(Address::parse("redis://db/0").is_err());
+    }
+}

@@ -1,0 +1,80 @@
+//! Tables whose key has two columns, one of which leads to an object: its sets and maps.
+
+use mingle_store_postgres::{ColumnDescription, TableDescription};
+
+use super::objects::{Collection, Known};
+
+/// What a join table is to the object that it belongs to.
+pub struct Join {
+    /// The object's name.
+    pub owner: String,
+    /// A set; or a map for each column that a row must have.
+    pub collections: Vec<Collection>,
+}
+
+/// The sets or maps for a table, none if it is no join table.
+pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> {
+    let [first, second] = &table.key[..] else { return None };
+    let (owner, key, element) = match known.object(table, first) {
+        Some(owner) => (owner, first, second),
+        None => (known.object(table, second)?, second, first),
+    };
+    let of_key = |name: &String| table.columns.iter().find(|column| column.name == *name);
+    known.declared(table, of_key(key)?).ok()?;
+    let entry = known.declared(table, of_key(element)?).ok()?;
+    let rest: Vec<&ColumnDescription> =
+        table.columns.iter().filter(|column| !table.key.contains(&column.name)).collect();
+    let needed: Vec<&ColumnDescription> =
+        rest.iter().copied().filter(|column| column.is_not_null && !column.has_default).collect();
+    let one = Collection {
+        name: table.name.clone(),
+        declared: format!("set<{entry}>"),
+        table: table.name.clone(),
+        key: key.clone(),
+        entry: None,
+        value: element.clone(),
+        remark: None,
+    };
+    let collections = if needed.is_empty() {
+        let names: Vec<&str> = rest.iter().map(|column| &*column.name).collect();
+        let remark = (!names.is_empty())
+            .then(|| format!("left out of {}: {}", table.name, names.join(", ")));
+        let target = table.foreign_keys.iter().find(|key| key.columns == [element.as_str()]);
+        let name = target.map_or(&one.name, |key| &key.table).clone();
+        vec![Collection { name, remark, ..one }]
+    } else {
+        maps(table, known, &entry, &needed, &one)?
+    };
+    Some(Join { owner: owner.to_owned(), collections })
+}
+
+fn maps(
+    table: &TableDescription,
+    known: &Known<'_>,
+    entry: &str,
+    needed: &[&ColumnDescription],
+    one: &Collection,
+) -> Option<Vec<Collection>> {
+    let names: Vec<&str> = needed.iter().map(|column| &*column.name).collect();
+    let remark = (needed.len() > 1).then(|| {
+        format!(
+            "to read and change what is there: a new row of {} needs {} at once",
+            table.name,
+            names.join(", ")
+        )
+    });
+    let map = |column: &&ColumnDescription| {
+        let value = known.declared(table, column).ok()?;
+        let is_only = needed.len() == 1;
+        let name = format!("{}_{}", table.name, column.name);
+        Some(Collection {
+            name: if is_only { table.name.clone() } else { name },
+            declared: format!("map<{entry}, {value}>"),
+            entry: Some(one.value.clone()),
+            value: column.name.clone(),
+            remark: remark.clone(),
+            ..one.clone()
+        })
+    };
+    needed.iter().map(map).collect()
+}

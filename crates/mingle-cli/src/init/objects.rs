@@ -1,0 +1,235 @@
+//! Objects for the tables of a database.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::Type;
+use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
+
+use super::join;
+use super::names::{Taken, identifier, of_object};
+
+/// What a program is to have.
+#[derive(Clone, Debug, Default)]
+pub struct Design {
+    /// The store.
+    pub store: String,
+    /// The schema of the tables.
+    pub schema: String,
+    /// The objects, in order of their tables' names.
+    pub objects: Vec<Object>,
+    /// What of the schema is left out, and why: a line each.
+    pub left_out: Vec<String>,
+}
+
+/// An object that is mapped to a table.
+#[derive(Clone, Debug)]
+pub struct Object {
+    /// Its name.
+    pub name: String,
+    /// Its table.
+    pub table: String,
+    /// The column of its key.
+    pub key: Field,
+    /// Its registers.
+    pub fields: Vec<Field>,
+    /// Its sets and maps.
+    pub collections: Vec<Collection>,
+    /// What of its table is left out, and why: a line each.
+    pub left_out: Vec<String>,
+}
+
+/// A key or register, in a column.
+#[derive(Clone, Debug)]
+pub struct Field {
+    /// Its name.
+    pub name: String,
+    /// Its column.
+    pub column: String,
+    /// Its type, `option` included.
+    pub declared: String,
+}
+
+/// A set or map, in a table of its own.
+#[derive(Clone, Debug)]
+pub struct Collection {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub declared: String,
+    /// The table.
+    pub table: String,
+    /// The column of the object's key.
+    pub key: String,
+    /// Of a map, the column of its keys.
+    pub entry: Option<String>,
+    /// The column of the elements or values.
+    pub value: String,
+    /// What is to be known of it.
+    pub remark: Option<String>,
+}
+
+/// What a foreign key of one column leads to, by schema, table and column.
+type Targets = BTreeMap<(String, String, String), String>;
+
+/// Tables, and which of them are objects.
+pub struct Known<'a> {
+    schema: &'a str,
+    /// By table and column of the key: the object.
+    targets: Targets,
+    /// Objects whose keys are refs to each other must not form a circle.
+    plain: BTreeSet<String>,
+}
+
+impl Known<'_> {
+    /// The object that a column refers to, if it does and that is one.
+    pub fn object(&self, table: &TableDescription, column: &str) -> Option<&str> {
+        let key = table.foreign_keys.iter().find(|key| is_over(key, column))?;
+        let target = (key.schema.clone(), key.table.clone(), key.target[0].clone());
+        self.targets.get(&target).map(String::as_str)
+    }
+
+    /// The type of a column's values, without `option`; or why it has none.
+    pub fn declared(
+        &self,
+        table: &TableDescription,
+        column: &ColumnDescription,
+    ) -> Result<String, String> {
+        let plain = column.fits.clone()?.to_string();
+        let is_own_key = table.key.len() == 1 && table.key[0] == column.name;
+        match self.object(table, &column.name) {
+            Some(_) if is_own_key && self.plain.contains(&table.name) => Ok(plain),
+            Some(object) => Ok(format!("ref {object}")),
+            None => Ok(plain),
+        }
+    }
+}
+
+fn is_over(key: &ForeignKey, column: &str) -> bool {
+    key.columns.len() == 1 && key.columns[0] == column
+}
+
+/// Why a table is no object, if it is none and no collection either.
+fn unfit(table: &TableDescription) -> Option<String> {
+    let name = &table.name;
+    if table.kind != "table" {
+        let kind = table.kind;
+        return Some(format!("{kind} {name}: only tables are mapped; a `query` may read it"));
+    }
+    match &table.key[..] {
+        [] => Some(format!("table {name}: it has no primary key")),
+        [key] => {
+            let column = table.columns.iter().find(|column| column.name == *key)?;
+            let why = match &column.fits {
+                Err(why) => why.clone(),
+                Ok(Type::Float) => "a float is no key".into(),
+                Ok(_) => return None,
+            };
+            Some(format!("table {name}: its key {key} is {}: {why}", column.sql_type))
+        }
+        several => Some(format!(
+            "table {name}: its key has {} columns ({}), and that of an object is one value",
+            several.len(),
+            several.join(", ")
+        )),
+    }
+}
+
+/// Designs the objects for tables.
+pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design {
+    let mut taken = Taken::default();
+    taken.take(store.to_owned());
+    let mut known = Known { schema, targets: Targets::new(), plain: BTreeSet::new() };
+    for table in tables.iter().filter(|table| unfit(table).is_none()) {
+        let target = (schema.to_owned(), table.name.clone(), table.key[0].clone());
+        known.targets.insert(target, taken.take(of_object(&table.name)));
+    }
+    known.plain = circles(tables, &known);
+    let mut design =
+        Design { store: store.to_owned(), schema: schema.to_owned(), ..Design::default() };
+    for table in tables.iter().filter(|table| unfit(table).is_none()) {
+        design.objects.push(object(table, &known));
+    }
+    for table in tables {
+        let Some(why) = unfit(table) else { continue };
+        match join::collections(table, &known) {
+            Some(join) => {
+                let owner = design.objects.iter_mut().find(|object| object.name == join.owner);
+                owner.expect("the owner is an object").add(join);
+            }
+            None => design.left_out.push(why),
+        }
+    }
+    design
+}
+
+/// The tables whose keys refer to each other in a circle: there the keys stay plain.
+fn circles(tables: &[TableDescription], known: &Known<'_>) -> BTreeSet<String> {
+    let next: BTreeMap<&str, &str> = tables
+        .iter()
+        .filter(|table| table.key.len() == 1 && known.object(table, &table.key[0]).is_some())
+        .filter_map(|table| {
+            let key = table.foreign_keys.iter().find(|key| is_over(key, &table.key[0]))?;
+            (key.schema == known.schema).then_some((&*table.name, &*key.table))
+        })
+        .collect();
+    let is_in_circle = |start: &&str| {
+        let mut at = *start;
+        for _ in 0..=next.len() {
+            match next.get(at) {
+                Some(to) if *to == *start => return true,
+                Some(to) => at = to,
+                None => return false,
+            }
+        }
+        false
+    };
+    next.keys().filter(|start| is_in_circle(start)).map(|table| (*table).to_owned()).collect()
+}
+
+fn object(table: &TableDescription, known: &Known<'_>) -> Object {
+    let target = (known.schema.to_owned(), table.name.clone(), table.key[0].clone());
+    let mut taken = Taken::default();
+    let (mut key, mut fields, mut left_out) = (None, Vec::new(), Vec::new());
+    for column in &table.columns {
+        let name = &column.name;
+        match known.declared(table, column) {
+            Err(why) => left_out.push(format!("{name} is {}: {why}", column.sql_type)),
+            Ok(declared) => {
+                let is_key = *name == table.key[0];
+                let is_option = !column.is_not_null && !is_key;
+                let field = Field {
+                    name: taken.take(identifier(name, "column")),
+                    column: name.clone(),
+                    declared: if is_option { format!("option<{declared}>") } else { declared },
+                };
+                if is_key { key = Some(field) } else { fields.push(field) }
+            }
+        }
+    }
+    Object {
+        name: known.targets[&target].clone(),
+        table: table.name.clone(),
+        key: key.expect("the column of the key fits"),
+        fields,
+        collections: Vec::new(),
+        left_out,
+    }
+}
+
+impl Object {
+    /// Adds the sets and maps of a join table.
+    fn add(&mut self, join: join::Join) {
+        let mut taken = Taken::default();
+        taken.take(self.key.name.clone());
+        for name in self.fields.iter().map(|field| &field.name) {
+            taken.take(name.clone());
+        }
+        for name in self.collections.iter().map(|collection| &collection.name) {
+            taken.take(name.clone());
+        }
+        for mut collection in join.collections {
+            collection.name = taken.take(identifier(&collection.name, "rows"));
+            self.collections.push(collection);
+        }
+    }
+}

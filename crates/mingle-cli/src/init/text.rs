@@ -1,0 +1,182 @@
+//! The files that are written, and what is said of them.
+
+use std::collections::BTreeSet;
+use std::fmt::Write as _;
+
+use mingle_lang::syntax::{lex, parse};
+
+use super::names::of_variable;
+use super::objects::{Collection, Design, Field, Object};
+
+/// The program.
+pub fn program(design: &Design) -> String {
+    let Design { store, schema, .. } = design;
+    let mut text = format!(
+        "// Begun with the tables of the schema {schema}, which stay as they are. The binding, \
+         mingle.toml,\n// says which object is in which table.\n\nstore {store}: linearizable;\n"
+    );
+    for object in &design.objects {
+        text += &declaration(store, object);
+    }
+    for object in asked_for(design) {
+        text += &transaction(object);
+    }
+    if !design.left_out.is_empty() {
+        text += "\n// Left out:\n";
+        text.extend(design.left_out.iter().map(|why| format!("// - {why}\n")));
+    }
+    let source = lex(text);
+    let (parsed, diagnostics) = parse(&source);
+    // What is wrong with it is said by whoever checks it.
+    if diagnostics.is_empty() {
+        mingle_lang::format::format(&source, &parsed)
+    } else {
+        source.text.clone()
+    }
+}
+
+fn declaration(store: &str, object: &Object) -> String {
+    let Object { name, table, key, .. } = object;
+    let mut text = format!("\n/// A row of {table}.\nobject {name} in {store} {{\n");
+    writeln!(text, "    key {}: {};", key.name, key.declared).expect("a string takes all");
+    for Field { name, declared, .. } in &object.fields {
+        writeln!(text, "    {name}: {declared};").expect("a string takes all");
+    }
+    for Collection { name, declared, remark, .. } in &object.collections {
+        if let Some(remark) = remark {
+            writeln!(text, "    // {remark}").expect("a string takes all");
+        }
+        writeln!(text, "    {name}: {declared};").expect("a string takes all");
+    }
+    for why in &object.left_out {
+        writeln!(text, "    // Left out: {why}").expect("a string takes all");
+    }
+    text + "}\n"
+}
+
+/// How often others refer to an object.
+fn referrers(design: &Design, name: &str) -> usize {
+    let is_of_it = |declared: &str| {
+        let mut words = declared.split(|c: char| !c.is_ascii_alphanumeric() && c != '_');
+        words.any(|word| word == name)
+    };
+    let others = design.objects.iter().filter(|object| object.name != name);
+    let fields = others.flat_map(|object| {
+        let fields = object.fields.iter().chain([&object.key]).map(|field| &*field.declared);
+        fields.chain(object.collections.iter().map(|collection| &*collection.declared))
+    });
+    fields.filter(|declared| is_of_it(declared)).count()
+}
+
+/// The object of the first transaction: the one that most others refer to; and those that nothing
+/// else uses.
+fn asked_for(design: &Design) -> Vec<&Object> {
+    let weight = |object: &Object| referrers(design, &object.name);
+    let main = design.objects.iter().rev().max_by_key(|object| weight(object));
+    let alone = design.objects.iter().filter(|object| weight(object) == 0);
+    let mut seen = BTreeSet::new();
+    main.into_iter().chain(alone).filter(|object| seen.insert(&object.name)).collect()
+}
+
+fn find(object: &Object) -> String {
+    format!("find_{}", of_variable(&object.name))
+}
+
+fn transaction(object: &Object) -> String {
+    let Object { name, table, .. } = object;
+    let (find, variable) = (find(object), of_variable(name));
+    let head = format!("transaction {find}({variable}: ref {name})");
+    let shown = object.fields.iter().find(|field| field.declared.contains("string"));
+    let Some(Field { name: field, declared, .. }) = shown.or(object.fields.first()) else {
+        return format!(
+            "\n/// Whether {table} has a row of this key.\n\
+             {head} -> bool {{\n    return {variable}.exists();\n}}\n"
+        );
+    };
+    let doc = format!("\n/// The {field} of a row of {table}, none where there is no such row");
+    if declared.starts_with("option<") {
+        return format!(
+            "{doc}, or null in it.\n{head} -> {declared} {{\n    return {variable}.{field};\n}}\n"
+        );
+    }
+    format!(
+        "{doc}.\n{head} -> option<{declared}> {{\n    if !{variable}.exists() {{\n        \
+         return none;\n    }}\n    return some({variable}.{field});\n}}\n"
+    )
+}
+
+/// The binding.
+pub fn binding(design: &Design, address: &str) -> String {
+    let store = &design.store;
+    let mut text =
+        format!("[stores.{store}]\nengine = \"postgres\"\nurl = {}\n", toml_string(address));
+    for object in &design.objects {
+        let head = format!("stores.{store}.objects.{}", object.name);
+        let table = toml_string(&format!("{}.{}", design.schema, object.table));
+        let key = toml_string(&object.key.column);
+        write!(text, "\n[{head}]\ntable = {table}\nkey = {key}\n").expect("a string takes all");
+        let renamed: Vec<String> = object
+            .fields
+            .iter()
+            .filter(|field| field.name != field.column)
+            .map(|field| format!("{} = {}", field.name, toml_string(&field.column)))
+            .collect();
+        if !renamed.is_empty() {
+            writeln!(text, "columns = {{ {} }}", renamed.join(", ")).expect("a string takes all");
+        }
+        for collection in &object.collections {
+            let table = toml_string(&format!("{}.{}", design.schema, collection.table));
+            let (key, value) = (toml_string(&collection.key), toml_string(&collection.value));
+            let entry = collection.entry.as_ref();
+            let entry = entry.map(|entry| format!(", entry = {}", toml_string(entry)));
+            writeln!(
+                text,
+                "fields.{} = {{ table = {table}, key = {key}{}, value = {value} }}",
+                collection.name,
+                entry.unwrap_or_default()
+            )
+            .expect("a string takes all");
+        }
+    }
+    text
+}
+
+fn toml_string(text: &str) -> String {
+    toml::Value::String(text.to_owned()).to_string()
+}
+
+/// What was written, and what to do next.
+pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
+    let count = design.objects.len();
+    let objects = if count == 1 { "object" } else { "objects" };
+    let mut text = format!("wrote {file} ({count} {objects}) and mingle.toml\n");
+    for why in &design.left_out {
+        writeln!(text, "left out: {why}").expect("a string takes all");
+    }
+    for object in &design.objects {
+        for why in &object.left_out {
+            writeln!(text, "left out: {}.{why}", object.table).expect("a string takes all");
+        }
+    }
+    let own = format!("mingle_{}", design.store);
+    write!(
+        text,
+        "\nThe tables stay as they are. The first call adds a schema {own} beside them, for what \
+         the\nruntime has to remember. Next:\n"
+    )
+    .expect("a string takes all");
+    if let Some(variable) = variable {
+        writeln!(text, "  export {variable}=…    the password, which is in neither file")
+            .expect("a string takes all");
+    }
+    let first = asked_for(design)[0];
+    let (find, parameter) = (find(first), of_variable(&first.name));
+    write!(
+        text,
+        "  mingle check {file}\n  mingle migrate {file}    shows what is added\n  \
+         mingle run {file} {find} {parameter}=KEY\n\
+         Then write transactions, and give what may be weaker a store of its own.\n"
+    )
+    .expect("a string takes all");
+    text
+}

@@ -1,0 +1,170 @@
+//! What a database has, for whoever wants to begin with it.
+
+use std::sync::Arc;
+
+use mingle_model::{Schema, Type};
+use mingle_store::World;
+use tokio_postgres::Client;
+
+use crate::config::{OpenError, PostgresConfig};
+use crate::connect::Connector;
+use crate::error::message;
+use crate::mapping::column::{Column, Described};
+use crate::mapping::inspect::Table;
+
+/// A table or view that was there before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TableDescription {
+    /// Its name, without the schema.
+    pub name: String,
+    /// What it is: `table`, `view`, `materialized view` or `foreign table`.
+    pub kind: &'static str,
+    /// Its columns in order; of tables only.
+    pub columns: Vec<ColumnDescription>,
+    /// The columns of its primary key in order, none if it has none.
+    pub key: Vec<String>,
+    /// Its foreign keys.
+    pub foreign_keys: Vec<ForeignKey>,
+}
+
+/// A column of a table.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ColumnDescription {
+    /// Its name.
+    pub name: String,
+    /// Its type in SQL.
+    pub sql_type: String,
+    /// The type that its values have in a program, without the `option` of one that may be null;
+    /// or why there is none.
+    pub fits: Result<Type, String>,
+    /// Whether null is refused.
+    pub is_not_null: bool,
+    /// Whether the database fills it where nothing is given.
+    pub has_default: bool,
+}
+
+/// A foreign key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ForeignKey {
+    /// The columns.
+    pub columns: Vec<String>,
+    /// The schema of the table that they refer to.
+    pub schema: String,
+    /// That table.
+    pub table: String,
+    /// Its columns, in the order of `columns`.
+    pub target: Vec<String>,
+}
+
+const RELATIONS: &str = "\
+SELECT c.relname::text, c.relkind::text, coalesce((SELECT array_agg(a.attname::text ORDER BY k.place) \
+FROM pg_constraint AS p CROSS JOIN LATERAL unnest(p.conkey) WITH ORDINALITY AS k(attnum, place) \
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.attnum \
+WHERE p.conrelid = c.oid AND p.contype = 'p'), '{}') \
+FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+WHERE n.nspname = $1::text AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition \
+AND NOT EXISTS (SELECT FROM pg_depend AS d WHERE d.classid = 'pg_class'::regclass \
+AND d.objid = c.oid AND d.deptype = 'e') ORDER BY c.relname::text";
+
+const FOREIGN_KEYS: &str = "\
+SELECT array_agg(a.attname::text ORDER BY k.place), n.nspname::text, t.relname::text, \
+array_agg(b.attname::text ORDER BY k.place) \
+FROM pg_constraint AS f JOIN pg_class AS c ON c.oid = f.conrelid \
+JOIN pg_namespace AS m ON m.oid = c.relnamespace \
+JOIN pg_class AS t ON t.oid = f.confrelid JOIN pg_namespace AS n ON n.oid = t.relnamespace \
+CROSS JOIN LATERAL unnest(f.conkey, f.confkey) WITH ORDINALITY AS k(own, other, place) \
+JOIN pg_attribute AS a ON a.attrelid = c.oid AND a.attnum = k.own \
+JOIN pg_attribute AS b ON b.attrelid = t.oid AND b.attnum = k.other \
+WHERE f.contype = 'f' AND m.nspname = $1::text AND c.relname = $2::text \
+GROUP BY f.oid, f.conname, n.nspname, t.relname ORDER BY f.conname";
+
+/// Describes the tables and views of a schema, in order of their names.
+///
+/// # Errors
+///
+/// When the server cannot be reached, or says no. The store is called `store` in what it says.
+pub async fn describe(
+    store: &str,
+    config: &PostgresConfig,
+    schema: &str,
+    world: Arc<dyn World>,
+) -> Result<Vec<TableDescription>, OpenError> {
+    let connector = Connector::new(config)
+        .map_err(|reason| OpenError::Config { store: store.into(), reason })?;
+    let connection = connector.connect(&*world).await;
+    let connection =
+        connection.map_err(|reason| OpenError::Unavailable { store: store.into(), reason })?;
+    tables(connection.client(), schema).await.map_err(|reason| OpenError::Server {
+        store: store.into(),
+        what: format!("a look at the schema {schema}"),
+        reason,
+    })
+}
+
+async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, String> {
+    let failed = |error: tokio_postgres::Error| message(&error);
+    let mut all = Vec::new();
+    for row in client.query(RELATIONS, &[&schema]).await.map_err(failed)? {
+        let (name, kind): (String, String) = (row.get(0), row.get(1));
+        let kind = match &*kind {
+            "v" => "view",
+            "m" => "materialized view",
+            "f" => "foreign table",
+            _ => "table",
+        };
+        let mut table = TableDescription {
+            name,
+            kind,
+            columns: Vec::new(),
+            key: row.get(2),
+            foreign_keys: Vec::new(),
+        };
+        if kind == "table" && !table.name.contains('.') {
+            let found = Table::load(client, &format!("{schema}.{}", table.name)).await?;
+            table.columns = found.columns.iter().map(column).collect();
+            let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
+            let keys = keys.map_err(failed)?;
+            table.foreign_keys = keys
+                .iter()
+                .map(|row| ForeignKey {
+                    columns: row.get(0),
+                    schema: row.get(1),
+                    table: row.get(2),
+                    target: row.get(3),
+                })
+                .collect();
+        }
+        all.push(table);
+    }
+    Ok(all)
+}
+
+fn column(found: &Described) -> ColumnDescription {
+    ColumnDescription {
+        name: found.name.clone(),
+        sql_type: found.shown.clone(),
+        fits: fitting(found),
+        is_not_null: found.is_not_null,
+        has_default: found.has_default,
+    }
+}
+
+/// The type of a column's values, by what a mapping would take.
+fn fitting(found: &Described) -> Result<Type, String> {
+    if found.is_generated {
+        return Err("the database computes it".into());
+    }
+    let schema = Schema::default();
+    let fits = |candidate: &Type| Column::new(&schema, found, candidate, "it").is_ok();
+    let all = [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time];
+    all.into_iter().find(fits).ok_or_else(|| {
+        match &*found.base {
+            "json" | "jsonb" => "it holds a struct or list that only you can declare",
+            "real" => "a float would lose digits; double precision would fit",
+            "numeric" => "it has digits after the point; an integer of the smallest unit would fit",
+            "character" => "its values are filled up with blanks; text would fit",
+            _ => "no type of the language is like it",
+        }
+        .into()
+    })
+}
