@@ -3,6 +3,7 @@
 #[path = "../support/scenarios.rs"]
 mod scenarios;
 
+mod contest;
 mod legacy;
 mod matrix;
 mod site;
