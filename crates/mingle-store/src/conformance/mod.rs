@@ -26,6 +26,7 @@ use crate::store::{Commit, Committed, DataStore, Session, StoreError, StoreSchem
 use crate::world::BoxFuture;
 
 mod atomicity;
+mod changes;
 mod isolation;
 pub mod model;
 mod once;
@@ -174,7 +175,7 @@ pub async fn run(factory: &dyn Factory) -> Report {
     ];
     let replicated = vec![replicas::TESTS, records::REPLICATED_TESTS, witnesses::REPLICATED_TESTS];
     let own = match (is_serializable, factory.level()) {
-        (true, _) => vec![isolation::TESTS, records::SERIALIZABLE_TESTS],
+        (true, _) => vec![isolation::TESTS, changes::TESTS, records::SERIALIZABLE_TESTS],
         (false, Level::Causal) => {
             [replicated, vec![replicas::CAUSAL_TESTS, stamps::CAUSAL_TESTS]].concat()
         }
