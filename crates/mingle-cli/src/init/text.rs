@@ -110,9 +110,13 @@ pub fn binding(design: &Design, address: &str) -> String {
     let store = &design.store;
     let mut text =
         format!("[stores.{store}]\nengine = \"postgres\"\nurl = {}\n", toml_string(address));
+    let placed = |table: &str| match &*design.schema {
+        "public" => table.to_owned(),
+        schema => format!("{schema}.{table}"),
+    };
     for object in &design.objects {
         let head = format!("stores.{store}.objects.{}", object.name);
-        let table = toml_string(&format!("{}.{}", design.schema, object.table));
+        let table = toml_string(&placed(&object.table));
         let key = toml_string(&object.key.column);
         write!(text, "\n[{head}]\ntable = {table}\nkey = {key}\n").expect("a string takes all");
         let renamed: Vec<String> = object
@@ -125,7 +129,7 @@ pub fn binding(design: &Design, address: &str) -> String {
             writeln!(text, "columns = {{ {} }}", renamed.join(", ")).expect("a string takes all");
         }
         for collection in &object.collections {
-            let table = toml_string(&format!("{}.{}", design.schema, collection.table));
+            let table = toml_string(&placed(&collection.table));
             let (key, value) = (toml_string(&collection.key), toml_string(&collection.value));
             let entry = collection.entry.as_ref();
             let entry = entry.map(|entry| format!(", entry = {}", toml_string(entry)));

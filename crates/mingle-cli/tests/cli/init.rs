@@ -146,7 +146,7 @@ fn what_is_there_is_not_overwritten() {
     let file = format!("{}.mingle", database.name);
     assert!(!path.join(&file).exists());
     ok(path, &["init", &database.url, "--force"]);
-    assert!(written(path, "mingle.toml").contains("table = \"public.a\""));
+    assert!(written(path, "mingle.toml").contains("table = \"a\""));
     assert_eq!(ok(path, &["check", &file]).stdout, "");
     assert_eq!(ok(path, &["run", &file, "find_a", "a=x"]).stdout, "false\n");
 }

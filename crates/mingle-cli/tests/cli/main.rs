@@ -10,6 +10,7 @@ mod postgres;
 mod recover;
 mod repl;
 mod run;
+mod tutorial;
 mod usage;
 
 use std::io::Write;

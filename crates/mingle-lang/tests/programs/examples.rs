@@ -17,6 +17,7 @@ fn examples_have_no_diagnostics_and_are_formatted() {
     assert_clean(example!("ticket_shop"));
     assert_clean(example!("cart"));
     assert_clean(example!("bank"));
+    assert_clean(example!("shop_feed/shop"));
 }
 
 #[test]
