@@ -193,7 +193,11 @@ fn object(table: &TableDescription, known: &Known<'_>) -> Object {
     for column in &table.columns {
         let name = &column.name;
         match known.declared(table, column) {
-            Err(why) => left_out.push(format!("{name} is {}: {why}", column.sql_type)),
+            Err(why) => {
+                let is_needed = column.is_not_null && !column.has_default;
+                let then = if is_needed { "; as a new row needs it, none can be made" } else { "" };
+                left_out.push(format!("{name} is {}: {why}{then}", column.sql_type));
+            }
             Ok(declared) => {
                 let is_key = *name == table.key[0];
                 let is_option = !column.is_not_null && !is_key;

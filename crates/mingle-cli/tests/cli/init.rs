@@ -27,6 +27,7 @@ CREATE TABLE products (
     name text NOT NULL,
     price bigint NOT NULL CHECK (price >= 0),
     weight real,
+    shelf date NOT NULL,
     photo bytea,
     search tsvector GENERATED ALWAYS AS (to_tsvector('simple', name)) STORED
 );
@@ -66,7 +67,8 @@ CREATE TABLE places (country text, city text, people bigint NOT NULL, PRIMARY KE
 CREATE TABLE log (at timestamptz NOT NULL DEFAULT now(), line text);
 CREATE VIEW big_orders AS SELECT order_id FROM order_items WHERE quantity > 100;
 INSERT INTO customers (id, email, \"full name\") VALUES (7, 'ana@x.org', 'Ana');
-INSERT INTO products (id, name, price) VALUES ('0e37df36-f698-11e6-8dd4-cb9ced3df976', 'tea', 3);
+INSERT INTO products (id, name, price, shelf)
+    VALUES ('0e37df36-f698-11e6-8dd4-cb9ced3df976', 'tea', 3, '2020-01-01');
 INSERT INTO tags VALUES ('hot');
 INSERT INTO product_tags VALUES ('0e37df36-f698-11e6-8dd4-cb9ced3df976', 'hot');
 INSERT INTO orders (id, customer) VALUES (1, 7);
@@ -97,6 +99,7 @@ fn a_shop_becomes_a_program_that_runs() {
         "// Left out: settings is jsonb: ",
         "photo: option<bytes>;",
         "// Left out: weight is real: ",
+        "// Left out: shelf is date: no type of the language is like it; as a new row needs it, none can be made",
         "// Left out: search is tsvector: the database computes it",
         "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n",
         "    order_items: map<ref Product, int>;\n",

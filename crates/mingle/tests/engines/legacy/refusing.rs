@@ -19,6 +19,10 @@ CREATE TABLE legacy.orders (
     customer text NOT NULL REFERENCES legacy.customers,
     total bigint NOT NULL
 );
+CREATE TABLE legacy.links (
+    id text PRIMARY KEY,
+    customer text REFERENCES legacy.customers DEFERRABLE INITIALLY DEFERRED
+);
 CREATE TABLE legacy.notes (id text PRIMARY KEY, line text NOT NULL DEFAULT '');
 CREATE FUNCTION legacy.refuse() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN RAISE EXCEPTION 'no order above a thousand'; END $$;
@@ -36,6 +40,10 @@ key = \"email\"
 table = \"legacy.orders\"
 key = \"id\"
 
+[stores.shop.objects.Link]
+table = \"legacy.links\"
+key = \"id\"
+
 [stores.shop.objects.Note]
 table = \"legacy.notes\"
 key = \"id\"
@@ -47,6 +55,7 @@ deadline = \"30s\"
 const OBJECTS: &str = "\
 object Customer in shop { key email: string; name: string; credit: int; }
 object Order in shop { key id: string; customer: ref Customer; total: int; }
+object Link in shop { key id: string; customer: option<ref Customer>; }
 object Note in shop { key id: string; line: string; }
 ";
 
@@ -67,6 +76,12 @@ transaction place(order: ref Order, customer: ref Customer, total: int) {
 transaction charge(customer: ref Customer, total: int) {
     customer.credit -= total;
     Page[customer.email].lines.append(\"charged\");
+}
+
+/// Refused at the commit, and not before.
+transaction link(link: ref Link, customer: ref Customer) {
+    link.customer = some(customer);
+    Page[customer.email].lines.append(\"linked\");
 }
 ";
 
@@ -90,6 +105,10 @@ transaction rename(customer: ref Customer, name: string) {
     customer.name = name;
 }
 
+transaction link(link: ref Link, customer: ref Customer) {
+    link.customer = some(customer);
+}
+
 /// Reads here only.
 transaction note_credit(day: ref Entry, customer: ref Customer) -> int {
     day.total += 1;
@@ -107,7 +126,9 @@ fn the_first_phase_is_refused_in_the_words_of_the_database_and_nothing_is_writte
     assert_eq!(site.database.warnings(), [""; 0], "nothing can be refused too late");
     let place = |customer, total| ("place", vec![("order", ORDER), ("customer", customer), total]);
     let charge = ("charge", vec![("customer", "ana@x.org"), ("total", "51")]);
-    let cases: [(_, &[&str]); 3] = [
+    let link = ("link", vec![("link", "l"), ("customer", "eve@x.org")]);
+    let cases: [(_, &[&str]); 4] = [
+        (link, &["links_customer_fkey", "table: links"]),
         (charge, &["customers_credit_check", "table: customers", "violates check constraint"]),
         (
             place("eve@x.org", ("total", "5")),
@@ -129,6 +150,7 @@ fn the_first_phase_is_refused_in_the_words_of_the_database_and_nothing_is_writte
     }
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.orders"), 0);
     assert_eq!(legacy.number("SELECT count(*) FROM legacy.notes"), 0);
+    assert_eq!(legacy.number("SELECT count(*) FROM legacy.links"), 0);
     assert_eq!(legacy.number("SELECT credit FROM legacy.customers"), 50);
     assert_eq!(site.show("Page", "ana@x.org"), Json::Null);
     assert_eq!(site.show("Page", "eve@x.org"), Json::Null);
