@@ -7,54 +7,74 @@ use mingle_lang::hir::StoreId;
 use mingle_lang::split::Mode;
 use mingle_lang::{Instr, Phase, Plan, Program};
 use mingle_model::Name;
+use mingle_store_postgres::MayRefuse;
 
-/// A sentence for each kind of object whose writes a store may refuse for reasons of its own, and
-/// that some transaction writes in a phase which is not its first one that writes.
+/// What a transaction does to a kind of object: writes, or deletes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Change {
+    Write,
+    Delete,
+}
+
+/// A sentence for each kind of object whose changes a store may refuse for reasons of its own, and
+/// that some transaction changes in a phase which is not its first one that writes.
 pub fn late_refusals(
     program: &Program,
     store: StoreId,
-    may_refuse: &BTreeMap<Name, BTreeSet<String>>,
+    may_refuse: &BTreeMap<Name, MayRefuse>,
 ) -> Vec<String> {
-    let mut late: BTreeMap<&Name, Vec<&str>> = BTreeMap::new();
+    let mut late: BTreeMap<&Name, (BTreeSet<&str>, BTreeSet<&str>)> = BTreeMap::new();
     for plan in &program.plans {
-        let written = written_late(program, plan, store);
-        for kind in may_refuse.keys().filter(|kind| written.contains(*kind)) {
-            late.entry(kind).or_default().push(&plan.name);
+        for (kind, change) in changed_late(program, plan, store) {
+            let Some((kind, refusals)) = may_refuse.get_key_value(kind) else { continue };
+            let constraints = match change {
+                Change::Write => &refusals.writes,
+                Change::Delete => &refusals.deletions,
+            };
+            if constraints.is_empty() {
+                continue;
+            }
+            let (transactions, reasons) = late.entry(kind).or_default();
+            transactions.insert(&plan.name);
+            reasons.extend(constraints.iter().map(String::as_str));
         }
     }
     let store = &program.checked.stores[store.index()].name;
-    let sentence = |(kind, transactions): (&Name, Vec<&str>)| {
-        let constraints: Vec<&str> = may_refuse[kind].iter().map(String::as_str).collect();
+    let joined = |words: BTreeSet<&str>, by: &str| words.into_iter().collect::<Vec<_>>().join(by);
+    let sentence = |(kind, (transactions, reasons)): (&Name, (BTreeSet<&str>, BTreeSet<&str>))| {
         format!(
             "store {store} may refuse a write of {kind} when {} has committed elsewhere, and would leave it unfinished: {}",
-            transactions.join(", "),
-            constraints.join("; ")
+            joined(transactions, ", "),
+            joined(reasons, "; ")
         )
     };
     late.into_iter().map(sentence).collect()
 }
 
-/// The kinds of objects that a transaction writes at this store after its first phase that writes.
-fn written_late<'a>(program: &'a Program, plan: &Plan, store: StoreId) -> BTreeSet<&'a Name> {
+/// What a transaction changes at this store after its first phase that writes.
+fn changed_late<'a>(
+    program: &'a Program,
+    plan: &Plan,
+    store: StoreId,
+) -> BTreeSet<(&'a Name, Change)> {
     let later = plan.first_write.map_or(plan.phases.len(), |first| first + 1);
     let phases = plan.phases[later..].iter();
     phases
         .filter(|phase| phase.store == Some(store) && phase.mode == Mode::Write)
-        .flat_map(|phase| written(program, phase))
+        .flat_map(|phase| changed(program, phase))
         .collect()
 }
 
-fn written<'a>(program: &'a Program, phase: &Phase) -> impl Iterator<Item = &'a Name> {
+fn changed<'a>(program: &'a Program, phase: &Phase) -> impl Iterator<Item = (&'a Name, Change)> {
     phase.code.iter().filter_map(|instruction| {
         let Instr::Write { write, .. } = instruction else { return None };
-        match &write.kind {
+        let (kind, change) = match &write.kind {
             WriteKind::Assign(kind, _)
             | WriteKind::Collection(kind, ..)
-            | WriteKind::Delete(kind)
-            | WriteKind::Create(kind, _) => {
-                Some(&program.checked.objects[kind.index()].declared.name)
-            }
-            WriteKind::Command(_) => None,
-        }
+            | WriteKind::Create(kind, _) => (kind, Change::Write),
+            WriteKind::Delete(kind) => (kind, Change::Delete),
+            WriteKind::Command(_) => return None,
+        };
+        Some((&program.checked.objects[kind.index()].declared.name, change))
     })
 }

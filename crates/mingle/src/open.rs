@@ -1,6 +1,6 @@
 //! Opening the stores of a program, each by its engine.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use mingle_model::{Level, Name};
 use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
-use mingle_store_postgres::Postgres;
+use mingle_store_postgres::{MayRefuse, Postgres};
 use mingle_store_redis::Redis;
 
 use crate::binding::{Binding, EmbeddedBinding, Engine, StoreBinding};
@@ -102,8 +102,8 @@ pub(crate) struct Opened {
     pub(crate) store: Arc<dyn DataStore>,
     /// What could be lost.
     pub(crate) warnings: Vec<String>,
-    /// What may refuse writes, by kind of object.
-    pub(crate) may_refuse: BTreeMap<Name, BTreeSet<String>>,
+    /// What may refuse changes, by kind of object.
+    pub(crate) may_refuse: BTreeMap<Name, MayRefuse>,
 }
 
 pub(crate) async fn open_store(

@@ -47,5 +47,5 @@ mod writing;
 
 pub use config::{Migrate, OpenError, PostgresConfig};
 pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
-pub use mapping::{CollectionMapping, ObjectMapping};
+pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};
 pub use store::{Migration, Postgres, migrate, plan_migration};

@@ -1,6 +1,6 @@
 //! The store, and opening it.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -18,6 +18,7 @@ use crate::connect::Connector;
 use crate::error::message;
 use crate::layout::{Layout, Place};
 use crate::limits::{PURGE_EVERY, READS_MAX};
+use crate::mapping::MayRefuse;
 use crate::mapping::inspect::inspect;
 use crate::name::literal;
 use crate::operation::{Operation, Operations};
@@ -146,14 +147,13 @@ impl Postgres {
         &self.inner.layout.own
     }
 
-    /// What of the tables that were there before may refuse a write of an object, whatever the
-    /// program checks, by kind: constraints, triggers, and columns that must be given something and
-    /// are not mapped.
-    pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, BTreeSet<String>> {
+    /// What of the tables that were there before may refuse a change of an object, whatever the
+    /// program checks, by kind.
+    pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, MayRefuse> {
         let kinds = self.inner.layout.kinds.iter();
         let mapped = kinds.filter_map(|(name, kind)| match &kind.place {
             Place::Mapped(mapped) if !mapped.constraints.is_empty() => {
-                Some((name.clone(), mapped.constraints.iter().cloned().collect()))
+                Some((name.clone(), mapped.constraints.clone()))
             }
             Place::Mapped(_) | Place::Own { .. } => None,
         });

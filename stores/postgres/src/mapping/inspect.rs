@@ -7,7 +7,7 @@ use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
 use super::column::{Column, Described};
-use super::{CollectionMapping, Mapped, MappedField, ObjectMapping, Rows};
+use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Rows};
 use crate::catalog::own_objects;
 use crate::error::message;
 use crate::name::quote;
@@ -20,8 +20,8 @@ pub(crate) struct Table {
     pub(crate) columns: Vec<Described>,
     /// Unique indexes, by schema and name, and their columns in order of their names.
     unique: Vec<(String, String, Vec<String>)>,
-    /// What may refuse a write, apart from columns.
-    constraints: Vec<String>,
+    /// What may refuse a change, apart from columns.
+    constraints: MayRefuse,
 }
 
 /// Checks all mappings of a store; which object does not fit, and why.
@@ -85,7 +85,7 @@ async fn check(
             let (field, may_refuse, indexes) =
                 check_collection(client, schema, &key_types, &field.field_type, collection, &what)
                     .await?;
-            constraints.extend(may_refuse);
+            constraints.add(may_refuse);
             key_indexes.extend(indexes);
             fields.push(field);
             continue;
@@ -103,7 +103,7 @@ async fn check(
         let fill = needs_something.then_some(fill);
         fields.push(MappedField::Column { column, fill });
     }
-    constraints.extend(table.demands(&used));
+    constraints.writes.extend(table.demands(&used));
     Ok(Mapped { table: table.name, keys, fields, constraints, key_indexes })
 }
 
@@ -125,7 +125,7 @@ async fn check_collection(
     field_type: &FieldType,
     mapping: &CollectionMapping,
     what: &str,
-) -> Result<(MappedField, Vec<String>, Vec<(String, String)>), String> {
+) -> Result<(MappedField, MayRefuse, Vec<(String, String)>), String> {
     let table = Table::load(client, &mapping.table).await?;
     let keys = table.keys(schema, key_types, &mapping.key, what)?;
     let rows = Rows { table: table.name.clone(), keys };
@@ -166,7 +166,9 @@ async fn check_collection(
         _ => return Err(format!("{what} is no collection")),
     };
     let mut may_refuse = table.constraints.clone();
-    may_refuse.extend(table.demands(&used));
+    // Writes of a collection remove rows too.
+    may_refuse.writes.extend(may_refuse.deletions.iter().cloned());
+    may_refuse.writes.extend(table.demands(&used));
     let element = mapping.entry.as_ref().unwrap_or(&mapping.value);
     let indexes = table.unique(&mapping.key, std::slice::from_ref(element));
     Ok((field, may_refuse, indexes))
@@ -215,15 +217,19 @@ WHERE i.indrelid = $1::text::regclass AND i.indisunique AND i.indisvalid AND i.i
 AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts \
 GROUP BY n.nspname, c.relname";
 
+/// Each with whether it may refuse rows that are written, and whether their deletion. The bits of a
+/// trigger's type are 4 for `INSERT`, 8 for `DELETE` and 16 for `UPDATE`.
 const CONSTRAINTS: &str = "\
 SELECT CASE c.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'u' THEN 'UNIQUE' \
 WHEN 'p' THEN 'PRIMARY KEY' WHEN 'x' THEN 'EXCLUDE' ELSE 'constraint' END || ' ' || c.conname || \
-' of ' || c.conrelid::regclass::text || ': ' || pg_get_constraintdef(c.oid) \
+' of ' || c.conrelid::regclass::text || ': ' || pg_get_constraintdef(c.oid), \
+c.conrelid = $1::text::regclass, c.confrelid = $1::text::regclass AND c.contype = 'f' \
 FROM pg_constraint AS c WHERE (c.conrelid = $1::text::regclass AND c.contype IN ('c','f','u','x')) \
 OR (c.confrelid = $1::text::regclass AND c.contype = 'f') \
-UNION ALL SELECT 'trigger ' || g.tgname || ' of ' || g.tgrelid::regclass::text \
+UNION ALL SELECT 'trigger ' || g.tgname || ' of ' || g.tgrelid::regclass::text, \
+g.tgtype & 20 <> 0, g.tgtype & 8 <> 0 \
 FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal \
-UNION ALL SELECT 'row security of ' || r.oid::regclass::text FROM pg_class AS r \
+UNION ALL SELECT 'row security of ' || r.oid::regclass::text, true, true FROM pg_class AS r \
 WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
 
 impl Table {
@@ -260,12 +266,16 @@ impl Table {
             digits: row.get::<_, Option<i64>>(8).map(|bits| ((bits >> 16) & 0xffff, bits & 0x7ff)),
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
-        let constraints = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
+        let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
+        let that = |column: usize| {
+            let found = rows.iter().filter(|row| row.get(column));
+            found.map(|row| row.get(0)).collect()
+        };
         Ok(Self {
             name: quoted,
             columns: columns.collect(),
             unique: unique.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect(),
-            constraints: constraints.iter().map(|row| row.get(0)).collect(),
+            constraints: MayRefuse { writes: that(1), deletions: that(2) },
         })
     }
 

@@ -1,6 +1,6 @@
 //! Objects in tables that were there before.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Which table an object is in, and where its parts are. It reads from the binding as it stands
 /// there; a `key` of one column may be a string.
@@ -47,6 +47,28 @@ pub struct CollectionMapping {
     pub order: Option<String>,
 }
 
+/// What of tables that were there before may refuse a change of an object, whatever a program
+/// checks: constraints, triggers, and columns that must be given something and are not mapped.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct MayRefuse {
+    /// Where one of its fields is written, or it is created.
+    pub writes: BTreeSet<String>,
+    /// Where it is deleted.
+    pub deletions: BTreeSet<String>,
+}
+
+impl MayRefuse {
+    /// Whether nothing can.
+    pub fn is_empty(&self) -> bool {
+        self.writes.is_empty() && self.deletions.is_empty()
+    }
+
+    fn add(&mut self, other: Self) {
+        self.writes.extend(other.writes);
+        self.deletions.extend(other.deletions);
+    }
+}
+
 pub(crate) mod column;
 pub(crate) mod inspect;
 pub(crate) mod read;
@@ -82,8 +104,8 @@ pub(crate) struct Mapped {
     pub(crate) keys: Vec<Column>,
     /// The fields, in the order of the program's declaration.
     pub(crate) fields: Vec<MappedField>,
-    /// What may refuse a write.
-    pub(crate) constraints: Vec<String>,
+    /// What may refuse a change.
+    pub(crate) constraints: MayRefuse,
     /// Unique indexes of keys, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }
