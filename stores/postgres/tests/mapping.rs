@@ -307,9 +307,21 @@ async fn a_constraint_refuses_in_the_words_of_the_database() {
     let error = read(&*store, &[upper]).await.expect_err("another form of one key");
     assert!(error.to_string().contains("small letters"), "{error}");
     let found = format!("{:#?}", store.constraints_that_may_refuse());
-    for words in ["customers_age_check", "interests_customer_fkey", "orders_customer_fkey"] {
+    for words in [
+        "customers_age_check",
+        "interests_customer_fkey",
+        "orders_customer_fkey",
+        "it is smallint, and refuses numbers out of its range",
+        "it is character varying(20), and refuses longer text",
+        "refuses text that is none of its values",
+        "it is uuid, and refuses",
+    ] {
         assert!(found.contains(words), "{words} is not in:\n{found}");
     }
+    let bounded = &store.constraints_that_may_refuse()["Customer"];
+    let is_of_orders = |why: &String| why.contains("orders_customer_fkey");
+    assert!(bounded.deletions.iter().any(is_of_orders), "{found}");
+    assert!(!bounded.writes.iter().any(is_of_orders), "{found}");
 }
 
 async fn refusal(config: PostgresConfig, schema: StoreSchema) -> String {

@@ -60,15 +60,7 @@ async fn check(
     let table = Table::load(client, &mapping.table).await?;
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
-    let mut key_indexes = table.unique(&mapping.key, &[]);
-    if key_indexes.is_empty() {
-        return Err(format!(
-            "{} is not unique in {}: a primary key or a unique index over exactly these columns \
-             would fit",
-            mapping.key.join(", "),
-            table.name
-        ));
-    }
+    let mut key_indexes = table.unique_key(&mapping.key)?;
     let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
     let mut fields = Vec::with_capacity(object.fields.len());
@@ -103,7 +95,8 @@ async fn check(
         let fill = needs_something.then_some(fill);
         fields.push(MappedField::Column { column, fill });
     }
-    constraints.writes.extend(table.demands(&used));
+    constraints.writes.extend(table.demands(&used).into_iter().chain(table.bounds(&used)));
+    constraints.deletions.extend(table.bounds(&mapping.key));
     Ok(Mapped { table: table.name, keys, fields, constraints, key_indexes })
 }
 
@@ -169,6 +162,7 @@ async fn check_collection(
     // Writes of a collection remove rows too.
     may_refuse.writes.extend(may_refuse.deletions.iter().cloned());
     may_refuse.writes.extend(table.demands(&used));
+    may_refuse.writes.extend(table.bounds(&used));
     let element = mapping.entry.as_ref().unwrap_or(&mapping.value);
     let indexes = table.unique(&mapping.key, std::slice::from_ref(element));
     Ok((field, may_refuse, indexes))
@@ -322,6 +316,20 @@ impl Table {
         found.map(|(schema, name, _)| (schema.clone(), name.clone())).collect()
     }
 
+    /// The unique indexes over exactly the columns of a key, of which there must be one.
+    fn unique_key(&self, names: &[String]) -> Result<Vec<(String, String)>, String> {
+        let found = self.unique(names, &[]);
+        if found.is_empty() {
+            return Err(format!(
+                "{} is not unique in {}: a primary key or a unique index over exactly these \
+                 columns would fit",
+                names.join(", "),
+                self.name
+            ));
+        }
+        Ok(found)
+    }
+
     /// Columns that must be given something, and are not mapped.
     fn demands(&self, used: &[String]) -> Vec<String> {
         let demands = |column: &&Described| {
@@ -335,5 +343,23 @@ impl Table {
             )
         };
         demanding.map(says).collect()
+    }
+
+    /// Columns whose types hold less than those of the language.
+    fn bounds(&self, used: &[String]) -> Vec<String> {
+        let says = |column: &Described| {
+            let refused = match &*column.base {
+                _ if column.is_enum => "text that is none of its values",
+                "uuid" => "text that is no UUID in small letters",
+                "smallint" | "integer" | "numeric" => "numbers out of its range",
+                "character varying" if column.shown.contains('(') => "longer text",
+                base if column.sql_type != base => "what the domain refuses",
+                _ => return None,
+            };
+            let Described { name, shown, .. } = column;
+            Some(format!("column {name} of {}: it is {shown}, and refuses {refused}", self.name))
+        };
+        let used = self.columns.iter().filter(|column| used.contains(&column.name));
+        used.filter_map(says).collect()
     }
 }

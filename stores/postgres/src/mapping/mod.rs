@@ -48,7 +48,8 @@ pub struct CollectionMapping {
 }
 
 /// What of tables that were there before may refuse a change of an object, whatever a program
-/// checks: constraints, triggers, and columns that must be given something and are not mapped.
+/// checks: constraints, triggers, columns that must be given something and are not mapped, and
+/// types that hold less than those of the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayRefuse {
     /// Where one of its fields is written, or it is created.

@@ -186,7 +186,8 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     for word in ["place", "rename", "customers_credit_check"] {
         assert!(!deletion.contains(word), "{word:?} is in {deletion:?}");
     }
-    for word in ["store shop", "Order", "place", "orders_customer_fkey", "trigger bounded"] {
+    let uuid = "it is uuid, and refuses text that is no UUID";
+    for word in ["store shop", "Order", "place", "orders_customer_fkey", "trigger bounded", uuid] {
         assert!(warning.contains(word), "{word:?} is not in {warning:?}");
     }
     for word in ["close", "rename", "note_credit", "Link"] {
