@@ -152,7 +152,7 @@ fn column(found: &Described) -> ColumnDescription {
 /// The type of a column's values, by what a mapping would take.
 fn fitting(found: &Described) -> Result<Type, String> {
     if found.is_generated {
-        return Err("the database computes it".into());
+        return Err("the database alone gives its values (GENERATED ALWAYS)".into());
     }
     let schema = Schema::default();
     let fits = |candidate: &Type| Column::new(&schema, found, candidate, "it").is_ok();

@@ -100,7 +100,7 @@ fn a_shop_becomes_a_program_that_runs() {
         "photo: option<bytes>;",
         "// Left out: weight is real: ",
         "// Left out: shelf is date: no type of the language is like it; as a new row needs it, none can be made",
-        "// Left out: search is tsvector: the database computes it",
+        "// Left out: search is tsvector: the database alone gives its values",
         "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n",
         "    order_items: map<ref Product, int>;\n",
         "needs author, note at once\n    order_notes_author: map<int, string>;\n",
@@ -108,7 +108,7 @@ fn a_shop_becomes_a_program_that_runs() {
         "object Tag in shop {\n    key name: string;\n}",
         "// - view big_orders: only tables are mapped",
         "// - table log: it has no primary key",
-        "// - table invoices: its key number is bigint: ",
+        "// - table invoices: its key number is bigint: the database alone gives its values (GENERATED ALWAYS)",
         "// - table places: its key has 2 columns (country, city)",
     ] {
         assert!(program.contains(line), "{line:?} is not in\n{program}");
