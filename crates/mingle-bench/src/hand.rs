@@ -3,8 +3,11 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Name, Ref, Time, Value};
-use mingle_store::{Address, Commit, Data, DataStore, Read, Session, StoreError, Write};
+use mingle_model::{Name, Ref, Time, TransactionId, Value};
+use mingle_store::{
+    Address, Commit, Data, DataStore, Guard, Read, RecordKey, RecordKind, Session, StoreError,
+    Write,
+};
 
 /// Field numbers, as the program declares them.
 mod field {
@@ -19,7 +22,13 @@ mod field {
 /// The application, over its two stores.
 pub struct Application {
     pub groups: Arc<dyn DataStore>,
-    pub inboxes: Arc<dyn DataStore>,
+    pub inboxes: Inboxes,
+    pub session: Session,
+}
+
+/// The part of the application at the store of the inboxes.
+pub struct Inboxes {
+    pub store: Arc<dyn DataStore>,
     pub session: Session,
     /// The kind's name, made once.
     pub user_kind: Name,
@@ -29,29 +38,24 @@ fn address(object: &Ref, field: u16) -> Address {
     Address { object: object.clone(), field }
 }
 
+async fn commit(
+    store: &Arc<dyn DataStore>,
+    session: &Session,
+    commit: Commit,
+) -> Result<(), StoreError> {
+    store.begin(session).await?.commit(commit).await?;
+    Ok(())
+}
+
+fn plain(writes: Vec<Write>) -> Commit {
+    Commit { writes, ..Commit::default() }
+}
+
 impl Application {
-    async fn commit(
-        &self,
-        store: &Arc<dyn DataStore>,
-        writes: Vec<Write>,
-    ) -> Result<(), StoreError> {
-        let transaction = store.begin(&self.session).await?;
-        transaction.commit(Commit { writes, ..Commit::default() }).await?;
-        Ok(())
-    }
-
-    pub async fn create_user(&self, name: &Value, now: Time) -> Result<Value, StoreError> {
-        let user = Ref::new(self.user_kind.clone(), name.clone());
-        let since = Write::Assign(address(&user, field::USER_SINCE), Value::Time(now));
-        self.commit(&self.inboxes, vec![Write::Create(user.clone()), since]).await?;
-        Ok(Value::Ref(user))
-    }
-
     pub async fn join_group(&self, user: &Ref, group: &Ref) -> Result<(), StoreError> {
         let member = Write::Insert(address(group, field::GROUP_MEMBERS), Value::Ref(user.clone()));
-        self.commit(&self.groups, vec![member]).await?;
-        let joined = Write::Insert(address(user, field::USER_GROUPS), Value::Ref(group.clone()));
-        self.commit(&self.inboxes, vec![joined]).await
+        commit(&self.groups, &self.session, plain(vec![member])).await?;
+        commit(&self.inboxes.store, &self.session, plain(vec![joined(user, group)])).await
     }
 
     pub async fn add_post(&self, group: &Ref, post: &Value) -> Result<Option<i64>, StoreError> {
@@ -73,16 +77,38 @@ impl Application {
             return Ok(None);
         }
         let delivered = members.len() as i64;
-        let writes = members
-            .iter()
-            .filter_map(Value::as_ref_value)
-            .map(|member| Write::Append(address(member, field::USER_UNREAD), post.clone()));
-        self.commit(&self.inboxes, writes.collect()).await?;
+        self.inboxes.deliver(members.iter().filter_map(Value::as_ref_value), post).await?;
         Ok(Some(delivered))
+    }
+}
+
+/// The group in the user's own list.
+fn joined(user: &Ref, group: &Ref) -> Write {
+    Write::Insert(address(user, field::USER_GROUPS), Value::Ref(group.clone()))
+}
+
+impl Inboxes {
+    pub async fn create_user(&self, name: &Value, now: Time) -> Result<Value, StoreError> {
+        let user = Ref::new(self.user_kind.clone(), name.clone());
+        let since = Write::Assign(address(&user, field::USER_SINCE), Value::Time(now));
+        let writes = vec![Write::Create(user.clone()), since];
+        commit(&self.store, &self.session, plain(writes)).await?;
+        Ok(Value::Ref(user))
+    }
+
+    /// Delivers a post to the members of a group.
+    pub async fn deliver(
+        &self,
+        members: impl Iterator<Item = &Ref>,
+        post: &Value,
+    ) -> Result<(), StoreError> {
+        let writes =
+            members.map(|member| Write::Append(address(member, field::USER_UNREAD), post.clone()));
+        commit(&self.store, &self.session, plain(writes.collect())).await
     }
 
     pub async fn check_inbox(&self, user: &Ref) -> Result<Value, StoreError> {
-        let mut transaction = self.inboxes.begin(&self.session).await?;
+        let mut transaction = self.store.begin(&self.session).await?;
         let unread = address(user, field::USER_UNREAD);
         let reads = [Read::LogSlice { address: unread.clone(), from: 0, count: u64::MAX }];
         let answers = transaction.read(&reads).await?;
@@ -94,7 +120,35 @@ impl Application {
             .map(|post| Write::Append(address(user, field::USER_READ), post.clone()))
             .collect();
         writes.push(Write::Clear(unread));
-        transaction.commit(Commit { writes, ..Commit::default() }).await?;
+        transaction.commit(plain(writes)).await?;
         Ok(Value::List(posts.into()))
+    }
+
+    /// Puts a group into a user's own list, once for each `id`: what the second time finds is that
+    /// it was done.
+    pub async fn join_once(
+        &self,
+        id: TransactionId,
+        user: &Ref,
+        group: &Ref,
+    ) -> Result<(), StoreError> {
+        let done = RecordKey::of(RecordKind::Witness, id, 0);
+        let writes = vec![
+            joined(user, group),
+            Write::Record(done.clone(), id.sequence.to_be_bytes().into()),
+        ];
+        let guards = vec![Guard::Absent(done)];
+        let once = Commit { writes, guards, ..Commit::default() };
+        match commit(&self.store, &self.session, once).await {
+            // The guard is the only thing that can be in its way.
+            Err(StoreError::Conflict) => Ok(()),
+            other => other,
+        }
+    }
+
+    /// Forgets that these were done: nobody will try them again.
+    pub async fn forget(&self, ids: &[TransactionId]) -> Result<(), StoreError> {
+        let keys = ids.iter().map(|id| RecordKey::of(RecordKind::Witness, *id, 0));
+        commit(&self.store, &self.session, plain(keys.map(Write::Discard).collect())).await
     }
 }

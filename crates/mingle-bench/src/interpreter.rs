@@ -9,7 +9,7 @@ use mingle_runtime::{Call, Runtime};
 use mingle_store::Session;
 
 use crate::groups::{self, MIX, Size};
-use crate::hand::Application;
+use crate::hand::{Application, Inboxes};
 
 /// How much is measured.
 #[derive(Args, Clone, Debug)]
@@ -53,9 +53,12 @@ async fn measure(options: &Options) -> Result<(), String> {
     };
     let application = Application {
         groups: by_hand.runtime().store(id("groups")).clone(),
-        inboxes: by_hand.runtime().store(id("inboxes")).clone(),
+        inboxes: Inboxes {
+            store: by_hand.runtime().store(id("inboxes")).clone(),
+            session: Session::default(),
+            user_kind: "User".into(),
+        },
         session: Session::default(),
-        user_kind: "User".into(),
     };
     let (mut ours, mut theirs) = (Times::default(), Times::default());
     let mut counts = [0_u64; MIX.len()];
@@ -164,14 +167,16 @@ async fn hand_block(
         let (index, arguments) = groups::draw(&mut random, SIZE, &mut fresh);
         let begin = Instant::now();
         let done = match MIX[index].0 {
-            "check_inbox" => application.check_inbox(&object(&arguments[0])).await.map(|_| ()),
+            "check_inbox" => {
+                application.inboxes.check_inbox(&object(&arguments[0])).await.map(|_| ())
+            }
             "add_post" => {
                 application.add_post(&object(&arguments[0]), &arguments[1]).await.map(|_| ())
             }
             "join_group" => {
                 application.join_group(&object(&arguments[0]), &object(&arguments[1])).await
             }
-            _ => application.create_user(&arguments[0], Time(1_000)).await.map(|_| ()),
+            _ => application.inboxes.create_user(&arguments[0], Time(1_000)).await.map(|_| ()),
         };
         done.map_err(|error| error.to_string())?;
         times[index] += begin.elapsed();

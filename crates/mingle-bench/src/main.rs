@@ -5,6 +5,9 @@ mod demo;
 mod groups;
 mod hand;
 mod interpreter;
+mod measured;
+mod predict;
+mod stores;
 mod witnesses;
 
 use clap::{Parser, Subcommand};
@@ -26,6 +29,9 @@ enum Command {
     Compiler(compiler::Options),
     /// Throughput with tracking against the same without, as in MixT's Figure 15.
     Witnesses(witnesses::Options),
+    /// Stores in PostgreSQL: Message Groups against all in PostgreSQL and against an outbox written by
+    /// hand, and small transactions against the same statements.
+    Stores(stores::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -34,6 +40,7 @@ fn main() -> std::process::ExitCode {
         Command::Interpreter(options) => interpreter::run(&options),
         Command::Compiler(options) => compiler::run(&options),
         Command::Witnesses(options) => witnesses::run(&options),
+        Command::Stores(options) => stores::run(&options),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

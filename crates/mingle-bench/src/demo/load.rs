@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use hdrhistogram::Histogram;
 use indicatif::{ProgressBar, ProgressStyle};
 use mingle::{Database, Session};
 use mingle_lang::generate::Random;
@@ -12,6 +11,7 @@ use mingle_model::Value;
 use mingle_store::{Commit, Write};
 
 use crate::groups::{self, MIX, Size};
+use crate::measured::Measured;
 
 /// A load to be run.
 pub struct Load {
@@ -20,38 +20,6 @@ pub struct Load {
     pub time: Duration,
     pub seed: u64,
     pub size: Size,
-}
-
-/// What a load measured.
-pub struct Measured {
-    /// Latencies by transaction, in µs.
-    latencies: Vec<Histogram<u64>>,
-    pub failed: u64,
-    took: Duration,
-}
-
-impl Measured {
-    /// Transactions a second.
-    pub fn throughput(&self) -> f64 {
-        self.latencies.iter().map(Histogram::len).sum::<u64>() as f64 / self.took.as_secs_f64()
-    }
-
-    /// Calls by transaction.
-    pub fn counts(&self) -> Vec<u64> {
-        self.latencies.iter().map(Histogram::len).collect()
-    }
-
-    /// Mean latency over all calls, in ms.
-    pub fn mean_ms(&self) -> f64 {
-        let sum: f64 =
-            self.latencies.iter().map(|latency| latency.mean() * latency.len() as f64).sum();
-        sum / 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
-    }
-
-    /// A quantile of one transaction's latency, in ms.
-    pub fn quantile_ms(&self, transaction: usize, quantile: f64) -> f64 {
-        self.latencies[transaction].value_at_quantile(quantile) as f64 / 1e3
-    }
 }
 
 impl Load {
@@ -85,16 +53,12 @@ impl Load {
                 count as f64 / elapsed.as_secs_f64()
             ));
         }
-        let mut measured = Measured { latencies: histograms()?, failed: 0, took: Duration::ZERO };
+        let mut measured = Measured::new()?;
         for client in clients {
-            let (latencies, failed) = client.await.map_err(|error| error.to_string())??;
-            for (all, one) in measured.latencies.iter_mut().zip(latencies) {
-                all.add(one).map_err(|error| error.to_string())?;
-            }
-            measured.failed += failed;
+            measured.add(&client.await.map_err(|error| error.to_string())??)?;
         }
         // The last calls end a little after the time is up, and count.
-        measured.took = begin.elapsed();
+        measured.seconds = begin.elapsed().as_secs_f64();
         progress.finish();
         Ok(measured)
     }
@@ -135,15 +99,6 @@ impl Load {
     }
 }
 
-fn histograms() -> Result<Vec<Histogram<u64>>, String> {
-    // From 1 µs to 10 minutes with three digits.
-    MIX.iter()
-        .map(|_| Histogram::new_with_bounds(1, 600_000_000, 3).map_err(|error| error.to_string()))
-        .collect()
-}
-
-type ClientResult = Result<(Vec<Histogram<u64>>, u64), String>;
-
 async fn run_client(
     database: &Database,
     seed: u64,
@@ -151,18 +106,18 @@ async fn run_client(
     size: Size,
     until: Instant,
     done: &AtomicU64,
-) -> ClientResult {
+) -> Result<Measured, String> {
     let mut random = Random::new(seed);
     let mut fresh = (client + 1) * 1_000_000_000;
-    let (mut latencies, mut failed) = (histograms()?, 0);
+    let mut measured = Measured::new()?;
     while Instant::now() < until {
         let (index, arguments) = groups::draw(&mut random, size, &mut fresh);
         let begin = Instant::now();
         match database.call(MIX[index].0, arguments, Session::default()).await {
-            Ok(_) => latencies[index].saturating_record(begin.elapsed().as_micros() as u64),
-            Err(_) => failed += 1,
+            Ok(_) => measured.record(index, begin.elapsed()),
+            Err(_) => measured.failed += 1,
         }
         done.fetch_add(1, Ordering::Relaxed);
     }
-    Ok((latencies, failed))
+    Ok(measured)
 }

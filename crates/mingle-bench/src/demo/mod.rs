@@ -11,11 +11,13 @@ use std::time::Duration;
 use clap::Args;
 use mingle::{Binding, Database};
 use mingle_lang::Program;
-use mingle_lang::explain::{Explained, explain};
+use mingle_lang::explain::{Explained, ExplainedPhase};
 use mingle_store::wrap::distance::Distance;
 
 use crate::groups::{self, MIX, Size};
-use load::{Load, Measured};
+use crate::measured::Measured;
+use crate::predict::{self, PAPER_RATIO};
+use load::Load;
 
 /// How the demonstration runs.
 #[derive(Args, Clone, Debug)]
@@ -45,9 +47,6 @@ pub struct Options {
 
 /// Enough users and groups that calls seldom meet.
 const SIZE: Size = Size { users: 20_000, groups: 2_000, members: 8 };
-
-/// The paper's ratio of mixed to linearizable throughput for this workload.
-const PAPER_RATIO: f64 = 3.5;
 
 /// One side of the comparison.
 pub struct Side {
@@ -108,12 +107,7 @@ pub fn predicted_ratio(mixed: &Side, linearizable: &Side) -> f64 {
 
 async fn side(title: &'static str, text: &str, options: &Options) -> Result<Side, String> {
     let program = groups::compile(text)?;
-    let checked = mingle_lang::check(text);
-    let phases: Vec<Explained> = MIX
-        .iter()
-        .filter_map(|(name, _)| program.plan(name))
-        .map(|plan| explain(&checked.source, &program, plan))
-        .collect();
+    let phases = predict::phases(text, &program);
     let far = Database::open(program.clone(), &binding(&program, options)?, None)
         .await
         .map_err(|error| error.to_string())?;
@@ -125,16 +119,10 @@ async fn side(title: &'static str, text: &str, options: &Options) -> Result<Side
         size: SIZE,
     };
     let measured = load.run(Arc::new(far)).await?;
-    let predicted_by_transaction: Vec<f64> =
-        phases.iter().map(|phases| predict(phases, options)).collect();
-    let calls: f64 = measured.counts().iter().map(|count| *count as f64).sum();
-    let predicted_ms = measured
-        .counts()
-        .iter()
-        .zip(&predicted_by_transaction)
-        .map(|(count, predicted)| *count as f64 * predicted)
-        .sum::<f64>()
-        / calls;
+    let distance =
+        |phase: &ExplainedPhase| distance_of(phase.level.as_deref().unwrap_or_default(), options);
+    let predicted_by_transaction = predict::by_transaction(&phases, &distance);
+    let predicted_ms = predict::mean_ms(&predicted_by_transaction, &measured);
     Ok(Side { title, phases, measured, predicted_ms, predicted_by_transaction })
 }
 
@@ -153,15 +141,6 @@ fn binding(program: &Program, options: &Options) -> Result<Binding, String> {
         );
     }
     Binding::parse(&text).map_err(|error| error.to_string())
-}
-
-/// The latency of a transaction that its round trips alone would take, in ms.
-fn predict(explained: &Explained, options: &Options) -> f64 {
-    let phases = explained.phases.iter().map(|phase| {
-        let distance = distance_of(phase.level.as_deref().unwrap_or_default(), options);
-        f64::from(phase.round_trips.fixed) * distance.mean.as_secs_f64() * 1e3
-    });
-    phases.sum()
 }
 
 fn report(mixed: &Side, linearizable: &Side, options: &Options) -> Result<(), String> {

@@ -1,0 +1,68 @@
+//! What a load of Message Groups measured.
+
+use std::time::Duration;
+
+use hdrhistogram::Histogram;
+
+use crate::groups::MIX;
+
+/// Calls, by transaction of the mix.
+#[derive(Clone)]
+pub struct Measured {
+    /// Latencies in µs.
+    latencies: Vec<Histogram<u64>>,
+    /// Calls that failed.
+    pub failed: u64,
+    /// How long it took.
+    pub seconds: f64,
+}
+
+impl Measured {
+    pub fn new() -> Result<Self, String> {
+        // From 1 µs to 10 minutes with three digits.
+        let histogram = || Histogram::new_with_bounds(1, 600_000_000, 3);
+        let latencies: Result<_, _> = MIX.iter().map(|_| histogram()).collect();
+        Ok(Self {
+            latencies: latencies.map_err(|error| error.to_string())?,
+            failed: 0,
+            seconds: 0.0,
+        })
+    }
+
+    /// Notes a call that succeeded.
+    pub fn record(&mut self, transaction: usize, latency: Duration) {
+        self.latencies[transaction].saturating_record(latency.as_micros() as u64);
+    }
+
+    /// Adds the calls and the time of another one.
+    pub fn add(&mut self, other: &Self) -> Result<(), String> {
+        for (all, one) in self.latencies.iter_mut().zip(&other.latencies) {
+            all.add(one).map_err(|error| error.to_string())?;
+        }
+        self.failed += other.failed;
+        self.seconds += other.seconds;
+        Ok(())
+    }
+
+    /// Transactions a second.
+    pub fn throughput(&self) -> f64 {
+        self.latencies.iter().map(Histogram::len).sum::<u64>() as f64 / self.seconds
+    }
+
+    /// Calls by transaction.
+    pub fn counts(&self) -> Vec<u64> {
+        self.latencies.iter().map(Histogram::len).collect()
+    }
+
+    /// Mean latency over all calls, in ms.
+    pub fn mean_ms(&self) -> f64 {
+        let sum: f64 =
+            self.latencies.iter().map(|latency| latency.mean() * latency.len() as f64).sum();
+        sum / 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
+    }
+
+    /// A quantile of one transaction's latency, in ms.
+    pub fn quantile_ms(&self, transaction: usize, quantile: f64) -> f64 {
+        self.latencies[transaction].value_at_quantile(quantile) as f64 / 1e3
+    }
+}

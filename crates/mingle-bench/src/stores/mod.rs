@@ -1,0 +1,222 @@
+//! Stores in PostgreSQL: what mixing gains, and what Mingle costs.
+//!
+//! Message Groups with `groups` far away and `inboxes` near, against all of it in PostgreSQL and
+//! against the same written by hand with an outbox; then small transactions at PostgreSQL alone,
+//! against the same statements sent by hand. All sides use one server of our own, in blocks that
+//! alternate, forwards and backwards.
+//!
+//! # Departures
+//!
+//! - MixT's near store is a server, Cassandra; here it is the embedded engine at a distance.
+
+mod by_hand;
+mod mixed;
+mod outbox;
+mod page;
+mod ratios;
+mod report;
+mod sent;
+mod servers;
+mod single;
+
+use std::path::PathBuf;
+
+use clap::Args;
+use indicatif::{ProgressBar, ProgressStyle};
+use mingle_store::wrap::distance::Distance;
+
+use crate::groups::Size;
+use servers::Servers;
+
+/// How much is measured.
+#[derive(Args, Clone, Debug)]
+pub struct Options {
+    /// Rounds; in each, what is compared runs forwards and then backwards.
+    #[arg(long, default_value_t = 5)]
+    rounds: usize,
+    /// Seconds of each block of Message Groups that count.
+    #[arg(long, default_value_t = 4.0)]
+    seconds: f64,
+    /// Seconds of each block before that.
+    #[arg(long, default_value_t = 1.0)]
+    warm_up: f64,
+    /// Seconds of each block of small transactions that count.
+    #[arg(long, default_value_t = 0.6)]
+    short: f64,
+    /// Seconds of each block before that.
+    #[arg(long, default_value_t = 0.15)]
+    short_warm_up: f64,
+    /// Clients of Message Groups, each with one call at a time.
+    #[arg(long, default_value_t = 32)]
+    clients: usize,
+    /// Round trip to PostgreSQL for Message Groups (MixT §8.1).
+    #[arg(long, default_value = "85ms±10ms")]
+    far: Distance,
+    /// Round trip to the near store (MixT §8.1).
+    #[arg(long, default_value = "1ms")]
+    near: Distance,
+    /// Measure only one of the two: `mixed` or `single`.
+    #[arg(long)]
+    only: Option<Part>,
+    /// Where the page goes.
+    #[arg(long, default_value = "target/stores.html")]
+    page: PathBuf,
+    /// Seed of the calls and of the distances.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// One short round with lenient bars: enough to see that everything runs.
+    #[arg(long)]
+    quick: bool,
+}
+
+/// A part of the measurements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Part {
+    /// Message Groups.
+    Mixed,
+    /// Small transactions.
+    Single,
+}
+
+impl Options {
+    fn hurried(mut self) -> Self {
+        if self.quick {
+            (self.rounds, self.clients) = (1, 16);
+            (self.seconds, self.warm_up) = (0.6, 0.3);
+            (self.short, self.short_warm_up) = (0.05, 0.02);
+        }
+        self
+    }
+
+    /// Enough users and groups that calls seldom meet.
+    fn size(&self) -> Size {
+        match self.quick {
+            true => Size { users: 2_000, groups: 200, members: 8 },
+            false => Size { users: 20_000, groups: 2_000, members: 8 },
+        }
+    }
+
+    fn runs(&self, part: Part) -> bool {
+        self.only.is_none_or(|only| only == part)
+    }
+
+    fn bars(&self) -> Bars {
+        match self.quick {
+            true => Bars { departure: 80.0, by_hand: 0.2, cost: 5.0 },
+            false => Bars { departure: 10.0, by_hand: 0.95, cost: 1.1 },
+        }
+    }
+}
+
+/// What is demanded.
+#[derive(Clone, Copy, Debug)]
+pub struct Bars {
+    /// By how many percent the ratio of mixed to all in PostgreSQL may depart from what round trips
+    /// predict.
+    departure: f64,
+    /// What the throughput of mixed must be at least, as a part of that by hand.
+    by_hand: f64,
+    /// What the time of a small transaction may be at most, as a multiple of that of its data
+    /// statements by hand.
+    cost: f64,
+}
+
+/// How far the measurements are.
+pub struct Progress(ProgressBar);
+
+impl Progress {
+    fn new(options: &Options) -> Result<Self, String> {
+        let blocks = |part, count| if options.runs(part) { count * options.rounds } else { 0 };
+        let count = blocks(Part::Mixed, 6) + blocks(Part::Single, 80);
+        let progress = ProgressBar::new(count as u64);
+        let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
+        progress.set_style(style.map_err(|error| error.to_string())?);
+        Ok(Self(progress))
+    }
+
+    fn say(&self, message: &str) {
+        self.0.set_message(message.to_owned());
+    }
+
+    fn step(&self) {
+        self.0.inc(1);
+    }
+}
+
+/// What was measured, as far as it was asked for.
+pub struct Outcome {
+    mixed: Option<mixed::Outcome>,
+    single: Option<single::Outcome>,
+}
+
+impl Outcome {
+    /// Which bars are missed.
+    fn missed(&self, bars: Bars) -> Vec<String> {
+        let mut missed = Vec::new();
+        if let Some(mixed) = &self.mixed {
+            let departure = mixed.departure(mixed.predicted_ratio());
+            if departure.is_nan() || departure.abs() > bars.departure {
+                missed.push(format!(
+                    "the ratio of mixed to all in PostgreSQL departs by {departure:.1} % from the predicted one, at \
+                     most {} % is allowed",
+                    bars.departure
+                ));
+            }
+            let by_hand = mixed.by_hand.median();
+            if by_hand.is_nan() || by_hand < bars.by_hand {
+                missed.push(format!(
+                    "mixed carries {by_hand:.2} times as many transactions as by hand, at least {} is demanded",
+                    bars.by_hand
+                ));
+            }
+        }
+        for cell in self.single.iter().flat_map(|single| &single.cells) {
+            let cost = cell.ratios[single::Side::Data as usize].median();
+            if cost.is_nan() || cost > bars.cost {
+                missed.push(format!(
+                    "{} takes {cost:.2} times as long as its data statements by hand, at most {} is allowed",
+                    report::name(cell),
+                    bars.cost
+                ));
+            }
+        }
+        missed
+    }
+}
+
+pub fn run(options: &Options) -> Result<(), String> {
+    let options = &options.clone().hurried();
+    if options.rounds == 0 || options.clients == 0 {
+        return Err("there must be rounds and clients".into());
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .map_err(|error| error.to_string())?;
+    let outcome = runtime.block_on(measure(options))?;
+    let missed = outcome.missed(options.bars());
+    report::print(&outcome, options);
+    if let Some(folder) = options.page.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    std::fs::write(&options.page, page::render(&outcome, options, &missed))
+        .map_err(|error| format!("{}: {error}", options.page.display()))?;
+    println!("\nplots: {}", options.page.display());
+    if missed.is_empty() { Ok(()) } else { Err(missed.join("\n")) }
+}
+
+async fn measure(options: &Options) -> Result<Outcome, String> {
+    let servers = Servers::start(options.seed).await?;
+    let progress = Progress::new(options)?;
+    let single = match options.runs(Part::Single) {
+        true => Some(single::measure(options, &servers, &progress).await?),
+        false => None,
+    };
+    let mixed = match options.runs(Part::Mixed) {
+        true => Some(mixed::measure(options, &servers, &progress).await?),
+        false => None,
+    };
+    progress.0.finish_and_clear();
+    Ok(Outcome { mixed, single })
+}

@@ -1,0 +1,241 @@
+//! The page: plots and tables in one file that needs nothing else.
+
+use std::fmt::Write as _;
+
+use super::mixed::{self, Side};
+use super::ratios::Ratios;
+use super::report::{count, name};
+use super::single::{self, TRANSACTIONS};
+use super::{Options, Outcome};
+use crate::groups::MIX;
+use crate::predict::PAPER_RATIO;
+
+/// The page as HTML.
+pub fn render(outcome: &Outcome, options: &Options, missed: &[String]) -> String {
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let mut page = String::from(HEAD);
+    let _ = write!(
+        page,
+        "<h1>Stores in PostgreSQL: what mixing gains, and what Mingle costs</h1><p class=lead>{verdict}</p>\
+         <p>Measured on this machine ({cores} cores, {os}), clients and server included, in {rounds} rounds, forwards and \
+         backwards; ratios are medians of rounds, with the lowest and the highest; seed {seed}.</p>",
+        verdict = verdict(missed),
+        os = std::env::consts::OS,
+        rounds = options.rounds,
+        seed = options.seed,
+    );
+    if let Some(mixed) = &outcome.mixed {
+        page.push_str(&render_mixed(mixed, options));
+    }
+    if let Some(single) = &outcome.single {
+        page.push_str(&render_single(single, options));
+    }
+    page + "</main></body></html>\n"
+}
+
+const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+<title>Mingle: stores in PostgreSQL</title><style>\
+body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fafaf7;margin:0}\
+main{max-width:70rem;margin:0 auto;padding:2rem 1rem}\
+h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.2rem;margin:2rem 0 .5rem}\
+.lead{font-size:1.15rem}.wide{overflow:auto;margin-bottom:1rem}\
+figure{margin:0 0 1rem;background:#fff;border:1px solid #ddd;border-radius:6px;padding:1rem;overflow:auto}\
+figcaption{font-weight:600;margin-bottom:.5rem}pre{font-size:.78rem;line-height:1.4;margin:0;white-space:pre-wrap}\
+table{border-collapse:collapse;background:#fff;font-size:.85rem}td,th{border:1px solid #ddd;padding:.25rem .6rem;text-align:right}\
+td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
+</style></head><body><main>";
+
+fn verdict(missed: &[String]) -> String {
+    match missed {
+        [] => "Every bar is met.".to_owned(),
+        _ => format!("Bars missed: {}.", escape(&missed.join("; "))),
+    }
+}
+
+fn escape(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+/// One ratio of a plot.
+struct Mark<'a> {
+    name: String,
+    ratios: &'a Ratios,
+    color: &'static str,
+    /// Values that are shown as lines beside it, with their names.
+    lines: Vec<(f64, &'static str)>,
+}
+
+const LEFT: f64 = 400.0;
+const RIGHT: f64 = 880.0;
+const ROW: f64 = 26.0;
+
+/// Ratios with their spreads, one below the other.
+fn plot(label: &str, marks: &[Mark<'_>]) -> String {
+    let values = || {
+        marks.iter().flat_map(|mark| {
+            let (low, high) = mark.ratios.spread();
+            [low, high].into_iter().chain(mark.lines.iter().map(|(value, _)| *value))
+        })
+    };
+    let most = (values().fold(1.0, f64::max) * 1.08).max(1.2);
+    let x = |value: f64| LEFT + value / most * (RIGHT - LEFT);
+    let bottom = 10.0 + marks.len() as f64 * ROW;
+    let mut svg = format!(
+        "<svg viewBox='0 0 900 {height}' width=900 role=img aria-label='{label}'>",
+        height = bottom + 24.0
+    );
+    let step =
+        [0.2, 0.5, 1.0, 2.0, 5.0].into_iter().find(|step| most / step < 10.0).unwrap_or(10.0);
+    let mut value = 0.0;
+    while value <= most {
+        let _ = write!(
+            svg,
+            "<line x1={x:.1} x2={x:.1} y1=4 y2={bottom} stroke='{color}'/>\
+             <text x={x:.1} y={at} text-anchor=middle>{value:.1}</text>",
+            x = x(value),
+            color = if (value - 1.0_f64).abs() < 1e-9 { "#999" } else { "#e5e5e0" },
+            at = bottom + 16.0,
+        );
+        value += step;
+    }
+    for (index, mark) in marks.iter().enumerate() {
+        let y = 10.0 + (index as f64 + 0.5) * ROW;
+        let (low, high) = mark.ratios.spread();
+        let _ = write!(
+            svg,
+            "<text x=0 y={text:.1}>{name}</text><line x1={low:.1} x2={high:.1} y1={y} y2={y} stroke='{color}' stroke-width=3 \
+             opacity=.5 /><circle cx={median:.1} cy={y} r=5 fill='{color}'/>",
+            text = y + 4.0,
+            name = escape(&mark.name),
+            low = x(low),
+            high = x(high),
+            median = x(mark.ratios.median()),
+            color = mark.color,
+        );
+        for (value, title) in &mark.lines {
+            let _ = write!(
+                svg,
+                "<line x1={x:.1} x2={x:.1} y1={:.1} y2={:.1} stroke='#b00020' stroke-width=2><title>{title}: {value:.2}</title></line>",
+                y - 10.0,
+                y + 10.0,
+                x = x(*value),
+            );
+        }
+    }
+    svg + "</svg>"
+}
+
+const GREEN: &str = "#0b7a75";
+const RED: &str = "#c1440e";
+const GREY: &str = "#8a8a84";
+
+fn render_mixed(mixed: &mixed::Outcome, options: &Options) -> String {
+    let (explained, ended) = (mixed.predicted_ratio(), mixed.ratio_with_ends());
+    let bars = options.bars();
+    let marks = [
+        Mark {
+            name: "mixed by all in PostgreSQL".into(),
+            ratios: &mixed.by_all_far,
+            color: GREEN,
+            lines: vec![
+                (explained, "predicted, as explain counts round trips"),
+                (ended, "predicted, with the ends of reads"),
+                (PAPER_RATIO, "the paper's"),
+            ],
+        },
+        Mark {
+            name: "mixed by mixed by hand".into(),
+            ratios: &mixed.by_hand,
+            color: RED,
+            lines: vec![(bars.by_hand, "bar")],
+        },
+    ];
+    let mut html = format!(
+        "<h2>Message Groups</h2><p>{clients} clients, each with one call at a time. <code>groups</code> are in PostgreSQL, a \
+         round trip of {far} away, <code>inboxes</code> in a causal store at {near}. Round trips as <code>mingle explain</code> \
+         counts them predict {explained:.2} times the throughput of all in PostgreSQL (measured: {explained_by:+.1} %); with the \
+         commits that end a transaction of PostgreSQL which only reads, {ended:.2} ({ended_by:+.1} %). MixT (PLDI 2018) reports \
+         {PAPER_RATIO} on its own stores. By hand, who joins a group writes a row of an outbox with the member; who posts needs \
+         none.</p><figure><figcaption>Throughput: median, lowest and highest round; red: predicted, the paper's, the \
+         bar</figcaption>{plot}</figure><div class=wide><table><tr><th>",
+        clients = options.clients,
+        far = options.far,
+        near = options.near,
+        explained_by = mixed.departure(explained),
+        ended_by = mixed.departure(ended),
+        plot = plot("throughput of mixed by that of others", &marks),
+    );
+    for side in Side::ALL {
+        let _ = write!(html, "<th>{}", side.title());
+    }
+    let mut row = |name: &str, cell: &dyn Fn(Side) -> String| {
+        let cells: Vec<String> =
+            Side::ALL.into_iter().map(|side| format!("<td>{}", cell(side))).collect();
+        let _ = write!(html, "<tr><td>{name}{}", cells.concat());
+    };
+    let of = |side: Side| &mixed.measured[side as usize];
+    row("mean latency", &|side| format!("{:.1} ms", of(side).mean_ms()));
+    for (index, (name, share)) in MIX.iter().enumerate() {
+        row(&format!("{name} ({share} %), half of the calls"), &|side| {
+            format!("{:.1} ms", of(side).quantile_ms(index, 0.5))
+        });
+        row("99 % of them", &|side| format!("{:.1} ms", of(side).quantile_ms(index, 0.99)));
+    }
+    row("ratio", &|side| match side {
+        Side::Mixed => "1".to_owned(),
+        Side::AllFar => mixed.by_all_far.shown(),
+        Side::ByHand => mixed.by_hand.shown(),
+    });
+    html + "</table></div>"
+}
+
+fn render_single(single: &single::Outcome, options: &Options) -> String {
+    let bar = options.bars().cost;
+    let mut marks = Vec::new();
+    for cell in &single.cells {
+        for (side, color) in [
+            (single::Side::Replayed, GREEN),
+            (single::Side::Data, RED),
+            (single::Side::Plain, GREY),
+        ] {
+            let is_judged = side == single::Side::Data;
+            marks.push(Mark {
+                name: if side == single::Side::Replayed { name(cell) } else { String::new() },
+                ratios: &cell.ratios[side as usize],
+                color,
+                lines: if is_judged { vec![(bar, "bar")] } else { Vec::new() },
+            });
+        }
+    }
+    let mut html = format!(
+        "<h2>Small transactions, without a distance</h2><figure><figcaption>Time of Mingle by that of statements by hand: \
+         median, lowest and highest round. <span style='color:{GREEN}'>All that the adapter sends</span>, \
+         <span style='color:{RED}'>those for data alone</span> (judged), <span style='color:{GREY}'>a table of one's \
+         own</span></figcaption>{}</figure><div class=wide><table><tr><th>",
+        plot("time of Mingle by that of statements by hand", &marks)
+    );
+    for side in &single::Side::ALL[1..] {
+        let _ = write!(html, "<th>{}", side.title());
+    }
+    for cell in &single.cells {
+        let _ = write!(html, "<tr><td>{}", escape(&name(cell)));
+        for side in &single::Side::ALL[1..] {
+            let _ = write!(html, "<td>{}", cell.ratios[*side as usize].shown());
+        }
+    }
+    html.push_str("</table></div><h2>What is sent</h2>");
+    for ((_, what), sent) in TRANSACTIONS.iter().zip(&single.sent) {
+        for side in &single::Side::ALL[1..] {
+            let trips = &sent[*side as usize];
+            let text: Vec<String> = trips.iter().map(|trip| trip.join(";\n")).collect();
+            let _ = write!(
+                html,
+                "<figure><figcaption>{what}, {}: {} round trips</figcaption><pre>{}</pre></figure>",
+                side.title(),
+                count(trips),
+                escape(&text.join(";\n\n"))
+            );
+        }
+    }
+    html
+}

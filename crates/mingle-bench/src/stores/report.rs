@@ -1,0 +1,106 @@
+//! The tables: ratios, what round trips predict, and what is sent.
+
+use super::mixed::{self, Side};
+use super::single::{self, Cell, TRANSACTIONS};
+use super::{Options, Outcome, mixed::Outcome as Mixed, single::Outcome as Single};
+use crate::groups::MIX;
+use crate::predict::PAPER_RATIO;
+
+/// What a cell is about.
+pub fn name(cell: &Cell) -> String {
+    let (clients, disk) = (cell.clients, disk(cell));
+    let plural = if clients == 1 { "" } else { "s" };
+    format!("{}, {clients} client{plural}{disk}", TRANSACTIONS[cell.transaction].1)
+}
+
+fn disk(cell: &Cell) -> &'static str {
+    if cell.is_durable { "" } else { ", not waiting for the disk" }
+}
+
+pub fn print(outcome: &Outcome, options: &Options) {
+    if let Some(mixed) = &outcome.mixed {
+        print_mixed(mixed, options);
+    }
+    if let Some(single) = &outcome.single {
+        print_single(single, options);
+    }
+}
+
+fn print_mixed(mixed: &Mixed, options: &Options) {
+    println!(
+        "\nMessage Groups, {} clients; a round trip takes {} to PostgreSQL, {} to the near store; {} rounds, \
+         forwards and backwards, blocks of {} s.\n",
+        options.clients, options.far, options.near, options.rounds, options.seconds
+    );
+    let row = |name: &str, cell: &dyn Fn(Side) -> String| {
+        print!("{name:<30}");
+        for side in Side::ALL {
+            print!("{:>20}", cell(side));
+        }
+        println!();
+    };
+    row("", &|side| side.title().to_owned());
+    let of = |side: Side| &mixed.measured[side as usize];
+    row("throughput", &|side| format!("{:.0}/s", of(side).throughput()));
+    row("mean latency", &|side| format!("{:.1} ms", of(side).mean_ms()));
+    for (index, (name, share)) in MIX.iter().enumerate() {
+        row(&format!("{name} ({share} %) p50"), &|side| {
+            format!("{:.1} ms", of(side).quantile_ms(index, 0.5))
+        });
+        row("  as explain counts", &|side| predicted(&mixed.predicted, side, index));
+        row("  with ends of reads", &|side| predicted(&mixed.with_ends, side, index));
+        row("  p99", &|side| format!("{:.1} ms", of(side).quantile_ms(index, 0.99)));
+    }
+    let (explained, ended) = (mixed.predicted_ratio(), mixed.ratio_with_ends());
+    println!(
+        "\nmixed by all in PostgreSQL: {}; round trips as explain counts them predict {explained:.2} ({:+.1} %), with \
+         the commits that end what only reads in PostgreSQL {ended:.2} ({:+.1} %); the paper measured {PAPER_RATIO} \
+         on its own stores\nmixed by mixed by hand: {}",
+        mixed.by_all_far.shown(),
+        mixed.departure(explained),
+        mixed.departure(ended),
+        mixed.by_hand.shown(),
+    );
+}
+
+fn predicted(predicted: &[Vec<f64>; 2], side: mixed::Side, index: usize) -> String {
+    predicted.get(side as usize).map_or_else(String::new, |ms| format!("{:.0} ms", ms[index]))
+}
+
+fn print_single(single: &Single, options: &Options) {
+    println!(
+        "\nSmall transactions at PostgreSQL without a distance; {} rounds, forwards and backwards, blocks of {} s.\n\
+         Time of Mingle by that of the same by hand: all statements that the adapter sends, in as many round trips; \
+         those for data alone, in as few as it takes; what one would write for a table of one's own.\n",
+        options.rounds, options.short
+    );
+    println!(
+        "{:<66}{:>24}{:>24}{:>24}",
+        "", "all statements", "data statements", "a table of one's own"
+    );
+    for cell in &single.cells {
+        let ratio = |side: single::Side| cell.ratios[side as usize].shown();
+        println!(
+            "{:<66}{:>24}{:>24}{:>24}",
+            name(cell),
+            ratio(single::Side::Replayed),
+            ratio(single::Side::Data),
+            ratio(single::Side::Plain)
+        );
+    }
+    println!("\nWhat is sent: statements in round trips, BEGIN and COMMIT included.\n");
+    for ((_, what), sent) in TRANSACTIONS.iter().zip(&single.sent) {
+        print!("{what:<32}");
+        for side in single::Side::ALL {
+            let trips = &sent[side as usize];
+            print!("{}: {}   ", side.title(), count(trips));
+        }
+        println!();
+    }
+}
+
+/// How many statements, in how many round trips.
+pub fn count(trips: &[super::sent::Trip]) -> String {
+    let statements: usize = trips.iter().map(Vec::len).sum();
+    format!("{statements} in {}", trips.len())
+}
