@@ -13,6 +13,10 @@ pub struct Measured {
     latencies: Vec<Histogram<u64>>,
     /// Calls that failed.
     pub failed: u64,
+    /// Why the first of them did.
+    pub why: Option<String>,
+    /// Attempts after the first.
+    pub again: u64,
     /// How long it took.
     pub seconds: f64,
 }
@@ -25,6 +29,8 @@ impl Measured {
         Ok(Self {
             latencies: latencies.map_err(|error| error.to_string())?,
             failed: 0,
+            why: None,
+            again: 0,
             seconds: 0.0,
         })
     }
@@ -40,6 +46,8 @@ impl Measured {
             all.add(one).map_err(|error| error.to_string())?;
         }
         self.failed += other.failed;
+        self.again += other.again;
+        self.why = self.why.take().or_else(|| other.why.clone());
         self.seconds += other.seconds;
         Ok(())
     }
@@ -59,6 +67,11 @@ impl Measured {
         let sum: f64 =
             self.latencies.iter().map(|latency| latency.mean() * latency.len() as f64).sum();
         sum / 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
+    }
+
+    /// Attempts after the first, of a thousand calls.
+    pub fn again_per_thousand(&self) -> f64 {
+        self.again as f64 * 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
     }
 
     /// A quantile of one transaction's latency, in ms.

@@ -96,11 +96,14 @@ enum Caller {
 }
 
 impl Caller {
-    async fn call(&self, transaction: &str, arguments: Vec<Value>) -> Result<(), String> {
+    /// Calls a transaction, and says how many attempts were not the first.
+    async fn call(&self, transaction: &str, arguments: Vec<Value>) -> Result<u64, String> {
         let (outbox, link) = match self {
             Self::Database(database) => {
                 let called = database.call(transaction, arguments, Session::default()).await;
-                return called.map(|_| ()).map_err(|error| error.to_string());
+                let report = called.map_err(|error| error.to_string())?;
+                let again = report.phases.iter().map(|phase| phase.attempts.saturating_sub(1));
+                return Ok(again.map(u64::from).sum());
             }
             Self::ByHand(outbox, link) => (outbox, link),
         };
@@ -112,7 +115,8 @@ impl Caller {
             "add_post" => outbox.add_post(link, object(0), &arguments[1]).await.map(|_| ()),
             "join_group" => outbox.join_group(link, object(0), object(1)).await,
             _ => outbox.create_user(&arguments[0], Time(1_000)).await.map(|_| ()),
-        }
+        }?;
+        Ok(link.take_again())
     }
 }
 
@@ -336,16 +340,22 @@ impl Calls {
         loop {
             let (index, arguments) = groups::draw(&mut self.random, self.size, &mut self.fresh);
             let begin = Instant::now();
-            caller
-                .call(MIX[index].0, arguments)
-                .await
-                .map_err(|error| format!("{}: {error}", MIX[index].0))?;
+            let called = caller.call(MIX[index].0, arguments).await;
             let now = Instant::now();
+            match called {
+                Ok(again) if now >= from && now < until => {
+                    measured.record(index, now - begin);
+                    measured.again += again;
+                }
+                Ok(_) => {}
+                // Whatever the time: it is to be heard of.
+                Err(why) => {
+                    measured.failed += 1;
+                    measured.why.get_or_insert(format!("{}: {why}", MIX[index].0));
+                }
+            }
             if now >= until {
                 return Ok(measured);
-            }
-            if now >= from {
-                measured.record(index, now - begin);
             }
         }
     }

@@ -82,8 +82,8 @@ impl Options {
     fn hurried(mut self) -> Self {
         if self.quick {
             (self.rounds, self.clients) = (1, 16);
-            (self.seconds, self.warm_up) = (0.6, 0.3);
-            (self.short, self.short_warm_up) = (0.05, 0.02);
+            (self.seconds, self.warm_up) = (0.4, 0.2);
+            (self.short, self.short_warm_up) = (0.03, 0.01);
         }
         self
     }
@@ -91,9 +91,14 @@ impl Options {
     /// Enough users and groups that calls seldom meet.
     fn size(&self) -> Size {
         match self.quick {
-            true => Size { users: 2_000, groups: 200, members: 8 },
+            true => Size { users: 1_600, groups: 200, members: 8 },
             false => Size { users: 20_000, groups: 2_000, members: 8 },
         }
+    }
+
+    /// So many accounts that clients seldom meet.
+    fn accounts(&self) -> usize {
+        if self.quick { 1_000 } else { 10_000 }
     }
 
     fn runs(&self, part: Part) -> bool {
@@ -102,7 +107,7 @@ impl Options {
 
     fn bars(&self) -> Bars {
         match self.quick {
-            true => Bars { departure: 80.0, by_hand: 0.2, cost: 5.0 },
+            true => Bars { departure: 95.0, by_hand: 0.05, cost: 10.0 },
             false => Bars { departure: 10.0, by_hand: 0.95, cost: 1.1 },
         }
     }
@@ -161,6 +166,15 @@ impl Outcome {
                      most {} % is allowed",
                     bars.departure
                 ));
+            }
+            for (side, measured) in mixed::Side::ALL.iter().zip(&mixed.measured) {
+                if let Some(why) = &measured.why {
+                    missed.push(format!(
+                        "{}: {} calls failed, such as {why}",
+                        side.title(),
+                        measured.failed
+                    ));
+                }
             }
             let by_hand = mixed.by_hand.median();
             if by_hand.is_nan() || by_hand < bars.by_hand {

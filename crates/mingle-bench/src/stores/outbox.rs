@@ -59,6 +59,8 @@ pub struct Link {
     client: Client,
     members: Statement,
     join: [Statement; 3],
+    /// Attempts after the first.
+    again: AtomicU64,
 }
 
 impl Link {
@@ -67,7 +69,28 @@ impl Link {
         let prepare = async |sql: &str| client.prepare(sql).await.map_err(failed);
         let members = prepare(MEMBERS).await?;
         let join = [prepare(JOIN[0]).await?, prepare(JOIN[1]).await?, prepare(JOIN[2]).await?];
-        Ok(Self { client, members, join })
+        Ok(Self { client, members, join, again: AtomicU64::new(0) })
+    }
+
+    /// How many attempts were not the first since the last time.
+    pub fn take_again(&self) -> u64 {
+        self.again.swap(0, Ordering::Relaxed)
+    }
+
+    /// Tries again what met another transaction.
+    async fn persist<T, F: Future<Output = Result<T, Error>>>(
+        &self,
+        run: impl Fn() -> F,
+    ) -> Result<T, String> {
+        for _ in 1..TRIES_MAX {
+            match run().await {
+                Err(error) if is_conflict(&error) => {
+                    self.again.fetch_add(1, Ordering::Relaxed);
+                }
+                other => return other.map_err(failed),
+            }
+        }
+        run().await.map_err(failed)
     }
 
     /// Reads whether a group is closed, and its members.
@@ -155,7 +178,7 @@ impl Outbox {
         post: &Value,
     ) -> Result<Option<usize>, String> {
         let group = name(group);
-        let (closed, members) = persist(|| link.members(group)).await?;
+        let (closed, members) = link.persist(|| link.members(group)).await?;
         if closed {
             return Ok(None);
         }
@@ -176,7 +199,7 @@ impl Outbox {
         group: &Ref,
     ) -> Result<TransactionId, String> {
         let number = self.last.fetch_add(1, Ordering::Relaxed) + 1;
-        persist(|| link.join(number as i64, name(user), name(group))).await?;
+        link.persist(|| link.join(number as i64, name(user), name(group))).await?;
         Ok(id(number))
     }
 
@@ -209,19 +232,6 @@ pub async fn relay(link: &Link, inboxes: &Inboxes, seconds: f64) -> Result<usize
 
 fn id(sequence: u64) -> TransactionId {
     TransactionId { origin: Origin(1), sequence }
-}
-
-/// Tries again what met another transaction.
-async fn persist<T, F: Future<Output = Result<T, Error>>>(
-    run: impl Fn() -> F,
-) -> Result<T, String> {
-    for _ in 1..TRIES_MAX {
-        match run().await {
-            Err(error) if is_conflict(&error) => {}
-            other => return other.map_err(failed),
-        }
-    }
-    run().await.map_err(failed)
 }
 
 /// Takes delivered rows out of the outbox, then forgets at the near store that they were: once they

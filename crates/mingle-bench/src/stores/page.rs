@@ -181,6 +181,8 @@ fn render_mixed(mixed: &mixed::Outcome, options: &Options) -> String {
         });
         row("99 % of them", &|side| format!("{:.1} ms", of(side).quantile_ms(index, 0.99)));
     }
+    row("tried again, of 1,000 calls", &|side| format!("{:.0}", of(side).again_per_thousand()));
+    row("failed calls", &|side| of(side).failed.to_string());
     row("ratio", &|side| match side {
         Side::Mixed => "1".to_owned(),
         Side::AllFar => mixed.by_all_far.shown(),

@@ -92,9 +92,6 @@ pub struct Outcome {
     pub sent: Vec<[Vec<Trip>; 4]>,
 }
 
-/// How many accounts there are: so many that clients seldom meet.
-const ACCOUNTS: usize = 10_000;
-
 pub async fn measure(
     options: &Options,
     servers: &Servers,
@@ -102,7 +99,7 @@ pub async fn measure(
 ) -> Result<Outcome, String> {
     progress.say("filling");
     let database = Arc::new(open(servers.near(), 16).await?);
-    let accounts = Arc::new(fill(&database, servers).await?);
+    let accounts = Arc::new(fill(&database, servers, options.accounts()).await?);
     let sent = scripts(servers).await?;
     servers.settle().await?;
     let mut cells = Vec::new();
@@ -144,9 +141,13 @@ fn account(number: usize) -> Ref {
 }
 
 /// Makes the accounts, and the table that somebody would make without Mingle.
-async fn fill(database: &Database, servers: &Servers) -> Result<Vec<Account>, String> {
+async fn fill(
+    database: &Database,
+    servers: &Servers,
+    count: usize,
+) -> Result<Vec<Account>, String> {
     let store = database.program().checked.objects[0].store;
-    let writes = (0..ACCOUNTS)
+    let writes = (0..count)
         .map(|number| Write::Assign(Address { object: account(number), field: 0 }, Value::Int(1)));
     mixed::write(database.runtime().store(store), writes.collect()).await?;
     let client = connect(servers.near()).await?;
@@ -154,7 +155,7 @@ async fn fill(database: &Database, servers: &Servers) -> Result<Vec<Account>, St
         "CREATE SCHEMA plain; \
          CREATE TABLE plain.account (number bigint PRIMARY KEY, balance bigint NOT NULL); \
          INSERT INTO plain.account SELECT n, 1 FROM generate_series(0, {}) AS n",
-        ACCOUNTS - 1
+        count - 1
     );
     client.batch_execute(&plain).await.map_err(failed)?;
     let own = "SELECT \"number\", mingle_id FROM mingle_bank.\"Account\"";
