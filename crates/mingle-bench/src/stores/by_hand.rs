@@ -1,5 +1,7 @@
 //! Statements sent by hand: what one that knows the driver does, and no more.
 
+use std::time::{Duration, Instant};
+
 use futures_util::future::join_all;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
@@ -119,8 +121,9 @@ pub struct Hand {
     count: u64,
 }
 
-/// How often a transaction that met another one is tried.
-const TRIES_MAX: usize = 100;
+/// How long a transaction that meets others is tried, and how long it pauses.
+const TRIED_FOR: Duration = Duration::from_secs(10);
+const PAUSE: Duration = Duration::from_millis(1);
 
 impl Hand {
     pub async fn open(url: &str, script: Script) -> Result<Self, String> {
@@ -144,16 +147,18 @@ impl Hand {
     /// Runs the transaction once, as often as that takes. What it reads, it writes one higher; what
     /// it does not read gets this value.
     pub async fn call(&mut self, account: &Account, value: i64) -> Result<(), String> {
-        for _ in 0..TRIES_MAX {
+        let begin = Instant::now();
+        while begin.elapsed() < TRIED_FOR {
             self.count += 1;
             match self.run(account, value).await {
                 Err(error) if error.code() == Some(&SqlState::T_R_SERIALIZATION_FAILURE) => {
                     self.client.batch_execute("ROLLBACK").await.map_err(failed)?;
+                    tokio::time::sleep(PAUSE).await;
                 }
                 other => return other.map_err(failed),
             }
         }
-        Err(format!("account {} met others {TRIES_MAX} times", account.number))
+        Err(format!("account {} met others for {TRIED_FOR:?}", account.number))
     }
 
     async fn run(&self, account: &Account, value: i64) -> Result<(), Error> {
@@ -211,7 +216,7 @@ struct Arguments<'a> {
     keep: &'a str,
 }
 
-impl<'a> Arguments<'a> {
+impl Arguments<'_> {
     fn of<'s>(&'s self, takes: Takes, value: &'s i64) -> Vec<&'s (dyn ToSql + Sync)> {
         match takes {
             Takes::Control | Takes::Nothing => vec![],

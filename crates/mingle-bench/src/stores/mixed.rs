@@ -1,6 +1,7 @@
 //! Message Groups with `groups` in PostgreSQL, far away, and `inboxes` near; all of it in
 //! PostgreSQL; and the first written by hand.
 
+use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -205,7 +206,7 @@ async fn open(options: &Options, servers: &Servers, side: Side) -> Result<Databa
         options.far.mean
     );
     if side == Side::Mixed {
-        text += &format!("[stores.inboxes]\ndistance = \"{}\"\n", options.near);
+        let _ = write!(text, "[stores.inboxes]\ndistance = \"{}\"\n", options.near);
     }
     let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
     let program = groups::compile(&side.program())?;

@@ -64,7 +64,7 @@ pub struct Options {
     /// Seed of the calls and of the distances.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// One short round with lenient bars: enough to see that everything runs.
+    /// One round of a few seconds with lenient bars: enough to see that everything runs.
     #[arg(long)]
     quick: bool,
 }
@@ -90,10 +90,8 @@ impl Options {
 
     /// Enough users and groups that calls seldom meet.
     fn size(&self) -> Size {
-        match self.quick {
-            true => Size { users: 1_600, groups: 200, members: 8 },
-            false => Size { users: 20_000, groups: 2_000, members: 8 },
-        }
+        let groups = if self.quick { 200 } else { 2_000 };
+        Size { users: groups * 10, groups, members: 8 }
     }
 
     /// So many accounts that clients seldom meet.
@@ -106,10 +104,10 @@ impl Options {
     }
 
     fn bars(&self) -> Bars {
-        match self.quick {
-            true => Bars { departure: 95.0, by_hand: 0.05, cost: 10.0 },
-            false => Bars { departure: 10.0, by_hand: 0.95, cost: 1.1 },
+        if self.quick {
+            return Bars { departure: 95.0, by_hand: 0.05, cost: 10.0 };
         }
+        Bars { departure: 10.0, by_hand: 0.95, cost: 1.1 }
     }
 }
 
@@ -132,7 +130,8 @@ pub struct Progress(ProgressBar);
 impl Progress {
     fn new(options: &Options) -> Result<Self, String> {
         let blocks = |part, count| if options.runs(part) { count * options.rounds } else { 0 };
-        let count = blocks(Part::Mixed, 6) + blocks(Part::Single, 80);
+        let count =
+            blocks(Part::Mixed, 6) + blocks(Part::Single, if options.quick { 48 } else { 80 });
         let progress = ProgressBar::new(count as u64);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
         progress.set_style(style.map_err(|error| error.to_string())?);
@@ -223,14 +222,13 @@ pub fn run(options: &Options) -> Result<(), String> {
 async fn measure(options: &Options) -> Result<Outcome, String> {
     let servers = Servers::start(options.seed).await?;
     let progress = Progress::new(options)?;
-    let single = match options.runs(Part::Single) {
-        true => Some(single::measure(options, &servers, &progress).await?),
-        false => None,
-    };
-    let mixed = match options.runs(Part::Mixed) {
-        true => Some(mixed::measure(options, &servers, &progress).await?),
-        false => None,
-    };
+    let (mut mixed, mut single) = (None, None);
+    if options.runs(Part::Single) {
+        single = Some(single::measure(options, &servers, &progress).await?);
+    }
+    if options.runs(Part::Mixed) {
+        mixed = Some(mixed::measure(options, &servers, &progress).await?);
+    }
     progress.0.finish_and_clear();
     Ok(Outcome { mixed, single })
 }

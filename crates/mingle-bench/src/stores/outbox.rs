@@ -123,7 +123,7 @@ impl Link {
             client.batch_execute("COMMIT"),
         );
         begun?;
-        (first?, second?, third?);
+        first.and(second).and(third)?;
         ended
     }
 }

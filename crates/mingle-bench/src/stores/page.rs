@@ -150,14 +150,14 @@ fn render_mixed(mixed: &mixed::Outcome, options: &Options) -> String {
             lines: vec![(bars.by_hand, "bar")],
         },
     ];
-    let mut html = format!(
+    let html = format!(
         "<h2>Message Groups</h2><p>{clients} clients, each with one call at a time. <code>groups</code> are in PostgreSQL, a \
          round trip of {far} away, <code>inboxes</code> in a causal store at {near}. Round trips as <code>mingle explain</code> \
          counts them predict {explained:.2} times the throughput of all in PostgreSQL (measured: {explained_by:+.1} %); with the \
          commits that end a transaction of PostgreSQL which only reads, {ended:.2} ({ended_by:+.1} %). MixT (PLDI 2018) reports \
          {PAPER_RATIO} on its own stores. By hand, who joins a group writes a row of an outbox with the member; who posts needs \
          none.</p><figure><figcaption>Throughput: median, lowest and highest round; red: predicted, the paper's, the \
-         bar</figcaption>{plot}</figure><div class=wide><table><tr><th>",
+         bar</figcaption>{plot}</figure>",
         clients = options.clients,
         far = options.far,
         near = options.near,
@@ -165,6 +165,11 @@ fn render_mixed(mixed: &mixed::Outcome, options: &Options) -> String {
         ended_by = mixed.departure(ended),
         plot = plot("throughput of mixed by that of others", &marks),
     );
+    html + &mixed_table(mixed)
+}
+
+fn mixed_table(mixed: &mixed::Outcome) -> String {
+    let mut html = String::from("<div class=wide><table><tr><th>");
     for side in Side::ALL {
         let _ = write!(html, "<th>{}", side.title());
     }

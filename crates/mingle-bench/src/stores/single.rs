@@ -106,7 +106,7 @@ pub async fn measure(
     for (transaction, _) in TRANSACTIONS.iter().enumerate() {
         for is_durable in [true, false] {
             // Nothing that only reads waits for the disk.
-            if transaction > 0 || is_durable {
+            if is_durable || (transaction > 0 && !options.quick) {
                 cells.extend([1, 8].map(|clients| Cell {
                     transaction,
                     clients,
