@@ -24,7 +24,11 @@ impl Servers {
         // Each side has its own connections, all of them open all the time.
         let options = Options::default().setting("max_connections", "500");
         let server = Server::start_with(Engine::Postgres, options).await;
-        let server = server.map_err(|error| error.to_string())?;
+        Self::before(server.map_err(|error| error.to_string())?, seed).await
+    }
+
+    /// A server that is there, and a proxy before it.
+    pub async fn before(server: Server, seed: u64) -> Result<Self, String> {
         let address = *server.addresses().first().ok_or("the server has no address")?;
         let proxy = Proxy::start(address, seed).await.map_err(|error| error.to_string())?;
         Ok(Self { server, proxy })
