@@ -5,6 +5,7 @@
 //! keep what they find unique, however long it is.
 
 use mingle_model::{FieldType, Schema};
+use mingle_store::RecordKind;
 
 use crate::codec::Codec;
 use crate::layout::system;
@@ -53,6 +54,14 @@ pub fn system_tables(schema: &str) -> Vec<String> {
         format!("CREATE TABLE {} (witnessed bigint NOT NULL)", table("store")),
         format!("INSERT INTO {} SELECT nextval({})", table("store"), regclass(schema, "epoch")),
         format!("CREATE TABLE {} (object bytea NOT NULL, version bigint)", table("anchors")),
+        format!("CREATE TABLE {} (id bytea PRIMARY KEY)", table("announced")),
+        format!("CREATE SEQUENCE {}", table("announcements")),
+        format!("CREATE TABLE {} (last bigint NOT NULL)", table("announcement")),
+        format!(
+            "INSERT INTO {} SELECT nextval({})",
+            table("announcement"),
+            regclass(schema, "announcements")
+        ),
     ];
     sql.extend(point_indexes(schema));
     sql.extend(functions(schema));
@@ -112,11 +121,15 @@ fn functions(schema: &str) -> Vec<String> {
 /// What a commit demands of records.
 fn record_functions(schema: &str) -> Vec<String> {
     let (records, absent) = (system(schema, "records"), system(schema, "absent"));
+    let unannounced = system(schema, "unannounced");
+    let announced_kinds = ANNOUNCED.map(|kind| kind.code().to_string()).join(", ");
     let guard = crate::error::GUARD;
     // What is not there is taken and given back: whoever puts it there at the same time waits, and
     // whoever did since the snapshot makes it a serialization failure.
     let take = format!(
-        "IF EXISTS (SELECT FROM {records} WHERE id = wanted) THEN \
+        "IF get_byte(wanted, 0) IN ({announced_kinds}) THEN \
+           PERFORM {unannounced}(wanted); RETURN; END IF; \
+         IF EXISTS (SELECT FROM {records} WHERE id = wanted) THEN \
            RAISE EXCEPTION 'a record is there' USING ERRCODE = '{guard}'; END IF; \
          INSERT INTO {records} (id, kind, key, value, version) VALUES (wanted, 0, '', '', 0) \
            ON CONFLICT DO NOTHING; \
@@ -133,11 +146,41 @@ fn record_functions(schema: &str) -> Vec<String> {
          ELSIF length(floor) = 8 AND floor >= bound THEN \
            RAISE EXCEPTION 'a floor is too high' USING ERRCODE = '{guard}'; END IF; END;"
     );
+    let [announce, is_unannounced] = announcements(schema);
     vec![
+        function(schema, "announce", "wanted bytea", &announce),
+        function(schema, "unannounced", "wanted bytea", &is_unannounced),
         function(schema, "absent", "wanted bytea", &take),
         function(schema, "hold", "wanted bytea", &hold),
         function(schema, "below", "wanted bytea, bound bytea", &below),
     ]
+}
+
+/// Records of which there is one for a process, and that each commit of it over several stores
+/// demands not to be there. They are announced when they come, which is seldom: so those commits
+/// share what they look at, and do not conflict with each other.
+pub const ANNOUNCED: [RecordKind; 2] = [RecordKind::Floor, RecordKind::Fence];
+
+/// Announcing a record that comes, and what fails where one is announced. Nobody announces between
+/// a look and the end of its transaction, and whose snapshot is older than an announcement fails: the
+/// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked at.
+fn announcements(schema: &str) -> [String; 2] {
+    let (announced, row) = (system(schema, "announced"), system(schema, "announcement"));
+    let (sequence, guard) = (system(schema, "announcements"), crate::error::GUARD);
+    let next = regclass(schema, "announcements");
+    let announce = format!(
+        "IF NOT EXISTS (SELECT FROM {announced} WHERE id = wanted) THEN \
+           LOCK TABLE {row} IN EXCLUSIVE MODE; \
+           UPDATE {row} SET last = nextval({next}); \
+           INSERT INTO {announced} (id) VALUES (wanted); END IF;"
+    );
+    let unannounced = format!(
+        "LOCK TABLE {row} IN ROW SHARE MODE; \
+         PERFORM FROM {row} WHERE last <> (SELECT last_value FROM {sequence}) FOR SHARE; \
+         IF EXISTS (SELECT FROM {announced} WHERE id = wanted) THEN \
+           RAISE EXCEPTION 'a record is there' USING ERRCODE = '{guard}'; END IF;"
+    );
+    [announce, unannounced]
 }
 
 /// What a commit demands of its id, and of witness rows.

@@ -13,6 +13,7 @@ use crate::mapping::write::{Assigned, Gathered};
 use crate::operation::{Operation, Operations};
 use crate::session::Step;
 use crate::system::{insert_witness, record_id};
+use crate::tables::ANNOUNCED;
 use crate::wire::Param;
 
 /// The statements of writes, in order.
@@ -134,9 +135,12 @@ impl<'a> Writing<'a> {
             Write::Discard(key) => {
                 let id = record_id(key)?;
                 self.records.insert(id.clone());
-                let sql =
-                    format!("DELETE FROM {} WHERE id = $1::bytea", self.layout.system("records"));
-                self.push(sql, vec![Param::Bytes(id)]);
+                let is_announced = ANNOUNCED.contains(&key.kind);
+                for table in ["records", "announced"].iter().take(1 + usize::from(is_announced)) {
+                    let table = self.layout.system(table);
+                    let sql = format!("DELETE FROM {table} WHERE id = $1::bytea");
+                    self.push(sql, vec![Param::Bytes(id.clone())]);
+                }
             }
             Write::Command { operation, arguments } => {
                 let operation = Operation::find(self.operations, operation)?;
@@ -420,6 +424,10 @@ impl<'a> Writing<'a> {
 
     fn record(&mut self, key: &RecordKey, value: &[u8]) -> Result<(), String> {
         let id = record_id(key)?;
+        if ANNOUNCED.contains(&key.kind) {
+            let sql = format!("SELECT {}($1::bytea)", self.layout.system("announce"));
+            self.push(sql, vec![Param::Bytes(id.clone())]);
+        }
         let (table, version) = (self.layout.system("records"), self.version());
         let sql = format!(
             "WITH updated AS (UPDATE {table} SET value = $4::bytea, version = {version} \
