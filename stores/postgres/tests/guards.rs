@@ -1,0 +1,115 @@
+//! What commits demand of a process's fence and floor: seldom in each other's way.
+
+mod support;
+
+use mingle_model::{Level, Origin, TransactionId, Value};
+use mingle_store::record::floor;
+use mingle_store::{
+    Commit, Committed, DataStore, Guard, Read, RecordKey, RecordKind, Session, StoreError,
+    Transaction, Write,
+};
+use mingle_store_postgres::{Postgres, PostgresConfig};
+use support::{at, notes, open, read, server, write};
+
+const ORIGIN: Origin = Origin(0xfe);
+
+fn record(kind: RecordKind) -> RecordKey {
+    RecordKey::of_origin(kind, ORIGIN)
+}
+
+/// A transaction that has read, so that its snapshot is taken.
+async fn begun(store: &Postgres, sequence: u64) -> Box<dyn Transaction> {
+    let mut begun = store.begin(&Session::default()).await.expect("a transaction");
+    let object = format!("o{sequence}");
+    begun.read(&[Read::Register(at(&object, 0))]).await.expect("it reads");
+    begun
+}
+
+/// Commits as the first phase of a transaction over several stores does.
+async fn commit(begun: Box<dyn Transaction>, sequence: u64) -> Result<Committed, StoreError> {
+    let id = TransactionId { origin: ORIGIN, sequence };
+    let intent = RecordKey::of(RecordKind::Intent, id, 0);
+    let guards = vec![
+        Guard::Absent(record(RecordKind::Fence)),
+        Guard::Below(record(RecordKind::Floor), sequence),
+    ];
+    let object = format!("o{sequence}");
+    let writes = vec![
+        Write::Assign(at(&object, 0), Value::Int(1)),
+        Write::Record(intent, b"intent".as_slice().into()),
+    ];
+    begun.commit(Commit { id: Some(id), writes, guards, ..Commit::default() }).await
+}
+
+async fn store() -> Option<std::sync::Arc<Postgres>> {
+    let url = server().await?;
+    let store = open(PostgresConfig::at(url), notes(Level::Linearizable)).await;
+    // All objects are there, so that no two share what is not.
+    for sequence in 1..=COUNT {
+        let object = format!("o{sequence}");
+        write(&*store, vec![Write::Assign(at(&object, 0), Value::Int(0))])
+            .await
+            .expect("it writes");
+    }
+    Some(store)
+}
+
+/// So many transactions at once.
+const COUNT: u64 = 8;
+
+#[tokio::test]
+async fn transactions_of_one_process_do_not_conflict() {
+    let Some(store) = store().await else { return };
+    let mut open = Vec::new();
+    for sequence in 1..=COUNT {
+        open.push((sequence, begun(&store, sequence).await));
+    }
+    let mut conflicts = 0;
+    for (sequence, begun) in open {
+        match commit(begun, sequence).await {
+            Ok(_) => {}
+            Err(StoreError::Conflict) => conflicts += 1,
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // Intents may share a bucket of the index.
+    assert!(conflicts <= 1, "{conflicts} of {COUNT} were conflicts");
+}
+
+#[tokio::test]
+async fn who_is_fenced_off_meanwhile_does_not_commit() {
+    for (kind, value) in [(RecordKind::Fence, floor(1)), (RecordKind::Floor, floor(COUNT))] {
+        let Some(store) = store().await else { return };
+        let before = begun(&store, 1).await;
+        write(&*store, vec![Write::Record(record(kind), value)]).await.expect("it writes");
+        assert_eq!(commit(before, 1).await, Err(StoreError::Conflict), "{kind:?}, old snapshot");
+        let after = begun(&store, 2).await;
+        assert_eq!(commit(after, 2).await, Err(StoreError::Conflict), "{kind:?}, new snapshot");
+        // What was demanded and did not hold has left nothing.
+        let intent =
+            RecordKey::of(RecordKind::Intent, TransactionId { origin: ORIGIN, sequence: 2 }, 0);
+        let left = read(&*store, &[Read::Record(intent)]).await.expect("it reads");
+        assert_eq!(left[0].data, mingle_store::Data::Record(None));
+        if kind == RecordKind::Fence {
+            let gone = vec![Write::Discard(record(kind))];
+            write(&*store, gone).await.expect("it writes");
+            let begun = begun(&store, 3).await;
+            commit(begun, 3).await.expect("nothing keeps it back any more");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_fence_that_was_given_up_keeps_nobody_back() {
+    let Some(store) = store().await else { return };
+    let mut dropped = store.begin(&Session::default()).await.expect("a transaction");
+    let fence = Write::Record(record(RecordKind::Fence), floor(1));
+    dropped.flush(vec![fence]).await.expect("it flushes");
+    drop(dropped);
+    let mut tries = 0;
+    while let Err(error) = commit(begun(&store, 1).await, 1).await {
+        // It is rolled back in the background.
+        tries += 1;
+        assert!(tries < 20, "{error}");
+    }
+}
