@@ -91,8 +91,11 @@ pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> 
     Ok(())
 }
 
-/// A database in memory without distances.
+/// A database in memory without distances, and without what tracking adds: who writes by hand does
+/// none, and would have to know the rows that it leaves.
 pub async fn in_memory(program: Arc<Program>) -> Result<Database, String> {
-    let opened = Database::open(program, &Binding::default(), None).await;
+    let mut binding = Binding::default();
+    binding.settings.tracking = false;
+    let opened = Database::open(program, &binding, None).await;
     opened.map_err(|error| error.to_string())
 }
