@@ -21,5 +21,5 @@ pub mod value;
 
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
-pub use types::{Field, FieldType, ObjectType, Schema, StructType, Type};
+pub use types::{Field, FieldType, ObjectType, Schema, Shape, StructType, Type};
 pub use value::{Float, Name, Ref, Time, Value};

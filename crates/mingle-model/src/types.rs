@@ -75,6 +75,57 @@ impl fmt::Display for FieldType {
     }
 }
 
+/// What a field is, without the types of what it holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Shape {
+    /// A register.
+    Register,
+    /// A counter.
+    Counter,
+    /// A set.
+    Set,
+    /// A map.
+    Map,
+    /// A log.
+    Log,
+}
+
+impl Shape {
+    /// The shape of a field of this type.
+    pub fn of(field_type: &FieldType) -> Self {
+        match field_type {
+            FieldType::Register(_) => Self::Register,
+            FieldType::Counter => Self::Counter,
+            FieldType::Set(_) => Self::Set,
+            FieldType::Map(..) => Self::Map,
+            FieldType::Log(_) => Self::Log,
+        }
+    }
+
+    /// The shape of a field whose type shows as `text`.
+    pub fn parse(text: &str) -> Self {
+        match text {
+            "counter" => Self::Counter,
+            _ if text.starts_with("set<") => Self::Set,
+            _ if text.starts_with("map<") => Self::Map,
+            _ if text.starts_with("log<") => Self::Log,
+            _ => Self::Register,
+        }
+    }
+}
+
+impl fmt::Display for Shape {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Register => "a register",
+            Self::Counter => "a counter",
+            Self::Set => "a set",
+            Self::Map => "a map",
+            Self::Log => "a log",
+        })
+    }
+}
+
 /// A struct and its fields, in order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StructType {

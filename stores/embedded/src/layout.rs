@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+pub use mingle_model::Shape;
 use mingle_model::{FieldType, Name, Ref, Type, Value};
 use mingle_store::Address;
 
@@ -41,45 +42,6 @@ pub struct FieldLayout {
     pub field_type: FieldType,
     /// What a register reads as where nothing was written.
     pub default: Value,
-}
-
-/// What a field is, without the types of what it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A register.
-    Register,
-    /// A counter.
-    Counter,
-    /// A set.
-    Set,
-    /// A map.
-    Map,
-    /// A log.
-    Log,
-}
-
-impl Shape {
-    /// The shape of a field of this type.
-    pub fn of(field_type: &FieldType) -> Self {
-        match field_type {
-            FieldType::Register(_) => Self::Register,
-            FieldType::Counter => Self::Counter,
-            FieldType::Set(_) => Self::Set,
-            FieldType::Map(..) => Self::Map,
-            FieldType::Log(_) => Self::Log,
-        }
-    }
-
-    /// The shape of a field whose type shows as `text`.
-    pub fn parse(text: &str) -> Self {
-        match text {
-            "counter" => Self::Counter,
-            _ if text.starts_with("set<") => Self::Set,
-            _ if text.starts_with("map<") => Self::Map,
-            _ if text.starts_with("log<") => Self::Log,
-            _ => Self::Register,
-        }
-    }
 }
 
 /// An object's place in the rows of one replica.

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+pub use mingle_model::Shape;
 use mingle_model::{FieldType, Name, Ref, Schema, Type, Value};
 use mingle_store::Address;
 
@@ -65,44 +66,6 @@ pub struct Field {
     pub table: String,
 }
 
-/// What a field is, apart from the types of its values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A register.
-    Register,
-    /// A counter.
-    Counter,
-    /// A set.
-    Set,
-    /// A map.
-    Map,
-    /// A log.
-    Log,
-}
-
-impl Shape {
-    /// Of a field's type.
-    pub fn of(field_type: &FieldType) -> Self {
-        match field_type {
-            FieldType::Register(_) => Self::Register,
-            FieldType::Counter => Self::Counter,
-            FieldType::Set(_) => Self::Set,
-            FieldType::Map(..) => Self::Map,
-            FieldType::Log(_) => Self::Log,
-        }
-    }
-
-    fn name(self) -> &'static str {
-        match self {
-            Self::Register => "a register",
-            Self::Counter => "a counter",
-            Self::Set => "a set",
-            Self::Map => "a map",
-            Self::Log => "a log",
-        }
-    }
-}
-
 impl Layout {
     /// The kind called `name`.
     ///
@@ -137,12 +100,12 @@ impl Layout {
             .ok_or_else(|| format!("object {} has no field number {}", kind.name, address.field))?;
         let shape = Shape::of(&field.field_type);
         if !shapes.contains(&shape) {
-            let wanted: Vec<&str> = shapes.iter().map(|shape| shape.name()).collect();
+            let wanted: Vec<String> = shapes.iter().map(ToString::to_string).collect();
             return Err(format!(
                 "{}.{} is {}, not {}",
                 kind.name,
                 field.name,
-                shape.name(),
+                shape,
                 wanted.join(" or ")
             ));
         }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+pub use mingle_model::Shape;
 use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Type};
 use mingle_store::{Address, StoreSchema};
 
@@ -26,34 +27,6 @@ pub struct Kind {
     pub declared: Arc<ObjectType>,
     /// Where its fields are, if they are in keys of another application.
     pub mapped: Option<Mapped>,
-}
-
-/// What a field is, without the types of what it holds.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Shape {
-    /// A register.
-    Register,
-    /// A counter.
-    Counter,
-    /// A set.
-    Set,
-    /// A map.
-    Map,
-    /// A log.
-    Log,
-}
-
-impl Shape {
-    /// The shape of a field of this type.
-    pub fn of(field_type: &FieldType) -> Self {
-        match field_type {
-            FieldType::Register(_) => Self::Register,
-            FieldType::Counter => Self::Counter,
-            FieldType::Set(_) => Self::Set,
-            FieldType::Map(..) => Self::Map,
-            FieldType::Log(_) => Self::Log,
-        }
-    }
 }
 
 /// A field that was looked up.
