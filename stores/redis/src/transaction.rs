@@ -11,13 +11,13 @@ use redis::Value as Reply;
 
 use crate::limits::{COMMIT_BYTES_MAX, READ_SET_MAX, READS_MAX, WRITES_MAX};
 use crate::link::Failed;
-use crate::overlay::Overlay;
 use crate::reading::{Question, Reader};
 use crate::reply;
 use crate::request::{Objects, Request, Word, words};
 use crate::store::Core;
 use crate::witness;
 use crate::writing::{Prepared, Writer};
+use mingle_store::overlay::Overlay;
 
 /// A transaction: what it has read, and what it has flushed.
 pub(crate) struct RedisTransaction {
@@ -191,7 +191,7 @@ impl RedisTransaction {
         self.prepare(&writes)?;
         let version = self.core.next_tentative();
         for write in &writes {
-            self.overlay.write(&self.core.layout, write, version);
+            self.overlay.write(&self.core.layout.schema, write, version);
         }
         self.flushed.extend(writes);
         Ok(())
