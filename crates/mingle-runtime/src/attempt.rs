@@ -71,6 +71,8 @@ pub(crate) struct Visit {
     pub(crate) reads: Vec<Read>,
     /// Answers, batch by batch.
     pub(crate) answers: Vec<Vec<Data>>,
+    /// The latest version among the answers, or among those that were fixed.
+    pub(crate) version: u64,
     /// Writes were sent ahead.
     pub(crate) flushed: Vec<Write>,
     /// The transaction's own id, if it has one yet.
@@ -296,6 +298,7 @@ impl Runtime {
             remembered: Vec::new(),
             reads: Vec::new(),
             answers: Vec::new(),
+            version: tries.fixed.as_ref().map_or(0, |fixed| fixed.version),
             flushed: Vec::new(),
             own: execution.id,
             satisfied: Vec::new(),
@@ -400,6 +403,7 @@ impl Runtime {
         let stopped = self.judge(visit, &asked, answers, transaction).await?;
         let mut found = Vec::with_capacity(own.len());
         for answer in own {
+            visit.version = visit.version.max(answer.version.0);
             visit.rows.extend(answer.witnesses);
             found.push(answer.data);
         }

@@ -20,23 +20,31 @@ pub struct Overlay {
     pub has_data: bool,
 }
 
+/// The net effect of writes on one object.
 #[derive(Clone, Debug, Default)]
-struct Changes {
-    exists: bool,
+pub struct Changes {
+    /// Whether they make it exist.
+    pub exists: bool,
     /// When it was made to exist, or deleted, here; 0 if it was not looked at.
     version: u64,
     /// Whether what the server has of it is gone; and since when.
-    hidden: Option<u64>,
-    fields: BTreeMap<u16, (Change, u64)>,
+    pub hidden: Option<u64>,
+    /// Its fields that are changed, by index, and since when.
+    pub fields: BTreeMap<u16, (Change, u64)>,
 }
 
+/// The net effect of writes on one field.
 #[derive(Clone, Debug)]
-enum Change {
+pub enum Change {
+    /// What is assigned.
     Register(Value),
+    /// What is added.
     Counter(i128),
     /// Whether it was emptied first, and what was inserted or removed then.
     Set(bool, BTreeMap<Value, bool>),
+    /// Whether it was emptied first, and what was put or erased then.
     Map(bool, BTreeMap<Value, Option<Value>>),
+    /// Whether it was emptied first, and what was appended then.
     Log(bool, Vec<Value>),
 }
 
@@ -109,6 +117,26 @@ impl Overlay {
                 self.records.insert(key.clone(), (None, 0));
             }
         }
+    }
+
+    /// What changes of each object.
+    pub fn objects(&self) -> impl Iterator<Item = (&Ref, &Changes)> {
+        self.objects.iter()
+    }
+
+    /// What changes of each record: its value, or that it goes.
+    pub fn records(&self) -> impl Iterator<Item = (&RecordKey, Option<&Bytes>)> {
+        self.records.iter().map(|(key, (value, _))| (key, value.as_ref()))
+    }
+
+    /// Witness rows that are added.
+    pub fn added_rows(&self) -> impl Iterator<Item = &WitnessRow> {
+        self.rows.iter()
+    }
+
+    /// The transactions whose rows go, before others are added.
+    pub fn forgotten(&self) -> impl Iterator<Item = TransactionId> {
+        self.forgotten.iter().copied()
     }
 
     fn touch(&mut self, object: &Ref, version: u64) {
@@ -215,7 +243,7 @@ impl Overlay {
                 (None, found) => (found.unwrap_or(Data::Record(None)), base),
             },
             Read::Records { kind, from, limit } => {
-                (self.records(found, *kind, from, *limit), Version(0))
+                (self.listed_records(found, *kind, from, *limit), Version(0))
             }
             Read::Witnesses { from, limit } => (self.listed(found, *from, *limit), Version(0)),
             _ => {
@@ -383,7 +411,13 @@ impl Overlay {
         }
     }
 
-    fn records(&self, found: Option<Data>, kind: RecordKind, from: &Bytes, limit: usize) -> Data {
+    fn listed_records(
+        &self,
+        found: Option<Data>,
+        kind: RecordKind,
+        from: &Bytes,
+        limit: usize,
+    ) -> Data {
         let mut all: BTreeMap<Bytes, Bytes> = match found {
             Some(Data::Records(records)) => records.into_iter().collect(),
             _ => BTreeMap::new(),

@@ -30,6 +30,12 @@ pub trait DataStore: Send + Sync {
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
+    /// Where writes bear timestamps: microseconds, later than those of all that this process has
+    /// written here or was answered. 0 where they do not.
+    fn time(&self) -> u64 {
+        0
+    }
+
     /// What every replica has seen. Empty where the store has one copy, or keeps no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
@@ -86,6 +92,10 @@ pub struct Commit {
     /// At a store that is [`Once::ById`]: of all commits with the same one, every replica counts
     /// one.
     pub operation: Option<OperationId>,
+    /// When the operation takes place, for stores whose writes bear timestamps: microseconds, the
+    /// same for all copies, and later than the versions of all that its phase was answered; 0 if
+    /// nobody says.
+    pub time: u64,
 }
 
 impl Commit {

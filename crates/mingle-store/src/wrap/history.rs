@@ -158,6 +158,10 @@ impl DataStore for RecordedStore {
         })
     }
 
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(async move {
             let start = self.recorder.world.elapsed();

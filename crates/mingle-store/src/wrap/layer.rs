@@ -173,6 +173,10 @@ impl<L: Layer> DataStore for Layered<L> {
         Box::pin(async move { self.layer.call(Request::Outcome, work).await })
     }
 
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         let work = Box::new(|| self.inner.everywhere());
         Box::pin(async move { self.layer.call(Request::Everywhere, work).await })

@@ -1,0 +1,429 @@
+//! The store, and how it is opened.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use mingle_model::{Level, Name, TransactionId, Version};
+use mingle_store::catalog::{Catalog, Changed};
+use mingle_store::{
+    BoxFuture, Capabilities, Data, DataStore, Once, Outcome, Read, Session, StoreError,
+    StoreSchema, Transaction, World, Write,
+};
+use scylla::client::session::Session as Cluster;
+use scylla::value::CqlValue;
+
+use crate::apart::Apart;
+use crate::change::{Change, RecordPlace};
+use crate::clock::Clock;
+use crate::config::{CassandraConfig, OpenError, Outcomes};
+use crate::error::Failed;
+use crate::fetch::bytes;
+use crate::layout::Layout;
+use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
+use crate::link::{Site, Taken, connect, text};
+use crate::reading::witness;
+use crate::statement::{Statement, tables};
+use crate::transaction::{CassandraTransaction, record_answer};
+
+/// A store in a cluster.
+pub struct Cassandra {
+    core: Arc<Core>,
+    capabilities: Capabilities,
+}
+
+/// What a store shares with its transactions.
+pub(crate) struct Core {
+    pub store: Name,
+    pub layout: Layout,
+    pub sites: Vec<Site>,
+    pub clock: Clock,
+    /// Names this process in what it adds.
+    pub writer: u128,
+    pub outcomes: Outcomes,
+    pub keep_outcomes: Duration,
+    pub apart: Option<Arc<Apart>>,
+    /// Commits whose answer was lost, and where they were sent.
+    lost: Mutex<BTreeMap<TransactionId, (usize, Vec<Change>)>>,
+}
+
+impl Core {
+    pub fn refused(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::Refused { store: self.store.clone(), reason: reason.into() }
+    }
+
+    pub fn unavailable(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::Unavailable { store: self.store.clone(), reason: reason.into() }
+    }
+
+    pub fn unknown(&self, id: Option<TransactionId>) -> StoreError {
+        StoreError::Unknown { store: self.store.clone(), id }
+    }
+
+    /// The error for a request that changes nothing.
+    pub fn failed(&self, failed: &Failed) -> StoreError {
+        match failed {
+            Failed::No(reason) => self.refused(reason),
+            Failed::Unsent(reason) | Failed::Lost(reason) => self.unavailable(reason),
+        }
+    }
+
+    pub fn check_write(&self, write: &Write) -> Result<(), String> {
+        match write {
+            Write::Command { operation, .. } => {
+                Err(format!("no command {operation} has a body in the binding"))
+            }
+            write => self.layout.check_write(write),
+        }
+    }
+
+    /// Remembers a commit whose answer was lost.
+    pub fn remember(&self, id: TransactionId, replica: usize, changes: &[Change]) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost.len() >= REMEMBERED_MAX {
+            lost.pop_first();
+        }
+        lost.insert(id, (replica, changes.to_vec()));
+    }
+
+    /// Answers a read that is of no object.
+    pub async fn other(&self, replica: usize, read: &Read) -> Result<(Data, Version), StoreError> {
+        match read {
+            Read::Record(key) => {
+                Ok(record_answer(self.record(replica, &RecordPlace::of(key)).await?))
+            }
+            Read::Records { kind, from, limit } => {
+                let mut records = Vec::new();
+                let values = vec![CqlValue::Int(kind.code().into())];
+                let rows = self.sites[replica].rows(Statement::Records, values).await;
+                for row in rows.map_err(|failed| self.failed(&failed))? {
+                    let mut columns = row.columns.into_iter();
+                    let mut next = || bytes(columns.next().flatten());
+                    let (Some(head), Some(tail)) = (next(), next()) else { continue };
+                    let Some(mut value) = next() else { continue };
+                    let key = [&head[..], &tail].concat();
+                    if next().is_some_and(|redo| !redo.is_empty()) {
+                        let place = RecordPlace { kind: kind.code().into(), head, tail };
+                        let Some(record) = self.record(replica, &place).await? else { continue };
+                        value = record.value;
+                    }
+                    if key[..] >= from[..] {
+                        records.push((key.into(), value.into()));
+                    }
+                }
+                records.sort();
+                records.truncate(*limit);
+                Ok((Data::Records(records), Version(0)))
+            }
+            Read::Witnesses { from, limit } => {
+                let rows = self.sites[replica].rows(Statement::AllRows, Vec::new()).await;
+                let mut listed = Vec::new();
+                for row in rows.map_err(|failed| self.failed(&failed))? {
+                    let value = row.columns.into_iter().next().and_then(bytes);
+                    let row = witness(&value.unwrap_or_default());
+                    listed.push(row.map_err(|reason| self.refused(reason))?);
+                }
+                listed.retain(|row| row.id >= *from);
+                listed.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.cmp(b)));
+                let enough = listed
+                    .iter()
+                    .enumerate()
+                    .position(|(at, row)| at >= *limit && (at == 0 || listed[at - 1].id != row.id));
+                listed.truncate(enough.unwrap_or(listed.len()));
+                Ok((Data::Witnesses(listed), Version(0)))
+            }
+            Read::Query { operation, .. } => {
+                Err(self.refused(format!("no query {operation} has a body in the binding")))
+            }
+            _ => Err(self.refused("it reads an object")),
+        }
+    }
+}
+
+impl Cassandra {
+    /// Connects to the cluster and opens the store that `schema` describes.
+    ///
+    /// Needs a tokio runtime with I/O and time, as all that it does later.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be reached, or cannot give the level; when the program changes what
+    /// is kept; when a mapping or the body of an operation does not fit.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn open(
+    /// #     schema: mingle_store::StoreSchema,
+    /// #     world: std::sync::Arc<dyn mingle_store::World>,
+    /// # ) -> Result<(), mingle_store_cassandra::OpenError> {
+    /// use mingle_store_cassandra::{Cassandra, CassandraConfig};
+    ///
+    /// let mut config = CassandraConfig::at(["127.0.0.1:9042"], ["oslo", "rome"]);
+    /// config.replication = [("oslo".into(), 3), ("rome".into(), 3)].into();
+    /// let store = Cassandra::connect(config, schema, world).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(
+        config: CassandraConfig,
+        schema: StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<Self>, OpenError> {
+        check(&config, &schema)?;
+        let store = schema.store.clone();
+        let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
+        let cluster = Arc::new(connect(&config).await.map_err(unavailable)?);
+        check_datacenters(&config, &store, &cluster)?;
+        let keyspace = config.keyspace_of(&schema.store);
+        let keyspaces: Vec<String> = match &config.apart {
+            None => vec![keyspace],
+            Some(_) => {
+                let each = 0..config.datacenters.len();
+                each.map(|index| format!("{keyspace}_{index}")).collect()
+            }
+        };
+        for keyspace in &keyspaces {
+            make(&cluster, &config, &store, keyspace).await?;
+        }
+        let mut sites = Vec::new();
+        for (index, datacenter) in config.datacenters.iter().enumerate() {
+            let keyspace = quoted(&keyspaces[index % keyspaces.len()]);
+            let site = Site::prepare(&cluster, &world, &config, datacenter, &keyspace).await;
+            sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
+        }
+        let capabilities = capabilities(&config, &schema);
+        let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
+        let core = Core {
+            store: store.clone(),
+            layout: Layout::new(&schema),
+            sites,
+            clock: Clock::new(world),
+            writer,
+            outcomes: config.outcomes,
+            keep_outcomes: config.keep_outcomes,
+            apart: config.apart,
+            lost: Mutex::default(),
+        };
+        core.declare(&schema).await?;
+        Ok(Arc::new(Self { core: Arc::new(core), capabilities }))
+    }
+
+    /// For tests: delivers one commit that is on its way between keyspaces that stand for data
+    /// centers; false if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take it.
+    pub async fn deliver_one(&self) -> Result<bool, StoreError> {
+        let taken = self.core.apart.as_ref().and_then(|apart| apart.take());
+        let Some((replica, changes)) = taken else { return Ok(false) };
+        let applied = self.core.sites[replica].apply(&changes).await;
+        applied.map_err(|failed| self.core.failed(&failed))?;
+        Ok(true)
+    }
+}
+
+impl Core {
+    /// Adds what the program declares to the catalog, unless it is there.
+    async fn declare(&self, schema: &StoreSchema) -> Result<(), OpenError> {
+        let unavailable = |failed: Failed| OpenError::Unavailable {
+            store: schema.store.clone(),
+            reason: failed.reason().to_owned(),
+        };
+        let odd = |reason: &str| OpenError::Config {
+            store: schema.store.clone(),
+            reason: reason.to_owned(),
+        };
+        let site = &self.sites[0];
+        for _ in 0..CATALOG_TRIES_MAX {
+            let rows = site.rows(Statement::Catalog, Vec::new()).await.map_err(unavailable)?;
+            let kept = rows.into_iter().next().and_then(|row| row.columns.into_iter().next()?);
+            let kept = kept.and_then(CqlValue::into_string);
+            let mut catalog = match &kept {
+                None => Catalog::new(schema),
+                Some(kept) => Catalog::decode(kept)
+                    .ok_or_else(|| odd("it holds no catalog that this version understands"))?,
+            };
+            catalog.merge(schema).map_err(|Changed { what, kept, wanted }| OpenError::Changed {
+                store: schema.store.clone(),
+                what,
+                kept,
+                wanted,
+            })?;
+            let wanted = catalog.encode();
+            if kept.as_ref() == Some(&wanted) {
+                return Ok(());
+            }
+            let taken = match &kept {
+                None => site.take(Statement::NewCatalog, vec![text(&wanted)]).await,
+                Some(kept) => {
+                    site.take(Statement::NextCatalog, vec![text(&wanted), text(kept)]).await
+                }
+            };
+            match taken {
+                Ok(Taken::Set) => return Ok(()),
+                Ok(Taken::Not(_)) | Err(Failed::Lost(_)) => {}
+                Err(failed) => return Err(unavailable(failed)),
+            }
+        }
+        Err(odd("others change its catalog all the time"))
+    }
+}
+
+fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+    let refuse = |reason: String| Err(OpenError::Config { store: schema.store.clone(), reason });
+    if schema.level != Level::Eventual {
+        return refuse(format!(
+            "its level is {}, but Cassandra is eventual: it keeps no order that a stronger level \
+             would need",
+            schema.level
+        ));
+    }
+    if config.nodes.is_empty() {
+        return refuse("no node is named".into());
+    }
+    if config.datacenters.is_empty() {
+        return refuse("no data center is named at which sessions could stay".into());
+    }
+    let mut names = config.datacenters.clone();
+    names.sort_unstable();
+    names.dedup();
+    if names.len() < config.datacenters.len() {
+        let names = config.datacenters.join(", ");
+        return refuse(format!("a data center is named twice among {names}"));
+    }
+    let keyspace = config.keyspace_of(&schema.store);
+    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if keyspace.is_empty() || keyspace.len() > 40 || !keyspace.chars().all(is_name) {
+        return refuse(format!(
+            "a keyspace is called by at most 40 letters, digits and _, not {keyspace:?}"
+        ));
+    }
+    if config.tls && !cfg!(feature = "tls") {
+        return refuse("it wants TLS, which this build has not (feature `tls`)".into());
+    }
+    Ok(())
+}
+
+fn check_datacenters(
+    config: &CassandraConfig,
+    store: &Name,
+    cluster: &Cluster,
+) -> Result<(), OpenError> {
+    let state = cluster.get_cluster_state();
+    let mut found: Vec<String> =
+        state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect();
+    found.sort_unstable();
+    found.dedup();
+    for named in config.datacenters.iter().chain(config.replication.keys()) {
+        if !found.contains(named) {
+            let found = found.join(", ");
+            let reason = format!("the cluster has no data center {named:?}; it has {found}");
+            return Err(OpenError::Config { store: store.clone(), reason });
+        }
+    }
+    Ok(())
+}
+
+/// A name as CQL wants it where it is not all in lower case.
+fn quoted(name: &str) -> String {
+    format!("\"{name}\"")
+}
+
+/// Makes the keyspace, where it is not there, and the tables.
+async fn make(
+    cluster: &Cluster,
+    config: &CassandraConfig,
+    store: &Name,
+    keyspace: &str,
+) -> Result<(), OpenError> {
+    let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
+    let is_there = cluster.get_cluster_state().get_keyspace(keyspace).is_some();
+    if !is_there {
+        if config.replication.is_empty() {
+            let reason = format!(
+                "keyspace {keyspace} is not there, and `replication` does not say how many copies \
+                 each data center is to have"
+            );
+            return Err(OpenError::Config { store: store.clone(), reason });
+        }
+        let copies = config.replication.iter().map(|(name, count)| format!("'{name}': {count}"));
+        let copies: Vec<String> = copies.collect();
+        let create = format!(
+            "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = \
+             {{'class': 'NetworkTopologyStrategy', {}}}",
+            quoted(keyspace),
+            copies.join(", ")
+        );
+        let made = cluster.query_unpaged(create, ()).await;
+        made.map_err(|error| unavailable(error.to_string()))?;
+    }
+    for table in tables(&quoted(keyspace)) {
+        let made = cluster.query_unpaged(table, ()).await;
+        made.map_err(|error| unavailable(error.to_string()))?;
+    }
+    Ok(())
+}
+
+fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities {
+    Capabilities {
+        store: schema.store.clone(),
+        level: schema.level,
+        // A logged batch is carried out as a whole, but not seen as one.
+        atomic_commit: false,
+        serializable: false,
+        once: Once::ById,
+        may_lose_answers: true,
+        replicas: config.datacenters.iter().map(|name| name.as_str().into()).collect(),
+        operations_per_round_trip: READS_MAX,
+        round_trip: config.round_trip,
+    }
+}
+
+impl DataStore for Cassandra {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        let names = &self.capabilities.replicas;
+        let replica = match &session.replica {
+            None => Ok(0),
+            Some(name) => names.iter().position(|known| known == name).ok_or_else(|| {
+                let names = names.join(", ");
+                self.core.refused(format!("it has no replica {name}; it has {names}"))
+            }),
+        };
+        let begun = replica.map(|replica| {
+            let core = Arc::clone(&self.core);
+            Box::new(CassandraTransaction::new(core, replica)) as Box<dyn Transaction>
+        });
+        Box::pin(std::future::ready(begun))
+    }
+
+    fn time(&self) -> u64 {
+        self.core.clock.next().unsigned_abs()
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            let core = &self.core;
+            let lost = core.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+            if let Some((replica, changes)) = lost {
+                // What was sent once may be sent again: it changes nothing.
+                core.send(replica, &changes, Some(id)).await?;
+                core.lost.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+                return Ok(Outcome::Committed);
+            }
+            match core.outcomes {
+                Outcomes::Remembered => Ok(Outcome::Unknown),
+                Outcomes::Decided if core.decide(id).await? => Ok(Outcome::Committed),
+                Outcomes::Decided => Ok(Outcome::NotCommitted),
+            }
+        })
+    }
+}

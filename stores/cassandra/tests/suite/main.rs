@@ -1,0 +1,4 @@
+//! The adapter over real nodes.
+
+mod conformance;
+mod support;
