@@ -8,7 +8,7 @@
 //! A removal bears the timestamp of what it removes, not one of its own: what it has not seen
 //! survives it, even if it arrives later.
 
-use mingle_store::RecordKey;
+use mingle_store::{RecordKey, RecordKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
@@ -122,22 +122,27 @@ pub enum Change {
 /// Names a row of the table `records`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordPlace {
-    /// The code of its kind.
-    pub kind: i32,
+    /// The store, and the code of its kind.
+    pub kind: String,
     /// The beginning of its key: all parts of one transaction are in one partition.
     pub head: Cell,
     /// The rest of its key.
     pub tail: Cell,
 }
 
+/// What the records of a kind are called in their table.
+pub fn kind(store: &str, kind: RecordKind) -> String {
+    format!("{store} {}", kind.code())
+}
+
 /// So much of a record's key names its partition: origin and sequence.
 const HEAD_BYTES: usize = 24;
 
 impl RecordPlace {
-    /// Where a record is.
-    pub fn of(key: &RecordKey) -> Self {
+    /// Where a record of a store is.
+    pub fn of(store: &str, key: &RecordKey) -> Self {
         let (head, tail) = key.key.split_at(key.key.len().min(HEAD_BYTES));
-        Self { kind: key.kind.code().into(), head: head.to_vec(), tail: tail.to_vec() }
+        Self { kind: kind(store, key.kind), head: head.to_vec(), tail: tail.to_vec() }
     }
 
     /// The record's key.
@@ -149,15 +154,15 @@ impl RecordPlace {
 
 impl Change {
     /// What of the store it belongs to: changes of one partition take effect together.
-    pub fn partition(&self) -> (u8, &[u8]) {
+    pub fn partition(&self) -> (&str, &[u8]) {
         match self {
-            Self::Put { at, .. } | Self::Drop { at, .. } => (0, &at.object),
+            Self::Put { at, .. } | Self::Drop { at, .. } => ("data", &at.object),
             Self::PutRecord { at, .. } | Self::Settle { at, .. } | Self::DropRecord { at, .. } => {
-                (10 + at.kind as u8, &at.head)
+                (&at.kind, &at.head)
             }
-            Self::PutRow { id, .. } | Self::DropRow { id, .. } => (1, id),
-            Self::PutChunk { id, .. } | Self::DropChunk { id, .. } => (2, id),
-            Self::Settled { id, .. } => (3, id),
+            Self::PutRow { id, .. } | Self::DropRow { id, .. } => ("rows", id),
+            Self::PutChunk { id, .. } | Self::DropChunk { id, .. } => ("chunks", id),
+            Self::Settled { id, .. } => ("outcomes", id),
         }
     }
 
@@ -240,8 +245,6 @@ pub fn drop_chunks(cell: &[u8], time: i64) -> Vec<Change> {
 
 #[cfg(test)]
 mod tests {
-    use mingle_store::RecordKind;
-
     use super::*;
 
     fn place() -> Place {
@@ -267,7 +270,7 @@ mod tests {
     #[test]
     fn parts_of_a_transaction_share_a_partition() {
         let id = mingle_model::TransactionId { origin: mingle_model::Origin(1), sequence: 2 };
-        let of = |part| RecordPlace::of(&RecordKey::of(RecordKind::Intent, id, part));
+        let of = |part| RecordPlace::of("s", &RecordKey::of(RecordKind::Intent, id, part));
         assert_eq!(of(0).head, of(9).head);
         assert_ne!(of(0).tail, of(9).tail);
         assert_eq!(of(3).key(), RecordKey::of(RecordKind::Intent, id, 3).key.to_vec());

@@ -18,8 +18,8 @@ use crate::change::{Change, Place, RecordPlace};
 use crate::config::Outcomes;
 use crate::error::Failed;
 use crate::fetch::{Found, Record, bytes, fetch, record};
-use crate::layout::{Cell, WHOLE_STORE};
-use crate::link::{Taken, blob};
+use crate::layout::{Cell, Layout};
+use crate::link::{Taken, blob, text};
 use crate::reading;
 use crate::statement::Statement;
 use crate::store::Core;
@@ -44,7 +44,7 @@ impl Core {
     ) -> Result<i64, StoreError> {
         let refused = |reason| self.refused(reason);
         let known = self.ask(replica, overlay, commit).await?;
-        if !commit.guards.iter().all(|guard| holds(&known.records, guard)) {
+        if !commit.guards.iter().all(|guard| holds(&self.layout, &known.records, guard)) {
             return Err(StoreError::Conflict);
         }
         self.check_witnesses(overlay, commit, &known.found)?;
@@ -61,14 +61,14 @@ impl Core {
         };
         let mut changes =
             writing::build(&self.layout, overlay, &known.found, &dots).map_err(refused)?;
-        changes.extend(known.drops(overlay));
+        changes.extend(known.drops(&self.layout, overlay));
         changes.extend(self.put_records(overlay, &dots, commit));
         if let Some(key) = taken {
             self.take_record(replica, overlay, &key, &changes, commit.id).await?;
         }
         if let Some(id) = commit.id.filter(|_| self.outcomes == Outcomes::Decided) {
             self.take_id(id, &changes).await?;
-            changes.push(Change::Settled { id: id_bytes(id), time });
+            changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
         self.send(replica, &changes, commit.id).await?;
         Ok(time)
@@ -83,16 +83,16 @@ impl Core {
         let site = &self.sites[replica];
         let asked = writing::ask(&self.layout, overlay).map_err(|reason| self.refused(reason))?;
         let mut places: BTreeSet<RecordPlace> =
-            commit.guards.iter().map(|guard| RecordPlace::of(key_of(guard))).collect();
+            commit.guards.iter().map(|guard| self.layout.record(key_of(guard))).collect();
         let discarded = overlay.records().filter(|(_, value)| value.is_none());
-        places.extend(discarded.map(|(key, _)| RecordPlace::of(key)));
+        places.extend(discarded.map(|(key, _)| self.layout.record(key)));
         let records = places.into_iter().map(|place| async move {
             let found = self.record(replica, &place).await?;
             Ok::<_, StoreError>((place, found))
         });
         let forgotten = overlay.forgotten().map(|id| async move {
             let id = id_bytes(id);
-            let rows = site.rows(Statement::Rows, vec![blob(&id)]).await;
+            let rows = site.rows(Statement::Rows, vec![text(&self.layout.area), blob(&id)]).await;
             let rows = rows.map_err(|failed| self.failed(&failed))?;
             let rows = rows.into_iter().filter_map(move |row| listed(&id, row));
             Ok::<_, StoreError>(rows.collect::<Vec<_>>())
@@ -162,7 +162,7 @@ impl Core {
         }
         let refused = |reason| self.refused(reason);
         let mut rows: Vec<WitnessRow> =
-            reading::witnesses(found, &WHOLE_STORE.to_vec()).map_err(refused)?;
+            reading::witnesses(found, &self.layout.whole()).map_err(refused)?;
         for (object, _) in overlay.objects() {
             let object = self.layout.object(object).map_err(refused)?;
             rows.extend(reading::witnesses(found, &object).map_err(refused)?);
@@ -194,7 +194,7 @@ impl Core {
         let time = if commit.operation.is_some() { self.clock.next() } else { dots.time() };
         let put = |(key, value): (&RecordKey, Option<&mingle_store::Bytes>)| {
             let value = value?.to_vec();
-            Some(Change::PutRecord { at: RecordPlace::of(key), value, time })
+            Some(Change::PutRecord { at: self.layout.record(key), value, time })
         };
         overlay.records().filter_map(put).collect()
     }
@@ -208,11 +208,11 @@ impl Core {
         changes: &[Change],
         id: Option<TransactionId>,
     ) -> Result<(), StoreError> {
-        let first = RecordPlace::of(key);
+        let first = self.layout.record(key);
         let values: Vec<(RecordPlace, &[u8])> = overlay
             .records()
-            .filter_map(|(key, value)| Some((RecordPlace::of(key), &value?[..])))
-            .filter(|(place, _)| (place.kind, &place.head) == (first.kind, &first.head))
+            .filter_map(|(key, value)| Some((self.layout.record(key), &value?[..])))
+            .filter(|(place, _)| (&place.kind, &place.head) == (&first.kind, &first.head))
             .collect();
         let value = values.iter().find(|(place, _)| *place == first).map_or(&[][..], |(_, v)| v);
         let others: Vec<(&RecordPlace, &[u8])> = values
@@ -221,7 +221,7 @@ impl Core {
             .map(|(place, value)| (place, *value))
             .collect();
         let is_there = |change: &Change| match change {
-            Change::PutRecord { at, .. } => (at.kind, &at.head) == (first.kind, &first.head),
+            Change::PutRecord { at, .. } => (&at.kind, &at.head) == (&first.kind, &first.head),
             _ => false,
         };
         let rest: Vec<&Change> = changes.iter().filter(|change| !is_there(change)).collect();
@@ -256,7 +256,7 @@ impl Core {
     async fn take_id(&self, id: TransactionId, changes: &[Change]) -> Result<(), StoreError> {
         let changes: Vec<&Change> = changes.iter().collect();
         let redo = self.redo_of(0, &changes).await?;
-        let values = vec![blob(&id_bytes(id)), blob(&redo), self.keep_outcomes()];
+        let values = vec![blob(&self.outcome_id(id)), blob(&redo), self.keep_outcomes()];
         match self.sites[0].take(Statement::TakeId, values).await {
             Ok(Taken::Set) => Ok(()),
             Ok(Taken::Not(row)) if state(&row).as_deref() == Some("barred") => {
@@ -271,7 +271,7 @@ impl Core {
 
     /// Sees to it that an id takes effect now or never; whether it does.
     pub(crate) async fn decide(&self, id: TransactionId) -> Result<bool, StoreError> {
-        let values = vec![blob(&id_bytes(id)), self.keep_outcomes()];
+        let values = vec![blob(&self.outcome_id(id)), self.keep_outcomes()];
         let taken = self.sites[0].take(Statement::BarId, values).await;
         let row = match taken.map_err(|failed| self.failed(&failed))? {
             Taken::Set => return Ok(false),
@@ -285,10 +285,14 @@ impl Core {
         if !is_settled {
             let redo = row.columns.get(2).cloned().flatten();
             let redo = bytes(redo).ok_or_else(|| self.refused("an outcome is not what it was"))?;
-            let settled = Change::Settled { id: id_bytes(id), time: self.clock.next() };
+            let settled = Change::Settled { id: self.outcome_id(id), time: self.clock.next() };
             self.redo(0, &redo, settled).await?;
         }
         Ok(true)
+    }
+
+    fn outcome_id(&self, id: TransactionId) -> Cell {
+        self.layout.within(&id_bytes(id))
     }
 
     fn keep_outcomes(&self) -> CqlValue {
@@ -306,8 +310,8 @@ fn key_of(guard: &Guard) -> &RecordKey {
     }
 }
 
-fn holds(records: &BTreeMap<RecordPlace, Option<Record>>, guard: &Guard) -> bool {
-    let found = records.get(&RecordPlace::of(key_of(guard))).and_then(Option::as_ref);
+fn holds(layout: &Layout, records: &BTreeMap<RecordPlace, Option<Record>>, guard: &Guard) -> bool {
+    let found = records.get(&layout.record(key_of(guard))).and_then(Option::as_ref);
     match guard {
         Guard::Absent(_) => found.is_none(),
         Guard::Below(_, number) => found.is_none_or(|found| read_floor(&found.value) < *number),
@@ -324,10 +328,10 @@ fn listed(id: &Cell, row: CqlRow) -> Option<(Cell, (Cell, Cell), i64)> {
 
 impl Known {
     /// The removal of records and witness rows, as they were seen.
-    fn drops(&self, overlay: &Overlay) -> Vec<Change> {
+    fn drops(&self, layout: &Layout, overlay: &Overlay) -> Vec<Change> {
         let mut changes = Vec::new();
         for (key, _) in overlay.records().filter(|(_, value)| value.is_none()) {
-            let at = RecordPlace::of(key);
+            let at = layout.record(key);
             if let Some(Some(found)) = self.records.get(&at) {
                 changes.push(Change::DropRecord { at, time: found.touched });
             }

@@ -19,7 +19,8 @@ use crate::apart::Apart;
 ///
 /// let mut config = CassandraConfig::at(["10.0.0.1:9042"], ["oslo", "rome"]);
 /// config.replication = [("oslo".into(), 3), ("rome".into(), 3)].into();
-/// assert_eq!(config.keyspace_of("inboxes"), "mingle_inboxes");
+/// assert_eq!(config.keyspace, "mingle");
+/// assert_eq!(config.area_of("inboxes"), "inboxes");
 /// ```
 #[derive(Clone)]
 pub struct CassandraConfig {
@@ -27,8 +28,10 @@ pub struct CassandraConfig {
     pub nodes: Vec<String>,
     /// The data centers at which sessions can stay; those that name none stay at the first.
     pub datacenters: Vec<String>,
-    /// Where the tables are; none is `mingle_STORE`.
-    pub keyspace: Option<String>,
+    /// Where the tables are; stores of several names can share them.
+    pub keyspace: String,
+    /// What the store is called there; none is its name.
+    pub area: Option<String>,
     /// How many copies each data center has, for a keyspace that is not there yet.
     pub replication: BTreeMap<String, u32>,
     /// Who we are, and how we prove it.
@@ -80,7 +83,8 @@ impl CassandraConfig {
         Self {
             nodes: nodes.into_iter().map(Into::into).collect(),
             datacenters: datacenters.into_iter().map(Into::into).collect(),
-            keyspace: None,
+            keyspace: "mingle".to_owned(),
+            area: None,
             replication: BTreeMap::new(),
             credentials: None,
             tls: false,
@@ -98,9 +102,9 @@ impl CassandraConfig {
         }
     }
 
-    /// Where the tables of a store are.
-    pub fn keyspace_of(&self, store: &str) -> String {
-        self.keyspace.clone().unwrap_or_else(|| format!("mingle_{}", store.to_lowercase()))
+    /// What a store is called in its tables.
+    pub fn area_of(&self, store: &str) -> String {
+        self.area.clone().unwrap_or_else(|| store.to_owned())
     }
 }
 
@@ -111,6 +115,7 @@ impl fmt::Debug for CassandraConfig {
             .field("nodes", &self.nodes)
             .field("datacenters", &self.datacenters)
             .field("keyspace", &self.keyspace)
+            .field("area", &self.area)
             .finish_non_exhaustive()
     }
 }

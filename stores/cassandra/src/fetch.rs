@@ -219,7 +219,7 @@ pub struct Record {
 
 /// A record, if it is there.
 pub async fn record(site: &Site, at: &RecordPlace) -> Result<Option<Record>, Failed> {
-    let values = vec![CqlValue::Int(at.kind), blob(&at.head), blob(&at.tail)];
+    let values = vec![text(&at.kind), blob(&at.head), blob(&at.tail)];
     let rows = site.rows(Statement::Record, values).await?;
     let Some(row) = rows.into_iter().next() else { return Ok(None) };
     let mut columns = row.columns.into_iter().skip(1);

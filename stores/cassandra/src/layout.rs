@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Shape, Type, Value};
-use mingle_store::{Address, Read, StoreSchema, Write, codec};
+use mingle_store::{Address, Read, RecordKey, StoreSchema, Write, codec};
 use sha2::{Digest, Sha256};
 
+use crate::change::RecordPlace;
 use crate::limits::{ADD_MAX, ELEMENT_BYTES_MAX, KEY_BYTES_MAX};
 
 /// Bytes as they stand in a cell.
@@ -17,13 +18,12 @@ pub const HEADER: &str = "";
 /// The field that an object's witness rows stand in. No field of a program is called so.
 pub const ROWS: &str = "!";
 
-/// In whose place the witness rows of the whole store stand.
-pub const WHOLE_STORE: &[u8] = b"\0";
-
 /// The objects of one store.
 #[derive(Clone, Debug)]
 pub struct Layout {
     store: Name,
+    /// What the store is called in its tables.
+    pub area: String,
     /// All that the program declares.
     pub schema: Arc<Schema>,
 }
@@ -67,8 +67,23 @@ pub struct Element {
 
 impl Layout {
     /// The objects of `schema` that live in its store.
-    pub fn new(schema: &StoreSchema) -> Self {
-        Self { store: schema.store.clone(), schema: Arc::clone(&schema.schema) }
+    pub fn new(schema: &StoreSchema, area: String) -> Self {
+        Self { store: schema.store.clone(), area, schema: Arc::clone(&schema.schema) }
+    }
+
+    /// Where the witness rows of the whole store stand.
+    pub fn whole(&self) -> Cell {
+        self.within(&[])
+    }
+
+    /// The key of a partition, apart from those of other stores.
+    pub fn within(&self, key: &[u8]) -> Cell {
+        [self.area.as_bytes(), &[0], key].concat()
+    }
+
+    /// Where a record is.
+    pub fn record(&self, key: &RecordKey) -> RecordPlace {
+        RecordPlace::of(&self.area, key)
     }
 
     /// The kind of an object.
@@ -91,7 +106,7 @@ impl Layout {
         let kind = self.kind(object)?;
         let key = codec::encode_key(&self.schema, object.key(), &kind.key_type)
             .map_err(|why| format!("the key of {object}: {why}"))?;
-        Ok([kind.name.as_bytes(), &name_of(&key, KEY_BYTES_MAX)].concat())
+        Ok(self.within(&[kind.name.as_bytes(), &name_of(&key, KEY_BYTES_MAX)].concat()))
     }
 
     /// What names an object, or the whole store.
@@ -100,7 +115,7 @@ impl Layout {
     ///
     /// As [`Layout::object`].
     pub fn place(&self, object: Option<&Ref>) -> Result<Cell, String> {
-        object.map_or_else(|| Ok(WHOLE_STORE.to_vec()), |object| self.object(object))
+        object.map_or_else(|| Ok(self.whole()), |object| self.object(object))
     }
 
     /// The field at an address.

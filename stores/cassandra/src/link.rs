@@ -43,6 +43,8 @@ pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
 pub struct Site {
     session: Arc<Session>,
     world: Arc<dyn World>,
+    /// What the store is called in its tables.
+    area: String,
     statements: Vec<PreparedStatement>,
     patience: Duration,
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
@@ -63,7 +65,7 @@ impl Site {
         world: &Arc<dyn World>,
         config: &CassandraConfig,
         datacenter: &str,
-        keyspace: &str,
+        (keyspace, area): (&str, &str),
     ) -> Result<Self, Failed> {
         let profile = profile(config, datacenter);
         let profile = profile.into_handle();
@@ -88,7 +90,14 @@ impl Site {
             statements.push(prepared);
         }
         let (session, world) = (Arc::clone(session), Arc::clone(world));
-        Ok(Self { session, world, statements, patience: config.answer_timeout, profile })
+        Ok(Self {
+            session,
+            world,
+            area: area.to_owned(),
+            statements,
+            patience: config.answer_timeout,
+            profile,
+        })
     }
 
     fn statement(&self, statement: Statement) -> &PreparedStatement {
@@ -174,7 +183,7 @@ impl Site {
         batch.set_execution_profile_handle(Some(self.profile.clone()));
         let mut values = Vec::with_capacity(changes.len());
         for change in &changes {
-            let (statement, bound) = bind(change);
+            let (statement, bound) = bind(&self.area, change);
             let statement = self.statement(statement);
             batch.set_consistency(statement.get_consistency().unwrap_or_default());
             batch.append_statement(statement.clone());
@@ -302,11 +311,11 @@ pub fn text(text: &str) -> CqlValue {
 }
 
 fn record(at: &RecordPlace) -> Vec<CqlValue> {
-    vec![CqlValue::Int(at.kind), blob(&at.head), blob(&at.tail)]
+    vec![text(&at.kind), blob(&at.head), blob(&at.tail)]
 }
 
 /// The statement of a mutation, and its values.
-fn bind(change: &Change) -> (Statement, Vec<CqlValue>) {
+fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
     let time = |time: &i64| CqlValue::BigInt(*time);
     match change {
         Change::Put { at, value, time: when } => (
@@ -335,11 +344,12 @@ fn bind(change: &Change) -> (Statement, Vec<CqlValue>) {
         }
         Change::PutRow { id, place, value, time: when } => (
             Statement::PutRow,
-            vec![blob(id), blob(&place.0), blob(&place.1), blob(value), time(when)],
+            vec![text(area), blob(id), blob(&place.0), blob(&place.1), blob(value), time(when)],
         ),
-        Change::DropRow { id, place, time: when } => {
-            (Statement::DropRow, vec![time(when), blob(id), blob(&place.0), blob(&place.1)])
-        }
+        Change::DropRow { id, place, time: when } => (
+            Statement::DropRow,
+            vec![time(when), text(area), blob(id), blob(&place.0), blob(&place.1)],
+        ),
         Change::PutChunk { id, part, value, time: when } => {
             (Statement::PutChunk, vec![blob(id), CqlValue::Int(*part), blob(value), time(when)])
         }

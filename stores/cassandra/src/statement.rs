@@ -3,17 +3,18 @@
 //! `data` has all of an object in one partition, so that what a commit does to one object becomes
 //! visible together; `rows` lists witness rows by their transaction; `records` holds those of the
 //! runtime, all parts of one in one partition; `chunks` what is too long for a cell; `outcomes`
-//! what became of ids; `catalog` what the program declared.
+//! what became of ids; `catalog` what the program declared. Stores that share a keyspace are told
+//! apart by what their keys begin with.
 
 /// So many seconds are tombstones of the runtime's own rows kept: three hours, as long as nodes
 /// keep hints for one that is away. Whoever meets such a row again finds the floor above it.
 const RECORDS_GRACE_S: u32 = 10_800;
 
-/// The tables of a keyspace.
-pub fn tables(keyspace: &str) -> Vec<String> {
+/// The tables of a keyspace, by name.
+pub fn tables(keyspace: &str) -> Vec<(&'static str, String)> {
     let grace = format!("gc_grace_seconds = {RECORDS_GRACE_S}");
-    let table = |name: &str, columns: &str, with: &str| {
-        format!("CREATE TABLE IF NOT EXISTS {keyspace}.{name} ({columns}) {with}")
+    let table = |name: &'static str, columns: &str, with: &str| {
+        (name, format!("CREATE TABLE IF NOT EXISTS {keyspace}.{name} ({columns}) {with}"))
     };
     vec![
         table(
@@ -24,12 +25,13 @@ pub fn tables(keyspace: &str) -> Vec<String> {
         ),
         table(
             "rows",
-            "id blob, object blob, digest blob, value blob, PRIMARY KEY (id, object, digest)",
+            "store text, id blob, object blob, digest blob, value blob, \
+             PRIMARY KEY ((store, id), object, digest)",
             &format!("WITH {grace}"),
         ),
         table(
             "records",
-            "kind int, head blob, tail blob, value blob, redo blob, settled boolean, \
+            "kind text, head blob, tail blob, value blob, redo blob, settled boolean, \
              PRIMARY KEY ((kind, head), tail)",
             &format!("WITH {grace}"),
         ),
@@ -164,11 +166,13 @@ impl Statement {
                  ALLOW FILTERING"
             ),
             Self::Rows => format!(
-                "SELECT object, digest, value, WRITETIME(value) FROM {ks}.rows WHERE id = ?"
+                "SELECT object, digest, value, WRITETIME(value) FROM {ks}.rows WHERE store = ? AND id = ?"
             ),
-            Self::AllRows => format!("SELECT value FROM {ks}.rows"),
+            Self::AllRows => {
+                format!("SELECT value FROM {ks}.rows WHERE store = ? ALLOW FILTERING")
+            }
             Self::Chunk => format!("SELECT value FROM {ks}.chunks WHERE id = ? AND part = ?"),
-            Self::Catalog => format!("SELECT value FROM {ks}.catalog WHERE name = 'schema'"),
+            Self::Catalog => format!("SELECT value FROM {ks}.catalog WHERE name = ?"),
             Self::Put => format!(
                 "INSERT INTO {ks}.data (object, field, element, dot, value) \
                  VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
@@ -186,12 +190,12 @@ impl Statement {
             }
             Self::DropRecord => format!("DELETE FROM {ks}.records USING TIMESTAMP ? {record}"),
             Self::PutRow => format!(
-                "INSERT INTO {ks}.rows (id, object, digest, value) VALUES (?, ?, ?, ?) \
+                "INSERT INTO {ks}.rows (store, id, object, digest, value) VALUES (?, ?, ?, ?, ?) \
                  USING TIMESTAMP ?"
             ),
             Self::DropRow => format!(
                 "DELETE FROM {ks}.rows USING TIMESTAMP ? \
-                 WHERE id = ? AND object = ? AND digest = ?"
+                 WHERE store = ? AND id = ? AND object = ? AND digest = ?"
             ),
             Self::PutChunk => format!(
                 "INSERT INTO {ks}.chunks (id, part, value) VALUES (?, ?, ?) USING TIMESTAMP ?"
@@ -215,10 +219,10 @@ impl Statement {
                  IF NOT EXISTS USING TTL ?"
             ),
             Self::NewCatalog => {
-                format!("INSERT INTO {ks}.catalog (name, value) VALUES ('schema', ?) IF NOT EXISTS")
+                format!("INSERT INTO {ks}.catalog (name, value) VALUES (?, ?) IF NOT EXISTS")
             }
             Self::NextCatalog => {
-                format!("UPDATE {ks}.catalog SET value = ? WHERE name = 'schema' IF value = ?")
+                format!("UPDATE {ks}.catalog SET value = ? WHERE name = ? IF value = ?")
             }
         }
     }

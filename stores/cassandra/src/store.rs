@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::lock::Mutex as AsyncMutex;
 use mingle_model::{Level, Name, TransactionId, Version};
 use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
@@ -14,7 +15,7 @@ use scylla::client::session::Session as Cluster;
 use scylla::value::CqlValue;
 
 use crate::apart::Apart;
-use crate::change::{Change, RecordPlace};
+use crate::change::{self, Change, RecordPlace};
 use crate::clock::Clock;
 use crate::config::{CassandraConfig, OpenError, Outcomes};
 use crate::error::Failed;
@@ -90,11 +91,12 @@ impl Core {
     pub async fn other(&self, replica: usize, read: &Read) -> Result<(Data, Version), StoreError> {
         match read {
             Read::Record(key) => {
-                Ok(record_answer(self.record(replica, &RecordPlace::of(key)).await?))
+                Ok(record_answer(self.record(replica, &self.layout.record(key)).await?))
             }
             Read::Records { kind, from, limit } => {
                 let mut records = Vec::new();
-                let values = vec![CqlValue::Int(kind.code().into())];
+                let area = &self.layout.area;
+                let values = vec![text(&change::kind(area, *kind))];
                 let rows = self.sites[replica].rows(Statement::Records, values).await;
                 for row in rows.map_err(|failed| self.failed(&failed))? {
                     let mut columns = row.columns.into_iter();
@@ -103,7 +105,7 @@ impl Core {
                     let Some(mut value) = next() else { continue };
                     let key = [&head[..], &tail].concat();
                     if next().is_some_and(|redo| !redo.is_empty()) {
-                        let place = RecordPlace { kind: kind.code().into(), head, tail };
+                        let place = RecordPlace { kind: change::kind(area, *kind), head, tail };
                         let Some(record) = self.record(replica, &place).await? else { continue };
                         value = record.value;
                     }
@@ -116,7 +118,9 @@ impl Core {
                 Ok((Data::Records(records), Version(0)))
             }
             Read::Witnesses { from, limit } => {
-                let rows = self.sites[replica].rows(Statement::AllRows, Vec::new()).await;
+                let rows = self.sites[replica]
+                    .rows(Statement::AllRows, vec![text(&self.layout.area)])
+                    .await;
                 let mut listed = Vec::new();
                 for row in rows.map_err(|failed| self.failed(&failed))? {
                     let value = row.columns.into_iter().next().and_then(bytes);
@@ -175,7 +179,7 @@ impl Cassandra {
         let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
         let cluster = Arc::new(connect(&config).await.map_err(unavailable)?);
         check_datacenters(&config, &store, &cluster)?;
-        let keyspace = config.keyspace_of(&schema.store);
+        let (keyspace, area) = (config.keyspace.clone(), config.area_of(&schema.store));
         let keyspaces: Vec<String> = match &config.apart {
             None => vec![keyspace],
             Some(_) => {
@@ -183,20 +187,25 @@ impl Cassandra {
                 each.map(|index| format!("{keyspace}_{index}")).collect()
             }
         };
+        // Servers do not like tables that are made twice at a time.
+        static MAKING: AsyncMutex<()> = AsyncMutex::new(());
+        let making = MAKING.lock().await;
         for keyspace in &keyspaces {
             make(&cluster, &config, &store, keyspace).await?;
         }
+        drop(making);
         let mut sites = Vec::new();
         for (index, datacenter) in config.datacenters.iter().enumerate() {
             let keyspace = quoted(&keyspaces[index % keyspaces.len()]);
-            let site = Site::prepare(&cluster, &world, &config, datacenter, &keyspace).await;
+            let site =
+                Site::prepare(&cluster, &world, &config, datacenter, (&keyspace, &area)).await;
             sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
         }
         let capabilities = capabilities(&config, &schema);
         let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
         let core = Core {
             store: store.clone(),
-            layout: Layout::new(&schema),
+            layout: Layout::new(&schema, area),
             sites,
             clock: Clock::new(world),
             writer,
@@ -235,9 +244,10 @@ impl Core {
             store: schema.store.clone(),
             reason: reason.to_owned(),
         };
-        let site = &self.sites[0];
+        let (site, area) = (&self.sites[0], &self.layout.area);
         for _ in 0..CATALOG_TRIES_MAX {
-            let rows = site.rows(Statement::Catalog, Vec::new()).await.map_err(unavailable)?;
+            let rows =
+                site.rows(Statement::Catalog, vec![text(area)]).await.map_err(unavailable)?;
             let kept = rows.into_iter().next().and_then(|row| row.columns.into_iter().next()?);
             let kept = kept.and_then(CqlValue::into_string);
             let mut catalog = match &kept {
@@ -256,9 +266,10 @@ impl Core {
                 return Ok(());
             }
             let taken = match &kept {
-                None => site.take(Statement::NewCatalog, vec![text(&wanted)]).await,
+                None => site.take(Statement::NewCatalog, vec![text(area), text(&wanted)]).await,
                 Some(kept) => {
-                    site.take(Statement::NextCatalog, vec![text(&wanted), text(kept)]).await
+                    let values = vec![text(&wanted), text(area), text(kept)];
+                    site.take(Statement::NextCatalog, values).await
                 }
             };
             match taken {
@@ -293,12 +304,16 @@ fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError
         let names = config.datacenters.join(", ");
         return refuse(format!("a data center is named twice among {names}"));
     }
-    let keyspace = config.keyspace_of(&schema.store);
+    let keyspace = &config.keyspace;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if keyspace.is_empty() || keyspace.len() > 40 || !keyspace.chars().all(is_name) {
         return refuse(format!(
             "a keyspace is called by at most 40 letters, digits and _, not {keyspace:?}"
         ));
+    }
+    let area = config.area_of(&schema.store);
+    if area.is_empty() || area.len() > 200 || area.chars().any(char::is_control) {
+        return refuse(format!("it cannot be called {area:?} in its tables"));
     }
     if config.tls && !cfg!(feature = "tls") {
         return refuse("it wants TLS, which this build has not (feature `tls`)".into());
@@ -339,8 +354,11 @@ async fn make(
     keyspace: &str,
 ) -> Result<(), OpenError> {
     let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
-    let is_there = cluster.get_cluster_state().get_keyspace(keyspace).is_some();
-    if !is_there {
+    let refreshed = cluster.refresh_metadata().await;
+    refreshed.map_err(|error| unavailable(error.to_string()))?;
+    let state = cluster.get_cluster_state();
+    let known = state.get_keyspace(keyspace);
+    if known.is_none() {
         if config.replication.is_empty() {
             let reason = format!(
                 "keyspace {keyspace} is not there, and `replication` does not say how many copies \
@@ -359,7 +377,10 @@ async fn make(
         let made = cluster.query_unpaged(create, ()).await;
         made.map_err(|error| unavailable(error.to_string()))?;
     }
-    for table in tables(&quoted(keyspace)) {
+    for (name, table) in tables(&quoted(keyspace)) {
+        if known.is_some_and(|known| known.tables.contains_key(name)) {
+            continue;
+        }
         let made = cluster.query_unpaged(table, ()).await;
         made.map_err(|error| unavailable(error.to_string()))?;
     }

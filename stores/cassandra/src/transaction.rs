@@ -11,7 +11,7 @@ use mingle_store::{
 };
 
 use crate::fetch::{Asked, Found, Part, complete, fetch};
-use crate::layout::{Cell, ROWS, WHOLE_STORE};
+use crate::layout::{Cell, ROWS};
 use crate::limits::{READS_MAX, WRITES_MAX};
 use crate::reading;
 use crate::store::Core;
@@ -77,7 +77,7 @@ impl CassandraTransaction {
             }
             .map_err(refused)?;
             if object.is_some() || matches!(read, Read::Query { .. }) {
-                asked.insert((WHOLE_STORE.to_vec(), Part::Field(ROWS.into())));
+                asked.insert((core.layout.whole(), Part::Field(ROWS.into())));
             }
         }
         let site = &core.sites[self.replica];
@@ -147,7 +147,7 @@ impl<'a> Rows<'a> {
         } else if !matches!(read, Read::Query { .. }) {
             return Ok(rows);
         }
-        let of_store = self.at(WHOLE_STORE.to_vec())?;
+        let of_store = self.at(self.core.layout.whole())?;
         rows.extend(overlay.rows(None, of_store));
         Ok(rows)
     }

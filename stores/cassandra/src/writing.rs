@@ -7,7 +7,7 @@ use sha2::{Digest, Sha256};
 
 use crate::change::{Change, Place, cell, drop_chunks};
 use crate::fetch::{Asked, Found as Fetched, Part, Row};
-use crate::layout::{Cell, Element, Found, HEADER, Layout, ROWS, WHOLE_STORE};
+use crate::layout::{Cell, Element, Found, HEADER, Layout, ROWS};
 use crate::reading::{DELETED, encode_witness};
 
 /// What must be known before the mutations can be made: what they remove, and witness rows.
@@ -48,7 +48,7 @@ pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
         }
     }
     if overlay.has_data {
-        asked.insert((WHOLE_STORE.to_vec(), Part::Field(ROWS.into())));
+        asked.insert((layout.whole(), Part::Field(ROWS.into())));
     }
     Ok(asked)
 }
