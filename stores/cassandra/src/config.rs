@@ -9,6 +9,7 @@ use mingle_model::Name;
 use scylla::statement::{Consistency, SerialConsistency};
 
 use crate::apart::Apart;
+use crate::mapping::ObjectMapping;
 
 /// Where a store keeps its data, and how the cluster is reached.
 ///
@@ -58,6 +59,8 @@ pub struct CassandraConfig {
     pub speculate_after: Option<Duration>,
     /// What a round trip is expected to take.
     pub round_trip: Duration,
+    /// Kinds of objects that live in tables that were there before, by name.
+    pub objects: BTreeMap<String, ObjectMapping>,
     /// For tests: data centers as keyspaces that hear of each other when told to.
     pub apart: Option<Arc<Apart>>,
 }
@@ -98,6 +101,7 @@ impl CassandraConfig {
             answer_timeout: Duration::from_secs(30),
             speculate_after: None,
             round_trip: Duration::from_millis(2),
+            objects: BTreeMap::new(),
             apart: None,
         }
     }
@@ -133,6 +137,7 @@ impl PartialEq for CassandraConfig {
                 (config.outcomes, config.keep_outcomes),
                 (config.connect_timeout, config.answer_timeout),
                 (config.speculate_after, config.round_trip),
+                config.objects.clone(),
             )
         };
         text(self) == text(other)

@@ -5,7 +5,7 @@
 //! comes to the same; so a phase of a transaction takes effect once although several helpers run
 //! it ([`mingle_store::Once::ById`]). Reading order:
 //!
-//! - [`config`]: what can be set, and why a store cannot be opened.
+//! - [`config`], [`mapping`]: what can be set, and why a store cannot be opened.
 //! - `change`: the mutations, which everything else is about.
 //! - `clock`: their timestamps.
 //! - `statement`: the tables.
@@ -31,6 +31,7 @@ mod fetch;
 mod layout;
 pub mod limits;
 mod link;
+pub mod mapping;
 mod reading;
 mod statement;
 pub mod store;
@@ -41,5 +42,6 @@ mod writing;
 
 pub use apart::Apart;
 pub use config::{CassandraConfig, OpenError, Outcomes};
+pub use mapping::{CollectionMapping, ObjectMapping};
 pub use scylla::statement::{Consistency, SerialConsistency};
 pub use store::Cassandra;
