@@ -14,6 +14,7 @@ use sha2::{Digest, Sha256};
 
 use crate::layout::Cell;
 use crate::limits::{CHUNK_BYTES, INLINE_BYTES_MAX};
+use crate::scalar::Scalar;
 
 /// Names a row of the table `data`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -110,6 +111,15 @@ pub enum Change {
         /// Up to when.
         time: i64,
     },
+    /// A statement over a table that is not ours.
+    Cql {
+        /// The statement; without a timestamp.
+        text: String,
+        /// Its values.
+        values: Vec<Scalar>,
+        /// When.
+        time: i64,
+    },
     /// Says that the commit of an id has taken effect.
     Settled {
         /// The id.
@@ -163,6 +173,7 @@ impl Change {
             Self::PutRow { id, .. } | Self::DropRow { id, .. } => ("rows", id),
             Self::PutChunk { id, .. } | Self::DropChunk { id, .. } => ("chunks", id),
             Self::Settled { id, .. } => ("outcomes", id),
+            Self::Cql { text, .. } => ("", text.as_bytes()),
         }
     }
 
@@ -177,8 +188,18 @@ impl Change {
             Self::DropRow { id, place, .. } => id.len() + place.0.len(),
             Self::PutChunk { id, value, .. } => id.len() + value.len(),
             Self::DropChunk { id, .. } | Self::Settled { id, .. } => id.len(),
+            Self::Cql { text, values, .. } => {
+                text.len() + values.iter().map(Scalar::bytes).sum::<usize>()
+            }
         }
     }
+}
+
+/// Whether all of it is in one partition of a table of our own.
+pub fn is_of_one_partition(changes: &[&Change]) -> bool {
+    let is_own = |change: &&Change| !matches!(change, Change::Cql { .. });
+    changes.windows(2).all(|two| two[0].partition() == two[1].partition())
+        && (changes.len() < 2 || changes.iter().all(is_own))
 }
 
 impl Place {

@@ -8,10 +8,10 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use futures_util::future::{try_join, try_join_all};
-use mingle_model::{TransactionId, WitnessRow};
+use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
-use mingle_store::{Commit, Guard, RecordKey, StoreError};
+use mingle_store::{Commit, Data, Guard, Read, RecordKey, StoreError, Write};
 use scylla::value::{CqlValue, Row as CqlRow};
 
 use crate::change::{Change, Place, RecordPlace};
@@ -24,6 +24,17 @@ use crate::reading;
 use crate::statement::Statement;
 use crate::store::Core;
 use crate::writing::{self, Dots, id_bytes, row_place};
+
+/// What a transaction brings to its commit.
+#[derive(Clone, Copy)]
+pub struct Own<'a> {
+    /// The net effect of its writes.
+    pub overlay: &'a Overlay,
+    /// Its commands, in order.
+    pub commands: &'a [Write],
+    /// The latest timestamp that it has read.
+    pub seen: i64,
+}
 
 /// What a commit has to know.
 struct Known {
@@ -38,16 +49,16 @@ impl Core {
     pub(crate) async fn commit(
         &self,
         replica: usize,
-        overlay: &Overlay,
+        own: Own<'_>,
         commit: &Commit,
-        seen: i64,
     ) -> Result<i64, StoreError> {
+        let Own { overlay, commands, seen } = own;
         let refused = |reason| self.refused(reason);
         let known = self.ask(replica, overlay, commit).await?;
         if !commit.guards.iter().all(|guard| holds(&self.layout, &known.records, guard)) {
             return Err(StoreError::Conflict);
         }
-        self.check_witnesses(overlay, commit, &known.found)?;
+        self.check_witnesses(replica, overlay, commit, &known.found).await?;
         self.clock.saw(seen.max(known.found.latest()));
         let taken = self.taken_by_guard(overlay, commit);
         let time = match commit.operation {
@@ -61,10 +72,18 @@ impl Core {
         };
         let mut changes =
             writing::build(&self.layout, overlay, &known.found, &dots).map_err(refused)?;
+        for command in commands {
+            if let Write::Command { operation, arguments } = command {
+                let operation = self.operation(operation, true).map_err(refused)?;
+                let change = operation.change(&self.layout.schema, arguments, time);
+                changes.push(change.map_err(refused)?);
+            }
+        }
         changes.extend(known.drops(&self.layout, overlay));
         changes.extend(self.put_records(overlay, &dots, commit));
         if let Some(key) = taken {
             self.take_record(replica, overlay, &key, &changes, commit.id).await?;
+            changes.push(Change::Settle { at: self.layout.record(&key), time: self.clock.next() });
         }
         if let Some(id) = commit.id.filter(|_| self.outcomes == Outcomes::Decided) {
             self.take_id(id, &changes).await?;
@@ -151,8 +170,9 @@ impl Core {
 
     /// Whoever changes data must know the witness rows of its object, and of the whole store; it
     /// knows its own.
-    fn check_witnesses(
+    async fn check_witnesses(
         &self,
+        replica: usize,
         overlay: &Overlay,
         commit: &Commit,
         found: &Found,
@@ -166,6 +186,16 @@ impl Core {
         for (object, _) in overlay.objects() {
             let object = self.layout.object(object).map_err(refused)?;
             rows.extend(reading::witnesses(found, &object).map_err(refused)?);
+        }
+        if overlay.has_commands {
+            // A command may write any object.
+            let from = TransactionId { origin: Origin(0), sequence: 0 };
+            let all = Read::Witnesses { from, limit: usize::MAX };
+            if let (Data::Witnesses(all), _) = self.other(replica, &all).await? {
+                rows.extend(all);
+                rows.sort();
+                rows.dedup();
+            }
         }
         let own: BTreeSet<TransactionId> =
             overlay.added_rows().map(|row| row.id).chain(commit.id).collect();

@@ -9,6 +9,7 @@
 //! - `change`: the mutations, which everything else is about.
 //! - `clock`: their timestamps.
 //! - `statement`: the tables.
+//! - `scalar`, `operation`: values in columns that are not ours; declared queries and commands.
 //! - `layout`: by which bytes objects, fields and elements are named.
 //! - `link`, `error`: the cluster, and what its errors say of a request's effect.
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
@@ -32,7 +33,9 @@ mod layout;
 pub mod limits;
 mod link;
 pub mod mapping;
+mod operation;
 mod reading;
+mod scalar;
 mod statement;
 pub mod store;
 #[cfg(feature = "tls")]

@@ -1,6 +1,7 @@
 //! The cluster as it is talked to: one session, and for each data center its own way in.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
@@ -8,17 +9,20 @@ use mingle_store::World;
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::ExecutionError;
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 use scylla::response::PagingState;
+use scylla::statement::Consistency;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
 
-use crate::change::{Change, RecordPlace};
+use crate::change::{Change, RecordPlace, is_of_one_partition};
 use crate::config::CassandraConfig;
 use crate::error::Failed;
 use crate::limits::{AGAIN_AFTER, BATCH_BYTES_MAX, PAGE_ROWS, PARTITION_BYTES_MAX, STATEMENTS_MAX};
+use crate::scalar::Scalar;
 use crate::statement::Statement;
 
 /// Connects to a cluster.
@@ -46,6 +50,10 @@ pub struct Site {
     /// What the store is called in its tables.
     area: String,
     statements: Vec<PreparedStatement>,
+    /// Statements over tables that are not ours, by text.
+    others: Mutex<BTreeMap<String, PreparedStatement>>,
+    read_consistency: Consistency,
+    write_consistency: Consistency,
     patience: Duration,
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
 }
@@ -89,12 +97,14 @@ impl Site {
             });
             statements.push(prepared);
         }
-        let (session, world) = (Arc::clone(session), Arc::clone(world));
         Ok(Self {
-            session,
-            world,
+            session: Arc::clone(session),
+            world: Arc::clone(world),
             area: area.to_owned(),
             statements,
+            others: Mutex::default(),
+            read_consistency: config.read_consistency,
+            write_consistency: config.write_consistency,
             patience: config.answer_timeout,
             profile,
         })
@@ -111,13 +121,45 @@ impl Site {
         values: Vec<CqlValue>,
     ) -> Result<Vec<Row>, Failed> {
         let deadline = self.world.elapsed() + self.patience;
+        let values = values.into_iter().map(Some).collect();
         self.rows_of(self.statement(statement), values, deadline).await
+    }
+
+    /// The columns and all rows of a query over a table that is not ours.
+    pub async fn query(
+        &self,
+        text: &str,
+        values: Vec<Option<CqlValue>>,
+    ) -> Result<(Vec<String>, Vec<Row>), Failed> {
+        let deadline = self.world.elapsed() + self.patience;
+        let mut statement = self.cql(text).await?;
+        statement.set_consistency(self.read_consistency);
+        let rows = self.rows_of(&statement, values, deadline).await?;
+        let columns = statement.get_current_result_set_col_specs();
+        let columns = columns.get().iter().map(|column| column.name().to_owned()).collect();
+        Ok((columns, rows))
+    }
+
+    /// A statement over a table that is not ours.
+    async fn cql(&self, text: &str) -> Result<PreparedStatement, Failed> {
+        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = others().get(text) {
+            return Ok(known.clone());
+        }
+        let prepared = self.session.prepare(text).await;
+        let mut prepared =
+            prepared.map_err(|error| Failed::from(ExecutionError::PrepareError(error)))?;
+        prepared.set_execution_profile_handle(Some(self.profile.clone()));
+        prepared.set_is_idempotent(true);
+        prepared.set_page_size(PAGE_ROWS);
+        others().insert(text.to_owned(), prepared.clone());
+        Ok(prepared)
     }
 
     async fn rows_of(
         &self,
         statement: &PreparedStatement,
-        values: Vec<CqlValue>,
+        values: Vec<Option<CqlValue>>,
         deadline: Duration,
     ) -> Result<Vec<Row>, Failed> {
         let mut rows = Vec::new();
@@ -176,16 +218,23 @@ impl Site {
     }
 
     async fn batch(&self, changes: Vec<&Change>) -> Result<(), Failed> {
-        let is_one = changes.windows(2).all(|two| two[0].partition() == two[1].partition());
+        let is_one = is_of_one_partition(&changes);
         let kind = if is_one { BatchType::Unlogged } else { BatchType::Logged };
         let mut batch = Batch::new(kind);
         batch.set_is_idempotent(true);
         batch.set_execution_profile_handle(Some(self.profile.clone()));
-        let mut values = Vec::with_capacity(changes.len());
+        batch.set_consistency(self.write_consistency);
+        let mut values: Vec<Vec<Option<CqlValue>>> = Vec::with_capacity(changes.len());
         for change in &changes {
+            if let Change::Cql { text, values: scalars, time } = change {
+                batch.set_timestamp(Some(*time));
+                batch.append_statement(self.cql(text).await?);
+                values.push(scalars.iter().map(Scalar::bound).collect());
+                continue;
+            }
             let (statement, bound) = bind(&self.area, change);
+            let bound = bound.into_iter().map(Some).collect();
             let statement = self.statement(statement);
-            batch.set_consistency(statement.get_consistency().unwrap_or_default());
             batch.append_statement(statement.clone());
             values.push(bound);
         }
@@ -266,7 +315,7 @@ fn taken(found: scylla::response::query_result::QueryResult) -> Result<Taken, Fa
 fn split(changes: Vec<&Change>) -> Vec<Vec<&Change>> {
     let bytes = |changes: &[&Change]| changes.iter().map(|change| change.bytes()).sum::<usize>();
     let fits = |changes: &[&Change]| {
-        let is_one = changes.windows(2).all(|two| two[0].partition() == two[1].partition());
+        let is_one = is_of_one_partition(changes);
         let most = if is_one { PARTITION_BYTES_MAX } else { BATCH_BYTES_MAX };
         bytes(changes) <= most && changes.len() <= STATEMENTS_MAX
     };
@@ -357,5 +406,6 @@ fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
             (Statement::DropChunk, vec![time(when), blob(id), CqlValue::Int(*part)])
         }
         Change::Settled { id, time: when } => (Statement::Settled, vec![time(when), blob(id)]),
+        Change::Cql { .. } => unreachable!("it is bound where it is sent"),
     }
 }

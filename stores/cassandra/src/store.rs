@@ -23,6 +23,7 @@ use crate::fetch::bytes;
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
 use crate::link::{Site, Taken, connect, text};
+use crate::operation::{self, Operation, Operations};
 use crate::reading::witness;
 use crate::statement::{Statement, tables};
 use crate::transaction::{CassandraTransaction, record_answer};
@@ -37,6 +38,7 @@ pub struct Cassandra {
 pub(crate) struct Core {
     pub store: Name,
     pub layout: Layout,
+    pub operations: Operations,
     pub sites: Vec<Site>,
     pub clock: Clock,
     /// Names this process in what it adds.
@@ -71,11 +73,18 @@ impl Core {
 
     pub fn check_write(&self, write: &Write) -> Result<(), String> {
         match write {
-            Write::Command { operation, .. } => {
-                Err(format!("no command {operation} has a body in the binding"))
+            Write::Command { operation, arguments } => {
+                self.operation(operation, true)?.bound(&self.layout.schema, arguments).map(drop)
             }
             write => self.layout.check_write(write),
         }
+    }
+
+    /// A declared operation.
+    pub fn operation(&self, name: &Name, is_command: bool) -> Result<&Operation, String> {
+        let found = self.operations.get(name).filter(|found| found.is_command == is_command);
+        let what = if is_command { "command" } else { "query" };
+        found.ok_or_else(|| format!("no {what} {name} has a body in the binding"))
     }
 
     /// Remembers a commit whose answer was lost.
@@ -136,8 +145,15 @@ impl Core {
                 listed.truncate(enough.unwrap_or(listed.len()));
                 Ok((Data::Witnesses(listed), Version(0)))
             }
-            Read::Query { operation, .. } => {
-                Err(self.refused(format!("no query {operation} has a body in the binding")))
+            Read::Query { operation, arguments } => {
+                let refused = |reason| self.refused(reason);
+                let operation = self.operation(operation, false).map_err(refused)?;
+                let schema = &self.layout.schema;
+                let values = operation.bound(schema, arguments).map_err(refused)?;
+                let found = self.sites[replica].query(&operation.text, values).await;
+                let (columns, rows) = found.map_err(|failed| self.failed(&failed))?;
+                let value = operation.answer(schema, &columns, &rows).map_err(refused)?;
+                Ok((Data::Result(value), Version(0)))
             }
             _ => Err(self.refused("it reads an object")),
         }
@@ -201,11 +217,13 @@ impl Cassandra {
                 Site::prepare(&cluster, &world, &config, datacenter, (&keyspace, &area)).await;
             sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
         }
+        let operations = operation::prepare(&cluster, &schema).await?;
         let capabilities = capabilities(&config, &schema);
         let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
         let core = Core {
             store: store.clone(),
             layout: Layout::new(&schema, area),
+            operations,
             sites,
             clock: Clock::new(world),
             writer,

@@ -10,6 +10,7 @@ use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Read, StoreError, Transaction, Write,
 };
 
+use crate::commit::Own;
 use crate::fetch::{Asked, Found, Part, complete, fetch};
 use crate::layout::{Cell, ROWS};
 use crate::limits::{READS_MAX, WRITES_MAX};
@@ -23,13 +24,22 @@ pub(crate) struct CassandraTransaction {
     replica: usize,
     overlay: Overlay,
     flushed: usize,
+    /// Commands, in order; what they do is sent with the commit.
+    commands: Vec<Write>,
     /// The latest timestamp that was read.
     seen: i64,
 }
 
 impl CassandraTransaction {
     pub fn new(core: Arc<Core>, replica: usize) -> Self {
-        Self { core, replica, overlay: Overlay::default(), flushed: 0, seen: 0 }
+        Self {
+            core,
+            replica,
+            overlay: Overlay::default(),
+            flushed: 0,
+            commands: Vec::new(),
+            seen: 0,
+        }
     }
 
     fn take(&mut self, writes: &[Write]) -> Result<(), StoreError> {
@@ -51,6 +61,9 @@ impl CassandraTransaction {
             // A timestamp that nothing else is given.
             let version = self.core.clock.next().unsigned_abs();
             self.overlay.write(&self.core.layout.schema, write, version);
+            if matches!(write, Write::Command { .. }) {
+                self.commands.push(write.clone());
+            }
         }
     }
 
@@ -67,6 +80,7 @@ impl CassandraTransaction {
             // Its witness rows are wanted even where its data is known here.
             let object = read.object();
             core.layout.read(read).map_err(refused)?;
+            check_visible(&self.overlay, read).map_err(refused)?;
             match (base, object) {
                 (Some(base), Some(_)) => reading::ask(&core.layout, base, &mut asked),
                 (None, Some(object)) => core
@@ -177,10 +191,25 @@ impl Transaction for CassandraTransaction {
             if self.flushed == 0 && commit.guards.is_empty() {
                 return Ok(Committed { version: Version(0), stamp: Stamp::default() });
             }
-            let time = self.core.commit(self.replica, &self.overlay, &commit, self.seen).await?;
+            let own = Own { overlay: &self.overlay, commands: &self.commands, seen: self.seen };
+            let time = self.core.commit(self.replica, own, &commit).await?;
             Ok(Committed { version: Version(time.max(0) as u64), stamp: Stamp::default() })
         })
     }
+}
+
+/// Refuses reads that cannot see what the transaction has done.
+fn check_visible(overlay: &Overlay, read: &Read) -> Result<(), String> {
+    let is_own = matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. });
+    let is_query = matches!(read, Read::Query { .. });
+    if is_query && overlay.has_data || !is_own && overlay.has_commands {
+        let what = if is_query { "a query" } else { "a read after a command" };
+        return Err(format!(
+            "{what} of a transaction that has written here before cannot see what it wrote: the \
+             cluster gets writes with the commit alone; query first, or in a transaction of its own"
+        ));
+    }
+    Ok(())
 }
 
 /// Whether the data of an answer is a record's.
