@@ -147,7 +147,8 @@ pub(crate) async fn open_store(
         Engine::Cassandra(config) => {
             let store = Cassandra::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Cassandra)?;
-            Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
+            let warnings = store.warnings().to_vec();
+            Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
         }
     }
 }

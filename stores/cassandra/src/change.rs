@@ -113,12 +113,12 @@ pub enum Change {
     },
     /// A statement over a table that is not ours.
     Cql {
-        /// The statement; without a timestamp.
+        /// The statement.
         text: String,
         /// Its values.
         values: Vec<Scalar>,
-        /// When.
-        time: i64,
+        /// When, unless the statement says it itself.
+        time: Option<i64>,
     },
     /// Says that the commit of an id has taken effect.
     Settled {

@@ -116,7 +116,9 @@ impl Core {
             let rows = rows.into_iter().filter_map(move |row| listed(&id, row));
             Ok::<_, StoreError>(rows.collect::<Vec<_>>())
         });
-        let found = async { fetch(site, &asked).await.map_err(|failed| self.failed(&failed)) };
+        let found = async {
+            fetch(site, &self.layout, &asked).await.map_err(|failed| self.failed(&failed))
+        };
         let (found, (records, forgotten)) =
             try_join(found, try_join(try_join_all(records), try_join_all(forgotten))).await?;
         let forgotten = forgotten.into_iter().flatten().collect();

@@ -2,14 +2,17 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
+use mingle_model::Ref;
 use scylla::value::{CqlValue, Row as CqlRow};
 
 use crate::change::{Content, RecordPlace, content};
 use crate::error::Failed;
-use crate::layout::{Cell, ROWS};
+use crate::layout::{Cell, Layout, ROWS};
 use crate::limits::{AT_ONCE, ELEMENTS_MAX};
 use crate::link::{Site, blob, text};
+use crate::mapping;
 use crate::statement::Statement;
 
 /// What can be asked of an object.
@@ -32,7 +35,26 @@ pub enum Part {
 }
 
 /// Of which objects what is asked.
-pub type Asked = BTreeSet<(Cell, Part)>;
+#[derive(Clone, Debug, Default)]
+pub struct Asked {
+    parts: BTreeSet<(Cell, Part)>,
+    /// Those in tables that were there before.
+    mapped: BTreeMap<Cell, Ref>,
+}
+
+impl Asked {
+    /// Asks for a part of an object.
+    pub fn add(&mut self, object: &Cell, part: Part) {
+        self.parts.insert((object.clone(), part));
+    }
+
+    /// Takes note of an object, where it is in tables that were there before.
+    pub fn note(&mut self, layout: &Layout, cell: &Cell, object: &Ref) {
+        if layout.mapped(object).is_some() {
+            self.mapped.insert(cell.clone(), object.clone());
+        }
+    }
+}
 
 /// A row of the table `data`.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -81,7 +103,52 @@ struct Query {
 }
 
 /// Asks all of it.
-pub async fn fetch(site: &Site, asked: &Asked) -> Result<Found, Failed> {
+pub async fn fetch(site: &Site, layout: &Layout, asked: &Asked) -> Result<Found, Failed> {
+    let (own, others) = try_join(fetch_own(site, asked), fetch_mapped(site, layout, asked)).await?;
+    let mut all = own;
+    for ((object, part), rows) in others {
+        let is_other = |part: &Part| match part {
+            Part::Any | Part::Object => false,
+            _ => true,
+        };
+        let known = all.rows.entry((object, part.clone())).or_default();
+        if is_other(&part) {
+            known.clear();
+        }
+        known.extend(rows);
+    }
+    Ok(all)
+}
+
+/// What is in tables that were there before.
+async fn fetch_mapped(
+    site: &Site,
+    layout: &Layout,
+    asked: &Asked,
+) -> Result<Vec<((Cell, Part), Vec<Row>)>, Failed> {
+    let mut fetching = Vec::new();
+    for (cell, part) in &asked.parts {
+        let Some(object) = asked.mapped.get(cell) else { continue };
+        let Some(mapped) = layout.mapped(object) else { continue };
+        let is_there = match part {
+            Part::Field(field)
+            | Part::Element(field, _)
+            | Part::Names(field)
+            | Part::Last(field, _)
+            | Part::First(field, _) => mapped.holds(field),
+            Part::Any | Part::Object => true,
+        };
+        if is_there {
+            fetching.push(async move {
+                let rows = mapping::rows(site, layout, mapped, object, part).await?;
+                Ok::<_, Failed>(((cell.clone(), part.clone()), rows))
+            });
+        }
+    }
+    stream::iter(fetching).buffer_unordered(AT_ONCE).try_collect().await
+}
+
+async fn fetch_own(site: &Site, asked: &Asked) -> Result<Found, Failed> {
     let queries = queries(asked);
     let ask = |query: Query| async move {
         let rows = site.rows(query.statement, query.values).await?;
@@ -112,7 +179,7 @@ fn queries(asked: &Asked) -> Vec<Query> {
     let mut queries = Vec::new();
     let mut fields: BTreeMap<&Cell, Vec<Part>> = BTreeMap::new();
     let mut elements: BTreeMap<(&Cell, &str), Vec<Part>> = BTreeMap::new();
-    for (object, part) in asked {
+    for (object, part) in &asked.parts {
         let mut single = |statement, values: Vec<CqlValue>| {
             let values = [vec![blob(object)], values].concat();
             let parts = vec![part.clone()];

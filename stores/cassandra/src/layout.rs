@@ -1,5 +1,6 @@
 //! The objects of one store, and by which bytes their parts are named in its tables.
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Shape, Type, Value};
@@ -8,6 +9,7 @@ use sha2::{Digest, Sha256};
 
 use crate::change::RecordPlace;
 use crate::limits::{ADD_MAX, ELEMENT_BYTES_MAX, KEY_BYTES_MAX};
+use crate::mapping::Mapped;
 
 /// Bytes as they stand in a cell.
 pub type Cell = Vec<u8>;
@@ -26,6 +28,8 @@ pub struct Layout {
     pub area: String,
     /// All that the program declares.
     pub schema: Arc<Schema>,
+    /// Kinds whose fields are in tables that were there before.
+    mapped: BTreeMap<Name, Mapped>,
 }
 
 /// A field that was looked up.
@@ -67,8 +71,13 @@ pub struct Element {
 
 impl Layout {
     /// The objects of `schema` that live in its store.
-    pub fn new(schema: &StoreSchema, area: String) -> Self {
-        Self { store: schema.store.clone(), area, schema: Arc::clone(&schema.schema) }
+    pub fn new(schema: &StoreSchema, area: String, mapped: BTreeMap<Name, Mapped>) -> Self {
+        Self { store: schema.store.clone(), area, schema: Arc::clone(&schema.schema), mapped }
+    }
+
+    /// Where the fields of an object are, if they are in tables that were there before.
+    pub fn mapped(&self, object: &Ref) -> Option<&Mapped> {
+        self.mapped.get(object.kind())
     }
 
     /// Where the witness rows of the whole store stand.

@@ -227,7 +227,9 @@ impl Site {
         let mut values: Vec<Vec<Option<CqlValue>>> = Vec::with_capacity(changes.len());
         for change in &changes {
             if let Change::Cql { text, values: scalars, time } = change {
-                batch.set_timestamp(Some(*time));
+                if time.is_some() {
+                    batch.set_timestamp(*time);
+                }
                 batch.append_statement(self.cql(text).await?);
                 values.push(scalars.iter().map(Scalar::bound).collect());
                 continue;

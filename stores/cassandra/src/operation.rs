@@ -180,7 +180,7 @@ impl Operation {
         time: i64,
     ) -> Result<Change, String> {
         let values = self.values(schema, arguments)?;
-        Ok(Change::Cql { text: self.text.clone(), values, time })
+        Ok(Change::Cql { text: self.text.clone(), values, time: Some(time) })
     }
 
     /// What a query gives.

@@ -20,12 +20,13 @@ pub const DELETED: &[u8] = &[1];
 pub fn ask(layout: &Layout, read: &Read, asked: &mut Asked) -> Result<(), String> {
     let found = layout.read(read)?;
     let Some(object) = read.object() else { return Ok(()) };
-    let object = layout.object(object)?;
+    let cell = layout.object(object)?;
+    asked.note(layout, &cell, object);
     for part in parts(layout, read, found)? {
-        asked.insert((object.clone(), part));
+        asked.add(&cell, part);
     }
     for field in [HEADER, ROWS] {
-        asked.insert((object.clone(), Part::Field(field.to_owned())));
+        asked.add(&cell, Part::Field(field.to_owned()));
     }
     Ok(())
 }

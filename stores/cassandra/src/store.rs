@@ -23,6 +23,7 @@ use crate::fetch::bytes;
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
 use crate::link::{Site, Taken, connect, text};
+use crate::mapping;
 use crate::operation::{self, Operation, Operations};
 use crate::reading::witness;
 use crate::statement::{Statement, tables};
@@ -32,6 +33,7 @@ use crate::transaction::{CassandraTransaction, record_answer};
 pub struct Cassandra {
     core: Arc<Core>,
     capabilities: Capabilities,
+    warnings: Vec<String>,
 }
 
 /// What a store shares with its transactions.
@@ -217,12 +219,13 @@ impl Cassandra {
                 Site::prepare(&cluster, &world, &config, datacenter, (&keyspace, &area)).await;
             sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
         }
+        let (mapped, warnings) = mapping::mapped(&cluster, &config, &schema).await?;
         let operations = operation::prepare(&cluster, &schema).await?;
         let capabilities = capabilities(&config, &schema);
         let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
         let core = Core {
             store: store.clone(),
-            layout: Layout::new(&schema, area),
+            layout: Layout::new(&schema, area, mapped),
             operations,
             sites,
             clock: Clock::new(world),
@@ -233,7 +236,12 @@ impl Cassandra {
             lost: Mutex::default(),
         };
         core.declare(&schema).await?;
-        Ok(Arc::new(Self { core: Arc::new(core), capabilities }))
+        Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
+    }
+
+    /// What somebody should know of tables that were there before: one sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
     }
 
     /// For tests: delivers one commit that is on its way between keyspaces that stand for data

@@ -75,7 +75,7 @@ impl CassandraTransaction {
         }
         let refused = |reason| core.refused(reason);
         let based: Vec<Option<Read>> = reads.iter().map(|read| self.overlay.base(read)).collect();
-        let mut asked = Asked::new();
+        let mut asked = Asked::default();
         for (read, base) in reads.iter().zip(&based) {
             // Its witness rows are wanted even where its data is known here.
             let object = read.object();
@@ -86,16 +86,17 @@ impl CassandraTransaction {
                 (None, Some(object)) => core
                     .layout
                     .object(object)
-                    .map(|object| asked.extend([(object, Part::Field(ROWS.into()))])),
+                    .map(|object| asked.add(&object, Part::Field(ROWS.into()))),
                 _ => Ok(()),
             }
             .map_err(refused)?;
             if object.is_some() || matches!(read, Read::Query { .. }) {
-                asked.insert((core.layout.whole(), Part::Field(ROWS.into())));
+                asked.add(&core.layout.whole(), Part::Field(ROWS.into()));
             }
         }
         let site = &core.sites[self.replica];
-        let mut found = fetch(site, &asked).await.map_err(|failed| core.failed(&failed))?;
+        let mut found =
+            fetch(site, &core.layout, &asked).await.map_err(|failed| core.failed(&failed))?;
         let is_whole = complete(site, &mut found).await.map_err(|failed| core.failed(&failed))?;
         if !is_whole {
             return Err(StoreError::Conflict);

@@ -8,6 +8,7 @@ use sha2::{Digest, Sha256};
 use crate::change::{Change, Place, cell, drop_chunks};
 use crate::fetch::{Asked, Found as Fetched, Part, Row};
 use crate::layout::{Cell, Element, Found, HEADER, Layout, ROWS};
+use crate::mapping::{At, Mapped, TABLE_ROW};
 use crate::reading::{DELETED, encode_witness};
 
 /// What must be known before the mutations can be made: what they remove, and witness rows.
@@ -16,10 +17,11 @@ use crate::reading::{DELETED, encode_witness};
 ///
 /// When a write does not fit what is declared.
 pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
-    let mut asked = Asked::new();
+    let mut asked = Asked::default();
     for (object, changes) in overlay.objects() {
         let cell = layout.object(object)?;
-        let mut add = |part| asked.insert((cell.clone(), part));
+        asked.note(layout, &cell, object);
+        let mut add = |part| asked.add(&cell, part);
         add(Part::Field(HEADER.into()));
         add(Part::Field(ROWS.into()));
         if changes.hidden.is_some() {
@@ -48,7 +50,7 @@ pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
         }
     }
     if overlay.has_data {
-        asked.insert((layout.whole(), Part::Field(ROWS.into())));
+        asked.add(&layout.whole(), Part::Field(ROWS.into()));
     }
     Ok(asked)
 }
@@ -120,6 +122,14 @@ pub fn build(
     Ok(build.changes)
 }
 
+/// An object whose changes are made.
+#[derive(Clone, Copy)]
+struct Of<'a> {
+    object: &'a Ref,
+    cell: &'a Cell,
+    mapped: Option<&'a Mapped>,
+}
+
 struct Build<'a> {
     layout: &'a Layout,
     dots: &'a Dots,
@@ -129,34 +139,41 @@ struct Build<'a> {
 impl Build<'_> {
     fn object(&mut self, object: &Ref, changes: &Changes, found: &Fetched) -> Result<(), String> {
         let cell = self.layout.object(object)?;
+        let of = Of { object, cell: &cell, mapped: self.layout.mapped(object) };
         if changes.hidden.is_some() {
             let gone = found.rows(&cell, &Part::Object).iter();
-            let gone = gone.filter(|row| row.field != ROWS && row.dot != DELETED);
-            gone.for_each(|row| self.remove(&cell, row));
+            let mut gone = gone.filter(|row| row.field != ROWS && row.dot != DELETED);
+            gone.try_for_each(|row| self.remove(of, row))?;
             self.put(&cell, HEADER, Cell::new(), DELETED.to_vec(), &[]);
         }
         if changes.exists {
             self.put(&cell, HEADER, Cell::new(), Cell::new(), &[]);
+            if let Some(mapped) = of.mapped {
+                self.changes.push(mapped.create(self.layout, object, self.dots.time)?);
+            }
         }
         for (index, (change, _)) in &changes.fields {
             let field = field(self.layout, object, *index)?;
-            self.field(&cell, field, change, found)?;
+            match of.mapped.filter(|mapped| mapped.holds(&field.field.name)) {
+                Some(mapped) => self.mapped_field(of, mapped, field, change, found)?,
+                None => self.field(of, field, change, found)?,
+            }
         }
         Ok(())
     }
 
     fn field(
         &mut self,
-        object: &Cell,
+        of: Of<'_>,
         field: Found<'_>,
         change: &FieldChange,
         found: &Fetched,
     ) -> Result<(), String> {
-        let name = &*field.field.name;
-        let whole = Part::Field(name.to_owned());
+        let (name, object) = (&*field.field.name, of.cell);
+        self.clear(of, field, change, found)?;
         match change {
             FieldChange::Register(value) => {
-                self.forget_chunks(found.rows(object, &whole));
+                self.forget_chunks(found.rows(object, &Part::Field(name.to_owned())));
                 let value = self.layout.value(field, value)?;
                 self.put(object, name, Cell::new(), Cell::new(), &value);
             }
@@ -164,40 +181,31 @@ impl Build<'_> {
                 let dot = self.dots.dot(0);
                 self.put(object, name, Cell::new(), dot, &amount.to_be_bytes());
             }
-            FieldChange::Log(is_cleared, lines) => {
-                if *is_cleared {
-                    self.remove_all(object, found.rows(object, &whole));
-                }
+            FieldChange::Log(_, lines) => {
                 for (line, position) in lines.iter().zip(0..) {
                     let value = self.layout.value(field, line)?;
                     let dot = self.dots.dot(position);
                     self.put(object, name, Cell::new(), dot, &value);
                 }
             }
-            FieldChange::Set(is_cleared, elements) => {
-                if *is_cleared {
-                    self.remove_all(object, found.rows(object, &whole));
-                }
+            FieldChange::Set(_, elements) => {
                 for (element, is_in) in elements {
                     let element = self.layout.element(field, element)?;
                     let part = Part::Element(name.to_owned(), element.name.clone());
-                    self.remove_all(object, found.rows(object, &part));
+                    self.remove_all(of, found.rows(object, &part))?;
                     if *is_in {
                         let value = payload(&element, &[]);
                         self.put(object, name, element.name, self.dots.dot(0), &value);
                     }
                 }
             }
-            FieldChange::Map(is_cleared, entries) => {
-                if *is_cleared {
-                    self.remove_all(object, found.rows(object, &whole));
-                }
+            FieldChange::Map(_, entries) => {
                 for (key, value) in entries {
                     let key = self.layout.element(field, key)?;
                     let part = Part::Element(name.to_owned(), key.name.clone());
                     let old = found.rows(object, &part);
                     let Some(value) = value else {
-                        self.remove_all(object, old);
+                        self.remove_all(of, old)?;
                         continue;
                     };
                     self.forget_chunks(old);
@@ -209,6 +217,78 @@ impl Build<'_> {
         Ok(())
     }
 
+    /// What a field is emptied of first, if it is.
+    fn clear(
+        &mut self,
+        of: Of<'_>,
+        field: Found<'_>,
+        change: &FieldChange,
+        found: &Fetched,
+    ) -> Result<(), String> {
+        match change {
+            FieldChange::Set(true, _) | FieldChange::Map(true, _) | FieldChange::Log(true, _) => {
+                let whole = Part::Field(field.field.name.to_string());
+                self.remove_all(of, found.rows(of.cell, &whole))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// A field in a table that was there before.
+    fn mapped_field(
+        &mut self,
+        of: Of<'_>,
+        mapped: &Mapped,
+        field: Found<'_>,
+        change: &FieldChange,
+        found: &Fetched,
+    ) -> Result<(), String> {
+        let (layout, object, time) = (self.layout, of.object, self.dots.time);
+        let insert = |at| mapped.insert(layout, object, field, at, time);
+        self.clear(of, field, change, found)?;
+        match change {
+            FieldChange::Register(value) => {
+                self.changes.push(mapped.assign(layout, object, field, value, time)?);
+            }
+            FieldChange::Log(_, lines) => {
+                for (line, position) in lines.iter().zip(0..) {
+                    self.changes.push(insert(At::Line(&self.dots.name, position, line))?);
+                }
+            }
+            FieldChange::Set(_, elements) => {
+                for (element, is_in) in elements {
+                    if *is_in {
+                        self.changes.push(insert(At::Element(element))?);
+                    } else {
+                        self.remove_element(of, field, element, found)?;
+                    }
+                }
+            }
+            FieldChange::Map(_, entries) => {
+                for (key, value) in entries {
+                    match value {
+                        Some(value) => self.changes.push(insert(At::Entry(key, value))?),
+                        None => self.remove_element(of, field, key, found)?,
+                    }
+                }
+            }
+            FieldChange::Counter(_) => return Err("no counter is in such a table".into()),
+        }
+        Ok(())
+    }
+
+    fn remove_element(
+        &mut self,
+        of: Of<'_>,
+        field: Found<'_>,
+        element: &Value,
+        found: &Fetched,
+    ) -> Result<(), String> {
+        let name = self.layout.element(field, element)?.name;
+        let part = Part::Element(field.field.name.to_string(), name);
+        self.remove_all(of, found.rows(of.cell, &part))
+    }
+
     fn put(&mut self, object: &Cell, field: &str, element: Cell, dot: Cell, value: &[u8]) {
         let at = Place { object: object.clone(), field: field.to_owned(), element, dot };
         let time = self.dots.time;
@@ -218,22 +298,28 @@ impl Build<'_> {
     }
 
     /// Removes a row as it was seen.
-    fn remove(&mut self, object: &Cell, row: &Row) {
+    fn remove(&mut self, of: Of<'_>, row: &Row) -> Result<(), String> {
         if !self.dots.removes(row.time) {
-            return;
+            return Ok(());
+        }
+        let is_mapped = |mapped: &&Mapped| mapped.holds(&row.field) || row.field == TABLE_ROW;
+        if let Some(mapped) = of.mapped.filter(is_mapped) {
+            self.changes.extend(mapped.remove(self.layout, of.object, row, self.dots.time)?);
+            return Ok(());
         }
         let at = Place {
-            object: object.clone(),
+            object: of.cell.clone(),
             field: row.field.clone(),
             element: row.element.clone(),
             dot: row.dot.clone(),
         };
         self.changes.push(Change::Drop { at, time: row.time });
         self.changes.extend(drop_chunks(&row.value, row.time));
+        Ok(())
     }
 
-    fn remove_all(&mut self, object: &Cell, rows: &[Row]) {
-        rows.iter().for_each(|row| self.remove(object, row));
+    fn remove_all(&mut self, of: Of<'_>, rows: &[Row]) -> Result<(), String> {
+        rows.iter().try_for_each(|row| self.remove(of, row))
     }
 
     /// Removes the chunks of what is written over.
@@ -260,7 +346,7 @@ pub fn row_place(object: Cell, id: Cell, digest: Cell) -> Place {
 }
 
 /// What the row of an element holds: its text, where its name is a digest, and its value.
-fn payload(element: &Element, value: &[u8]) -> Cell {
+pub fn payload(element: &Element, value: &[u8]) -> Cell {
     match &element.text {
         None => value.to_vec(),
         Some(text) => [&(text.len() as u32).to_be_bytes()[..], text, value].concat(),

@@ -2,5 +2,6 @@
 
 mod conformance;
 mod copies;
+mod mapping;
 mod operations;
 mod support;

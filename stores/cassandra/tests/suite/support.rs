@@ -64,7 +64,7 @@ impl Other {
     /// Runs a statement; gives its rows.
     pub async fn run(&self, statement: &str) -> Vec<scylla::value::Row> {
         let mut statement = scylla::statement::unprepared::Statement::new(statement);
-        statement.set_consistency(scylla::statement::Consistency::LocalQuorum);
+        statement.set_consistency(scylla::statement::Consistency::All);
         let found = self.0.query_unpaged(statement, ()).await.expect("the nodes do it");
         match found.into_rows_result() {
             Ok(rows) => rows.rows().expect("rows").map(|row| row.expect("a row")).collect(),
