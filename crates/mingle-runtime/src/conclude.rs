@@ -58,9 +58,6 @@ impl Runtime {
             tries.look = true;
             return Ok(Step::Again);
         }
-        if role == Role::First {
-            execution.time = self.time_of_phases();
-        }
         let mut draft = Draft::default();
         self.meet(execution, &visit, &written, &mut draft);
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
@@ -156,7 +153,7 @@ impl Runtime {
 
     /// When the phases of a transaction that begins now take place: later than all that this
     /// process has seen at stores whose writes bear timestamps.
-    fn time_of_phases(&self) -> u64 {
+    pub(crate) fn time_of_phases(&self) -> u64 {
         let now = u64::try_from(self.world.now().0).unwrap_or(0).saturating_mul(1_000);
         self.stores.iter().map(|store| store.time()).fold(now, u64::max)
     }

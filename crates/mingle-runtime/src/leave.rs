@@ -270,6 +270,7 @@ impl Runtime {
             Role::First => {
                 let id = *execution.id.get_or_insert_with(|| self.own().allocate());
                 guard_origin(id, draft);
+                execution.time = self.time_of_phases();
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
                 let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
                 if has_more && !hidden {

@@ -11,7 +11,7 @@ use futures_util::future::{try_join, try_join_all};
 use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
-use mingle_store::{Commit, Data, Guard, Read, RecordKey, StoreError, Write};
+use mingle_store::{Commit, Guard, RecordKey, StoreError, Write};
 use scylla::value::{CqlValue, Row as CqlRow};
 
 use crate::change::{Change, Place, RecordPlace};
@@ -60,7 +60,7 @@ impl Core {
         }
         self.check_witnesses(replica, overlay, commit, &known.found).await?;
         self.clock.saw(seen.max(known.found.latest()));
-        let taken = self.taken_by_guard(overlay, commit);
+        let taken = taken_by_guard(overlay, commit);
         let time = match commit.operation {
             Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
             _ => self.clock.next(),
@@ -192,12 +192,9 @@ impl Core {
         if overlay.has_commands {
             // A command may write any object.
             let from = TransactionId { origin: Origin(0), sequence: 0 };
-            let all = Read::Witnesses { from, limit: usize::MAX };
-            if let (Data::Witnesses(all), _) = self.other(replica, &all).await? {
-                rows.extend(all);
-                rows.sort();
-                rows.dedup();
-            }
+            rows.extend(self.witnesses(replica, from, usize::MAX).await?);
+            rows.sort();
+            rows.dedup();
         }
         let own: BTreeSet<TransactionId> =
             overlay.added_rows().map(|row| row.id).chain(commit.id).collect();
@@ -205,20 +202,6 @@ impl Core {
             return Ok(());
         }
         Err(StoreError::Witnessed { rows })
-    }
-
-    /// The record that must be absent and is written, if whoever comes first must win: copies of
-    /// an operation do no harm to each other.
-    fn taken_by_guard(&self, overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
-        let written = |key: &&RecordKey| {
-            overlay.records().any(|(written, value)| written == *key && value.is_some())
-        };
-        let keys = commit.guards.iter().filter_map(|guard| match guard {
-            Guard::Absent(key) => Some(key),
-            Guard::Below(..) => None,
-        });
-        let mut keys = keys.filter(|_| commit.operation.is_none()).filter(written);
-        keys.next().cloned()
     }
 
     fn put_records(&self, overlay: &Overlay, dots: &Dots, commit: &Commit) -> Vec<Change> {
@@ -330,6 +313,20 @@ impl Core {
     fn keep_outcomes(&self) -> CqlValue {
         CqlValue::Int(i32::try_from(self.keep_outcomes.as_secs()).unwrap_or(i32::MAX))
     }
+}
+
+/// The record that must be absent and is written, if whoever comes first must win: copies of
+/// an operation do no harm to each other.
+fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
+    let written = |key: &&RecordKey| {
+        overlay.records().any(|(written, value)| written == *key && value.is_some())
+    };
+    let keys = commit.guards.iter().filter_map(|guard| match guard {
+        Guard::Absent(key) => Some(key),
+        Guard::Below(..) => None,
+    });
+    let mut keys = keys.filter(|_| commit.operation.is_none()).filter(written);
+    keys.next().cloned()
 }
 
 fn state(row: &CqlRow) -> Option<String> {

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use futures_util::future::try_join;
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use mingle_model::Ref;
+use scylla::statement::Consistency;
 use scylla::value::{CqlValue, Row as CqlRow};
 
 use crate::change::{Content, RecordPlace, content};
@@ -107,12 +108,8 @@ pub async fn fetch(site: &Site, layout: &Layout, asked: &Asked) -> Result<Found,
     let (own, others) = try_join(fetch_own(site, asked), fetch_mapped(site, layout, asked)).await?;
     let mut all = own;
     for ((object, part), rows) in others {
-        let is_other = |part: &Part| match part {
-            Part::Any | Part::Object => false,
-            _ => true,
-        };
         let known = all.rows.entry((object, part.clone())).or_default();
-        if is_other(&part) {
+        if !matches!(part, Part::Any | Part::Object) {
             known.clear();
         }
         known.extend(rows);
@@ -149,9 +146,22 @@ async fn fetch_mapped(
 }
 
 async fn fetch_own(site: &Site, asked: &Asked) -> Result<Found, Failed> {
+    fetch_at(site, asked, None).await
+}
+
+/// Asks all replicas for rows of our own tables; each is then given what it lacks of them.
+pub async fn fetch_everywhere(site: &Site, asked: &Asked) -> Result<Found, Failed> {
+    fetch_at(site, asked, Some(Consistency::All)).await
+}
+
+async fn fetch_at(
+    site: &Site,
+    asked: &Asked,
+    consistency: Option<Consistency>,
+) -> Result<Found, Failed> {
     let queries = queries(asked);
     let ask = |query: Query| async move {
-        let rows = site.rows(query.statement, query.values).await?;
+        let rows = site.rows_at(query.statement, query.values, consistency).await?;
         let rows = rows.into_iter().map(row).collect::<Option<Vec<Row>>>();
         let rows = rows.ok_or_else(|| Failed::No("a row of `data` is not what it was".into()))?;
         Ok::<_, Failed>((query.object, query.parts, rows))

@@ -15,6 +15,7 @@
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
 //! - `writing`: from writes to mutations.
 //! - `commit`: guards, what is compared and set, and sending.
+//! - `fold`: many rows of a counter become one, off everybody's path.
 //! - [`store`], `transaction`: all together.
 //! - [`apart`]: for tests, replicas that hear of each other only when told to.
 //!
@@ -29,6 +30,7 @@ mod commit;
 pub mod config;
 mod error;
 mod fetch;
+mod fold;
 mod layout;
 pub mod limits;
 mod link;
@@ -48,3 +50,8 @@ pub use config::{CassandraConfig, OpenError, Outcomes};
 pub use mapping::{CollectionMapping, ObjectMapping};
 pub use scylla::statement::{Consistency, SerialConsistency};
 pub use store::Cassandra;
+
+/// The chapter's example is a test.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/cassandra.md")]
+struct Chapter;

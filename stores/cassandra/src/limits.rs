@@ -44,6 +44,22 @@ pub const ADD_MAX: i128 = 1 << 90;
 /// So many commits whose answers were lost are remembered, to finish them when asked.
 pub const REMEMBERED_MAX: usize = 1_000;
 
+/// A counter is folded once a read finds so many old rows of it.
+pub const FOLD_ROWS_MIN: usize = 200;
+
+/// So many of a counter's rows are folded at once.
+pub const FOLD_ROWS_MAX: usize = 5_000;
+
+/// How old rows are that are folded: 10 minutes.
+pub const FOLD_AFTER: Duration = Duration::from_mins(10);
+
+/// How long what a client has given up may take to be carried out: a coordinator that dies leaves
+/// its batch to others, who look every ten seconds.
+pub const LATE_WRITES: Duration = Duration::from_mins(1);
+
+/// After so long an intention to fold is taken for left behind; a folder gives up after half of it.
+pub const INTENTION_AGE_MAX: Duration = Duration::from_hours(1);
+
 /// Rows that a query asks for at once.
 pub const PAGE_ROWS: i32 = 2_000;
 

@@ -120,9 +120,23 @@ impl Site {
         statement: Statement,
         values: Vec<CqlValue>,
     ) -> Result<Vec<Row>, Failed> {
+        self.rows_at(statement, values, None).await
+    }
+
+    /// As [`Site::rows`], from so many replicas.
+    pub async fn rows_at(
+        &self,
+        statement: Statement,
+        values: Vec<CqlValue>,
+        consistency: Option<Consistency>,
+    ) -> Result<Vec<Row>, Failed> {
         let deadline = self.world.elapsed() + self.patience;
         let values = values.into_iter().map(Some).collect();
-        self.rows_of(self.statement(statement), values, deadline).await
+        let mut statement = self.statement(statement).clone();
+        if let Some(consistency) = consistency {
+            statement.set_consistency(consistency);
+        }
+        self.rows_of(&statement, values, deadline).await
     }
 
     /// The columns and all rows of a query over a table that is not ours.
@@ -208,22 +222,29 @@ impl Site {
         let (chunks, rest): (Vec<&Change>, Vec<&Change>) =
             changes.iter().partition(|change| matches!(change, Change::PutChunk { .. }));
         for some in chunks.chunks(16) {
-            let sent = join_all(some.iter().map(|change| self.batch(vec![change])));
+            let sent = join_all(
+                some.iter().map(|change| self.batch(vec![change], self.write_consistency)),
+            );
             sent.await.into_iter().collect::<Result<Vec<()>, Failed>>()?;
         }
         for batch in split(rest) {
-            self.batch(batch).await?;
+            self.batch(batch, self.write_consistency).await?;
         }
         Ok(())
     }
 
-    async fn batch(&self, changes: Vec<&Change>) -> Result<(), Failed> {
+    /// Applies mutations of one partition at all replicas.
+    pub async fn apply_everywhere(&self, changes: &[Change]) -> Result<(), Failed> {
+        self.batch(changes.iter().collect(), Consistency::All).await
+    }
+
+    async fn batch(&self, changes: Vec<&Change>, consistency: Consistency) -> Result<(), Failed> {
         let is_one = is_of_one_partition(&changes);
         let kind = if is_one { BatchType::Unlogged } else { BatchType::Logged };
         let mut batch = Batch::new(kind);
         batch.set_is_idempotent(true);
         batch.set_execution_profile_handle(Some(self.profile.clone()));
-        batch.set_consistency(self.write_consistency);
+        batch.set_consistency(consistency);
         let mut values: Vec<Vec<Option<CqlValue>>> = Vec::with_capacity(changes.len());
         for change in &changes {
             if let Change::Cql { text, values: scalars, time } = change {
@@ -243,10 +264,8 @@ impl Site {
         let deadline = self.world.elapsed() + self.patience;
         let (mut pause, mut was_lost) = (AGAIN_AFTER, None);
         loop {
-            let failed = match self.session.batch(&batch, &values).await.map_err(Failed::from) {
-                Ok(_) => return Ok(()),
-                Err(failed) => failed,
-            };
+            let sent = self.session.batch(&batch, &values).await;
+            let Err(failed) = sent.map_err(Failed::from) else { return Ok(()) };
             if matches!(failed, Failed::Lost(_)) {
                 was_lost = Some(failed.clone());
             }

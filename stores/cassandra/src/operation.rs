@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use mingle_model::{Name, Schema, Type, Value};
 use mingle_store::{StoreOperation, StoreSchema};
 use scylla::client::session::Session;
+use scylla::frame::response::result::ColumnSpec;
 use scylla::value::Row;
 
 use crate::change::Change;
@@ -93,7 +94,7 @@ impl Operation {
         }
         let found = prepared.get_current_result_set_col_specs();
         let found = found.get();
-        let names: Vec<&str> = found.iter().map(|column| column.name()).collect();
+        let names: Vec<&str> = found.iter().map(ColumnSpec::name).collect();
         let row = match &self.result {
             Some(Type::List(inner) | Type::Option(inner)) => inner,
             Some(result) => result,

@@ -7,6 +7,7 @@ use mingle_store::{Data, Read, codec};
 
 use crate::change::{Content, content};
 use crate::fetch::{Asked, Found as Fetched, Part, Row};
+use crate::fold::is_intention;
 use crate::layout::{Cell, Found, HEADER, Layout, ROWS, text_of};
 
 /// The dot of the row that says when an object was deleted.
@@ -129,7 +130,7 @@ fn data(layout: &Layout, read: &Read, field: Found<'_>, rows: &[Row]) -> Result<
 /// When a row holds no amount.
 pub fn sum(rows: &[Row]) -> Result<i128, String> {
     let mut sum = 0i128;
-    for row in rows {
+    for row in rows.iter().filter(|row| !is_intention(row)) {
         let amount: [u8; 16] =
             payload(row)?.try_into().map_err(|_| "a row holds no amount".to_owned())?;
         sum = sum.saturating_add(i128::from_be_bytes(amount));

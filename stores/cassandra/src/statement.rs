@@ -140,10 +140,16 @@ impl Statement {
 
     /// Its text.
     pub fn text(self, keyspace: &str) -> String {
+        match self {
+            _ if self.is_read() => self.query(keyspace),
+            _ if self.is_conditional() => self.compare_and_set(keyspace),
+            _ => self.mutation(keyspace),
+        }
+    }
+
+    fn query(self, ks: &str) -> String {
         const DATA: &str = "SELECT field, element, dot, value, WRITETIME(value) FROM ";
-        let ks = keyspace;
         let data = format!("{DATA}{ks}.data WHERE object = ?");
-        let record = "WHERE kind = ? AND head = ? AND tail = ?";
         match self {
             Self::Fields => format!("{data} AND field IN ?"),
             Self::Object => data,
@@ -159,7 +165,7 @@ impl Statement {
             Self::Any => format!("{data} AND field > '!' LIMIT 1"),
             Self::Record => format!(
                 "SELECT tail, value, WRITETIME(value), redo, settled, WRITETIME(settled) \
-                 FROM {ks}.records {record}"
+                 FROM {ks}.records {RECORD}"
             ),
             Self::Records => format!(
                 "SELECT head, tail, value, redo, settled FROM {ks}.records WHERE kind = ? \
@@ -173,6 +179,12 @@ impl Statement {
             }
             Self::Chunk => format!("SELECT value FROM {ks}.chunks WHERE id = ? AND part = ?"),
             Self::Catalog => format!("SELECT value FROM {ks}.catalog WHERE name = ?"),
+            _ => unreachable!("it is no query"),
+        }
+    }
+
+    fn mutation(self, ks: &str) -> String {
+        match self {
             Self::Put => format!(
                 "INSERT INTO {ks}.data (object, field, element, dot, value) \
                  VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
@@ -186,9 +198,9 @@ impl Statement {
                  USING TIMESTAMP ?"
             ),
             Self::Settle => {
-                format!("UPDATE {ks}.records USING TIMESTAMP ? SET settled = true {record}")
+                format!("UPDATE {ks}.records USING TIMESTAMP ? SET settled = true {RECORD}")
             }
-            Self::DropRecord => format!("DELETE FROM {ks}.records USING TIMESTAMP ? {record}"),
+            Self::DropRecord => format!("DELETE FROM {ks}.records USING TIMESTAMP ? {RECORD}"),
             Self::PutRow => format!(
                 "INSERT INTO {ks}.rows (store, id, object, digest, value) VALUES (?, ?, ?, ?, ?) \
                  USING TIMESTAMP ?"
@@ -206,10 +218,16 @@ impl Statement {
             Self::Settled => {
                 format!("UPDATE {ks}.outcomes USING TIMESTAMP ? SET settled = true WHERE id = ?")
             }
+            _ => unreachable!("it is no mutation"),
+        }
+    }
+
+    fn compare_and_set(self, ks: &str) -> String {
+        match self {
             Self::TakeRecord => {
-                format!("UPDATE {ks}.records SET value = ?, redo = ? {record} IF value = null")
+                format!("UPDATE {ks}.records SET value = ?, redo = ? {RECORD} IF value = null")
             }
-            Self::TakeParts => format!("UPDATE {ks}.records SET value = ? {record}"),
+            Self::TakeParts => format!("UPDATE {ks}.records SET value = ? {RECORD}"),
             Self::TakeId => format!(
                 "INSERT INTO {ks}.outcomes (id, state, redo) VALUES (?, 'taken', ?) \
                  IF NOT EXISTS USING TTL ?"
@@ -224,6 +242,10 @@ impl Statement {
             Self::NextCatalog => {
                 format!("UPDATE {ks}.catalog SET value = ? WHERE name = ? IF value = ?")
             }
+            _ => unreachable!("it sets without comparing"),
         }
     }
 }
+
+/// Which record.
+const RECORD: &str = "WHERE kind = ? AND head = ? AND tail = ?";

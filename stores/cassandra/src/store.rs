@@ -1,15 +1,15 @@
 //! The store, and how it is opened.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::lock::Mutex as AsyncMutex;
-use mingle_model::{Level, Name, TransactionId, Version};
+use mingle_model::{Level, Name, TransactionId, Version, WitnessRow};
 use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
-    BoxFuture, Capabilities, Data, DataStore, Once, Outcome, Read, Session, StoreError,
-    StoreSchema, Transaction, World, Write,
+    Address, BoxFuture, Bytes, Capabilities, Data, DataStore, Once, Outcome, Read, RecordKind,
+    Session, StoreError, StoreSchema, Transaction, World, Write,
 };
 use scylla::client::session::Session as Cluster;
 use scylla::value::CqlValue;
@@ -48,6 +48,11 @@ pub(crate) struct Core {
     pub outcomes: Outcomes,
     pub keep_outcomes: Duration,
     pub apart: Option<Arc<Apart>>,
+    pub world: Arc<dyn World>,
+    /// How long a request may take.
+    pub patience: Duration,
+    /// Counters that are being folded.
+    pub folding: Mutex<BTreeSet<Address>>,
     /// Commits whose answer was lost, and where they were sent.
     lost: Mutex<BTreeMap<TransactionId, (usize, Vec<Change>)>>,
 }
@@ -105,47 +110,12 @@ impl Core {
                 Ok(record_answer(self.record(replica, &self.layout.record(key)).await?))
             }
             Read::Records { kind, from, limit } => {
-                let mut records = Vec::new();
-                let area = &self.layout.area;
-                let values = vec![text(&change::kind(area, *kind))];
-                let rows = self.sites[replica].rows(Statement::Records, values).await;
-                for row in rows.map_err(|failed| self.failed(&failed))? {
-                    let mut columns = row.columns.into_iter();
-                    let mut next = || bytes(columns.next().flatten());
-                    let (Some(head), Some(tail)) = (next(), next()) else { continue };
-                    let Some(mut value) = next() else { continue };
-                    let key = [&head[..], &tail].concat();
-                    if next().is_some_and(|redo| !redo.is_empty()) {
-                        let place = RecordPlace { kind: change::kind(area, *kind), head, tail };
-                        let Some(record) = self.record(replica, &place).await? else { continue };
-                        value = record.value;
-                    }
-                    if key[..] >= from[..] {
-                        records.push((key.into(), value.into()));
-                    }
-                }
-                records.sort();
-                records.truncate(*limit);
+                let records = self.records(replica, *kind, from, *limit).await?;
                 Ok((Data::Records(records), Version(0)))
             }
             Read::Witnesses { from, limit } => {
-                let rows = self.sites[replica]
-                    .rows(Statement::AllRows, vec![text(&self.layout.area)])
-                    .await;
-                let mut listed = Vec::new();
-                for row in rows.map_err(|failed| self.failed(&failed))? {
-                    let value = row.columns.into_iter().next().and_then(bytes);
-                    let row = witness(&value.unwrap_or_default());
-                    listed.push(row.map_err(|reason| self.refused(reason))?);
-                }
-                listed.retain(|row| row.id >= *from);
-                listed.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.cmp(b)));
-                let enough = listed
-                    .iter()
-                    .enumerate()
-                    .position(|(at, row)| at >= *limit && (at == 0 || listed[at - 1].id != row.id));
-                listed.truncate(enough.unwrap_or(listed.len()));
-                Ok((Data::Witnesses(listed), Version(0)))
+                let rows = self.witnesses(replica, *from, *limit).await?;
+                Ok((Data::Witnesses(rows), Version(0)))
             }
             Read::Query { operation, arguments } => {
                 let refused = |reason| self.refused(reason);
@@ -159,6 +129,60 @@ impl Core {
             }
             _ => Err(self.refused("it reads an object")),
         }
+    }
+
+    async fn records(
+        &self,
+        replica: usize,
+        kind: RecordKind,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        let mut records = Vec::new();
+        let kind = change::kind(&self.layout.area, kind);
+        let rows = self.sites[replica].rows(Statement::Records, vec![text(&kind)]).await;
+        for row in rows.map_err(|failed| self.failed(&failed))? {
+            let mut columns = row.columns.into_iter();
+            let mut next = || bytes(columns.next().flatten());
+            let (Some(head), Some(tail)) = (next(), next()) else { continue };
+            let Some(mut value) = next() else { continue };
+            let key = [&head[..], &tail].concat();
+            if next().is_some_and(|redo| !redo.is_empty()) {
+                let place = RecordPlace { kind: kind.clone(), head, tail };
+                let Some(record) = self.record(replica, &place).await? else { continue };
+                value = record.value;
+            }
+            if key[..] >= *from {
+                records.push((key.into(), value.into()));
+            }
+        }
+        records.sort();
+        records.truncate(limit);
+        Ok(records)
+    }
+
+    /// Witness rows of as many transactions as it takes for so many rows, and of each all.
+    pub async fn witnesses(
+        &self,
+        replica: usize,
+        from: TransactionId,
+        limit: usize,
+    ) -> Result<Vec<WitnessRow>, StoreError> {
+        let values = vec![text(&self.layout.area)];
+        let rows = self.sites[replica].rows(Statement::AllRows, values).await;
+        let mut listed = Vec::new();
+        for row in rows.map_err(|failed| self.failed(&failed))? {
+            let value = row.columns.into_iter().next().and_then(bytes);
+            let row = witness(&value.unwrap_or_default());
+            listed.push(row.map_err(|reason| self.refused(reason))?);
+        }
+        listed.retain(|row| row.id >= from);
+        listed.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.cmp(b)));
+        let mut places = listed.iter().enumerate();
+        let enough =
+            places.position(|(at, row)| at >= limit && (at == 0 || listed[at - 1].id != row.id));
+        listed.truncate(enough.unwrap_or(listed.len()));
+        Ok(listed)
     }
 }
 
@@ -228,7 +252,10 @@ impl Cassandra {
             layout: Layout::new(&schema, area, mapped),
             operations,
             sites,
-            clock: Clock::new(world),
+            clock: Clock::new(world.clone()),
+            world,
+            patience: config.answer_timeout,
+            folding: Mutex::default(),
             writer,
             outcomes: config.outcomes,
             keep_outcomes: config.keep_outcomes,
@@ -242,6 +269,19 @@ impl Cassandra {
     /// What somebody should know of tables that were there before: one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// Puts one row in the place of those that a counter has, which makes it faster to read; false
+    /// where there was nothing to do, or somebody else is at it. It is done by itself where a read
+    /// finds many rows that are older than ten minutes. `wait` is how long any process may take
+    /// from reading the counter until what it writes there has been carried out.
+    ///
+    /// # Errors
+    ///
+    /// When a replica cannot be reached: all of them are needed. When it is no counter.
+    pub async fn fold(&self, address: &Address, wait: Duration) -> Result<bool, StoreError> {
+        let now = self.core.clock.next();
+        self.core.fold(0, address, now, wait).await
     }
 
     /// For tests: delivers one commit that is on its way between keyspaces that stand for data

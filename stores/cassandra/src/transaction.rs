@@ -12,7 +12,7 @@ use mingle_store::{
 
 use crate::commit::Own;
 use crate::fetch::{Asked, Found, Part, complete, fetch};
-use crate::layout::{Cell, ROWS};
+use crate::layout::{Cell, Layout, ROWS};
 use crate::limits::{READS_MAX, WRITES_MAX};
 use crate::reading;
 use crate::store::Core;
@@ -75,25 +75,7 @@ impl CassandraTransaction {
         }
         let refused = |reason| core.refused(reason);
         let based: Vec<Option<Read>> = reads.iter().map(|read| self.overlay.base(read)).collect();
-        let mut asked = Asked::default();
-        for (read, base) in reads.iter().zip(&based) {
-            // Its witness rows are wanted even where its data is known here.
-            let object = read.object();
-            core.layout.read(read).map_err(refused)?;
-            check_visible(&self.overlay, read).map_err(refused)?;
-            match (base, object) {
-                (Some(base), Some(_)) => reading::ask(&core.layout, base, &mut asked),
-                (None, Some(object)) => core
-                    .layout
-                    .object(object)
-                    .map(|object| asked.add(&object, Part::Field(ROWS.into()))),
-                _ => Ok(()),
-            }
-            .map_err(refused)?;
-            if object.is_some() || matches!(read, Read::Query { .. }) {
-                asked.add(&core.layout.whole(), Part::Field(ROWS.into()));
-            }
-        }
+        let asked = asked(&core.layout, &self.overlay, reads, &based).map_err(refused)?;
         let site = &core.sites[self.replica];
         let mut found =
             fetch(site, &core.layout, &asked).await.map_err(|failed| core.failed(&failed))?;
@@ -115,6 +97,15 @@ impl CassandraTransaction {
             }
         });
         let others = try_join_all(others).await?;
+        for read in reads {
+            if let Read::Counter(address) = read
+                && let Ok(field) = core.layout.field(address, &[])
+                && let Ok(object) = core.layout.object(&address.object)
+            {
+                let part = Part::Field(field.field.name.to_string());
+                core.fold_if_long(self.replica, address, found.rows(&object, &part));
+            }
+        }
         let mut rows = Rows::new(&core, &found);
         let mut answers = Vec::with_capacity(reads.len());
         for ((read, base), other) in reads.iter().zip(&based).zip(others) {
@@ -131,6 +122,30 @@ impl CassandraTransaction {
         }
         Ok(answers)
     }
+}
+
+/// What is asked of the cluster for reads of objects, `based` on what it has.
+fn asked(
+    layout: &Layout,
+    overlay: &Overlay,
+    reads: &[Read],
+    based: &[Option<Read>],
+) -> Result<Asked, String> {
+    let mut asked = Asked::default();
+    for (read, base) in reads.iter().zip(based) {
+        layout.read(read)?;
+        check_visible(overlay, read)?;
+        match (base, read.object()) {
+            (Some(base), Some(_)) => reading::ask(layout, base, &mut asked)?,
+            // Its witness rows are wanted even where its data is known here.
+            (None, Some(object)) => asked.add(&layout.object(object)?, Part::Field(ROWS.into())),
+            _ => {}
+        }
+        if read.object().is_some() || matches!(read, Read::Query { .. }) {
+            asked.add(&layout.whole(), Part::Field(ROWS.into()));
+        }
+    }
+    Ok(asked)
 }
 
 /// Witness rows that were found, decoded once each.

@@ -141,7 +141,7 @@ impl Reading<'_> {
             let wanted = codec::decode(schema, named, found.unit()).map_err(odd)?;
             match scalar::encode(schema, clustering.kind, &wanted, found.unit()) {
                 Ok(wanted) => {
-                    text.push_str(&format!(" AND {} = ?", clustering.name));
+                    text = format!("{text} AND {} = ?", clustering.name);
                     values.push(wanted.bound());
                 }
                 // What the column cannot hold is not in it.
@@ -193,8 +193,9 @@ fn dot(order: Option<&CqlValue>) -> Cell {
 /// The moment of a timeuuid, and the rest of it.
 fn order(dot: &[u8]) -> (u64, &[u8]) {
     let Some((head, rest)) = dot.split_first_chunk::<8>() else { return (0, dot) };
-    let [a, b, c, d, e, f, g, h] = *head;
-    (u64::from_be_bytes([g & 0x0f, h, e, f, a, b, c, d]), rest)
+    let bits = u64::from_be_bytes(*head);
+    let (low, middle, high) = (bits >> 32, (bits >> 16) & 0xffff, bits & 0x0fff);
+    ((high << 48) | (middle << 32) | low, rest)
 }
 
 fn row(field: &str, element: Cell, dot: Cell, value: &[u8], time: i64) -> Row {

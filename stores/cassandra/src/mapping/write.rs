@@ -16,18 +16,29 @@ fn timed(text: String, values: Vec<Scalar>) -> Change {
     Change::Cql { text, values, time: None }
 }
 
-impl Mapped {
-    fn key(&self, layout: &Layout, object: &Ref, column: &Column) -> Result<Scalar, String> {
-        let kind = layout.kind(object)?;
-        scalar::encode(&layout.schema, column.kind, object.key(), &kind.key_type)
-            .map_err(|why| format!("the key of {object}: {why}"))
-    }
+fn key_of(layout: &Layout, object: &Ref, column: &Column) -> Result<Scalar, String> {
+    let kind = layout.kind(object)?;
+    scalar::encode(&layout.schema, column.kind, object.key(), &kind.key_type)
+        .map_err(|why| format!("the key of {object}: {why}"))
+}
 
+fn in_column(
+    layout: &Layout,
+    found: Found<'_>,
+    column: &Column,
+    value: &Value,
+    of: &mingle_model::Type,
+) -> Result<Scalar, String> {
+    scalar::encode(&layout.schema, column.kind, value, of)
+        .map_err(|why| format!("{}.{}: {why}", found.kind.name, found.field.name))
+}
+
+impl Mapped {
     /// Makes the object's row.
     pub fn create(&self, layout: &Layout, object: &Ref, time: i64) -> Result<Change, String> {
         let (table, key) = (&self.table, &self.key);
         let text = format!("INSERT INTO {table} ({}) VALUES (?) USING TIMESTAMP ?", key.name);
-        Ok(timed(text, vec![self.key(layout, object, key)?, Scalar::Big(time)]))
+        Ok(timed(text, vec![key_of(layout, object, key)?, Scalar::Big(time)]))
     }
 
     /// Writes a register.
@@ -40,23 +51,11 @@ impl Mapped {
         time: i64,
     ) -> Result<Change, String> {
         let column = &self.registers[&*found.field.name];
-        let value = self.scalar(layout, found, column, value, found.inner())?;
+        let value = in_column(layout, found, column, value, found.inner())?;
         let (table, key, name) = (&self.table, &self.key, &column.name);
         let text =
             format!("INSERT INTO {table} ({}, {name}) VALUES (?, ?) USING TIMESTAMP ?", key.name);
-        Ok(timed(text, vec![self.key(layout, object, key)?, value, Scalar::Big(time)]))
-    }
-
-    fn scalar(
-        &self,
-        layout: &Layout,
-        found: Found<'_>,
-        column: &Column,
-        value: &Value,
-        of: &mingle_model::Type,
-    ) -> Result<Scalar, String> {
-        scalar::encode(&layout.schema, column.kind, value, of)
-            .map_err(|why| format!("{}.{}: {why}", found.kind.name, found.field.name))
+        Ok(timed(text, vec![key_of(layout, object, key)?, value, Scalar::Big(time)]))
     }
 
     /// Inserts into a set, puts into a map, or appends to a log; `at` is the element, the key, or
@@ -71,7 +70,7 @@ impl Mapped {
     ) -> Result<Change, String> {
         let Collection { table, key, clustering, value } = &self.collections[&*found.field.name];
         let mut names = vec![key.name.as_str(), &clustering.name];
-        let mut values = vec![self.key(layout, object, key)?];
+        let mut values = vec![key_of(layout, object, key)?];
         let (first, second) = match at {
             At::Element(element) => (element, None),
             At::Entry(entry, put) => (entry, Some(put)),
@@ -81,11 +80,11 @@ impl Mapped {
             }
         };
         if !matches!(at, At::Line(..)) {
-            values.push(self.scalar(layout, found, clustering, first, found.unit())?);
+            values.push(in_column(layout, found, clustering, first, found.unit())?);
         }
         if let (Some(column), Some(second)) = (value, second) {
             names.push(&column.name);
-            values.push(self.scalar(layout, found, column, second, found.inner())?);
+            values.push(in_column(layout, found, column, second, found.inner())?);
         }
         let marks = vec!["?"; names.len()].join(", ");
         let names = names.join(", ");
@@ -107,7 +106,7 @@ impl Mapped {
         if row.field == TABLE_ROW {
             let (table, key) = (&self.table, &self.key);
             let text = format!("DELETE FROM {table} USING TIMESTAMP ? WHERE {} = ?", key.name);
-            return Ok(Some(timed(text, vec![until, self.key(layout, object, key)?])));
+            return Ok(Some(timed(text, vec![until, key_of(layout, object, key)?])));
         }
         let Some(Collection { table, key, clustering, .. }) = self.collections.get(&row.field)
         else {
@@ -122,13 +121,13 @@ impl Mapped {
         } else {
             let text = text_of(&row.element).ok_or("a name is too long for this table")?;
             let value = codec::decode(&layout.schema, text, found.unit())?;
-            self.scalar(layout, found, clustering, &value, found.unit())?
+            in_column(layout, found, clustering, &value, found.unit())?
         };
         let text = format!(
             "DELETE FROM {table} USING TIMESTAMP ? WHERE {} = ? AND {} = ?",
             key.name, clustering.name
         );
-        Ok(Some(timed(text, vec![until, self.key(layout, object, key)?, at])))
+        Ok(Some(timed(text, vec![until, key_of(layout, object, key)?, at])))
     }
 }
 
@@ -149,10 +148,11 @@ const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
 /// A timeuuid of that moment, the same for all copies (RFC 9562, version 1).
 fn time_uuid(time: i64, position: u32, dot: &[u8]) -> [u8; 16] {
     let ticks = (time.unsigned_abs() * 10 + u64::from(position)).wrapping_add(GREGORIAN);
-    let [g, h, e, f, a, b, c, d] = ticks.to_be_bytes();
-    let digest = Sha256::digest(dot);
-    let mut id = [a, b, c, d, e, f, 0x10 | (g & 0x0f), h, 0, 0, 0, 0, 0, 0, 0, 0];
-    id[8..].copy_from_slice(&digest[..8]);
+    let (low, middle, high) = (ticks & 0xffff_ffff, (ticks >> 32) & 0xffff, (ticks >> 48) & 0x0fff);
+    let head = (low << 32) | (middle << 16) | 0x1000 | high;
+    let mut id = [0; 16];
+    id[..8].copy_from_slice(&head.to_be_bytes());
+    id[8..].copy_from_slice(&Sha256::digest(dot)[..8]);
     id[8] = 0x80 | (id[8] & 0x3f);
     // The bit that says that the node is no network card's.
     id[10] |= 1;

@@ -10,7 +10,7 @@ use mingle_model::Level;
 use mingle_services::Engine;
 use mingle_store::conformance::{self, Factory};
 use mingle_store::{BoxFuture, DataStore, StoreSchema};
-use mingle_store_cassandra::{Apart, Cassandra, CassandraConfig, Outcomes};
+use mingle_store_cassandra::{Apart, Cassandra, CassandraConfig, Consistency, Outcomes};
 
 use crate::support::{config, connect};
 
@@ -52,6 +52,8 @@ impl Factory for CassandraFactory {
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>> {
         let config = CassandraConfig {
             outcomes: Outcomes::Decided,
+            // What is acknowledged is at all data centers, so there is nothing to deliver.
+            write_consistency: Consistency::EachQuorum,
             apart: self.is_apart.then(|| Arc::new(Apart::new(7))),
             ..config(&self.url)
         };

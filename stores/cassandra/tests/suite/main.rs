@@ -2,6 +2,7 @@
 
 mod conformance;
 mod copies;
+mod folding;
 mod mapping;
 mod operations;
 mod support;

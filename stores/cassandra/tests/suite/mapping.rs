@@ -246,7 +246,8 @@ async fn what_does_not_fit_the_tables_is_refused_at_the_start() {
     let wide =
         fresh_table(&legacy.other, "id text, n int, full_name text static, PRIMARY KEY (id, n)");
     let wide = wide.await;
-    let cases: [(&str, Box<dyn Fn(&mut ObjectMapping)>); 8] = [
+    type Spoil = Box<dyn Fn(&mut ObjectMapping)>;
+    let cases: [(&str, Spoil); 8] = [
         ("column nothing", Box::new(|m| _ = m.columns.insert("age".into(), "nothing".into()))),
         ("column seen", Box::new(|m| _ = m.columns.insert("age".into(), "seen".into()))),
         ("counter", Box::new(|m| _ = m.columns.insert("visits".into(), "age".into()))),
