@@ -16,6 +16,7 @@
 //! - `writing`: from writes to mutations.
 //! - `commit`: guards, what is compared and set, and sending.
 //! - `fold`: many rows of a counter become one, off everybody's path.
+//! - `open`: what is looked at, and made, before a store is opened.
 //! - [`store`], `transaction`: all together.
 //! - [`apart`]: for tests, replicas that hear of each other only when told to.
 //!
@@ -35,6 +36,7 @@ mod layout;
 pub mod limits;
 mod link;
 pub mod mapping;
+mod open;
 mod operation;
 mod reading;
 mod scalar;

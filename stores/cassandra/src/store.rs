@@ -5,13 +5,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::lock::Mutex as AsyncMutex;
-use mingle_model::{Level, Name, TransactionId, Version, WitnessRow};
+use mingle_model::{Name, TransactionId, Version, WitnessRow};
 use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
     Address, BoxFuture, Bytes, Capabilities, Data, DataStore, Once, Outcome, Read, RecordKind,
     Session, StoreError, StoreSchema, Transaction, World, Write,
 };
-use scylla::client::session::Session as Cluster;
 use scylla::value::CqlValue;
 
 use crate::apart::Apart;
@@ -24,9 +23,10 @@ use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
 use crate::link::{Site, Taken, connect, text};
 use crate::mapping;
+use crate::open::{check, check_datacenters, make, quoted};
 use crate::operation::{self, Operation, Operations};
 use crate::reading::witness;
-use crate::statement::{Statement, tables};
+use crate::statement::Statement;
 use crate::transaction::{CassandraTransaction, record_answer};
 
 /// A store in a cluster.
@@ -346,111 +346,6 @@ impl Core {
         }
         Err(odd("others change its catalog all the time"))
     }
-}
-
-fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
-    let refuse = |reason: String| Err(OpenError::Config { store: schema.store.clone(), reason });
-    if schema.level != Level::Eventual {
-        return refuse(format!(
-            "its level is {}, but Cassandra is eventual: it keeps no order that a stronger level \
-             would need",
-            schema.level
-        ));
-    }
-    if config.nodes.is_empty() {
-        return refuse("no node is named".into());
-    }
-    if config.datacenters.is_empty() {
-        return refuse("no data center is named at which sessions could stay".into());
-    }
-    let mut names = config.datacenters.clone();
-    names.sort_unstable();
-    names.dedup();
-    if names.len() < config.datacenters.len() {
-        let names = config.datacenters.join(", ");
-        return refuse(format!("a data center is named twice among {names}"));
-    }
-    let keyspace = &config.keyspace;
-    let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
-    if keyspace.is_empty() || keyspace.len() > 40 || !keyspace.chars().all(is_name) {
-        return refuse(format!(
-            "a keyspace is called by at most 40 letters, digits and _, not {keyspace:?}"
-        ));
-    }
-    let area = config.area_of(&schema.store);
-    if area.is_empty() || area.len() > 200 || area.chars().any(char::is_control) {
-        return refuse(format!("it cannot be called {area:?} in its tables"));
-    }
-    if config.tls && !cfg!(feature = "tls") {
-        return refuse("it wants TLS, which this build has not (feature `tls`)".into());
-    }
-    Ok(())
-}
-
-fn check_datacenters(
-    config: &CassandraConfig,
-    store: &Name,
-    cluster: &Cluster,
-) -> Result<(), OpenError> {
-    let state = cluster.get_cluster_state();
-    let mut found: Vec<String> =
-        state.get_nodes_info().iter().filter_map(|node| node.datacenter.clone()).collect();
-    found.sort_unstable();
-    found.dedup();
-    for named in config.datacenters.iter().chain(config.replication.keys()) {
-        if !found.contains(named) {
-            let found = found.join(", ");
-            let reason = format!("the cluster has no data center {named:?}; it has {found}");
-            return Err(OpenError::Config { store: store.clone(), reason });
-        }
-    }
-    Ok(())
-}
-
-/// A name as CQL wants it where it is not all in lower case.
-fn quoted(name: &str) -> String {
-    format!("\"{name}\"")
-}
-
-/// Makes the keyspace, where it is not there, and the tables.
-async fn make(
-    cluster: &Cluster,
-    config: &CassandraConfig,
-    store: &Name,
-    keyspace: &str,
-) -> Result<(), OpenError> {
-    let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
-    let refreshed = cluster.refresh_metadata().await;
-    refreshed.map_err(|error| unavailable(error.to_string()))?;
-    let state = cluster.get_cluster_state();
-    let known = state.get_keyspace(keyspace);
-    if known.is_none() {
-        if config.replication.is_empty() {
-            let reason = format!(
-                "keyspace {keyspace} is not there, and `replication` does not say how many copies \
-                 each data center is to have"
-            );
-            return Err(OpenError::Config { store: store.clone(), reason });
-        }
-        let copies = config.replication.iter().map(|(name, count)| format!("'{name}': {count}"));
-        let copies: Vec<String> = copies.collect();
-        let create = format!(
-            "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = \
-             {{'class': 'NetworkTopologyStrategy', {}}}",
-            quoted(keyspace),
-            copies.join(", ")
-        );
-        let made = cluster.query_unpaged(create, ()).await;
-        made.map_err(|error| unavailable(error.to_string()))?;
-    }
-    for (name, table) in tables(&quoted(keyspace)) {
-        if known.is_some_and(|known| known.tables.contains_key(name)) {
-            continue;
-        }
-        let made = cluster.query_unpaged(table, ()).await;
-        made.map_err(|error| unavailable(error.to_string()))?;
-    }
-    Ok(())
 }
 
 fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities {
