@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -29,6 +30,12 @@ pub struct CassandraConfig {
     pub nodes: Vec<String>,
     /// The data centers at which sessions can stay; those that name none stay at the first.
     pub datacenters: Vec<String>,
+    /// What sessions call the data centers, in the same order, where that is not their names: a
+    /// session stays at the replica of its name in every store.
+    pub replicas: Option<Vec<String>>,
+    /// Where clients reach nodes that tell another address, by what they tell. The driver takes the
+    /// others for where they say, at the port of `nodes`.
+    pub addresses: BTreeMap<IpAddr, SocketAddr>,
     /// Where the tables are; stores of several names can share them.
     pub keyspace: String,
     /// What the store is called there; none is its name.
@@ -86,6 +93,8 @@ impl CassandraConfig {
         Self {
             nodes: nodes.into_iter().map(Into::into).collect(),
             datacenters: datacenters.into_iter().map(Into::into).collect(),
+            replicas: None,
+            addresses: BTreeMap::new(),
             keyspace: "mingle".to_owned(),
             area: None,
             replication: BTreeMap::new(),
@@ -104,6 +113,11 @@ impl CassandraConfig {
             objects: BTreeMap::new(),
             apart: None,
         }
+    }
+
+    /// What sessions call the data centers.
+    pub fn replicas(&self) -> &[String] {
+        self.replicas.as_ref().unwrap_or(&self.datacenters)
     }
 
     /// What a store is called in its tables.
@@ -130,7 +144,7 @@ impl PartialEq for CassandraConfig {
         let text = |config: &Self| format!("{config:?}");
         let settings = |config: &Self| {
             (
-                config.replication.clone(),
+                (config.replication.clone(), config.replicas.clone(), config.addresses.clone()),
                 config.credentials.clone(),
                 (config.tls, config.root_certificates.clone()),
                 (config.read_consistency, config.write_consistency, config.serial_consistency),

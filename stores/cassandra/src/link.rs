@@ -1,15 +1,17 @@
 //! The cluster as it is talked to: one session, and for each data center its own way in.
 
 use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use mingle_store::World;
+use mingle_store::{BoxFuture, World};
 use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session;
 use scylla::client::session_builder::SessionBuilder;
-use scylla::errors::ExecutionError;
+use scylla::errors::{ExecutionError, TranslationError};
+use scylla::policies::address_translator::{AddressTranslator, UntranslatedPeer};
 use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 use scylla::response::PagingState;
@@ -33,6 +35,10 @@ pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
         .keepalive_interval(Duration::from_secs(5))
         .keepalive_timeout(Duration::from_secs(5))
         .fetch_schema_metadata(true);
+    if !config.addresses.is_empty() {
+        let addresses = Addresses(config.addresses.clone());
+        builder = builder.address_translator(Arc::new(addresses));
+    }
     if let Some((user, password)) = &config.credentials {
         builder = builder.user(user, password);
     }
@@ -41,6 +47,25 @@ pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
         builder = builder.tls_context(Some(crate::tls::config(config)?));
     }
     builder.build().await.map_err(|error| error.to_string())
+}
+
+/// Where nodes are reached, by the address that they tell.
+struct Addresses(BTreeMap<IpAddr, SocketAddr>);
+
+impl AddressTranslator for Addresses {
+    fn translate_address<'own, 'peer, 'all>(
+        &'own self,
+        peer: &'peer UntranslatedPeer<'_>,
+    ) -> BoxFuture<'all, Result<SocketAddr, TranslationError>>
+    where
+        'own: 'all,
+        'peer: 'all,
+        Self: 'all,
+    {
+        let told = peer.untranslated_address();
+        let reached = self.0.get(&told.ip()).copied().unwrap_or(told);
+        Box::pin(std::future::ready(Ok(reached)))
+    }
 }
 
 /// The way to one data center.

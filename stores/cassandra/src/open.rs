@@ -1,5 +1,7 @@
 //! What is looked at, and made, before a store is opened.
 
+use std::collections::BTreeSet;
+
 use mingle_model::{Level, Name};
 use mingle_store::StoreSchema;
 use scylla::client::session::Session as Cluster;
@@ -23,12 +25,16 @@ pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenE
     if config.datacenters.is_empty() {
         return refuse("no data center is named at which sessions could stay".into());
     }
-    let mut names = config.datacenters.clone();
-    names.sort_unstable();
-    names.dedup();
-    if names.len() < config.datacenters.len() {
-        let names = config.datacenters.join(", ");
-        return refuse(format!("a data center is named twice among {names}"));
+    for (what, names) in [("data center", &config.datacenters[..]), ("replica", config.replicas())]
+    {
+        let distinct: BTreeSet<&String> = names.iter().collect();
+        if distinct.len() < names.len() {
+            return refuse(format!("a {what} is named twice among {}", names.join(", ")));
+        }
+    }
+    if config.replicas().len() != config.datacenters.len() {
+        let (found, wanted) = (config.replicas().len(), config.datacenters.len());
+        return refuse(format!("it has {found} replicas, but {wanted} data centers"));
     }
     let keyspace = &config.keyspace;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';

@@ -357,7 +357,7 @@ fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities 
         serializable: false,
         once: Once::ById,
         may_lose_answers: true,
-        replicas: config.datacenters.iter().map(|name| name.as_str().into()).collect(),
+        replicas: config.replicas().iter().map(|name| name.as_str().into()).collect(),
         operations_per_round_trip: READS_MAX,
         round_trip: config.round_trip,
     }

@@ -16,6 +16,9 @@ use super::keys::Keys;
 struct Written {
     nodes: Vec<String>,
     datacenters: Vec<String>,
+    replicas: Option<Vec<String>>,
+    #[serde(default)]
+    addresses: BTreeMap<String, String>,
     keyspace: Option<String>,
     area: Option<String>,
     #[serde(default)]
@@ -56,6 +59,15 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<CassandraConfig, Bi
     let expanded = |node: &String| keys.expanded("nodes", node);
     let nodes: Vec<String> = written.nodes.iter().map(expanded).collect::<Result<_, _>>()?;
     let mut config = CassandraConfig::at(nodes, written.datacenters);
+    config.replicas = written.replicas;
+    for (told, reached) in &written.addresses {
+        let wrong = |expected: &str, found: &str| {
+            keys.wrong("addresses", format!("expected {expected}, found {found:?}"))
+        };
+        let told = told.parse().map_err(|_| wrong("an IP address", told))?;
+        let reached = reached.parse().map_err(|_| wrong("IP:PORT", reached))?;
+        config.addresses.insert(told, reached);
+    }
     config.keyspace = written.keyspace.unwrap_or(config.keyspace);
     config.area = written.area;
     config.replication = written.replication;

@@ -75,7 +75,7 @@ impl Engine {
     pub fn replicas(&self) -> &[String] {
         match self {
             Self::Embedded(embedded) => &embedded.replicas,
-            Self::Cassandra(cassandra) => &cassandra.datacenters,
+            Self::Cassandra(cassandra) => cassandra.replicas(),
             Self::Postgres(_) | Self::Redis(_) => &[],
         }
     }

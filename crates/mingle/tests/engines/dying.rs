@@ -113,7 +113,9 @@ fn a_phase_in_cassandra_takes_effect_once_whoever_dies() {
         }
         round += 1;
     }
-    dying.into_iter().for_each(|one| one.join().expect("no panic"));
+    for one in dying {
+        one.join().expect("no panic");
+    }
     block_on(check(&binding, &living, done.load(Ordering::Relaxed)));
 }
 
