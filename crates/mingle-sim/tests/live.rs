@@ -245,7 +245,7 @@ async fn promises_hold_while_connections_to_cassandra_are_cut_and_answers_lost()
     let plan = Plan::live_eventual(seed, 20, Duration::from_millis(400));
     let stores = cluster.stores(&plan, &world).await;
     let hang_for = Duration::from_millis(200);
-    let rates = Rates { cut_request: 0.003, lose_answer: 0.006, hang: 0.01, hang_for };
+    let rates = Rates { cut_request: 0.01, lose_answer: 0.015, hang: 0.01, hang_for };
     let set_rates = |rates| cluster.proxies.iter().for_each(|proxy| proxy.set_rates(rates));
     set_rates(rates);
     let verdict = judge_live(&plan, world, stores, async { set_rates(Rates::default()) }).await;
