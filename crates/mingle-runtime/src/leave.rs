@@ -281,7 +281,9 @@ impl Runtime {
                     }
                 }
                 if self.is_many(visit.store) || execution.plan.isolated {
-                    let is_guarded = self.planted != Planted::AbortIgnored;
+                    // Nobody aborts one that leaves no read witnesses.
+                    let is_guarded =
+                        execution.plan.isolated && self.planted != Planted::AbortIgnored;
                     leave_witness(id, self.world.random(), finished, is_guarded, draft);
                 }
             }

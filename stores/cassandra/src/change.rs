@@ -57,6 +57,17 @@ pub enum Change {
         /// When.
         time: i64,
     },
+    /// Writes a record together with all that is to follow it.
+    Announce {
+        /// Which.
+        at: RecordPlace,
+        /// What.
+        value: Cell,
+        /// What is to follow, as bytes.
+        redo: Cell,
+        /// When.
+        time: i64,
+    },
     /// Says that what was to follow a record has been done.
     Settle {
         /// Which record.
@@ -167,9 +178,10 @@ impl Change {
     pub fn partition(&self) -> (&str, &[u8]) {
         match self {
             Self::Put { at, .. } | Self::Drop { at, .. } => ("data", &at.object),
-            Self::PutRecord { at, .. } | Self::Settle { at, .. } | Self::DropRecord { at, .. } => {
-                (&at.kind, &at.head)
-            }
+            Self::PutRecord { at, .. }
+            | Self::Announce { at, .. }
+            | Self::Settle { at, .. }
+            | Self::DropRecord { at, .. } => (&at.kind, &at.head),
             Self::PutRow { id, .. } | Self::DropRow { id, .. } => ("rows", id),
             Self::PutChunk { id, .. } | Self::DropChunk { id, .. } => ("chunks", id),
             Self::Settled { id, .. } => ("outcomes", id),
@@ -183,6 +195,9 @@ impl Change {
             Self::Put { at, value, .. } => at.bytes() + value.len(),
             Self::Drop { at, .. } => at.bytes(),
             Self::PutRecord { at, value, .. } => at.head.len() + at.tail.len() + value.len(),
+            Self::Announce { at, value, redo, .. } => {
+                at.head.len() + at.tail.len() + value.len() + redo.len()
+            }
             Self::Settle { at, .. } | Self::DropRecord { at, .. } => at.head.len() + at.tail.len(),
             Self::PutRow { id, place, value, .. } => id.len() + place.0.len() + value.len(),
             Self::DropRow { id, place, .. } => id.len() + place.0.len(),

@@ -11,7 +11,7 @@ use futures_util::future::{try_join, try_join_all};
 use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
-use mingle_store::{Commit, Guard, RecordKey, StoreError, Write};
+use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, StoreError, Write};
 use scylla::value::{CqlValue, Row as CqlRow};
 
 use crate::change::{Change, Place, RecordPlace};
@@ -19,7 +19,7 @@ use crate::config::Outcomes;
 use crate::error::Failed;
 use crate::fetch::{Found, Record, bytes, fetch, record};
 use crate::layout::{Cell, Layout};
-use crate::link::{Taken, blob, text};
+use crate::link::{Taken, blob, takes_several, text};
 use crate::reading;
 use crate::statement::Statement;
 use crate::store::Core;
@@ -81,12 +81,23 @@ impl Core {
         }
         changes.extend(known.drops(&self.layout, overlay));
         changes.extend(self.put_records(overlay, &dots, commit));
-        if let Some(key) = taken {
-            self.take_record(replica, overlay, &key, &changes, commit.id).await?;
-            changes.push(Change::Settle { at: self.layout.record(&key), time: self.clock.next() });
+        let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
+        match (taken, decided) {
+            (Some(key), decided) => {
+                if let Some(id) = decided {
+                    self.take_id(id, &[]).await?;
+                }
+                self.take_record(replica, overlay, &key, &changes, commit.id).await?;
+                let (at, time) = (self.layout.record(&key), self.clock.next());
+                changes.push(Change::Settle { at, time });
+            }
+            (None, Some(id)) => self.take_id(id, &changes).await?,
+            (None, None) if commit.operation.is_none() && takes_several(&changes) => {
+                self.announce(replica, &mut changes).await?;
+            }
+            (None, None) => {}
         }
-        if let Some(id) = commit.id.filter(|_| self.outcomes == Outcomes::Decided) {
-            self.take_id(id, &changes).await?;
+        if let Some(id) = decided {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
         self.send(replica, &changes, commit.id).await?;
@@ -209,6 +220,11 @@ impl Core {
         let time = if commit.operation.is_some() { self.clock.next() } else { dots.time() };
         let put = |(key, value): (&RecordKey, Option<&mingle_store::Bytes>)| {
             let value = value?.to_vec();
+            // Of two floors the higher one stands, whoever wrote it when.
+            let time = match (key.kind, value.len()) {
+                (RecordKind::Floor, 8) => read_floor(&value).clamp(1, i64::MAX as u64) as i64,
+                _ => time,
+            };
             Some(Change::PutRecord { at: self.layout.record(key), value, time })
         };
         overlay.records().filter_map(put).collect()
@@ -268,6 +284,30 @@ impl Core {
         Ok(redo)
     }
 
+    /// Writes the records of a commit that takes several batches first, with all the rest beside
+    /// them: whoever finds them does what is not done. One without records has nobody to do that.
+    async fn announce(&self, replica: usize, changes: &mut Vec<Change>) -> Result<(), StoreError> {
+        let first = changes.iter().find_map(|change| match change {
+            Change::PutRecord { at, value, time } => Some((at.clone(), value.clone(), *time)),
+            _ => None,
+        });
+        let Some((at, value, time)) = first else { return Ok(()) };
+        let all: Vec<&Change> = changes.iter().collect();
+        let redo = self.redo_of(replica, &all).await?;
+        let is_beside = |change: &&Change| match change {
+            Change::PutRecord { at: other, .. } => {
+                *other != at && (&other.kind, &other.head) == (&at.kind, &at.head)
+            }
+            _ => false,
+        };
+        let mut announced: Vec<Change> = changes.iter().filter(is_beside).cloned().collect();
+        announced.push(Change::Announce { at: at.clone(), value, redo, time });
+        self.send(replica, &announced, None).await?;
+        changes.push(Change::Settle { at, time: self.clock.next() });
+        Ok(())
+    }
+
+    /// Takes an id, with what it is to do; with nothing where that stands elsewhere.
     async fn take_id(&self, id: TransactionId, changes: &[Change]) -> Result<(), StoreError> {
         let changes: Vec<&Change> = changes.iter().collect();
         let redo = self.redo_of(0, &changes).await?;
@@ -284,26 +324,30 @@ impl Core {
         }
     }
 
-    /// Sees to it that an id takes effect now or never; whether it does.
-    pub(crate) async fn decide(&self, id: TransactionId) -> Result<bool, StoreError> {
+    /// Sees to it that an id takes effect now or never, as far as that can be said.
+    pub(crate) async fn decide(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         let values = vec![blob(&self.outcome_id(id)), self.keep_outcomes()];
         let taken = self.sites[0].take(Statement::BarId, values).await;
         let row = match taken.map_err(|failed| self.failed(&failed))? {
-            Taken::Set => return Ok(false),
+            Taken::Set => return Ok(Outcome::NotCommitted),
             Taken::Not(row) => row,
         };
         if state(&row).as_deref() == Some("barred") {
-            return Ok(false);
+            return Ok(Outcome::NotCommitted);
         }
         // [applied], id, redo, settled, state: in order of the columns' names after the key.
         let is_settled = row.columns.iter().skip(1).flatten().any(|c| c.as_boolean().is_some());
         if !is_settled {
-            let redo = row.columns.get(2).cloned().flatten();
-            let redo = bytes(redo).ok_or_else(|| self.refused("an outcome is not what it was"))?;
+            let redo = row.columns.get(2).cloned().flatten().and_then(|redo| bytes(Some(redo)));
+            let redo = redo.ok_or_else(|| self.refused("an outcome is not what it was"))?;
+            let changes: Vec<Change> = postcard::from_bytes(&redo).unwrap_or_default();
+            if changes.is_empty() {
+                return Ok(Outcome::Unknown);
+            }
             let settled = Change::Settled { id: self.outcome_id(id), time: self.clock.next() };
             self.redo(0, &redo, settled).await?;
         }
-        Ok(true)
+        Ok(Outcome::Committed)
     }
 
     fn outcome_id(&self, id: TransactionId) -> Cell {

@@ -357,6 +357,12 @@ fn taken(found: scylla::response::query_result::QueryResult) -> Result<Taken, Fa
     }
 }
 
+/// Whether mutations take several batches, so that a crash may leave some of them.
+pub fn takes_several(changes: &[Change]) -> bool {
+    let is_chunk = |change: &&Change| matches!(change, Change::PutChunk { .. });
+    split(changes.iter().filter(|change| !is_chunk(change)).collect()).len() > 1
+}
+
 /// Splits mutations into batches: all of one partition stay together, and records come last.
 fn split(changes: Vec<&Change>) -> Vec<Vec<&Change>> {
     let bytes = |changes: &[&Change]| changes.iter().map(|change| change.bytes()).sum::<usize>();
@@ -430,6 +436,9 @@ fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
         ),
         Change::PutRecord { at, value, time: when } => {
             (Statement::PutRecord, [record(at), vec![blob(value), time(when)]].concat())
+        }
+        Change::Announce { at, value, redo, time: when } => {
+            (Statement::Announce, [record(at), vec![blob(value), blob(redo), time(when)]].concat())
         }
         Change::Settle { at, time: when } => {
             (Statement::Settle, [vec![time(when)], record(at)].concat())

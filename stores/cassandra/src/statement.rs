@@ -78,6 +78,7 @@ pub enum Statement {
     Put,
     Drop,
     PutRecord,
+    Announce,
     Settle,
     DropRecord,
     PutRow,
@@ -96,7 +97,7 @@ pub enum Statement {
 
 impl Statement {
     /// All of them, in order of their numbers.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::Fields,
         Self::Object,
         Self::Elements,
@@ -113,6 +114,7 @@ impl Statement {
         Self::Put,
         Self::Drop,
         Self::PutRecord,
+        Self::Announce,
         Self::Settle,
         Self::DropRecord,
         Self::PutRow,
@@ -195,6 +197,10 @@ impl Statement {
             ),
             Self::PutRecord => format!(
                 "INSERT INTO {ks}.records (kind, head, tail, value) VALUES (?, ?, ?, ?) \
+                 USING TIMESTAMP ?"
+            ),
+            Self::Announce => format!(
+                "INSERT INTO {ks}.records (kind, head, tail, value, redo) VALUES (?, ?, ?, ?, ?) \
                  USING TIMESTAMP ?"
             ),
             Self::Settle => {

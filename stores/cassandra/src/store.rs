@@ -403,8 +403,7 @@ impl DataStore for Cassandra {
             }
             match core.outcomes {
                 Outcomes::Remembered => Ok(Outcome::Unknown),
-                Outcomes::Decided if core.decide(id).await? => Ok(Outcome::Committed),
-                Outcomes::Decided => Ok(Outcome::NotCommitted),
+                Outcomes::Decided => core.decide(id).await,
             }
         })
     }

@@ -219,3 +219,54 @@ async fn nobody_claims_to_know_what_nobody_decided() {
     let store = connect(config(server.url()), store_schema(Level::Eventual)).await.unwrap();
     assert_eq!(store.outcome(id(1)).await, Ok(Outcome::Unknown));
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_finds_the_record_of_a_large_commit_finds_all_of_it() {
+    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+    for seed in 1..=3 {
+        let stores = processes(server.url(), seed).await;
+        let key = RecordKey::of(RecordKind::Intent, id(1), 0);
+        // Far more than one batch takes, in many partitions.
+        let long = "x".repeat(5_000);
+        let mut writes: Vec<Write> = (0..40)
+            .map(|n| Write::Assign(at(&format!("{n}"), TEXT), text(&format!("{n} {long}"))))
+            .collect();
+        writes.push(Write::Record(key.clone(), b"intent".as_slice().into()));
+        write(&stores[0], "dc1", writes).await.expect("it is written");
+        let mut early = 0;
+        loop {
+            // The other process was not there when it was written.
+            let record = data(&stores[1], "dc2", Read::Record(key.clone())).await;
+            if record != Data::Record(None) {
+                let reads: Vec<Read> =
+                    (0..40).map(|n| Read::Register(at(&format!("{n}"), TEXT))).collect();
+                let mut open = stores[1].begin(&Session::at("dc2")).await.expect("it begins");
+                for (n, answer) in open.read(&reads).await.expect("it reads").iter().enumerate() {
+                    let expected = text(&format!("{n} {long}"));
+                    assert_eq!(answer.data, Data::Register(Some(expected)), "seed {seed}");
+                }
+                early += 1;
+            }
+            if !stores[0].deliver_one().await.expect("it is delivered") {
+                break;
+            }
+        }
+        assert!(early > 0, "seed {seed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn of_two_floors_the_higher_one_stands() {
+    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+    let stores = processes(server.url(), 9).await;
+    let key = RecordKey::of_origin(RecordKind::Floor, id(1).origin);
+    for (store, number) in [(0, 100), (1, 90), (0, 95)] {
+        let floor = Write::Record(key.clone(), mingle_store::record::floor(number));
+        write(&stores[store], CENTERS[store], vec![floor]).await.expect("it is written");
+    }
+    deliver(&stores).await;
+    for center in CENTERS {
+        let found = data(&stores[0], center, Read::Record(key.clone())).await;
+        assert_eq!(found, Data::Record(Some(mingle_store::record::floor(100))), "at {center}");
+    }
+}
