@@ -3,7 +3,7 @@
 //! One interpreter runs it everywhere. Jumps are absolute; a phase ends at `Return` or at the end
 //! of its code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 
 use mingle_model::{LevelId, Name, Schema, Type};
@@ -11,6 +11,7 @@ use mingle_model::{LevelId, Name, Schema, Type};
 use crate::flat::{Access, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
 use crate::flow::Flow;
 use crate::hir::{self, StoreId};
+use crate::last::last_reads;
 use crate::ops::Op;
 use crate::split::Mutation;
 use crate::split::keep::keep;
@@ -65,11 +66,14 @@ pub struct Phase {
     pub before_endorsement: bool,
     /// What it does.
     pub code: Vec<Instr>,
+    /// The instructions after whose reads it needs nothing more of its store: neither reads nor
+    /// writes. A loop is among them if that holds once all of its rounds were fetched for.
+    pub last_reads: BTreeSet<usize>,
     pub(crate) tree: Vec<Node>,
 }
 
 /// A read as an instruction.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ReadSpec {
     /// What is read.
     pub kind: ReadKind,
@@ -240,6 +244,7 @@ pub(crate) fn plan(
             level: phase.store.map(|store| program.level_of(store)),
             mode: phase.mode,
             before_endorsement: phase.before_endorsement,
+            last_reads: last_reads(phase.mode, &code),
             code,
             tree,
         });

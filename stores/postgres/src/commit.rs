@@ -100,6 +100,9 @@ pub async fn commit(
     }
     let inner = std::sync::Arc::clone(&transaction.inner);
     let is_open = transaction.lease.is_some();
+    if transaction.has_ended && !commit.is_empty() {
+        return Err(transaction.refused("nothing comes after the last reads".into()));
+    }
     if commit.is_empty() && !transaction.done.has_written {
         return finish_reads(transaction).await;
     }

@@ -19,6 +19,20 @@ use crate::writing::Writing;
 /// What begins a transaction; its snapshot is that of the first statement after it.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
 
+/// What begins one that reads once, and nothing that a program's own SQL says.
+const BEGIN_READS: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY";
+
+/// Whether a transaction ends with what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// More follows.
+    Later,
+    /// It does.
+    Now,
+    /// It does, and none of the statements can write.
+    Unwritten,
+}
+
 /// A transaction.
 pub struct PostgresTransaction {
     pub(crate) inner: Arc<Inner>,
@@ -26,6 +40,8 @@ pub struct PostgresTransaction {
     pub(crate) lease: Option<Lease>,
     /// Why it can do nothing more; set while a call waits, in case it is given up.
     pub(crate) broken: Option<StoreError>,
+    /// Whether it has ended with its last reads.
+    pub(crate) has_ended: bool,
     /// What it has done so far.
     pub(crate) done: Done,
 }
@@ -57,7 +73,7 @@ pub(crate) struct Done {
 
 impl PostgresTransaction {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, lease: None, broken: None, done: Done::default() }
+        Self { inner, lease: None, broken: None, has_ended: false, done: Done::default() }
     }
 
     pub(crate) fn refused(&self, reason: String) -> StoreError {
@@ -90,25 +106,39 @@ impl PostgresTransaction {
         Err(error)
     }
 
-    /// Sends steps in one round trip, before the commit.
-    async fn send(&mut self, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+    /// Sends steps in one round trip, before the commit, or with it.
+    async fn send(&mut self, steps: Vec<Step>, end: End) -> Result<Vec<Vec<Row>>, StoreError> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
+        if self.has_ended {
+            return Err(self.refused("nothing comes after the last reads".into()));
+        }
         self.broken = Some(self.unavailable("an earlier call was given up"));
-        let sent = self.try_send(steps).await;
+        let sent = self.try_send(steps, end).await;
         self.broken = sent.as_ref().err().cloned();
-        if self.broken.is_some() {
+        self.has_ended = end != End::Later;
+        if let Some(lease) = self.lease.as_mut().filter(|_| sent.is_ok() && self.has_ended) {
+            lease.clean();
+        }
+        if self.broken.is_some() || self.has_ended {
             // What it holds is of use to others at once.
             self.lease = None;
         }
         sent
     }
 
-    async fn try_send(&mut self, mut steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+    async fn try_send(
+        &mut self,
+        mut steps: Vec<Step>,
+        end: End,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
         let is_open = self.ready(&steps).await?;
         if !is_open {
-            steps.insert(0, Step::control(BEGIN));
+            steps.insert(0, Step::control(if end == End::Unwritten { BEGIN_READS } else { BEGIN }));
+        }
+        if end != End::Later {
+            steps.push(Step::control("COMMIT"));
         }
         let lease = self.lease.as_mut().expect("it is ready");
         lease.soil();
@@ -129,17 +159,26 @@ impl PostgresTransaction {
                 }
             }
         }
+        if end != End::Later {
+            rows.pop();
+        }
         Ok(rows.split_off(skipped))
     }
 
-    async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+    async fn read_now(&mut self, reads: &[Read], is_last: bool) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let plan =
             Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
         if reads.is_empty() {
             return Ok(Vec::new());
         }
-        let results = self.send(plan.steps()).await?;
+        // What writes is not the last: its commit is yet to come.
+        let end = match is_last && !plan.writes && !self.done.has_written {
+            true if reads.iter().any(|read| matches!(read, Read::Query { .. })) => End::Now,
+            true => End::Unwritten,
+            false => End::Later,
+        };
+        let results = self.send(plan.steps(), end).await?;
         let answers = plan.answers(&results).map_err(|why| self.refused(why))?;
         let done = &mut self.done;
         done.records.extend(plan.records().iter().cloned());
@@ -162,7 +201,7 @@ impl PostgresTransaction {
         if writing.concerns_store {
             steps.insert(0, commit::lock_store(&inner.layout, true));
         }
-        self.send(steps).await?;
+        self.send(steps, End::Later).await?;
         self.done.flushed += writes.len();
         self.done.note(writing, &writes);
         Ok(())
@@ -186,7 +225,14 @@ impl Done {
 
 impl Transaction for PostgresTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(self.read_now(reads))
+        Box::pin(self.read_now(reads, false))
+    }
+
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(self.read_now(reads, true))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
