@@ -51,7 +51,7 @@ impl Connector {
     }
 }
 
-/// What every connection begins with. Without sequential scans a read of one row locks that row,
+/// What every connection begins with. A statement alone is serializable too. Without sequential scans a read of one row locks that row,
 /// and not its table; what must be scanned still is.
 fn setup(config: &PostgresConfig) -> String {
     let (statement, lock) =
@@ -62,7 +62,7 @@ fn setup(config: &PostgresConfig) -> String {
          SET idle_in_transaction_session_timeout = {idle}; \
          SET enable_seqscan = off; SET client_min_messages = error; \
          SET default_transaction_read_only = off; \
-         SET default_transaction_isolation = 'read committed';  \
+         SET default_transaction_isolation = serializable; \
          SET TimeZone = 'UTC'; SET plan_cache_mode = force_generic_plan; \
          SELECT set_config('synchronous_commit', 'on', false) \
          WHERE current_setting('synchronous_commit') IN ('off', 'local')"

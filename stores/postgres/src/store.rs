@@ -60,12 +60,17 @@ impl Inner {
         if steps.is_empty() {
             return;
         }
+        steps.insert(0, Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"));
+        steps.push(Step::control("COMMIT"));
         let inner = Arc::clone(self);
         self.pool.world().spawn(Box::pin(async move {
             // What is not removed now is removed the next time.
-            let Ok(lease) = inner.pool.lease().await else { return };
+            let Ok(mut lease) = inner.pool.lease().await else { return };
             if let Some(Ok(())) = lease.prepare(&steps).await {
-                let _ = lease.run(&steps).await;
+                lease.soil();
+                if lease.run(&steps).await.is_some() {
+                    lease.clean();
+                }
             }
         }));
     }

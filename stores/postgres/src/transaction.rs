@@ -53,6 +53,8 @@ pub(crate) struct Done {
     pub(crate) records: BTreeSet<Vec<u8>>,
     /// Objects of our own tables that were read.
     pub(crate) objects: BTreeSet<(Name, Digest)>,
+    /// Those of them that exist, and that nothing was done to since.
+    pub(crate) existing: BTreeSet<(Name, Digest)>,
     /// The newest version that was read.
     pub(crate) seen: u64,
     /// How many writes were flushed.
@@ -134,10 +136,13 @@ impl PostgresTransaction {
         end: End,
     ) -> Result<Vec<Vec<Row>>, StoreError> {
         let is_open = self.ready(&steps).await?;
-        if !is_open {
+        let is_alone = !is_open && end == End::Unwritten && steps.len() == 1;
+        if is_alone {
+            // A statement alone is a transaction, at the connection's isolation level.
+        } else if !is_open {
             steps.insert(0, Step::control(if end == End::Unwritten { BEGIN_READS } else { BEGIN }));
         }
-        if end != End::Later {
+        if end != End::Later && !is_alone {
             steps.push(Step::control("COMMIT"));
         }
         let lease = self.lease.as_mut().expect("it is ready");
@@ -145,7 +150,7 @@ impl PostgresTransaction {
         let Some(results) = lease.run(&steps).await else {
             return Err(self.unavailable("no answer in time"));
         };
-        let skipped = usize::from(!is_open);
+        let skipped = usize::from(!is_open && !is_alone);
         let mut rows = Vec::with_capacity(results.len());
         for result in results {
             match result {
@@ -159,7 +164,7 @@ impl PostgresTransaction {
                 }
             }
         }
-        if end != End::Later {
+        if end != End::Later && !is_alone {
             rows.pop();
         }
         Ok(rows.split_off(skipped))
@@ -179,12 +184,16 @@ impl PostgresTransaction {
             false => End::Later,
         };
         let results = self.send(plan.steps(), end).await?;
-        let answers = plan.answers(&results).map_err(|why| self.refused(why))?;
+        let found = plan.answers(&results).map_err(|why| self.refused(why))?;
+        let answers = found.answers;
         let done = &mut self.done;
         done.records.extend(plan.records().iter().cloned());
         done.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
         done.has_written |= plan.writes;
         done.has_data |= plan.writes;
+        // Who knows what a command has done.
+        done.existing.retain(|_| !plan.writes);
+        done.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
         let newest = answers.iter().map(|answer| answer.version.0).max();
         done.seen = done.seen.max(newest.unwrap_or(0));
         Ok(answers)
@@ -195,11 +204,12 @@ impl PostgresTransaction {
             return Ok(());
         }
         let inner = Arc::clone(&self.inner);
-        let mut writing = Writing::new(&inner.layout, &inner.operations);
+        let existing = std::mem::take(&mut self.done.existing);
+        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
         writing.add(&writes, self.done.flushed).map_err(|why| self.refused(why))?;
         let mut steps = std::mem::take(&mut writing.steps);
         if writing.concerns_store {
-            steps.insert(0, commit::lock_store(&inner.layout, true));
+            steps.insert(0, commit::lock_store(&inner.layout));
         }
         self.send(steps, End::Later).await?;
         self.done.flushed += writes.len();
@@ -216,6 +226,7 @@ impl Done {
         self.written.extend(writing.objects);
         self.written_records.extend(writing.records);
         self.floors.extend(writing.floors);
+        self.existing = writing.existing;
         self.rows.extend(writes.iter().filter_map(|write| match write {
             Write::Witness(row) => Some(row.id),
             _ => None,
