@@ -184,7 +184,7 @@ async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed,
 /// What to say of a commit that did not take effect. After a conflict a second look, on a new
 /// snapshot, tells whether it met witness rows or an id that stands.
 async fn explain(
-    transaction: PostgresTransaction,
+    mut transaction: PostgresTransaction,
     commit: &Commit,
     failure: Failure,
 ) -> StoreError {
@@ -201,9 +201,13 @@ async fn explain(
     if let Some(id) = commit.id {
         steps.push(outcome::find(&inner.layout, id));
     }
-    let Some(lease) = &transaction.lease else { return StoreError::Conflict };
+    // A serializable look at the newest ids would be in the way of all that come with them.
+    let steps = Step::beside(steps);
+    let Some(lease) = &mut transaction.lease else { return StoreError::Conflict };
     let Some(Ok(())) = lease.prepare(&steps).await else { return StoreError::Conflict };
+    lease.soil();
     let Some(results) = lease.run(&steps).await else { return StoreError::Conflict };
+    lease.clean();
     let mut found = Vec::new();
     for result in results {
         match result {
@@ -211,6 +215,9 @@ async fn explain(
             Err(_) => return StoreError::Conflict,
         }
     }
+    // What BEGIN and COMMIT say.
+    found.pop();
+    found.remove(0);
     if commit.id.is_some() {
         let rows = found.pop().unwrap_or_default();
         match outcome::read(&rows) {
@@ -246,12 +253,7 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
         Some(Err(error)) => return Err(unavailable(message(&error))),
         None => return Err(unavailable("no answer in time".into())),
     }
-    let steps = [
-        Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
-        bar,
-        look,
-        Step::control("COMMIT"),
-    ];
+    let steps = Step::beside(vec![bar, look]);
     lease.soil();
     let Some(mut results) = lease.run(&steps).await else {
         return Err(unavailable("no answer in time".into()));

@@ -60,8 +60,7 @@ impl Inner {
         if steps.is_empty() {
             return;
         }
-        steps.insert(0, Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"));
-        steps.push(Step::control("COMMIT"));
+        let steps = Step::beside(steps);
         let inner = Arc::clone(self);
         self.pool.world().spawn(Box::pin(async move {
             // What is not removed now is removed the next time.
