@@ -36,5 +36,12 @@ pub const PURGE_EVERY: u64 = 1_000;
 /// given up.
 pub const GRACE: Duration = Duration::from_secs(5);
 
+/// A store is over at most this many servers: `mingle_run` leaves room for 63 beside a version.
+pub const SERVERS_MAX: usize = 16;
+
+/// How long after a commit the servers are asked to tell each other what they have, unless they did so
+/// by themselves.
+pub const ACKNOWLEDGE_AFTER: Duration = Duration::from_secs(1);
+
 /// A connection holds at most this many prepared statements; then it begins anew.
 pub const STATEMENTS_MAX: usize = 4_096;

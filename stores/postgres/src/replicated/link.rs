@@ -1,0 +1,228 @@
+//! Subscriptions: each server has one to every other.
+//!
+//! A slot of the publisher keeps what the subscriber has not got. Where a slot is lost, the subscription
+//! is made again and copies the publisher's log, which has all that some server lacks; what comes twice is
+//! dropped where it arrives.
+
+use super::setup::{Opening, Planned};
+use super::store::Server;
+use super::vector::Vector;
+use crate::config::OpenError;
+use crate::encoding::short_digest;
+use crate::layout::system;
+use crate::name::{literal, quote};
+use crate::pool::Lease;
+use crate::wire::{ints, text};
+
+/// The subscription of one server to another, by their indexes.
+pub struct Link<'a> {
+    pub opening: &'a Opening,
+    pub servers: &'a [Server],
+    /// The subscriber.
+    pub at: usize,
+    /// The publisher.
+    pub from: usize,
+}
+
+/// How a subscription is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    Fine,
+    /// There is none; there may be a slot.
+    Missing,
+    /// The publisher is to be reached in another way than before.
+    Moved,
+    /// Its slot is lost.
+    Lost,
+}
+
+impl Link<'_> {
+    /// What is missing, by server.
+    ///
+    /// # Errors
+    ///
+    /// When a server says no, or the publisher lacks what it has sent.
+    pub async fn plan(&self, at: &Lease, from: &Lease) -> Result<Vec<Planned>, OpenError> {
+        let name = self.name(from).await?;
+        let steps = match self.state(&name, at, from).await? {
+            State::Fine => return Ok(Vec::new()),
+            State::Missing => [self.slot(&name), self.subscription(&name, "…")].concat(),
+            State::Moved => self.moved(&name, "…"),
+            State::Lost => {
+                let again = [self.slot(&name), self.subscription(&name, "…")].concat();
+                [self.removal(&name), again].concat()
+            }
+        };
+        Ok(steps)
+    }
+
+    /// Makes what is missing.
+    ///
+    /// # Errors
+    ///
+    /// As [`Link::plan`].
+    pub async fn make(&self, at: &Lease, from: &Lease) -> Result<(), OpenError> {
+        let name = self.name(from).await?;
+        let address = &self.servers[self.from].link;
+        // By itself, since a slot is made only once everything that has changed anything is over.
+        let removal = async {
+            if self.state(&name, at, from).await? == State::Lost {
+                for (index, sql) in self.removal(&name) {
+                    self.run(index, at, &sql).await?;
+                }
+            }
+            Ok(())
+        };
+        self.opening.locked(self.at, at, removal).await?;
+        let all = async {
+            match self.state(&name, at, from).await? {
+                State::Fine | State::Lost => {}
+                State::Moved => {
+                    for (index, sql) in self.moved(&name, address) {
+                        self.run(index, at, &sql).await?;
+                    }
+                }
+                State::Missing => {
+                    for (index, sql) in self.slot(&name) {
+                        self.run(index, from, &sql).await?;
+                    }
+                    for (index, sql) in self.subscription(&name, address) {
+                        self.run(index, at, &sql).await?;
+                    }
+                }
+            }
+            Ok(())
+        };
+        self.opening.locked(self.at, at, all).await
+    }
+
+    async fn run(&self, index: usize, lease: &Lease, sql: &str) -> Result<(), OpenError> {
+        let (at, from) = (&self.servers[self.at].name, &self.servers[self.from].name);
+        let what = format!("the subscription of {at} to {from}");
+        self.opening.run(index, lease, &what, sql).await
+    }
+
+    /// The name of the subscription and of its slot, which no other has in the publisher's cluster.
+    async fn name(&self, from: &Lease) -> Result<String, OpenError> {
+        let publisher = &self.servers[self.from].name;
+        let sql = "SELECT current_database()::text";
+        let found = from.connection().client().query_one(sql, &[]).await;
+        let row = found.map_err(|error| self.opening.server(publisher, "a look at it", &error))?;
+        let database = text(&row, 0).unwrap_or_default();
+        let parts = [database, &self.opening.own, publisher, &self.servers[self.at].name];
+        Ok(format!("mingle_{}", short_digest(&format!("{parts:?}"))))
+    }
+
+    /// What stands for the publisher's address, which may have a password.
+    fn address_digest(&self) -> String {
+        short_digest(&self.servers[self.from].link)
+    }
+
+    async fn state(&self, name: &str, at: &Lease, from: &Lease) -> Result<State, OpenError> {
+        let (subscriber, publisher) = (&self.servers[self.at].name, &self.servers[self.from].name);
+        let failed = |who, error| self.opening.server(who, "a look at subscriptions", &error);
+        if self.tables_missing(at).await? || self.tables_missing(from).await? {
+            return Ok(State::Missing);
+        }
+        let own = |table| system(&self.opening.own, table);
+        let sql = format!(
+            "SELECT (SELECT vector FROM {}), (SELECT digest FROM {} WHERE name = {name}), \
+             (SELECT 'there' FROM pg_subscription AS s JOIN pg_database AS d ON d.oid = s.subdbid \
+              WHERE d.datname = current_database() AND s.subname = {name})",
+            own("state"),
+            own("links"),
+            name = literal(name)
+        );
+        let found = at.connection().client().query_one(&sql, &[]).await;
+        let row = found.map_err(|error| failed(subscriber, error))?;
+        let seen = Vector(ints(&row, 0));
+        let (digest, is_there) = (text(&row, 1).map(str::to_owned), text(&row, 2).is_some());
+        let sql = format!(
+            "SELECT vector, (SELECT wal_status FROM pg_replication_slots WHERE slot_name = {}) \
+             FROM {}",
+            literal(name),
+            own("state")
+        );
+        let found = from.connection().client().query_one(&sql, &[]).await;
+        let row = found.map_err(|error| failed(publisher, error))?;
+        let made = Vector(ints(&row, 0));
+        if seen.at(self.from) > made.at(self.from) {
+            return Err(OpenError::Config {
+                store: self.opening.schema.store.clone(),
+                reason: format!(
+                    "servers.{publisher}: it has {} updates of its own, of which {subscriber} has \
+                     {}: it was put back to an older state, and must not go on from there",
+                    made.at(self.from),
+                    seen.at(self.from)
+                ),
+            });
+        }
+        let is_kept = text(&row, 1).is_some_and(|status| status != "lost");
+        Ok(match (is_there, is_kept) {
+            (false, _) => State::Missing,
+            (true, false) => State::Lost,
+            (true, true) if digest != Some(self.address_digest()) => State::Moved,
+            (true, true) => State::Fine,
+        })
+    }
+
+    async fn tables_missing(&self, lease: &Lease) -> Result<bool, OpenError> {
+        let sql = "SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+                   WHERE n.nspname = $1::text AND c.relname = 'mingle_links'";
+        let found = lease.connection().client().query(sql, &[&self.opening.own]).await;
+        let rows = found.map_err(|error| self.opening.server("a server", "a look", &error))?;
+        Ok(rows.is_empty())
+    }
+
+    /// A slot, if there is none: made apart, since its making waits for others' transactions. One that
+    /// is lost is of no use.
+    fn slot(&self, name: &str) -> Vec<Planned> {
+        let name = literal(name);
+        let gone = format!(
+            "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots \
+             WHERE slot_name = {name} AND wal_status = 'lost'"
+        );
+        let sql = format!(
+            "SELECT pg_create_logical_replication_slot({name}, 'pgoutput') \
+             WHERE NOT EXISTS (SELECT FROM pg_replication_slots WHERE slot_name = {name})"
+        );
+        vec![(self.from, gone), (self.from, sql)]
+    }
+
+    fn subscription(&self, name: &str, address: &str) -> Vec<Planned> {
+        let create = format!(
+            "CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (create_slot = false, \
+             slot_name = {}, copy_data = true, origin = none, binary = true, streaming = off, \
+             synchronous_commit = off)",
+            quote(name),
+            literal(address),
+            quote(&self.opening.own),
+            literal(name)
+        );
+        vec![(self.at, create), (self.at, self.note(name))]
+    }
+
+    fn moved(&self, name: &str, address: &str) -> Vec<Planned> {
+        let alter = format!("ALTER SUBSCRIPTION {} CONNECTION {}", quote(name), literal(address));
+        vec![(self.at, alter), (self.at, self.note(name))]
+    }
+
+    fn note(&self, name: &str) -> String {
+        format!(
+            "INSERT INTO {} (name, digest) VALUES ({}, {}) \
+             ON CONFLICT (name) DO UPDATE SET digest = excluded.digest",
+            system(&self.opening.own, "links"),
+            literal(name),
+            literal(&self.address_digest())
+        )
+    }
+
+    fn removal(&self, name: &str) -> Vec<Planned> {
+        let name = quote(name);
+        let sql = format!(
+            "ALTER SUBSCRIPTION {name} DISABLE; ALTER SUBSCRIPTION {name} SET (slot_name = NONE); \
+             DROP SUBSCRIPTION {name}"
+        );
+        vec![(self.at, sql)]
+    }
+}
