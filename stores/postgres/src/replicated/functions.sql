@@ -210,9 +210,9 @@ BEGIN
 END
 $mingle$
 
--- Tells the other servers what this one has, if it has more than they were told, and they were not
--- told just now.
-CREATE OR REPLACE FUNCTION {schema}.mingle_acknowledge(pause interval)
+-- Tells the other servers what this one has, if it has more than they were told. Where an update
+-- arrives this would be in vain: with `origin = none` nothing is sent on that comes from there.
+CREATE OR REPLACE FUNCTION {schema}.mingle_acknowledge()
 RETURNS void LANGUAGE plpgsql AS $mingle$
 DECLARE
   s {schema}.mingle_state;
@@ -221,8 +221,8 @@ BEGIN
   SELECT * INTO s FROM {schema}.mingle_state FOR UPDATE;
   theirs := s.vector;
   theirs[s.own] := 0;
-  IF theirs = s.acknowledged OR clock_timestamp() < s.acknowledged_at + pause THEN RETURN; END IF;
-  UPDATE {schema}.mingle_state SET acknowledged = theirs, acknowledged_at = clock_timestamp(),
+  IF theirs = s.acknowledged THEN RETURN; END IF;
+  UPDATE {schema}.mingle_state SET acknowledged = theirs,
     acknowledgements = s.acknowledgements + 1;
   DELETE FROM {schema}.mingle_seen;
   INSERT INTO {schema}.mingle_seen (server, number, vector)
@@ -245,7 +245,6 @@ BEGIN
   END IF;
   PERFORM {schema}.mingle_take(NEW);
   IF EXISTS (SELECT FROM {schema}.mingle_inbox) THEN PERFORM {schema}.mingle_drain(NULL); END IF;
-  PERFORM {schema}.mingle_acknowledge('100 milliseconds');
   RETURN NULL;
 END
 $mingle$

@@ -1,8 +1,9 @@
 //! Subscriptions: each server has one to every other.
 //!
 //! A slot of the publisher keeps what the subscriber has not got. Where a slot is lost, the subscription
-//! is made again and copies the publisher's log, which has all that some server lacks; what comes twice is
-//! dropped where it arrives.
+//! is made again. With it comes a copy of the publisher's log, which has all that some server lacks; what
+//! comes twice is dropped where it arrives. The copy is made here and not by the server (`copy_data`): the
+//! slots that it needs for that have one name for all servers that began as copies of one data folder.
 
 use super::setup::{Opening, Planned};
 use super::store::Server;
@@ -10,9 +11,10 @@ use super::vector::Vector;
 use crate::config::OpenError;
 use crate::encoding::short_digest;
 use crate::layout::system;
+use crate::limits::COPIED_AT_ONCE;
 use crate::name::{literal, quote};
 use crate::pool::Lease;
-use crate::wire::{ints, text};
+use crate::wire::{int, ints, text};
 
 /// The subscription of one server to another, by their indexes.
 pub struct Link<'a> {
@@ -89,11 +91,56 @@ impl Link<'_> {
                     for (index, sql) in self.subscription(&name, address) {
                         self.run(index, at, &sql).await?;
                     }
+                    self.copy(at, from).await?;
                 }
             }
             Ok(())
         };
         self.opening.locked(self.at, at, all).await
+    }
+
+    /// Copies what the publisher has said before its slot was made.
+    async fn copy(&self, at: &Lease, from: &Lease) -> Result<(), OpenError> {
+        let (subscriber, publisher) = (&self.servers[self.at].name, &self.servers[self.from].name);
+        let failed = |who, error| self.opening.server(who, "a copy of the log", &error);
+        let own = |table| system(&self.opening.own, table);
+        let (log, inbox, state) = (own("log"), own("inbox"), own("state"));
+        let (source, target) = (from.connection().client(), at.connection().client());
+        let lock = format!("SELECT FROM {state} FOR UPDATE");
+        target.batch_execute(&lock).await.map_err(|error| failed(subscriber, error))?;
+        let batch = format!(
+            "SELECT l.number, l::text FROM {log} AS l WHERE number > $1::bigint \
+             ORDER BY number LIMIT {COPIED_AT_ONCE}"
+        );
+        let add = format!(
+            "INSERT INTO {inbox} SELECT u.* FROM unnest($1::text[]) AS x(line), \
+             LATERAL (SELECT (x.line::{log}).*) AS u \
+             WHERE u.number > (SELECT s.vector[u.origin] FROM {state} AS s) ON CONFLICT DO NOTHING"
+        );
+        let mut last: i64 = 0;
+        loop {
+            let rows = source.query(&batch, &[&last]).await;
+            let rows = rows.map_err(|error| failed(publisher, error))?;
+            let Some(row) = rows.last() else { break };
+            last = int(row, 0);
+            let lines: Vec<&str> = rows.iter().filter_map(|row| text(row, 1)).collect();
+            target.execute(&add, &[&lines]).await.map_err(|error| failed(subscriber, error))?;
+        }
+        let said = format!("SELECT number, vector FROM {} ORDER BY number", own("seen"));
+        let rows = source.query(&said, &[]).await.map_err(|error| failed(publisher, error))?;
+        for row in rows {
+            let sql = format!(
+                "UPDATE {} SET number = {number}, vector = '{}' \
+                 WHERE server = {} AND number < {number}",
+                own("known"),
+                Vector(ints(&row, 1)).literal(),
+                self.from + 1,
+                number = int(&row, 0)
+            );
+            target.batch_execute(&sql).await.map_err(|error| failed(subscriber, error))?;
+        }
+        let drain = format!("SELECT {}(NULL) FROM {state} WHERE NOT is_held", own("drain"));
+        target.batch_execute(&drain).await.map_err(|error| failed(subscriber, error))
     }
 
     async fn run(&self, index: usize, lease: &Lease, sql: &str) -> Result<(), OpenError> {
@@ -192,7 +239,7 @@ impl Link<'_> {
     fn subscription(&self, name: &str, address: &str) -> Vec<Planned> {
         let create = format!(
             "CREATE SUBSCRIPTION {} CONNECTION {} PUBLICATION {} WITH (create_slot = false, \
-             slot_name = {}, copy_data = true, origin = none, binary = true, streaming = off, \
+             slot_name = {}, copy_data = false, origin = none, binary = true, streaming = off, \
              synchronous_commit = off)",
             quote(name),
             literal(address),

@@ -1,7 +1,7 @@
 //! The store: its servers, and what it does beside transactions.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 
 use futures_util::future::join_all;
 use mingle_model::{Level, Name, Stamp, TransactionId};
@@ -16,11 +16,11 @@ use super::transaction::ReplicatedTransaction;
 use super::vector::{Vector, everywhere};
 use crate::config::{OpenError, PostgresConfig};
 use crate::layout::Layout;
-use crate::limits::{ACKNOWLEDGE_AFTER, PURGE_EVERY, READS_MAX};
+use crate::limits::{ACKNOWLEDGE_AFTER, ACKNOWLEDGE_EVERY_MAX, PURGE_EVERY, READS_MAX};
 use crate::outcome;
 use crate::pool::Pool;
 use crate::session::{Step, StepResult};
-use crate::wire::{int, ints};
+use crate::wire::{boolean, int, ints};
 
 /// What `mingle_commit` says where a session has seen more than the server.
 pub const BEHIND: &str = "MG003";
@@ -190,16 +190,17 @@ impl Core {
             }));
         }
         if !self.is_acknowledging.swap(true, Ordering::AcqRel) {
-            let core = Arc::clone(self);
             let world = Arc::clone(self.servers[server].pool.world());
-            let wait = world.sleep(ACKNOWLEDGE_AFTER);
-            world.spawn(Box::pin(async move {
-                wait.await;
-                core.is_acknowledging.store(false, Ordering::Release);
-                // A server that is away says what it has when it is back.
-                join_all((0..core.servers.len()).map(|at| core.known(at))).await;
-            }));
+            let core = Arc::downgrade(self);
+            world.clone().spawn(Box::pin(acknowledge(core, world)));
         }
+    }
+
+    /// Whether a server keeps updates that some other may not have; none where it cannot be asked.
+    async fn keeps(&self, server: usize) -> Option<bool> {
+        let sql = format!("SELECT EXISTS (SELECT FROM {})", self.layout.system("log"));
+        let rows = self.run(server, &[Step::new(sql, Vec::new())]).await?.pop()?.ok()?;
+        rows.first().map(|row| boolean(row, 0))
     }
 
     /// Runs steps at a server, each for itself; none where one fails.
@@ -212,7 +213,7 @@ impl Core {
     /// Lets a server say what it has, and gives what it was told by the others: of each server, by its
     /// index. None where it cannot be asked.
     async fn known(&self, server: usize) -> Option<Vec<(usize, Vector)>> {
-        let say = format!("SELECT {}('0')", self.layout.system("acknowledge"));
+        let say = format!("SELECT {}()", self.layout.system("acknowledge"));
         let look = format!("SELECT server::bigint, vector FROM {}", self.layout.system("known"));
         let steps = [Step::new(say, Vec::new()), Step::new(look, Vec::new())];
         let rows = self.run(server, &steps).await?.pop()?.ok()?;
@@ -258,6 +259,26 @@ impl Core {
             return asked.into_iter().next().unwrap_or(Ok(Outcome::Unknown));
         }
         Ok(Outcome::Unknown)
+    }
+}
+
+/// Lets servers tell each other what they have, until nobody keeps anything any more that all have. It
+/// ends with the store.
+async fn acknowledge(core: Weak<Core>, world: Arc<dyn World>) {
+    let mut wait = ACKNOWLEDGE_AFTER;
+    loop {
+        world.sleep(wait).await;
+        let Some(core) = core.upgrade() else { return };
+        let all = || 0..core.servers.len();
+        join_all(all().map(|server| core.known(server))).await;
+        // Whoever commits from now on begins anew.
+        core.is_acknowledging.store(false, Ordering::Release);
+        let is_kept = join_all(all().map(|server| core.keeps(server))).await;
+        let is_over = is_kept.iter().all(|is_kept| *is_kept == Some(false));
+        if is_over || core.is_acknowledging.swap(true, Ordering::AcqRel) {
+            return;
+        }
+        wait = (wait * 2).min(ACKNOWLEDGE_EVERY_MAX);
     }
 }
 

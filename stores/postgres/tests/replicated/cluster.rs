@@ -10,7 +10,7 @@ use tokio_postgres::Client;
 use crate::support::client;
 
 /// How long anything may take that is only a matter of time.
-pub const PATIENCE: Duration = Duration::from_secs(60);
+pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The names of the servers.
 pub const NAMES: [&str; 3] = ["r1", "r2", "r3"];
@@ -32,6 +32,8 @@ impl Cluster {
             ("max_replication_slots", "40"),
             ("max_wal_senders", "40"),
             ("wal_retrieve_retry_interval", "100ms"),
+            // In files that can be asked for.
+            ("logging_collector", "on"),
         ];
         let options = options
             .into_iter()
@@ -83,10 +85,37 @@ impl Cluster {
                 if found.get::<_, Option<bool>>(0) == Some(true) {
                     break;
                 }
-                assert!(Instant::now() < deadline, "{name}: it is not true in time that {query}");
+                if Instant::now() > deadline {
+                    let state = self.state(schema).await;
+                    panic!("{name}: it is not true in time that {query}\n{state}");
+                }
                 tokio::time::sleep(Duration::from_millis(2)).await;
             }
         }
+    }
+
+    /// What every server has and waits for, for messages.
+    async fn state(&self, schema: &str) -> String {
+        let mut all = String::new();
+        for (client, name) in self.clients.iter().zip(NAMES) {
+            let sql = format!(
+                "SELECT (SELECT s::text FROM \"{schema}\".mingle_state AS s), (SELECT string_agg( \
+                 format('%s.%s', origin, number), ' ') FROM \"{schema}\".mingle_inbox), \
+                 (SELECT string_agg(format('%s.%s', origin, number), ' ') FROM \"{schema}\".mingle_log), \
+                 (SELECT string_agg(s::text, ' ') FROM pg_stat_subscription AS s)"
+            );
+            let row = client.query_one(&sql, &[]).await.expect("the tables are there");
+            let column = |index| row.get::<_, Option<String>>(index).unwrap_or_default();
+            let _ = writeln!(
+                all,
+                "{name}: {}; waiting: {}; kept: {}; {}",
+                column(0),
+                column(1),
+                column(2),
+                column(3)
+            );
+        }
+        all + &self.complaints(&["ERROR", "WARNING", "conflict"]).await.join("\n")
     }
 
     /// Waits until every server has got what was made so far, whether or not it has applied it.
@@ -104,8 +133,7 @@ impl Cluster {
 
     /// Waits until every server has applied what was made so far.
     pub async fn applied(&self, schema: &str) {
-        let made: Vec<String> =
-            self.made(schema).await.iter().map(|number| number.to_string()).collect();
+        let made: Vec<String> = self.made(schema).await.iter().map(ToString::to_string).collect();
         let query =
             format!("SELECT @.mingle_covers(vector, '{{{}}}') FROM @.mingle_state", made.join(","));
         self.wait(schema, &query).await;
@@ -124,7 +152,7 @@ impl Cluster {
     /// Lets every server know what all others have.
     pub async fn acknowledged(&self, schema: &str) {
         for client in &self.clients {
-            let sql = format!("SELECT \"{schema}\".mingle_acknowledge('0')");
+            let sql = format!("SELECT \"{schema}\".mingle_acknowledge()");
             client.batch_execute(&sql).await.expect("an acknowledgement");
         }
         self.wait(schema, &self.acknowledgements(schema).await).await;
@@ -143,6 +171,70 @@ impl Cluster {
             );
         }
         query
+    }
+
+    /// Connects to a server anew, after it was away.
+    pub async fn reconnect(&mut self, server: usize) {
+        self.clients[server] = client(self.servers[server].url()).await;
+    }
+
+    /// Lets a server reach another one at this port from now on.
+    pub async fn reroute(&self, at: usize, from: usize, port: u16) {
+        let url = self.servers[from].url();
+        let sql = "SELECT subname::text FROM pg_subscription WHERE subconninfo = $1";
+        let rows = self.clients[at].query(sql, &[&url]).await.expect("subscriptions");
+        let name: String = rows.first().expect("a subscription to it").get(0);
+        let own = self.servers[from].addresses()[0].port();
+        let url = url.replace(&format!(":{own}/"), &format!(":{port}/"));
+        let off = format!("ALTER SUBSCRIPTION {name} DISABLE");
+        self.clients[at].batch_execute(&off).await.expect("it is off");
+        let sql = "SELECT active FROM pg_replication_slots WHERE slot_name = $1";
+        let deadline = Instant::now() + PATIENCE;
+        while self.clients[from].query_one(sql, &[&name]).await.expect("a slot").get(0) {
+            assert!(Instant::now() < deadline, "the slot {name} is still used");
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
+        let sql = format!(
+            "ALTER SUBSCRIPTION {name} CONNECTION '{url}'; ALTER SUBSCRIPTION {name} ENABLE"
+        );
+        self.clients[at].batch_execute(&sql).await.expect("it is moved");
+    }
+
+    /// What the servers' logs say that has these words in it.
+    pub async fn complaints(&self, words: &[&str]) -> Vec<String> {
+        let mut found = Vec::new();
+        for client in &self.clients {
+            let sql = "SELECT pg_read_file('log/' || name) FROM pg_ls_logdir()";
+            for row in client.query(sql, &[]).await.expect("logs can be read") {
+                let text: String = row.get(0);
+                let lines =
+                    text.lines().filter(|line| words.iter().any(|word| line.contains(word)));
+                found.extend(lines.map(str::to_owned));
+            }
+        }
+        found
+    }
+
+    /// Waits until no server keeps an update any more, since all have applied it.
+    pub async fn emptied(&self, schema: &str) {
+        self.applied(schema).await;
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            self.acknowledged(schema).await;
+            let mut left = 0;
+            for client in &self.clients {
+                let sql = format!(
+                    "SELECT (SELECT count(*) FROM \"{schema}\".mingle_log) + \
+                     (SELECT count(*) FROM \"{schema}\".mingle_inbox)"
+                );
+                left += client.query_one(&sql, &[]).await.expect("tables").get::<_, i64>(0);
+            }
+            if left == 0 {
+                return;
+            }
+            assert!(Instant::now() < deadline, "{left} updates are kept");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
     }
 
     /// Removes a store, with its subscriptions.

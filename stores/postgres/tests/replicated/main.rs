@@ -5,3 +5,6 @@ mod support;
 
 mod cluster;
 mod conformance;
+mod faults;
+mod histories;
+mod opening;
