@@ -19,7 +19,10 @@ use crate::session::{Step, StepResult};
 use crate::system::{WHOLE_STORE, record_id, rows_of, witness_row};
 use crate::wire::{Param, int, ints};
 
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE";
+/// Whoever has begun has the server's state to itself, and is not to be waited for if the rest of what it
+/// sent does not come.
+const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
+                     SET LOCAL idle_in_transaction_session_timeout = '5s'";
 
 /// What a commit says, and what is needed to explain why it failed.
 struct Planned {

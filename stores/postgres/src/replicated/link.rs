@@ -5,7 +5,7 @@
 //! comes twice is dropped where it arrives. The copy is made here and not by the server (`copy_data`): the
 //! slots that it needs for that have one name for all servers that began as copies of one data folder.
 
-use super::setup::{Opening, Planned};
+use super::setup::{Opening, Planned, There};
 use super::store::Server;
 use super::vector::Vector;
 use crate::config::OpenError;
@@ -39,14 +39,21 @@ enum State {
 }
 
 impl Link<'_> {
-    /// What is missing, by server.
+    /// What is missing, by server; all of it where one of the servers is new.
     ///
     /// # Errors
     ///
     /// When a server says no, or the publisher lacks what it has sent.
-    pub async fn plan(&self, at: &Lease, from: &Lease) -> Result<Vec<Planned>, OpenError> {
-        let name = self.name(from).await?;
-        let steps = match self.state(&name, at, from).await? {
+    pub async fn plan(
+        &self,
+        at: &There,
+        from: &There,
+        is_new: bool,
+    ) -> Result<Vec<Planned>, OpenError> {
+        let name = self.name(from);
+        let state =
+            if is_new { State::Missing } else { self.state(&name, &at.lease, &from.lease).await? };
+        let steps = match state {
             State::Fine => return Ok(Vec::new()),
             State::Missing => [self.slot(&name), self.subscription(&name, "…")].concat(),
             State::Moved => self.moved(&name, "…"),
@@ -63,8 +70,9 @@ impl Link<'_> {
     /// # Errors
     ///
     /// As [`Link::plan`].
-    pub async fn make(&self, at: &Lease, from: &Lease) -> Result<(), OpenError> {
-        let name = self.name(from).await?;
+    pub async fn make(&self, at: &There, from: &There) -> Result<(), OpenError> {
+        let name = self.name(from);
+        let (at, from) = (&at.lease, &from.lease);
         let address = &self.servers[self.from].link;
         // By itself, since a slot is made only once everything that has changed anything is over.
         let removal = async {
@@ -150,14 +158,10 @@ impl Link<'_> {
     }
 
     /// The name of the subscription and of its slot, which no other has in the publisher's cluster.
-    async fn name(&self, from: &Lease) -> Result<String, OpenError> {
-        let publisher = &self.servers[self.from].name;
-        let sql = "SELECT current_database()::text";
-        let found = from.connection().client().query_one(sql, &[]).await;
-        let row = found.map_err(|error| self.opening.server(publisher, "a look at it", &error))?;
-        let database = text(&row, 0).unwrap_or_default();
-        let parts = [database, &self.opening.own, publisher, &self.servers[self.at].name];
-        Ok(format!("mingle_{}", short_digest(&format!("{parts:?}"))))
+    fn name(&self, from: &There) -> String {
+        let (publisher, subscriber) = (&self.servers[self.from].name, &self.servers[self.at].name);
+        let parts = [&*from.database, &*self.opening.own, publisher, subscriber];
+        format!("mingle_{}", short_digest(&format!("{parts:?}")))
     }
 
     /// What stands for the publisher's address, which may have a password.
@@ -168,9 +172,6 @@ impl Link<'_> {
     async fn state(&self, name: &str, at: &Lease, from: &Lease) -> Result<State, OpenError> {
         let (subscriber, publisher) = (&self.servers[self.at].name, &self.servers[self.from].name);
         let failed = |who, error| self.opening.server(who, "a look at subscriptions", &error);
-        if self.tables_missing(at).await? || self.tables_missing(from).await? {
-            return Ok(State::Missing);
-        }
         let own = |table| system(&self.opening.own, table);
         let sql = format!(
             "SELECT (SELECT vector FROM {}), (SELECT digest FROM {} WHERE name = {name}), \
@@ -211,14 +212,6 @@ impl Link<'_> {
             (true, true) if digest != Some(self.address_digest()) => State::Moved,
             (true, true) => State::Fine,
         })
-    }
-
-    async fn tables_missing(&self, lease: &Lease) -> Result<bool, OpenError> {
-        let sql = "SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
-                   WHERE n.nspname = $1::text AND c.relname = 'mingle_links'";
-        let found = lease.connection().client().query(sql, &[&self.opening.own]).await;
-        let rows = found.map_err(|error| self.opening.server("a server", "a look", &error))?;
-        Ok(rows.is_empty())
     }
 
     /// A slot, if there is none: made apart, since its making waits for others' transactions. One that

@@ -34,6 +34,14 @@ pub struct Opening {
     migrate: Migrate,
 }
 
+/// A server that can be reached.
+pub struct There {
+    /// A connection to it.
+    pub lease: Lease,
+    /// The name of its database.
+    pub database: String,
+}
+
 /// A statement, and the index of the server that it is for.
 pub type Planned = (usize, String);
 
@@ -81,7 +89,7 @@ impl Opening {
     pub async fn open(&self, servers: &[Server]) -> Result<(), OpenError> {
         let leases = self.leases(servers).await;
         let away = leases.iter().find_map(|lease| lease.as_ref().err().cloned());
-        let there: Vec<Option<Lease>> = leases.into_iter().map(Result::ok).collect();
+        let there: Vec<Option<There>> = leases.into_iter().map(Result::ok).collect();
         let planned = if there.iter().any(Option::is_some) {
             self.plan(servers, &there).await?
         } else {
@@ -111,7 +119,7 @@ impl Opening {
         if let Some(Err(error)) = leases.get(late) {
             return Err(error.clone());
         }
-        let there: Vec<Option<Lease>> = leases.drain(..).map(Result::ok).collect();
+        let there: Vec<Option<There>> = leases.drain(..).map(Result::ok).collect();
         let planned = self.plan(servers, &there).await?;
         self.make(servers, &there, planned).await?;
         for (server, lease) in servers.iter().zip(&there) {
@@ -125,7 +133,7 @@ impl Opening {
     async fn make(
         &self,
         servers: &[Server],
-        there: &[Option<Lease>],
+        there: &[Option<There>],
         planned: Vec<Planned>,
     ) -> Result<(), OpenError> {
         if planned.is_empty() {
@@ -139,24 +147,25 @@ impl Opening {
     }
 
     /// Connections to those that can be reached, looked at.
-    async fn leases(&self, servers: &[Server]) -> Vec<Result<Lease, OpenError>> {
+    async fn leases(&self, servers: &[Server]) -> Vec<Result<There, OpenError>> {
         let leases = servers.iter().map(|server| async move {
             let lease = server.pool.lease().await.map_err(|reason| OpenError::Unavailable {
                 store: self.schema.store.clone(),
                 reason: format!("{}: {reason}", server.name),
             })?;
-            self.look(server, &lease).await?;
-            Ok(lease)
+            let database = self.look(server, &lease).await?;
+            Ok(There { lease, database })
         });
         join_all(leases).await
     }
 
-    /// Whether a server's settings let it replicate.
-    async fn look(&self, server: &Server, lease: &Lease) -> Result<(), OpenError> {
+    /// Whether a server's settings let it replicate; gives the name of its database.
+    async fn look(&self, server: &Server, lease: &Lease) -> Result<String, OpenError> {
         let sql = "SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery(), \
                    current_setting('wal_level'), \
                    current_setting('max_logical_replication_workers')::bigint, \
-                   (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation')";
+                   (SELECT reset_val FROM pg_settings WHERE name = 'default_transaction_isolation'), \
+                   current_database()::text";
         let found = lease.connection().client().query_one(sql, &[]).await;
         let row = found.map_err(|error| self.server(&server.name, "a look at it", &error))?;
         let refuse = |reason: String| {
@@ -190,7 +199,7 @@ impl Opening {
                     .into(),
             );
         }
-        Ok(())
+        Ok(text(&row, 5).unwrap_or_default().to_owned())
     }
 
     pub(super) fn server(
@@ -210,29 +219,39 @@ impl Opening {
     async fn plan(
         &self,
         servers: &[Server],
-        there: &[Option<Lease>],
+        there: &[Option<There>],
     ) -> Result<Vec<Planned>, OpenError> {
-        let mut planned = Vec::new();
-        for (index, lease) in there.iter().enumerate() {
-            let Some(lease) = lease else { continue };
-            let statements = self.tables(index, lease).await?;
-            planned.extend(statements.into_iter().map(|sql| (index, sql)));
-        }
-        for (at, from) in pairs(there.len()) {
-            if let (Some(subscriber), Some(publisher)) = (&there[at], &there[from]) {
+        let tables = there.iter().enumerate().map(|(index, there)| async move {
+            let Some(there) = there else { return Ok((Vec::new(), false)) };
+            self.tables(index, &there.lease).await
+        });
+        let tables: Result<Vec<_>, OpenError> = join_all(tables).await.into_iter().collect();
+        let tables = tables?;
+        let links = pairs(there.len()).map(|(at, from)| {
+            let is_new = tables[at].1 || tables[from].1;
+            async move {
+                let (Some(subscriber), Some(publisher)) = (&there[at], &there[from]) else {
+                    return Ok(Vec::new());
+                };
                 let link = link::Link { opening: self, servers, at, from };
-                planned.extend(link.plan(subscriber, publisher).await?);
+                link.plan(subscriber, publisher, is_new).await
             }
-        }
-        Ok(planned)
+        });
+        let links: Result<Vec<_>, OpenError> = join_all(links).await.into_iter().collect();
+        let links = links?.into_iter().flatten();
+        let tables = tables.into_iter().enumerate();
+        let tables = tables.flat_map(|(index, (statements, _))| {
+            statements.into_iter().map(move |sql| (index, sql))
+        });
+        Ok(tables.chain(links).collect())
     }
 
-    /// Statements that make the tables that a server lacks.
+    /// Statements that make the tables that a server lacks, and whether it has none yet.
     ///
     /// # Errors
     ///
     /// When the program changes what is kept, or the server knows the store by other servers.
-    async fn tables(&self, index: usize, lease: &Lease) -> Result<Vec<String>, OpenError> {
+    async fn tables(&self, index: usize, lease: &Lease) -> Result<(Vec<String>, bool), OpenError> {
         let name = &self.names[index];
         let client = lease.connection().client();
         let failed =
@@ -253,7 +272,7 @@ impl Opening {
             let row = client.query_one(&sql, &[]).await.map_err(failed)?;
             self.check_servers(index, int(&row, 0), text(&row, 1).unwrap_or_default())?;
         }
-        Ok(statements)
+        Ok((statements, kept.is_empty()))
     }
 
     fn check_servers(&self, index: usize, own: i64, kept: &str) -> Result<(), OpenError> {
@@ -305,11 +324,11 @@ impl Opening {
     }
 
     /// Makes what is missing; others that do so at the same time wait.
-    async fn migrate(&self, servers: &[Server], there: &[Option<Lease>]) -> Result<(), OpenError> {
-        let tables = there.iter().enumerate().map(|(index, lease)| async move {
-            let Some(lease) = lease else { return Ok(()) };
+    async fn migrate(&self, servers: &[Server], there: &[Option<There>]) -> Result<(), OpenError> {
+        let tables = there.iter().enumerate().map(|(index, there)| async move {
+            let Some(There { lease, .. }) = there else { return Ok(()) };
             self.locked(index, lease, async {
-                let statements = self.tables(index, lease).await?;
+                let (statements, _) = self.tables(index, lease).await?;
                 let sql: String = statements.iter().flat_map(|sql| [&**sql, ";\n"]).collect();
                 self.run(index, lease, "the migration", &sql).await
             })
@@ -452,7 +471,7 @@ pub async fn migrate(
 
 impl Opening {
     /// Connections to all servers.
-    async fn all(&self, servers: &[Server]) -> Result<Vec<Option<Lease>>, OpenError> {
-        self.leases(servers).await.into_iter().map(|lease| lease.map(Some)).collect()
+    async fn all(&self, servers: &[Server]) -> Result<Vec<Option<There>>, OpenError> {
+        self.leases(servers).await.into_iter().map(|there| there.map(Some)).collect()
     }
 }
