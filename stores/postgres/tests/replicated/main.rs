@@ -3,6 +3,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod alike;
 mod cluster;
 mod conformance;
 mod faults;

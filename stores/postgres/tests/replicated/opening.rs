@@ -158,3 +158,42 @@ async fn servers_must_be_able_to_replicate() {
     let message = refusal(&config, notes(Level::Causal)).await;
     assert!(message.contains("links.c"), "{message}");
 }
+
+/// Roles with the rights that the book says, and passwords.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn roles_that_are_no_superusers_are_enough() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let name = unique("opening");
+    let mut config = cluster.config(&name);
+    for (client, (server, key)) in cluster.clients.iter().zip(cluster.servers.iter().zip(NAMES)) {
+        let sql = "CREATE ROLE app LOGIN REPLICATION PASSWORD 'one' IN ROLE pg_create_subscription; \
+                   CREATE ROLE link LOGIN REPLICATION PASSWORD 'two'; \
+                   GRANT CREATE ON DATABASE postgres TO app";
+        client.batch_execute(sql).await.expect("roles");
+        let rules = "COPY (SELECT unnest(ARRAY['host all postgres all trust', \
+                     'host all all all scram-sha-256'])) TO ";
+        let file = "SELECT quote_literal(current_setting('hba_file'))";
+        let file: String = client.query_one(file, &[]).await.expect("a setting").get(0);
+        client.batch_execute(&format!("{rules}{file}")).await.expect("rules are written");
+        client.batch_execute("SELECT pg_reload_conf()").await.expect("they are read");
+        let port = server.addresses()[0].port();
+        let url = format!("postgres://app:one@127.0.0.1:{port}/postgres");
+        config.servers.insert(key.to_owned(), url);
+        let link = format!("host=127.0.0.1 port={port} user=link password=two dbname=postgres");
+        config.links.insert(key.to_owned(), link);
+    }
+    let store = open(&config).await;
+    add(&*store, 0, 1).await;
+    add(&*store, 1, 10).await;
+    cluster.applied(&name).await;
+    for server in 0..3 {
+        assert_eq!(sum(&*store, server).await, Data::Counter(11), "at server {server}");
+    }
+    let other = PostgresConfig { schema: Some(unique("other")), ..config.clone() };
+    let planned = plan_migration(other, notes(Level::Causal), RealWorld::make()).await;
+    let text = planned.expect("a plan").sql();
+    assert!(text.contains("CREATE SUBSCRIPTION"), "{text}");
+    assert!(!text.contains("two") && !text.contains("one@"), "a password is shown: {text}");
+    let shown = format!("{config:?}");
+    assert!(!shown.contains("two") && !shown.contains("one@"), "a password is shown: {shown}");
+}
