@@ -165,3 +165,22 @@ async fn a_server_that_is_away_only_delays() {
     let error = late.commit(commit(2)).await.expect_err("it was said that it is not committed");
     assert!(matches!(error, StoreError::Refused { .. }), "{error}");
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_takes_what_was_added_beside_another() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let store = open(&cluster).await;
+    let delete = || Write::Delete(at("o", 1).object);
+    let both = vec![Write::Add(at("o", 1), 5), delete(), Write::Add(at("o", 1), 3)];
+    write(&*store, 0, both).await;
+    cluster.applied(store.schema()).await;
+    let sum = [Read::Counter(at("o", 1))];
+    for server in 0..3 {
+        assert_eq!(read(&*store, server, &sum).await, [Data::Counter(3)], "at server {server}");
+    }
+    write(&*store, 1, vec![delete()]).await;
+    cluster.applied(store.schema()).await;
+    for server in 0..3 {
+        assert_eq!(read(&*store, server, &sum).await, [Data::Counter(0)], "at server {server}");
+    }
+}

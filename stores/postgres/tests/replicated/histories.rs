@@ -16,7 +16,7 @@ use crate::cluster::{Cluster, NAMES, PATIENCE};
 use crate::support::{RealWorld, at, notes, unique};
 
 const SESSIONS: u64 = 6;
-const TRANSACTIONS: usize = 60;
+const TRANSACTIONS: usize = 100;
 const KEYS: usize = 6;
 
 /// A register for the first half of the keys, an entry of one map for the others.
@@ -89,7 +89,7 @@ impl Client {
         let mut left: Vec<usize> = (0..KEYS).collect();
         if self.random.below(2) == 0 {
             let keys: Vec<usize> =
-                (0..=self.random.below(3)).map(|_| self.random.below(KEYS)).collect();
+                (0..=self.random.below(KEYS)).map(|_| self.random.below(KEYS)).collect();
             match self.reads(&keys).await {
                 Ok((operations, stamp)) => {
                     self.after.join(&stamp);
@@ -223,7 +223,7 @@ async fn sessions_see_causes_first_whatever_links_are_slow_or_cut() {
         let store = open(&cluster).await;
         // What the first has made reaches the third by way of the second long before it comes itself.
         let slow = Proxy::start(cluster.servers[0].addresses()[0], seed).await.expect("a port");
-        slow.set_round_trip(Delay::new(Duration::from_millis(60), Duration::ZERO));
+        slow.set_round_trip(Delay::new(Duration::from_millis(200), Duration::ZERO));
         cluster.reroute(2, 0, slow.address().port()).await;
         let cut = Proxy::start(cluster.servers[1].addresses()[0], seed).await.expect("a port");
         cluster.reroute(0, 1, cut.address().port()).await;
