@@ -230,6 +230,17 @@ BEGIN
 END
 $mingle$
 
+-- Another server has of this one what this one has not: it was put back to an older state, and would
+-- give the numbers that it has lost once more. From now on it takes no commits.
+CREATE OR REPLACE FUNCTION {schema}.mingle_check_age(s {schema}.mingle_state, theirs bigint[])
+RETURNS void LANGUAGE plpgsql AS $mingle$
+BEGIN
+  IF theirs[s.own] > s.vector[s.own] THEN
+    UPDATE {schema}.mingle_state SET is_old = true WHERE NOT is_old;
+  END IF;
+END
+$mingle$
+
 -- An update of another server arrives. It is applied at once if all that it depends on is there, else
 -- it waits. It may come twice, when a subscription is made again.
 CREATE OR REPLACE FUNCTION {schema}.mingle_arrive()
@@ -238,6 +249,7 @@ DECLARE
   s {schema}.mingle_state;
 BEGIN
   SELECT * INTO s FROM {schema}.mingle_state FOR UPDATE;
+  PERFORM {schema}.mingle_check_age(s, NEW.context);
   IF NEW.origin = s.own OR NEW.number <= s.vector[NEW.origin] THEN RETURN NULL; END IF;
   IF s.is_held OR NOT {schema}.mingle_covers(s.vector, NEW.context) THEN
     INSERT INTO {schema}.mingle_inbox SELECT NEW.* ON CONFLICT DO NOTHING;
@@ -256,6 +268,7 @@ DECLARE
   s {schema}.mingle_state;
 BEGIN
   SELECT * INTO s FROM {schema}.mingle_state FOR UPDATE;
+  PERFORM {schema}.mingle_check_age(s, NEW.vector);
   UPDATE {schema}.mingle_known SET number = NEW.number, vector = NEW.vector
   WHERE server = NEW.server AND number < NEW.number;
   DELETE FROM {schema}.mingle_log WHERE origin = s.own
@@ -310,6 +323,10 @@ DECLARE
   totals jsonb;
 BEGIN
   SELECT * INTO s FROM {schema}.mingle_state FOR UPDATE;
+  IF s.is_old THEN
+    RAISE EXCEPTION 'the server was put back to an older state, and must not go on from there'
+      USING ERRCODE = 'MG004';
+  END IF;
   IF NOT {schema}.mingle_covers(s.vector, after) THEN
     RAISE EXCEPTION 'the server is behind' USING ERRCODE = 'MG003';
   END IF;

@@ -304,7 +304,7 @@ impl Opening {
         }
         let none = format!("array_fill(0::bigint, ARRAY[{count}])");
         statements.push(format!(
-            "INSERT INTO {own}.mingle_state SELECT {}, {none}, 0, 0, false, {none}, 0",
+            "INSERT INTO {own}.mingle_state SELECT {}, {none}, 0, 0, false, false, {none}, 0",
             index + 1
         ));
         for (server, name) in (1..).zip(&self.names) {

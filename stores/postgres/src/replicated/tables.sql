@@ -5,7 +5,8 @@ CREATE TABLE {schema}.mingle_catalog (
 
 CREATE TABLE {schema}.mingle_state (
   own integer NOT NULL, vector bigint[] NOT NULL, clock bigint NOT NULL, count bigint NOT NULL,
-  is_held boolean NOT NULL, acknowledged bigint[] NOT NULL, acknowledgements bigint NOT NULL
+  is_held boolean NOT NULL, is_old boolean NOT NULL, acknowledged bigint[] NOT NULL,
+  acknowledgements bigint NOT NULL
 ) WITH (fillfactor = 10)
 
 CREATE TABLE {schema}.mingle_servers (server integer PRIMARY KEY, name text NOT NULL)

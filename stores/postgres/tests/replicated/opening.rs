@@ -137,6 +137,12 @@ async fn what_does_not_fit_is_refused() {
     cluster.applied(&name).await;
     let back = format!("UPDATE \"{name}\".mingle_state SET vector[1] = 0");
     cluster.clients[0].batch_execute(&back).await.expect("the state is there");
+    add(&*store, 1, 1).await;
+    cluster.wait(&name, "SELECT own <> 1 OR is_old FROM @.mingle_state").await;
+    let late = store.begin(&Session::at(NAMES[0])).await.expect("a transaction");
+    let writes = vec![Write::Add(at("o", 1), 1)];
+    let error = late.commit(Commit { writes, ..Commit::default() }).await.expect_err("it is old");
+    assert!(error.to_string().contains("older state"), "{error}");
     let message = refusal(&config, notes(Level::Causal)).await;
     assert!(message.contains("servers.r1") && message.contains("older state"), "{message}");
 }
