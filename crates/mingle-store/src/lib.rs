@@ -6,6 +6,7 @@
 //! [`Capabilities`], and the runtime uses only that.
 //!
 //! - [`operation`]: reads, their answers, and writes.
+//! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
 //! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
@@ -18,6 +19,7 @@
 pub mod conformance;
 pub mod limits;
 pub mod operation;
+pub mod overlay;
 pub mod random;
 pub mod record;
 pub mod store;

@@ -315,13 +315,16 @@ pub fn own_objects(schema: &StoreSchema) -> impl Iterator<Item = &ObjectType> {
 
 /// The structs and objects that values in a store's rows can name.
 #[derive(Default)]
-struct Reached {
-    structs: BTreeMap<String, String>,
-    references: BTreeMap<String, String>,
+pub struct Reached {
+    /// What each struct says.
+    pub structs: BTreeMap<String, String>,
+    /// The type of each object's key.
+    pub references: BTreeMap<String, String>,
 }
 
 impl Reached {
-    fn from_store(schema: &StoreSchema) -> Self {
+    /// Those of the objects that live in a store.
+    pub fn from_store(schema: &StoreSchema) -> Self {
         let mut reached = Self::default();
         for object in own_objects(schema) {
             reached.visit(&schema.schema, &object.key_type);

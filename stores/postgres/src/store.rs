@@ -180,6 +180,9 @@ pub async fn plan_migration(
     schema: StoreSchema,
     world: Arc<dyn World>,
 ) -> Result<Migration, OpenError> {
+    if !config.servers.is_empty() {
+        return crate::replicated::plan(config, schema, world).await;
+    }
     let opening = Opening::new(config, schema, world)?;
     let lease = opening.lease().await?;
     let merged = opening.plan(&lease).await?;
@@ -196,6 +199,9 @@ pub async fn migrate(
     schema: StoreSchema,
     world: Arc<dyn World>,
 ) -> Result<Migration, OpenError> {
+    if !config.servers.is_empty() {
+        return crate::replicated::migrate(config, schema, world).await;
+    }
     let opening = Opening::new(config, schema, world)?;
     let mut lease = opening.lease().await?;
     opening.migrate(&mut lease).await

@@ -137,7 +137,7 @@ pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
 }
 
 /// All that a row says beside its object and transaction.
-fn details(row: &WitnessRow) -> Json {
+pub fn details(row: &WitnessRow) -> Json {
     let stamp = |stamp: &Stamp| -> Json {
         stamp.iter().map(|(replica, count)| (replica.to_string(), json!(count))).collect()
     };

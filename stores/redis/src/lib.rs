@@ -12,7 +12,6 @@
 //! - `catalog`, `layout`: what is kept of the declarations, and where fields are.
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
-//! - `overlay`: what a transaction has flushed.
 //! - [`store`], `transaction`: both together.
 
 mod catalog;
@@ -23,7 +22,6 @@ pub mod limits;
 mod link;
 pub mod mapping;
 mod operation;
-mod overlay;
 mod reading;
 mod reply;
 mod request;

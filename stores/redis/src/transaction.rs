@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_model::{Stamp, TransactionId, Version, WitnessRow};
+use mingle_store::overlay::Overlay;
 use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Guard, Read, StoreError, Transaction, Write,
 };
@@ -11,7 +12,6 @@ use redis::Value as Reply;
 
 use crate::limits::{COMMIT_BYTES_MAX, READ_SET_MAX, READS_MAX, WRITES_MAX};
 use crate::link::Failed;
-use crate::overlay::Overlay;
 use crate::reading::{Question, Reader};
 use crate::reply;
 use crate::request::{Objects, Request, Word, words};
@@ -191,7 +191,7 @@ impl RedisTransaction {
         self.prepare(&writes)?;
         let version = self.core.next_tentative();
         for write in &writes {
-            self.overlay.write(&self.core.layout, write, version);
+            self.overlay.write(&self.core.layout.schema, write, version);
         }
         self.flushed.extend(writes);
         Ok(())

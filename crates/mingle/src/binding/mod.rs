@@ -54,7 +54,7 @@ pub struct StoreBinding {
 pub enum Engine {
     /// This process.
     Embedded(EmbeddedBinding),
-    /// A PostgreSQL server.
+    /// A PostgreSQL server, or several that replicate to each other.
     Postgres(PostgresConfig),
     /// A Redis or Valkey server.
     Redis(RedisConfig),
@@ -68,10 +68,11 @@ impl Default for Engine {
 
 impl Engine {
     /// Names of the replicas at which a session can stay.
-    pub fn replicas(&self) -> &[String] {
+    pub fn replicas(&self) -> Vec<String> {
         match self {
-            Self::Embedded(embedded) => &embedded.replicas,
-            Self::Postgres(_) | Self::Redis(_) => &[],
+            Self::Embedded(embedded) => embedded.replicas.clone(),
+            Self::Postgres(config) => config.servers.keys().cloned().collect(),
+            Self::Redis(_) => Vec::new(),
         }
     }
 }

@@ -1,12 +1,12 @@
-//! What a transaction has flushed: kept here and sent with its commit, since the server has no
-//! place where one transaction alone would see it.
+//! What a transaction has flushed, where the store has no place in which one transaction alone would
+//! see it: an adapter keeps it here, asks for what lies beneath, and sends the writes with the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{Ref, TransactionId, Value, Version, WitnessRow};
-use mingle_store::{Address, Bytes, Data, Read, RecordKey, RecordKind, Write};
+use mingle_model::{Ref, Schema, Shape, TransactionId, Value, Version, WitnessRow};
 
-use crate::layout::{Layout, Shape};
+use crate::operation::{Address, Data, Read, Write};
+use crate::record::{Bytes, RecordKey, RecordKind};
 
 /// Flushed writes, as reads of the same transaction see them.
 #[derive(Clone, Debug, Default)]
@@ -53,8 +53,12 @@ impl Change {
 }
 
 impl Overlay {
-    /// Adds a write that was checked; `version` is one of its own.
-    pub fn write(&mut self, layout: &Layout, write: &Write, version: u64) {
+    /// Adds a write; `version` is one of its own.
+    ///
+    /// # Panics
+    ///
+    /// When the write was not checked: its kind or field is not in the schema.
+    pub fn write(&mut self, schema: &Schema, write: &Write, version: u64) {
         self.has_data |= write.is_data();
         match write {
             Write::Create(object) => self.touch(object, version),
@@ -63,34 +67,34 @@ impl Overlay {
                 self.objects.insert(object.clone(), gone);
             }
             Write::Assign(address, value) => {
-                *self.change(layout, address, version) = Change::Register(value.clone());
+                *self.change(schema, address, version) = Change::Register(value.clone());
             }
             Write::Add(address, amount) => {
-                if let Change::Counter(sum) = self.change(layout, address, version) {
+                if let Change::Counter(sum) = self.change(schema, address, version) {
                     *sum = sum.saturating_add(*amount);
                 }
             }
             Write::Insert(address, value) | Write::Remove(address, value) => {
-                if let Change::Set(_, elements) = self.change(layout, address, version) {
+                if let Change::Set(_, elements) = self.change(schema, address, version) {
                     elements.insert(value.clone(), matches!(write, Write::Insert(..)));
                 }
             }
             Write::Put(address, key, value) => {
-                if let Change::Map(_, entries) = self.change(layout, address, version) {
+                if let Change::Map(_, entries) = self.change(schema, address, version) {
                     entries.insert(key.clone(), Some(value.clone()));
                 }
             }
             Write::Erase(address, key) => {
-                if let Change::Map(_, entries) = self.change(layout, address, version) {
+                if let Change::Map(_, entries) = self.change(schema, address, version) {
                     entries.insert(key.clone(), None);
                 }
             }
             Write::Append(address, line) => {
-                if let Change::Log(_, lines) = self.change(layout, address, version) {
+                if let Change::Log(_, lines) = self.change(schema, address, version) {
                     lines.push(line.clone());
                 }
             }
-            Write::Clear(address) => self.change(layout, address, version).clear(),
+            Write::Clear(address) => self.change(schema, address, version).clear(),
             Write::Command { .. } => self.has_commands = true,
             Write::Witness(row) => {
                 self.rows.insert(row.clone());
@@ -115,10 +119,10 @@ impl Overlay {
         }
     }
 
-    fn change(&mut self, layout: &Layout, address: &Address, version: u64) -> &mut Change {
+    fn change(&mut self, schema: &Schema, address: &Address, version: u64) -> &mut Change {
         self.touch(&address.object, version);
-        let kind = layout.kind(&address.object).expect("the write was checked");
-        let shape = Shape::of(&kind.declared.fields[usize::from(address.field)].field_type);
+        let kind = &schema.objects[address.object.kind()];
+        let shape = Shape::of(&kind.fields[usize::from(address.field)].field_type);
         let changes = self.objects.entry(address.object.clone()).or_default();
         let is_gone = changes.hidden.is_some();
         let (change, since) = changes.fields.entry(address.field).or_insert_with(|| {
