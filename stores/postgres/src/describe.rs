@@ -7,7 +7,7 @@ use mingle_store::World;
 use tokio_postgres::Client;
 
 use crate::config::{OpenError, PostgresConfig};
-use crate::connect::Connector;
+use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::mapping::column::{Column, Described};
 use crate::mapping::inspect::Table;
@@ -89,7 +89,7 @@ pub async fn describe(
     schema: &str,
     world: Arc<dyn World>,
 ) -> Result<Vec<TableDescription>, OpenError> {
-    let connector = Connector::new(config)
+    let connector = Connector::new(config, Isolation::ReadCommitted)
         .map_err(|reason| OpenError::Config { store: store.into(), reason })?;
     let connection = connector.connect(&*world).await;
     let connection =

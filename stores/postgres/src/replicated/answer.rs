@@ -107,7 +107,8 @@ impl<'p, 'r> Rows<'p, 'r> {
                 (Data::Records(self.single(place).iter().map(record).collect()), Version(0))
             }
             Read::Witnesses { .. } => {
-                let rows: Result<_, String> = self.single(place).iter().map(|row| witness_row(row, 0)).collect();
+                let rows: Result<_, String> =
+                    self.single(place).iter().map(|row| witness_row(row, 0)).collect();
                 (Data::Witnesses(rows?), Version(0))
             }
             Read::Query { operation, .. } => return Err(super::writes::no_operation(operation)),
