@@ -132,12 +132,11 @@ fn replica(
     let Some(wanted) = &place.at else { return Ok(None) };
     let default = mingle::binding::StoreBinding::default();
     let stores = &program.checked.stores;
-    let known: BTreeSet<&str> = stores
+    let known: BTreeSet<String> = stores
         .iter()
         .flat_map(|store| binding.stores.get(&*store.name).unwrap_or(&default).engine.replicas())
-        .map(String::as_str)
         .collect();
-    if known.contains(wanted.as_str()) {
+    if known.contains(wanted) {
         return Ok(Some(wanted.as_str().into()));
     }
     let known = known.into_iter().collect::<Vec<_>>().join(", ");

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mingle_lang::split::Mode;
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Guard, RecordKey, RecordKind, Write};
 
@@ -350,6 +351,14 @@ pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     }
     let has_more = last.is_some_and(|last| last > index);
     if wrote && has_more { Role::First } else { Role::Plain }
+}
+
+/// Whether a phase leaves nothing at its store: it does not write, and nobody need know that it has
+/// read.
+pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
+    execution.plan.phases[index].mode == Mode::Read
+        && role(execution, index, false) == Role::Plain
+        && !(execution.plan.isolated && execution.plan.phases.len() > 1)
 }
 
 /// With which phase an `isolated` transaction is decided: the first one that may write, or the

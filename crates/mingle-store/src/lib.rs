@@ -6,6 +6,7 @@
 //! [`Capabilities`], and the runtime uses only that.
 //!
 //! - [`operation`]: reads, their answers, and writes.
+//! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
 //! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
 //! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the

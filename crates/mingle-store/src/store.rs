@@ -52,6 +52,21 @@ pub trait Transaction: Send {
     /// [`StoreError::Conflict`] when the snapshot cannot be kept any longer.
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>>;
 
+    /// As [`Transaction::read`], for a caller that reads and writes nothing more: the store may end
+    /// the transaction together with it, and so spare the round trip of an end that validates what
+    /// was read. Nothing may follow but a [`Transaction::commit`] that is [empty](Commit::is_empty),
+    /// which then costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Transaction::read`], and of the commit.
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        self.read(reads)
+    }
+
     /// Sends writes ahead of the commit; later reads of this transaction see them, nobody else
     /// does. One round trip.
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>>;

@@ -94,7 +94,10 @@ fn part(program: &Program, id: StoreId, binding: &Binding) -> (StoreBinding, Sto
     let name = &program.checked.stores[id.index()].name;
     let bound = binding.stores.get(&**name).cloned().unwrap_or_default();
     let schema = store_schema(program, id, &bound);
-    (bound, StoreSchema { level: at_least_snapshot(schema.level), ..schema })
+    let is_replicated =
+        matches!(&bound.engine, Engine::Postgres(config) if !config.servers.is_empty());
+    let level = if is_replicated { schema.level } else { at_least_snapshot(schema.level) };
+    (bound, StoreSchema { level, ..schema })
 }
 
 fn world() -> Arc<dyn World> {

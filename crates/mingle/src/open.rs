@@ -12,7 +12,7 @@ use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 use mingle_store_cassandra::Cassandra;
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
-use mingle_store_postgres::{MayRefuse, Postgres};
+use mingle_store_postgres::{MayRefuse, Postgres, ReplicatedPostgres};
 use mingle_store_redis::Redis;
 
 use crate::binding::{Binding, EmbeddedBinding, Engine, StoreBinding};
@@ -128,6 +128,11 @@ pub(crate) async fn open_store(
     match &bound.engine {
         Engine::Embedded(embedded) => {
             let store = open_embedded(embedded, schema, folder, world)?;
+            Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
+        }
+        Engine::Postgres(config) if !config.servers.is_empty() => {
+            let store = ReplicatedPostgres::connect(config.clone(), schema, world.clone()).await;
+            let store = store.map_err(OpenError::Postgres)?;
             Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
         }
         Engine::Postgres(config) => {

@@ -293,7 +293,15 @@ fn mistakes_in_a_binding_are_named() {
         ("[stores.a]\ndelay = \"far\"", "stores.a.delay: "),
         ("[stores.a]\noperations = 3", "stores.a.operations: "),
         ("[store.a]", "unknown field `store`"),
-        ("[stores.a]\nengine = \"postgres\"", "stores.a: missing field `url`"),
+        ("[stores.a]\nengine = \"postgres\"", "stores.a.url: expected the address of a server"),
+        (
+            "[stores.a]\nengine = \"postgres\"\nurl = \"\"\nservers = { b = \"\" }",
+            "stores.a.url: expected either url",
+        ),
+        (
+            "[stores.a]\nengine = \"postgres\"\nservers = { b = \"${MINGLE_NO_SUCH}\" }",
+            "stores.a.servers.b",
+        ),
         ("[stores.a]\nengine = \"redis\"\nurl = \"${X\"", "stores.a.url: expected } after ${"),
         (
             "[stores.a]\nengine = \"postgres\"\nurl = \"${MINGLE_NO_SUCH}\"",

@@ -24,6 +24,11 @@ pub struct PostgresConfig {
     /// `postgres://user:password@host:port/database?sslmode=…`, or `key=value` pairs as libpq
     /// knows them.
     pub url: String,
+    /// Several servers in place of one, by the names at which sessions stay: a causal store, for
+    /// [`crate::ReplicatedPostgres`]. Empty for one server.
+    pub servers: BTreeMap<String, String>,
+    /// How the other servers reach one of them, where that is not as we do.
+    pub links: BTreeMap<String, String>,
     /// The schema of our own tables; none is `mingle_` and the store's name.
     pub schema: Option<String>,
     /// At most so many connections; one transaction has one from its first read to its commit.
@@ -63,6 +68,8 @@ impl PostgresConfig {
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
+            servers: BTreeMap::new(),
+            links: BTreeMap::new(),
             schema: None,
             pool: 16,
             connect_timeout: Duration::from_secs(10),

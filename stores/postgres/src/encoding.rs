@@ -57,6 +57,15 @@ pub fn read_transaction(bytes: &[u8]) -> Option<TransactionId> {
 
 /// Appends a value.
 pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
+    put(value, bytes, &|float: Float| float.canonical().to_bits());
+}
+
+/// Appends a value as it is, though it may be equal to others that look otherwise.
+pub fn encode_exactly(value: &Value, bytes: &mut Vec<u8>) {
+    put(value, bytes, &|float: Float| float.0.to_bits());
+}
+
+fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
     match value {
         Value::Bool(value) => bytes.extend([0, u8::from(*value)]),
         Value::Int(value) => {
@@ -65,7 +74,7 @@ pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
         }
         Value::Float(value) => {
             bytes.push(2);
-            bytes.extend(value.canonical().to_bits().to_be_bytes());
+            bytes.extend(float(*value).to_be_bytes());
         }
         Value::String(text) => {
             bytes.push(3);
@@ -79,17 +88,17 @@ pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
             bytes.push(5);
             bytes.extend(value.0.to_be_bytes());
         }
-        Value::Struct(values) => put_many(bytes, 6, values),
+        Value::Struct(values) => put_many(bytes, 6, values, float),
         Value::Option(None) => bytes.push(7),
         Value::Option(Some(value)) => {
             bytes.push(8);
-            encode(value, bytes);
+            put(value, bytes, float);
         }
-        Value::List(values) => put_many(bytes, 9, values),
+        Value::List(values) => put_many(bytes, 9, values, float),
         Value::Ref(object) => {
             bytes.push(10);
             put_bytes(bytes, object.kind().as_bytes());
-            encode(object.key(), bytes);
+            put(object.key(), bytes, float);
         }
     }
 }
@@ -99,11 +108,11 @@ fn put_bytes(bytes: &mut Vec<u8>, raw: &[u8]) {
     bytes.extend(raw);
 }
 
-fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value]) {
+fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value], float: &dyn Fn(Float) -> u64) {
     bytes.push(tag);
     bytes.extend((values.len() as u64).to_be_bytes());
     for value in values {
-        encode(value, bytes);
+        put(value, bytes, float);
     }
 }
 

@@ -10,6 +10,7 @@
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
 //! - `system`, `outcome`: the runtime's own rows.
 //! - `transaction`, `commit`: one transaction; `store`: opening one.
+//! - `replicated`: the same over several servers, at the level causal.
 //! - `describe`: what a database has, for whoever wants to begin with it.
 //!
 //! Invariant: a transaction is one transaction of PostgreSQL at `SERIALIZABLE`, at either level.
@@ -36,6 +37,7 @@ mod operation;
 mod outcome;
 mod pool;
 mod reading;
+mod replicated;
 mod session;
 mod store;
 mod system;
@@ -48,4 +50,5 @@ mod writing;
 pub use config::{Migrate, OpenError, PostgresConfig};
 pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
 pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};
+pub use replicated::ReplicatedPostgres;
 pub use store::{Migration, Postgres, migrate, plan_migration};

@@ -36,5 +36,17 @@ pub const PURGE_EVERY: u64 = 1_000;
 /// given up.
 pub const GRACE: Duration = Duration::from_secs(5);
 
+/// A store is over at most this many servers: `mingle_run` leaves room for 63 beside a version.
+pub const SERVERS_MAX: usize = 16;
+
+/// So many updates are copied at once where a subscription is made again.
+pub const COPIED_AT_ONCE: usize = 200;
+
+/// How long after a commit the servers are asked to tell each other what they have.
+pub const ACKNOWLEDGE_AFTER: Duration = Duration::from_secs(1);
+
+/// How often they are asked again at least, as long as one of them lacks something.
+pub const ACKNOWLEDGE_EVERY_MAX: Duration = Duration::from_secs(10);
+
 /// A connection holds at most this many prepared statements; then it begins anew.
 pub const STATEMENTS_MAX: usize = 4_096;

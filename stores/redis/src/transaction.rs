@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_model::{Stamp, TransactionId, Version, WitnessRow};
+use mingle_store::overlay::Overlay;
 use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Guard, Read, StoreError, Transaction, Write,
 };
@@ -17,7 +18,6 @@ use crate::request::{Objects, Request, Word, words};
 use crate::store::Core;
 use crate::witness;
 use crate::writing::{Prepared, Writer};
-use mingle_store::overlay::Overlay;
 
 /// A transaction: what it has read, and what it has flushed.
 pub(crate) struct RedisTransaction {

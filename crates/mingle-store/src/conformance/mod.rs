@@ -248,7 +248,7 @@ impl Bench<'_> {
 
     async fn read_at(&self, replica: usize, reads: &[Read]) -> Result<Vec<Answer>, Wrong> {
         let mut transaction = self.begin_at(replica).await?;
-        let answers = transaction.read(reads).await?;
+        let answers = transaction.read_last(reads).await?;
         transaction.commit(Commit::default()).await?;
         ensure_eq!(answers.len(), reads.len(), "answers to a batch");
         Ok(answers)

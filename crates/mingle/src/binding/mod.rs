@@ -56,7 +56,7 @@ pub struct StoreBinding {
 pub enum Engine {
     /// This process.
     Embedded(EmbeddedBinding),
-    /// A PostgreSQL server.
+    /// A PostgreSQL server, or several that replicate to each other.
     Postgres(PostgresConfig),
     /// A Redis or Valkey server.
     Redis(RedisConfig),
@@ -72,11 +72,12 @@ impl Default for Engine {
 
 impl Engine {
     /// Names of the replicas at which a session can stay.
-    pub fn replicas(&self) -> &[String] {
+    pub fn replicas(&self) -> Vec<String> {
         match self {
-            Self::Embedded(embedded) => &embedded.replicas,
-            Self::Cassandra(cassandra) => cassandra.replicas(),
-            Self::Postgres(_) | Self::Redis(_) => &[],
+            Self::Embedded(embedded) => embedded.replicas.clone(),
+            Self::Postgres(config) => config.servers.keys().cloned().collect(),
+            Self::Cassandra(cassandra) => cassandra.replicas().to_vec(),
+            Self::Redis(_) => Vec::new(),
         }
     }
 }

@@ -12,7 +12,11 @@ use super::keys::Keys;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Written {
-    url: String,
+    url: Option<String>,
+    #[serde(default)]
+    servers: BTreeMap<String, String>,
+    #[serde(default)]
+    links: BTreeMap<String, String>,
     schema: Option<String>,
     pool: Option<usize>,
     connect_timeout: Option<String>,
@@ -35,7 +39,21 @@ enum WrittenMigrate {
 
 pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<PostgresConfig, BindingError> {
     let written: Written = keys.all(written)?;
-    let mut config = PostgresConfig::at(keys.expanded("url", &written.url)?);
+    let mut config = match (&written.url, written.servers.is_empty()) {
+        (Some(url), true) => PostgresConfig::at(keys.expanded("url", url)?),
+        (None, false) => PostgresConfig::at(""),
+        (Some(_), false) => {
+            return Err(
+                keys.wrong("url", "expected either url, of one server, or servers, of several")
+            );
+        }
+        (None, true) => {
+            let message = "expected the address of a server, or servers = { name = address, … }";
+            return Err(keys.wrong("url", message));
+        }
+    };
+    config.servers = addresses(keys, "servers", &written.servers)?;
+    config.links = addresses(keys, "links", &written.links)?;
     config.schema = written.schema;
     config.pool = written.pool.unwrap_or(config.pool);
     let durations: [(&str, &Option<String>, &mut Duration); 5] = [
@@ -53,4 +71,16 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<PostgresConfig, Bin
         keys.file("root_certificates", written.root_certificates.as_deref())?;
     config.objects = written.objects;
     Ok(config)
+}
+
+/// Addresses of servers by name.
+fn addresses(
+    keys: &Keys<'_>,
+    key: &str,
+    written: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, BindingError> {
+    let expanded = |(name, url): (&String, &String)| {
+        Ok((name.clone(), keys.expanded(&format!("{key}.{name}"), url)?))
+    };
+    written.iter().map(expanded).collect()
 }

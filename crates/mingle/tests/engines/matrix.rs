@@ -1,9 +1,10 @@
 //! The examples over every pairing of engines that can carry their levels.
 
+use mingle_model::Level;
 use mingle_services::Engine;
 
 use crate::scenarios;
-use crate::site::{RealSite, block_on, bound, space};
+use crate::site::{RealSite, block_on, bound, bound_to_several, several, space};
 
 /// What a store may be.
 const ENGINES: [Option<Engine>; 4] =
@@ -42,4 +43,34 @@ fn carried(text: &str, weak: Option<Engine>) -> String {
 fn pairings() -> impl Iterator<Item = (Option<Engine>, Option<Engine>)> {
     let all = ENGINES.into_iter().flat_map(|one| ENGINES.map(|other| (one, other)));
     all.filter(|pairing| *pairing != (None, None) && pairing.0 != Some(Engine::Cassandra))
+}
+
+/// The weaker store of each example over three PostgreSQL servers, the stronger one in each engine.
+#[test]
+fn the_examples_run_with_a_store_over_several_servers() {
+    let Some(servers) = block_on(several()) else { return };
+    for scenario in scenarios::all::<RealSite>() {
+        let program = mingle::compile(scenario.text).expect("the example is right");
+        let levels = &program.checked.levels;
+        let is_weak = |level| matches!(levels.carrier(level), Level::Causal | Level::Eventual);
+        let stores = &program.checked.stores;
+        assert!(stores.iter().any(|store| is_weak(store.level)), "{}", scenario.name);
+        for engine in ENGINES {
+            let space = space();
+            let mut binding = String::new();
+            for store in stores {
+                if is_weak(store.level) {
+                    binding += &bound_to_several(&store.name, &servers, &space);
+                } else if let Some(one) = block_on(bound(&store.name, engine, &space)) {
+                    binding += &one;
+                } else {
+                    return;
+                }
+            }
+            println!("{}: {engine:?} and several servers", scenario.name);
+            let site = RealSite::new(scenario.text, &binding);
+            (scenario.run)(&site);
+            assert!(site.settles(), "{}: {engine:?} and several servers", scenario.name);
+        }
+    }
 }

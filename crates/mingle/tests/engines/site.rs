@@ -5,7 +5,7 @@ use std::sync::LazyLock;
 use std::time::Duration;
 
 use mingle::{Binding, CallReport, Database, Error, Session};
-use mingle_services::Engine;
+use mingle_services::{Engine, Options, Server};
 use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 
@@ -43,6 +43,35 @@ pub async fn bound(store: &str, engine: Option<Engine>, space: &str) -> Option<S
     Some(format!(
         "[stores.{store}]\nengine = \"{name}\"\nurl = \"{url}\"\n{own} = \"{space}_{store}\"\n"
     ))
+}
+
+/// Three PostgreSQL servers that may replicate to each other; none if PostgreSQL is not here.
+pub async fn several() -> Option<Vec<Server>> {
+    let mut servers = Vec::new();
+    for _ in 0..3 {
+        let settings = [
+            ("wal_level", "logical"),
+            ("max_worker_processes", "60"),
+            ("max_logical_replication_workers", "50"),
+            ("max_replication_slots", "60"),
+            ("max_wal_senders", "60"),
+        ];
+        let options = settings
+            .into_iter()
+            .fold(Options::default(), |all, (name, value)| all.setting(name, value));
+        servers.push(mingle_services::private_with(Engine::Postgres, options).await?);
+    }
+    Some(servers)
+}
+
+/// As [`bound`], for a store over several PostgreSQL servers.
+pub fn bound_to_several(store: &str, servers: &[Server], space: &str) -> String {
+    let servers: Vec<String> =
+        (1..).zip(servers).map(|(n, server)| format!("r{n} = \"{}\"", server.url())).collect();
+    format!(
+        "[stores.{store}]\nengine = \"postgres\"\nservers = {{ {} }}\nschema = \"{space}_{store}\"\n",
+        servers.join(", ")
+    )
 }
 
 /// A space at shared servers that no other test has, nor an earlier run.

@@ -1,0 +1,67 @@
+//! What servers have seen: of each, all updates up to a number.
+
+use mingle_model::{Name, Stamp};
+
+/// Numbers by server, in the order of the servers' names.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Vector(pub Vec<i64>);
+
+impl Vector {
+    /// As sessions carry it.
+    pub fn stamp(&self, names: &[Name]) -> Stamp {
+        let numbers = self.0.iter().map(|number| u64::try_from(*number).unwrap_or_default());
+        names.iter().cloned().zip(numbers).collect()
+    }
+
+    /// From what a session carries; a server that it does not name has 0.
+    pub fn of(stamp: &Stamp, names: &[Name]) -> Self {
+        let numbers = names.iter().map(|name| i64::try_from(stamp.of(name)).unwrap_or(i64::MAX));
+        Self(numbers.collect())
+    }
+
+    /// Whether all that `other` has is there.
+    pub fn covers(&self, other: &Self) -> bool {
+        other.0.iter().enumerate().all(|(index, number)| self.at(index) >= *number)
+    }
+
+    /// The number of the server at this index, from 0.
+    pub fn at(&self, index: usize) -> i64 {
+        self.0.get(index).copied().unwrap_or_default()
+    }
+
+    /// As PostgreSQL writes an array.
+    pub fn literal(&self) -> String {
+        let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
+        format!("{{{}}}", numbers.join(","))
+    }
+}
+
+/// What every server has, from what the others know of each: `known` has for each server, by its index,
+/// what others were told. What a server itself has made needs nobody's word.
+pub fn everywhere(known: &[Vector]) -> Vector {
+    let number = |origin: usize| {
+        let others = known.iter().enumerate().filter(|(server, _)| *server != origin);
+        others.map(|(_, vector)| vector.at(origin)).min().unwrap_or_default()
+    };
+    Vector((0..known.len()).map(number).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn everywhere_is_what_all_others_have_of_each() {
+        let known = [[0, 5, 2], [9, 0, 4], [7, 6, 0]].map(|vector| Vector(vector.to_vec()));
+        assert_eq!(everywhere(&known), Vector(vec![7, 5, 2]));
+    }
+
+    #[test]
+    fn a_stamp_comes_back() {
+        let names: Vec<Name> = vec!["oslo".into(), "paris".into()];
+        let vector = Vector(vec![0, 7]);
+        assert_eq!(Vector::of(&vector.stamp(&names), &names), vector);
+        assert!(vector.covers(&Vector::default()) && !Vector::default().covers(&vector));
+        assert_eq!(vector.literal(), "{0,7}");
+    }
+}

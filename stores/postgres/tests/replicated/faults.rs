@@ -1,0 +1,186 @@
+//! What must not be seen, whatever comes late; and what concurrent writers come to.
+
+use std::sync::Arc;
+
+use mingle_model::{Level, Origin, TransactionId, Value};
+use mingle_proxy::Proxy;
+use mingle_store::{Commit, Committed, Data, DataStore, Outcome, Read, Session, StoreError, Write};
+use mingle_store_postgres::ReplicatedPostgres;
+
+use crate::cluster::{Cluster, NAMES};
+use crate::support::{RealWorld, at, notes, unique};
+
+async fn open(cluster: &Cluster) -> Arc<ReplicatedPostgres> {
+    let config = cluster.config(&unique("faults"));
+    let store = ReplicatedPostgres::connect(config, notes(Level::Causal), RealWorld::make()).await;
+    store.unwrap_or_else(|error| panic!("{error}"))
+}
+
+async fn write(store: &dyn DataStore, server: usize, writes: Vec<Write>) -> Committed {
+    let open = store.begin(&Session::at(NAMES[server])).await.expect("a transaction");
+    open.commit(Commit { writes, ..Commit::default() }).await.expect("a commit")
+}
+
+async fn read(store: &dyn DataStore, server: usize, reads: &[Read]) -> Vec<Data> {
+    let mut open = store.begin(&Session::at(NAMES[server])).await.expect("a transaction");
+    let answers = open.read(reads).await.expect("a read");
+    answers.into_iter().map(|answer| answer.data).collect()
+}
+
+fn number(n: i64) -> Data {
+    Data::Register(Some(Value::Int(n)))
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_effect_waits_for_a_cause_that_comes_another_way() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let store = open(&cluster).await;
+    let schema = store.schema().to_owned();
+    let link = Proxy::start(cluster.servers[0].addresses()[0], 1).await.expect("a port");
+    cluster.reroute(2, 0, link.address().port()).await;
+    link.down().await;
+    let cause = write(&*store, 0, vec![Write::Assign(at("cause", 0), Value::Int(1))]).await;
+    let after = cause.stamp.clone();
+    let session = Session { replica: Some(NAMES[1].into()), after: after.clone() };
+    let deadline = std::time::Instant::now() + crate::cluster::PATIENCE;
+    loop {
+        let open = store.begin(&session).await.expect("a transaction");
+        let writes = vec![Write::Assign(at("effect", 0), Value::Int(1))];
+        match open.commit(Commit { writes, ..Commit::default() }).await {
+            Ok(_) => break,
+            Err(StoreError::Behind { .. }) => {
+                assert!(std::time::Instant::now() < deadline, "the cause does not come");
+                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+            }
+            Err(error) => panic!("{error}"),
+        }
+    }
+    // The effect is there, in wait of its cause.
+    let waiting =
+        "SELECT own <> 3 OR (SELECT count(*) = 1 FROM @.mingle_inbox) FROM @.mingle_state";
+    cluster.wait(&schema, waiting).await;
+    let both = [Read::Register(at("cause", 0)), Read::Register(at("effect", 0))];
+    let nothing = vec![Data::Register(None), Data::Register(None)];
+    assert_eq!(read(&*store, 2, &both).await, nothing, "an effect without its cause");
+    let moved = Session { replica: Some(NAMES[2].into()), after };
+    let mut open = store.begin(&moved).await.expect("a transaction");
+    let behind = StoreError::Behind { store: "shop".into(), replica: NAMES[2].into() };
+    assert_eq!(open.read(&both).await, Err(behind), "a session that has seen the cause");
+    assert_eq!(store.everywhere().await.expect("somebody answers").of("r1"), 0);
+    link.up().await.expect("the port is still ours");
+    cluster.applied(&schema).await;
+    assert_eq!(read(&*store, 2, &both).await, vec![number(1), number(1)], "both in the end");
+    cluster.emptied(&schema).await;
+    assert_eq!(store.everywhere().await.expect("somebody answers").of("r1"), 1);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn concurrent_writers_of_one_object_converge() {
+    const EACH: i64 = 60;
+    let Some(cluster) = Cluster::start().await else { return };
+    let store = open(&cluster).await;
+    let writers = (0..6usize).map(|writer| {
+        let store = Arc::clone(&store);
+        tokio::spawn(async move {
+            for n in 0..EACH {
+                let tag = Value::from(format!("{}", (n + writer as i64) % 5));
+                let mut writes = vec![
+                    Write::Assign(at("o", 0), Value::Int(n * 10 + writer as i64)),
+                    Write::Add(at("o", 1), 1),
+                    Write::Put(at("o", 3), tag.clone(), Value::Int(n)),
+                    Write::Append(at("o", 4), Value::from(format!("{writer}.{n}"))),
+                ];
+                writes.push(if n % 3 == 0 {
+                    Write::Remove(at("o", 2), tag)
+                } else {
+                    Write::Insert(at("o", 2), tag)
+                });
+                write(&*store, writer % 3, writes).await;
+            }
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await.expect("no writer fails");
+    }
+    cluster.applied(store.schema()).await;
+    let reads = [
+        Read::Register(at("o", 0)),
+        Read::Counter(at("o", 1)),
+        Read::Elements(at("o", 2)),
+        Read::Entries(at("o", 3)),
+        Read::LogLast(at("o", 4), u64::MAX),
+        Read::LogSize(at("o", 4)),
+    ];
+    let first = read(&*store, 0, &reads).await;
+    assert_eq!(first[1], Data::Counter(i128::from(EACH) * 6));
+    assert_eq!(first[5], Data::Count(6 * EACH as u64));
+    for server in 1..3 {
+        assert_eq!(read(&*store, server, &reads).await, first, "at server {server}");
+    }
+    cluster.emptied(store.schema()).await;
+    let complaints = cluster.complaints(&["ERROR", "conflict", "deadlock"]).await;
+    assert!(complaints.is_empty(), "{complaints:#?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_server_that_is_away_only_delays() {
+    let Some(mut cluster) = Cluster::start().await else { return };
+    let store = open(&cluster).await;
+    let schema = store.schema().to_owned();
+    let id = |sequence| TransactionId { origin: Origin(5), sequence };
+    let commit = |sequence| Commit {
+        id: Some(id(sequence)),
+        writes: vec![Write::Add(at("o", 1), 1)],
+        ..Commit::default()
+    };
+    cluster.servers[2].kill9().await.expect("it is killed");
+    let at_first = store.begin(&Session::at(NAMES[0])).await.expect("a transaction");
+    let stamp = at_first.commit(commit(1)).await.expect("a commit").stamp;
+    assert_eq!(stamp.of("r1"), 1);
+    // Asked of all, found at one; what is at none of those that answer may be at the other.
+    assert_eq!(store.outcome(id(1)).await, Ok(Outcome::Committed));
+    assert_eq!(store.outcome(id(2)).await, Ok(Outcome::Unknown));
+    let away = store.begin(&Session::at(NAMES[2])).await.expect("a transaction");
+    let error = away.commit(commit(3)).await.expect_err("it is away");
+    assert!(
+        matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains("r3")),
+        "{error}"
+    );
+    // A process that begins now does without it.
+    let config = cluster.config(&schema);
+    let other = ReplicatedPostgres::connect(config, notes(Level::Causal), RealWorld::make()).await;
+    let other = other.unwrap_or_else(|error| panic!("{error}"));
+    write(&*other, 1, vec![Write::Add(at("o", 1), 10)]).await;
+    let error = other.begin(&Session::at(NAMES[2])).await.map(|_| ()).expect_err("it is away");
+    assert!(matches!(error, StoreError::Unavailable { .. }), "{error}");
+    cluster.servers[2].restart().await.expect("it is back");
+    cluster.reconnect(2).await;
+    cluster.applied(&schema).await;
+    assert_eq!(store.outcome(id(2)).await, Ok(Outcome::NotCommitted));
+    assert_eq!(store.outcome(id(1)).await, Ok(Outcome::Committed));
+    for store in [&store, &other] {
+        assert_eq!(read(&**store, 2, &[Read::Counter(at("o", 1))]).await, [Data::Counter(11)]);
+    }
+    let late = store.begin(&Session::at(NAMES[2])).await.expect("a transaction");
+    let error = late.commit(commit(2)).await.expect_err("it was said that it is not committed");
+    assert!(matches!(error, StoreError::Refused { .. }), "{error}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_deletion_takes_what_was_added_beside_another() {
+    let Some(cluster) = Cluster::start().await else { return };
+    let store = open(&cluster).await;
+    let delete = || Write::Delete(at("o", 1).object);
+    let both = vec![Write::Add(at("o", 1), 5), delete(), Write::Add(at("o", 1), 3)];
+    write(&*store, 0, both).await;
+    cluster.applied(store.schema()).await;
+    let sum = [Read::Counter(at("o", 1))];
+    for server in 0..3 {
+        assert_eq!(read(&*store, server, &sum).await, [Data::Counter(3)], "at server {server}");
+    }
+    write(&*store, 1, vec![delete()]).await;
+    cluster.applied(store.schema()).await;
+    for server in 0..3 {
+        assert_eq!(read(&*store, server, &sum).await, [Data::Counter(0)], "at server {server}");
+    }
+}
