@@ -55,7 +55,9 @@ fn the_examples_run_with_a_store_over_several_servers() {
         let is_weak = |level| matches!(levels.carrier(level), Level::Causal | Level::Eventual);
         let stores = &program.checked.stores;
         assert!(stores.iter().any(|store| is_weak(store.level)), "{}", scenario.name);
-        for engine in ENGINES {
+        // Cassandra is eventual, so no stronger store is in it.
+        let strong = ENGINES.into_iter().filter(|engine| *engine != Some(Engine::Cassandra));
+        for engine in strong {
             let space = space();
             let mut binding = String::new();
             for store in stores {
