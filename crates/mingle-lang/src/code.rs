@@ -3,7 +3,7 @@
 //! One interpreter runs it everywhere. Jumps are absolute; a phase ends at `Return` or at the end
 //! of its code.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
 
 use mingle_model::{LevelId, Name, Schema, Type};
@@ -11,6 +11,7 @@ use mingle_model::{LevelId, Name, Schema, Type};
 use crate::flat::{Access, Flat, Kind, Operand, ReadKind, Slot, StmtId, WriteKind};
 use crate::flow::Flow;
 use crate::hir::{self, StoreId};
+use crate::last::last_reads;
 use crate::ops::Op;
 use crate::split::Mutation;
 use crate::split::keep::keep;
@@ -65,6 +66,9 @@ pub struct Phase {
     pub before_endorsement: bool,
     /// What it does.
     pub code: Vec<Instr>,
+    /// The instructions after whose reads it needs nothing more of its store: neither reads nor
+    /// writes. A loop is among them if that holds once all of its rounds were fetched for.
+    pub last_reads: BTreeSet<usize>,
     pub(crate) tree: Vec<Node>,
 }
 
@@ -232,14 +236,21 @@ pub(crate) fn plan(
     for (index, (phase, kept)) in phases.phases.iter().zip(kept).enumerate() {
         let tree = project(&flat, &phases, &kept, index);
         let tree = schedule(&flat, mutation, tree);
-        let mut emit = Emit { flat: &flat, queues: &mut queues, code: Vec::new() };
+        let mut emit = Emit {
+            flat: &flat,
+            queues: &mut queues,
+            code: Vec::new(),
+            fetched: HashSet::new(),
+            loose: BTreeSet::new(),
+        };
         emit.block(&tree);
-        let code = emit.code;
+        let Emit { code, loose, .. } = emit;
         built.push(Phase {
             store: phase.store,
             level: phase.store.map(|store| program.level_of(store)),
             mode: phase.mode,
             before_endorsement: phase.before_endorsement,
+            last_reads: last_reads(phase.mode, &code, &loose),
             code,
             tree,
         });
@@ -275,6 +286,10 @@ struct Emit<'a> {
     flat: &'a Flat,
     queues: &'a mut Queues,
     code: Vec<Instr>,
+    /// Reads for which something was fetched.
+    fetched: HashSet<StmtId>,
+    /// The instructions of the others.
+    loose: BTreeSet<usize>,
 }
 
 impl Emit<'_> {
@@ -296,6 +311,7 @@ impl Emit<'_> {
                 self.code.push(Instr::Replay { queue, dst: *slot });
             }
             Node::Fetch(reads) => {
+                self.fetched.extend(reads);
                 let reads = reads.iter().filter_map(|id| self.read_spec(*id)).collect();
                 self.code.push(Instr::Fetch(reads));
             }
@@ -321,6 +337,7 @@ impl Emit<'_> {
                 let mut reads = Vec::new();
                 if let Some(prefetch) = prefetch {
                     self.block(&prefetch.steps);
+                    self.fetched.extend(&prefetch.reads);
                     reads = prefetch.reads.iter().filter_map(|id| self.read_spec(*id)).collect();
                 }
                 let body_start = self.code.len();
@@ -366,6 +383,9 @@ impl Emit<'_> {
             Kind::Now { dst } => Instr::Now { dst: *dst },
             Kind::Unique { dst, site } => Instr::Unique { dst: *dst, site: *site },
             Kind::Read(access) => {
+                if !self.fetched.contains(&id) {
+                    self.loose.insert(self.code.len());
+                }
                 Instr::Read { read: read_spec(access), dsts: access.dsts.clone() }
             }
             Kind::Write(access) => {

@@ -24,6 +24,7 @@ pub mod format;
 #[cfg(feature = "generate")]
 pub mod generate;
 pub mod hir;
+mod last;
 pub mod ops;
 pub mod plain;
 mod program;

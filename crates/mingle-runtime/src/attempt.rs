@@ -2,7 +2,7 @@
 
 use mingle_lang::code::Instr;
 use mingle_lang::hir::StoreId;
-use mingle_model::{Name, Origin, TransactionId, WitnessRow};
+use mingle_model::{Name, TransactionId, WitnessRow};
 use mingle_store::record::read_floor;
 use mingle_store::{
     Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, Transaction,
@@ -12,7 +12,8 @@ use mingle_store::{
 use crate::call::PhaseReport;
 use crate::conclude::Concluding;
 use crate::error::Error;
-use crate::intent::{Fixed, Unreadable, Witness, decode};
+use crate::intent::{Unreadable, Witness, decode};
+use crate::leave::leaves_nothing;
 use crate::machine::{Facts, Finished, Machine, Need, Start};
 use crate::phase::{Control, Tries};
 use crate::planted::Planted;
@@ -37,7 +38,7 @@ pub(crate) enum Step {
 }
 
 /// What an attempt asks of its store besides what the phase reads.
-enum Asked {
+pub(crate) enum Asked {
     /// Whether the commit witness of a transaction that is waited for is visible.
     Witness(TransactionId, Awaited),
     /// Whether the floor of its origin is above it.
@@ -62,7 +63,7 @@ pub(crate) struct Visit {
     pub(crate) name: Name,
     /// The replica at which it runs.
     pub(crate) replica: Option<Name>,
-    asked: Vec<(Read, Asked)>,
+    pub(crate) asked: Vec<(Read, Asked)>,
     /// Witness rows of what was read.
     pub(crate) rows: Vec<WitnessRow>,
     /// Witness rows that this runtime itself has left on what is written, at some replica.
@@ -71,6 +72,8 @@ pub(crate) struct Visit {
     pub(crate) reads: Vec<Read>,
     /// Answers, batch by batch.
     pub(crate) answers: Vec<Vec<Data>>,
+    /// The latest version among the answers, or among those that were fixed.
+    pub(crate) version: u64,
     /// Writes were sent ahead.
     pub(crate) flushed: Vec<Write>,
     /// The transaction's own id, if it has one yet.
@@ -78,9 +81,11 @@ pub(crate) struct Visit {
     /// Who was waited for and is visible.
     satisfied: Vec<TransactionId>,
     /// What the phase's own commit witness says, if somebody else ran it.
-    taken: Option<Witness>,
+    pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
-    is_fenced: bool,
+    pub(crate) is_fenced: bool,
+    /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
+    pub(crate) leaves_nothing: bool,
 }
 
 impl Visit {
@@ -296,11 +301,15 @@ impl Runtime {
             remembered: Vec::new(),
             reads: Vec::new(),
             answers: Vec::new(),
+            version: tries.fixed.as_ref().map_or(0, |fixed| fixed.version),
             flushed: Vec::new(),
             own: execution.id,
             satisfied: Vec::new(),
             taken: None,
             is_fenced: false,
+            leaves_nothing: tries.fixed.is_none()
+                && !self.is_fixed(execution, index, store)
+                && leaves_nothing(execution, index),
         }
     }
 
@@ -331,82 +340,7 @@ impl Runtime {
         self.replica_at(store, execution.replica.as_ref())
     }
 
-    /// Runs the machine to its end, unless an answer stops it.
-    async fn drive(
-        &self,
-        machine: &mut Machine<'_>,
-        fixed: Option<&Fixed>,
-        visit: &mut Visit,
-        transaction: &mut dyn Transaction,
-        report: &mut PhaseReport,
-    ) -> Result<Option<Step>, Error> {
-        let mut batch = 0;
-        loop {
-            let need = machine.resume()?;
-            let reads = match &need {
-                Need::Read(reads) if fixed.is_none() => reads.clone(),
-                _ => Vec::new(),
-            };
-            if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
-                let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
-                visit.asked.push((all, Asked::OpenRows));
-            }
-            let mut answers = Vec::new();
-            if !reads.is_empty() || !visit.asked.is_empty() {
-                let (found, stopped) = self.ask(visit, &reads, transaction, report).await?;
-                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
-                    return Ok(Some(stopped.unwrap_or(Step::Again)));
-                }
-                answers = found;
-            }
-            match need {
-                Need::Read(_) => {
-                    if let Some(fixed) = fixed {
-                        answers = fixed.answers.get(batch).cloned().unwrap_or_default();
-                    }
-                    batch += 1;
-                    visit.reads.extend(reads);
-                    visit.answers.push(answers.clone());
-                    machine.supply(answers)?;
-                }
-                Need::Flush(writes) => {
-                    report.round_trips += 1;
-                    visit.flushed.extend(writes.iter().cloned());
-                    transaction.flush(writes).await.map_err(Error::Store)?;
-                }
-                Need::Done => return Ok(None),
-            }
-        }
-    }
-
-    /// Asks what is to be asked, together with reads of the phase, and judges the answers.
-    async fn ask(
-        &self,
-        visit: &mut Visit,
-        reads: &[Read],
-        transaction: &mut dyn Transaction,
-        report: &mut PhaseReport,
-    ) -> Result<(Vec<Data>, Option<Step>), Error> {
-        let asked = std::mem::take(&mut visit.asked);
-        let all: Vec<Read> =
-            asked.iter().map(|(read, _)| read.clone()).chain(reads.iter().cloned()).collect();
-        let at_once = self.stores[visit.store].capabilities().operations_per_round_trip.max(1);
-        let mut answers: Vec<Answer> = Vec::with_capacity(all.len());
-        for part in all.chunks(at_once) {
-            report.round_trips += 1;
-            answers.extend(transaction.read(part).await.map_err(Error::Store)?);
-        }
-        let own = answers.split_off(asked.len());
-        let stopped = self.judge(visit, &asked, answers, transaction).await?;
-        let mut found = Vec::with_capacity(own.len());
-        for answer in own {
-            visit.rows.extend(answer.witnesses);
-            found.push(answer.data);
-        }
-        Ok((found, stopped))
-    }
-
-    async fn judge(
+    pub(crate) async fn judge(
         &self,
         visit: &mut Visit,
         asked: &[(Read, Asked)],
@@ -459,9 +393,6 @@ impl Runtime {
         Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
     }
 }
-
-/// The smallest id.
-const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
 
 /// The commit witness whose first part this is.
 async fn read_witness(

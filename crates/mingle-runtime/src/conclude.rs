@@ -147,7 +147,15 @@ impl Runtime {
             guards: std::mem::take(&mut draft.guards),
             known: draft.known.clone(),
             operation,
+            time: operation.map_or(0, |_| time_of(execution, index, visit)),
         }
+    }
+
+    /// When the phases of a transaction that begins now take place: later than all that this
+    /// process has seen at stores whose writes bear timestamps.
+    pub(crate) fn time_of_phases(&self) -> u64 {
+        let now = u64::try_from(self.world.now().0).unwrap_or(0).saturating_mul(1_000);
+        self.stores.iter().map(|store| store.time()).fold(now, u64::max)
     }
 
     /// Commits; where the answer of a commit that decides is lost, asks until it is known or the
@@ -314,6 +322,12 @@ impl Runtime {
             _ => BTreeSet::new(),
         }
     }
+}
+
+/// When a phase takes place: the same whoever runs it, after the phases before it, and after all
+/// that it was answered.
+fn time_of(execution: &Execution, index: usize, visit: &Visit) -> u64 {
+    execution.time.max(visit.version).saturating_add(1 + index as u64)
 }
 
 /// What follows when the commit of a phase did not take effect.

@@ -70,7 +70,7 @@ impl Runtime {
         let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let seen = self.seen_at(visit).await?;
-        let fixed = Fixed { answers: visit.answers.clone(), seen };
+        let fixed = Fixed { answers: visit.answers.clone(), seen, version: visit.version };
         let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed));
         for write in &mut writes {
             if let Write::Record(key, _) = write

@@ -47,6 +47,9 @@ pub struct Intent {
     pub now: Time,
     /// What `unique()` draws from.
     pub seed: u128,
+    /// When the phases that remain take place, at stores whose writes bear timestamps:
+    /// microseconds. Whoever runs them writes with the same.
+    pub time: u64,
     /// The index of the phase that wrote first.
     pub first: u32,
     /// The values that were recorded up to the end of that phase, by queue.
@@ -84,6 +87,8 @@ pub struct Fixed {
     pub answers: Vec<Vec<Data>>,
     /// What the replica that gave them had seen: a copy must come after it wherever it is made.
     pub seen: Stamp,
+    /// The latest version among the answers.
+    pub version: u64,
 }
 
 /// What is kept does not make sense: it is of a newer version, or corrupt.

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use mingle_lang::split::Mode;
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Guard, RecordKey, RecordKind, Write};
 
@@ -270,6 +271,7 @@ impl Runtime {
             Role::First => {
                 let id = *execution.id.get_or_insert_with(|| self.own().allocate());
                 guard_origin(id, draft);
+                execution.time = self.time_of_phases();
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
                 let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
                 if has_more && !hidden {
@@ -280,7 +282,9 @@ impl Runtime {
                     }
                 }
                 if self.is_many(visit.store) || execution.plan.isolated {
-                    let is_guarded = self.planted != Planted::AbortIgnored;
+                    // Nobody aborts one that leaves no read witnesses.
+                    let is_guarded =
+                        execution.plan.isolated && self.planted != Planted::AbortIgnored;
                     leave_witness(id, self.world.random(), finished, is_guarded, draft);
                 }
             }
@@ -347,6 +351,14 @@ pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     }
     let has_more = last.is_some_and(|last| last > index);
     if wrote && has_more { Role::First } else { Role::Plain }
+}
+
+/// Whether a phase leaves nothing at its store: it does not write, and nobody need know that it has
+/// read.
+pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
+    execution.plan.phases[index].mode == Mode::Read
+        && role(execution, index, false) == Role::Plain
+        && !(execution.plan.isolated && execution.plan.phases.len() > 1)
 }
 
 /// With which phase an `isolated` transaction is decided: the first one that may write, or the

@@ -26,6 +26,7 @@ mod attempt;
 pub mod call;
 mod cleaner;
 mod conclude;
+mod drive;
 pub mod error;
 mod fixed;
 pub mod help;

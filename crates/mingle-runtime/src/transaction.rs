@@ -48,6 +48,8 @@ pub(crate) struct Execution {
     /// What it leaves behind.
     pub(crate) left: Left,
     pub(crate) is_helper: bool,
+    /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
+    pub(crate) time: u64,
     /// Those who wait for it, one because of the other.
     pub(crate) chain: Vec<TransactionId>,
     /// Whether it helps others although somebody else here is at it.
@@ -92,6 +94,7 @@ impl Execution {
             satisfied: Vec::new(),
             left: Left::default(),
             is_helper: false,
+            time: 0,
             chain: Vec::new(),
             pushes: false,
         }
@@ -115,6 +118,7 @@ impl Execution {
             has_written: true,
             id: Some(id),
             is_helper: true,
+            time: intent.time,
             ..Self::new(program, plan, intent.arguments, facts, worklist, replica)
         }
     }
@@ -127,6 +131,7 @@ impl Execution {
             arguments: self.arguments.clone(),
             now: self.facts.now,
             seed: self.facts.seed,
+            time: self.time,
             first: first as u32,
             recorded: recorded.queues().to_vec(),
             worklist,

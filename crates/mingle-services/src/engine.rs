@@ -29,7 +29,7 @@ impl Engine {
 
     /// The engines that are fetched when none is named, and that must run where `CI=true`: those
     /// that tests exist for.
-    pub const REQUIRED: [Self; 2] = [Self::Postgres, Self::Redis];
+    pub const REQUIRED: [Self; 3] = Self::ALL;
 
     /// The name, in lower case.
     pub fn name(self) -> &'static str {

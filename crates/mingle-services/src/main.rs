@@ -18,7 +18,7 @@ Tasks:
   status    what is fetched, and what runs
   hold      run one, print its address and process, and end it with this command or its input
 
-Engines: postgres, redis, cassandra; without any, all that tests need: the first two.
+Engines: postgres, redis, cassandra; without any, all of them.
 Files and data are in target/services, or in the folder that MINGLE_SERVICES names.
 ";
 

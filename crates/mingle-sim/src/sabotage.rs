@@ -75,6 +75,10 @@ impl DataStore for Sabotaged {
         self.inner.outcome(id)
     }
 
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         self.inner.everywhere()
     }

@@ -14,6 +14,7 @@ use mingle_sim::workload::calls::Store;
 use mingle_sim::workload::live::{LiveStores, judge_live, schema_of};
 use mingle_sim::workload::setup::Plan;
 use mingle_store::{DataStore, StoreSchema, World};
+use mingle_store_cassandra::{Cassandra, CassandraConfig, Consistency};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use mingle_store_postgres::{Postgres, PostgresConfig};
 use mingle_store_redis::{Redis, RedisConfig};
@@ -62,7 +63,7 @@ impl Site {
                 let store = Redis::connect(config, schema, world.clone()).await;
                 store.unwrap_or_else(|error| panic!("{error}"))
             }
-            Engine::Cassandra => panic!("there is no store in Cassandra yet"),
+            Engine::Cassandra => unreachable!("its test opens its stores itself"),
         };
         store
     }
@@ -177,4 +178,113 @@ async fn killed_round(sites: &[Site; 2], seed: u64, kills: usize) -> u64 {
     let verdict = verdict.unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
     assert_eq!(killed, kills, "the clients were done too early");
     verdict.transactions
+}
+
+/// Three nodes of Cassandra, each behind a proxy; the feed stays in two of their data centers.
+struct Cluster {
+    server: Server,
+    proxies: Vec<Proxy>,
+}
+
+impl Cluster {
+    async fn start(seed: u64) -> Option<Self> {
+        let server = mingle_services::private(Engine::Cassandra).await?;
+        let mut proxies = Vec::new();
+        for (address, seed) in server.addresses().into_iter().zip(seed..) {
+            proxies.push(Proxy::start(address, seed).await.expect("a port can be had"));
+        }
+        Some(Self { server, proxies })
+    }
+
+    async fn open(&self, plan: &Plan, is_far: bool, world: &Arc<dyn World>) -> Arc<dyn DataStore> {
+        let nodes = self.server.addresses();
+        let far: Vec<SocketAddr> = self.proxies.iter().map(Proxy::address).collect();
+        let known = if is_far { &far } else { &nodes };
+        let known = known.iter().map(SocketAddr::to_string);
+        let mut config = CassandraConfig::at(known, ["dc1", "dc2"]);
+        config.replicas = Some(vec!["r1".into(), "r2".into()]);
+        config.replication = ["dc1", "dc2", "dc3"].map(|name| (name.to_owned(), 1)).into();
+        config.area = Some(format!("t{:016x}", plan.setup.seed));
+        config.answer_timeout = Duration::from_secs(6);
+        config.connect_timeout = Duration::from_secs(3);
+        if is_far {
+            config.addresses = nodes.into_iter().map(|node| node.ip()).zip(far).collect();
+        } else {
+            // What is looked at in the end is what all replicas have together.
+            config.read_consistency = Consistency::All;
+            config.answer_timeout = Duration::from_mins(1);
+        }
+        let schema = schema_of(plan, Store::Feed);
+        let store = Cassandra::connect(config, schema, world.clone()).await;
+        store.unwrap_or_else(|error| panic!("{error}"))
+    }
+
+    async fn stores(&self, plan: &Plan, world: &Arc<dyn World>) -> LiveStores {
+        let mut stores = LiveStores { faulty: Vec::new(), bare: Vec::new() };
+        for store in [Store::Bank, Store::Shop, Store::Wall] {
+            let replicas = if store.is_causal() { plan.setup.replicas } else { 1 };
+            let config = EmbeddedConfig::in_memory()
+                .with_replicas(replicas)
+                .with_delay(plan.setup.delay, plan.setup.delay / 2);
+            let store = Embedded::open(config, schema_of(plan, store), world.clone());
+            let store = store.unwrap_or_else(|error| panic!("{error}"));
+            stores.bare.push(store.clone());
+            stores.faulty.push(store);
+        }
+        stores.bare.push(self.open(plan, false, world).await);
+        stores.faulty.push(self.open(plan, true, world).await);
+        stores
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promises_hold_while_connections_to_cassandra_are_cut_and_answers_lost() {
+    let seed = seed();
+    let Some(cluster) = Cluster::start(seed).await else { return };
+    let world: Arc<dyn World> = Arc::new(TokioWorld::new());
+    let plan = Plan::live_eventual(seed, 20, Duration::from_millis(400));
+    let stores = cluster.stores(&plan, &world).await;
+    let hang_for = Duration::from_millis(200);
+    let rates = Rates { cut_request: 0.01, lose_answer: 0.015, hang: 0.01, hang_for };
+    let set_rates = |rates| cluster.proxies.iter().for_each(|proxy| proxy.set_rates(rates));
+    set_rates(rates);
+    let verdict = judge_live(&plan, world, stores, async { set_rates(Rates::default()) }).await;
+    let verdict = verdict.unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+    let counts: Vec<Counts> = cluster.proxies.iter().map(Proxy::counts).collect();
+    println!("{} took effect; {counts:?}", verdict.transactions);
+    assert!(counts.iter().any(|counts| counts.answers_lost > 0), "{counts:?}");
+    assert!(counts.iter().any(|counts| counts.requests_cut > 0), "{counts:?}");
+    assert!(verdict.transactions > 50, "{verdict:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn promises_hold_while_nodes_of_cassandra_are_killed_and_restarted() {
+    const NODES_KILLED: usize = 3;
+    let seed = seed();
+    let Some(cluster) = Cluster::start(seed).await else { return };
+    let world: Arc<dyn World> = Arc::new(TokioWorld::new());
+    let plan = Plan::live_eventual(seed, 40, Duration::from_millis(1_500));
+    let stores = cluster.stores(&plan, &world).await;
+    let is_over = AtomicBool::new(false);
+    let mut killed = 0;
+    let killing = async {
+        let mut random = Random::new(seed);
+        for number in 0..NODES_KILLED {
+            if is_over.load(Ordering::Acquire) {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(500 + random.below(700) as u64)).await;
+            cluster.server.kill9_node(number).await.expect("it is ours");
+            cluster.server.restart().await.expect("it comes back");
+            killed += 1;
+        }
+    };
+    let judging = judge_live(&plan, world, stores, async {
+        is_over.store(true, Ordering::Release);
+    });
+    let ((), verdict) = tokio::join!(killing, judging);
+    let verdict = verdict.unwrap_or_else(|broken| panic!("seed {seed}: {broken:?}"));
+    println!("{} took effect, nodes were killed {killed} times", verdict.transactions);
+    assert!(killed >= 2, "the clients were done after {killed}");
+    assert!(verdict.transactions > 50, "{verdict:?}");
 }

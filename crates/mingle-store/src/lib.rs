@@ -9,12 +9,16 @@
 //! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
 //! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
+//! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the
+//!   declarations, and what a transaction has flushed.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
 //! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
 //!   `TestWorld`, a world for it to run in.
 
+pub mod catalog;
+pub mod codec;
 #[cfg(feature = "conformance")]
 pub mod conformance;
 pub mod limits;

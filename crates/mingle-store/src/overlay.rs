@@ -1,12 +1,11 @@
-//! What a transaction has flushed, where the store has no place in which one transaction alone would
-//! see it: an adapter keeps it here, asks for what lies beneath, and sends the writes with the commit.
+//! What a transaction has flushed, where the server has no place in which one transaction alone
+//! would see it: kept by the adapter, and sent with the commit.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Ref, Schema, Shape, TransactionId, Value, Version, WitnessRow};
 
-use crate::operation::{Address, Data, Read, Write};
-use crate::record::{Bytes, RecordKey, RecordKind};
+use crate::{Address, Bytes, Data, Read, RecordKey, RecordKind, Write};
 
 /// Flushed writes, as reads of the same transaction see them.
 #[derive(Clone, Debug, Default)]
@@ -21,23 +20,31 @@ pub struct Overlay {
     pub has_data: bool,
 }
 
+/// The net effect of writes on one object.
 #[derive(Clone, Debug, Default)]
-struct Changes {
-    exists: bool,
+pub struct Changes {
+    /// Whether they make it exist.
+    pub exists: bool,
     /// When it was made to exist, or deleted, here; 0 if it was not looked at.
     version: u64,
     /// Whether what the server has of it is gone; and since when.
-    hidden: Option<u64>,
-    fields: BTreeMap<u16, (Change, u64)>,
+    pub hidden: Option<u64>,
+    /// Its fields that are changed, by index, and since when.
+    pub fields: BTreeMap<u16, (Change, u64)>,
 }
 
+/// The net effect of writes on one field.
 #[derive(Clone, Debug)]
-enum Change {
+pub enum Change {
+    /// What is assigned.
     Register(Value),
+    /// What is added.
     Counter(i128),
     /// Whether it was emptied first, and what was inserted or removed then.
     Set(bool, BTreeMap<Value, bool>),
+    /// Whether it was emptied first, and what was put or erased then.
     Map(bool, BTreeMap<Value, Option<Value>>),
+    /// Whether it was emptied first, and what was appended then.
     Log(bool, Vec<Value>),
 }
 
@@ -53,11 +60,11 @@ impl Change {
 }
 
 impl Overlay {
-    /// Adds a write; `version` is one of its own.
+    /// Adds a write that was checked; `version` is one of its own.
     ///
     /// # Panics
     ///
-    /// When the write was not checked: its kind or field is not in the schema.
+    /// If the write does not fit the schema.
     pub fn write(&mut self, schema: &Schema, write: &Write, version: u64) {
         self.has_data |= write.is_data();
         match write {
@@ -112,6 +119,26 @@ impl Overlay {
         }
     }
 
+    /// What changes of each object.
+    pub fn objects(&self) -> impl Iterator<Item = (&Ref, &Changes)> {
+        self.objects.iter()
+    }
+
+    /// What changes of each record: its value, or that it goes.
+    pub fn records(&self) -> impl Iterator<Item = (&RecordKey, Option<&Bytes>)> {
+        self.records.iter().map(|(key, (value, _))| (key, value.as_ref()))
+    }
+
+    /// Witness rows that are added.
+    pub fn added_rows(&self) -> impl Iterator<Item = &WitnessRow> {
+        self.rows.iter()
+    }
+
+    /// The transactions whose rows go, before others are added.
+    pub fn forgotten(&self) -> impl Iterator<Item = TransactionId> {
+        self.forgotten.iter().copied()
+    }
+
     fn touch(&mut self, object: &Ref, version: u64) {
         let changes = self.objects.entry(object.clone()).or_default();
         if !changes.exists {
@@ -121,8 +148,8 @@ impl Overlay {
 
     fn change(&mut self, schema: &Schema, address: &Address, version: u64) -> &mut Change {
         self.touch(&address.object, version);
-        let kind = &schema.objects[address.object.kind()];
-        let shape = Shape::of(&kind.fields[usize::from(address.field)].field_type);
+        let declared = &schema.objects[address.object.kind()];
+        let shape = Shape::of(&declared.fields[usize::from(address.field)].field_type);
         let changes = self.objects.entry(address.object.clone()).or_default();
         let is_gone = changes.hidden.is_some();
         let (change, since) = changes.fields.entry(address.field).or_insert_with(|| {
@@ -216,7 +243,7 @@ impl Overlay {
                 (None, found) => (found.unwrap_or(Data::Record(None)), base),
             },
             Read::Records { kind, from, limit } => {
-                (self.records(found, *kind, from, *limit), Version(0))
+                (self.listed_records(found, *kind, from, *limit), Version(0))
             }
             Read::Witnesses { from, limit } => (self.listed(found, *from, *limit), Version(0)),
             _ => {
@@ -384,7 +411,13 @@ impl Overlay {
         }
     }
 
-    fn records(&self, found: Option<Data>, kind: RecordKind, from: &Bytes, limit: usize) -> Data {
+    fn listed_records(
+        &self,
+        found: Option<Data>,
+        kind: RecordKind,
+        from: &Bytes,
+        limit: usize,
+    ) -> Data {
         let mut all: BTreeMap<Bytes, Bytes> = match found {
             Some(Data::Records(records)) => records.into_iter().collect(),
             _ => BTreeMap::new(),

@@ -30,6 +30,12 @@ pub trait DataStore: Send + Sync {
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
+    /// Where writes bear timestamps: microseconds, later than those of all that this process has
+    /// written here or was answered. 0 where they do not.
+    fn time(&self) -> u64 {
+        0
+    }
+
     /// What every replica has seen. Empty where the store has one copy, or keeps no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
@@ -45,6 +51,21 @@ pub trait Transaction: Send {
     ///
     /// [`StoreError::Conflict`] when the snapshot cannot be kept any longer.
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>>;
+
+    /// As [`Transaction::read`], for a caller that reads and writes nothing more: the store may end
+    /// the transaction together with it, and so spare the round trip of an end that validates what
+    /// was read. Nothing may follow but a [`Transaction::commit`] that is [empty](Commit::is_empty),
+    /// which then costs nothing.
+    ///
+    /// # Errors
+    ///
+    /// As those of [`Transaction::read`], and of the commit.
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        self.read(reads)
+    }
 
     /// Sends writes ahead of the commit; later reads of this transaction see them, nobody else
     /// does. One round trip.
@@ -86,6 +107,10 @@ pub struct Commit {
     /// At a store that is [`Once::ById`]: of all commits with the same one, every replica counts
     /// one.
     pub operation: Option<OperationId>,
+    /// When the operation takes place, for stores whose writes bear timestamps: microseconds, the
+    /// same for all copies, and later than the versions of all that its phase was answered; 0 if
+    /// nobody says.
+    pub time: u64,
 }
 
 impl Commit {

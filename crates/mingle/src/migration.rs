@@ -55,6 +55,7 @@ pub async fn plan_migrations(
         let (engine, statements) = match &bound.engine {
             Engine::Embedded(_) => ("embedded", Vec::new()),
             Engine::Redis(_) => ("redis", Vec::new()),
+            Engine::Cassandra(_) => ("cassandra", Vec::new()),
             Engine::Postgres(config) => ("postgres", planned(config, schema).await?),
         };
         all.push(Migration { store: declared.name.clone(), engine, statements });

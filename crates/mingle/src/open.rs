@@ -10,6 +10,7 @@ use mingle_lang::hir::StoreId;
 use mingle_model::{Level, Name};
 use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
+use mingle_store_cassandra::Cassandra;
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 use mingle_store_postgres::{MayRefuse, Postgres, ReplicatedPostgres};
 use mingle_store_redis::Redis;
@@ -27,11 +28,14 @@ pub enum OpenError {
     Postgres(mingle_store_postgres::OpenError),
     /// A store in Redis could not be opened.
     Redis(mingle_store_redis::OpenError),
+    /// A store in Cassandra could not be opened.
+    Cassandra(mingle_store_cassandra::OpenError),
 }
 
 impl OpenError {
     /// Whether the binding is at fault, rather than the store or what it keeps.
     pub fn is_misconfiguration(&self) -> bool {
+        use mingle_store_cassandra::OpenError as Cassandra;
         use mingle_store_embedded::OpenError as Embedded;
         use mingle_store_postgres::OpenError as Postgres;
         use mingle_store_redis::OpenError as Redis;
@@ -46,8 +50,11 @@ impl OpenError {
                 | Redis::Unfit { .. }
                 | Redis::Operation { .. }
                 | Redis::Mapping { .. },
+            )
+            | Self::Cassandra(
+                Cassandra::Config { .. } | Cassandra::Operation { .. } | Cassandra::Mapping { .. },
             ) => true,
-            Self::Embedded(_) | Self::Postgres(_) | Self::Redis(_) => false,
+            Self::Embedded(_) | Self::Postgres(_) | Self::Redis(_) | Self::Cassandra(_) => false,
         }
     }
 }
@@ -59,6 +66,7 @@ impl fmt::Display for OpenError {
             Self::Embedded(error) => write!(f, "{error}"),
             Self::Postgres(error) => write!(f, "{error}"),
             Self::Redis(error) => write!(f, "{error}"),
+            Self::Cassandra(error) => write!(f, "{error}"),
         }
     }
 }
@@ -138,6 +146,12 @@ pub(crate) async fn open_store(
             let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
             let store = Redis::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Redis)?;
+            let warnings = store.warnings().to_vec();
+            Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
+        }
+        Engine::Cassandra(config) => {
+            let store = Cassandra::connect(config.clone(), schema, world.clone()).await;
+            let store = store.map_err(OpenError::Cassandra)?;
             let warnings = store.warnings().to_vec();
             Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
         }

@@ -46,6 +46,7 @@ pub struct Merged {
 const STORE: (&str, &str) = ("", "store");
 const LEVEL: (&str, &str) = ("", "level");
 const FORMAT: (&str, &str) = ("", "format");
+const FUNCTIONS: (&str, &str) = ("", "functions");
 
 impl Catalog {
     /// What a schema has.
@@ -114,6 +115,7 @@ impl Catalog {
         if self.entries.is_empty() {
             merging.migration.extend(tables::system_tables(&own));
         }
+        merging.functions();
         merging.keep(FORMAT, "the format of the tables", tables::FORMAT, 0, "")?;
         merging.keep(STORE, "the name of the store", &schema.store, 0, "")?;
         merging.level(schema);
@@ -194,6 +196,15 @@ impl Merging<'_> {
                 self.note(key, declared, slot, place);
                 Ok(true)
             }
+        }
+    }
+
+    /// Functions are made anew where an older version made them; those of a newer one do for this.
+    fn functions(&mut self) {
+        let version = self.find(FUNCTIONS).and_then(|entry| entry.declared.parse::<u32>().ok());
+        if version.is_none_or(|version| version < tables::FUNCTIONS) {
+            self.migration.extend(tables::functions(self.own));
+            self.note(FUNCTIONS, &tables::FUNCTIONS.to_string(), 0, "");
         }
     }
 

@@ -12,52 +12,43 @@ use crate::layout::Layout;
 use crate::outcome;
 use crate::session::{Step, StepResult};
 use crate::store::Inner;
-use crate::system::{self, check_guard, check_known, check_record, record_id};
+use crate::system::{self, Beginning, check_guard, check_record, record_id};
 use crate::transaction::{Done, PostgresTransaction, begin};
 use crate::wire::int;
 use crate::writing::{Writing, check_objects};
 
-/// Nobody leaves a witness row of the whole store between a commit's look at them and its end; two
-/// that leave one exclude each other.
-pub fn lock_store(layout: &Layout, is_exclusive: bool) -> Step {
-    let mode = if is_exclusive { "EXCLUSIVE" } else { "ROW SHARE" };
-    Step::control(&format!("LOCK TABLE {} IN {mode} MODE", layout.system("store")))
-}
-
-/// A transaction whose snapshot is older than a witness row of the whole store is a conflict. The
-/// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked at.
-fn check_store(layout: &Layout) -> Step {
-    let sql = format!(
-        "SELECT FROM {} WHERE witnessed <> (SELECT last_value FROM {}) FOR SHARE",
-        layout.system("store"),
-        layout.system("epoch")
-    );
-    Step::new(sql, Vec::new())
+/// Whoever leaves a witness row of the whole store excludes all others that do, and whoever looks at
+/// such rows for a commit.
+pub fn lock_store(layout: &Layout) -> Step {
+    Step::control(&format!("LOCK TABLE {} IN EXCLUSIVE MODE", layout.system("store")))
 }
 
 /// What goes to the server, between `BEGIN` and `COMMIT`.
 struct Planned {
     steps: Vec<Step>,
-    has_written: bool,
+    /// Which of them gives the version of what is written, if anything is.
+    version: Option<usize>,
 }
 
-fn plan(inner: &Inner, done: &mut Done, commit: &Commit, is_open: bool) -> Result<Planned, String> {
+fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, String> {
     let layout = &inner.layout;
-    let mut writing = Writing::new(layout, &inner.operations);
+    let existing = std::mem::take(&mut done.existing);
+    let mut writing = Writing::new(layout, &inner.operations, existing);
     writing.add(&commit.writes, done.flushed)?;
     let writes = std::mem::take(&mut writing.steps);
     let concerns_store = writing.concerns_store;
     done.note(writing, &commit.writes);
     let mut steps = Vec::new();
-    if done.has_data || concerns_store {
-        steps.push(lock_store(layout, concerns_store));
-        if is_open && done.has_data {
-            steps.push(check_store(layout));
-        }
+    if concerns_store {
+        steps.push(lock_store(layout));
     }
-    if let Some(id) = commit.id {
-        steps.push(outcome::claim(layout, id, &inner.keep));
-    }
+    let version = (done.has_written || commit.id.is_some()).then(|| {
+        let objects = done.has_data.then(|| done.written.iter().map(object_digest).collect());
+        let known = known(done, commit);
+        let beginning = Beginning { id: commit.id, keep: &inner.keep, objects, known };
+        steps.push(system::begin_commit(layout, beginning));
+        steps.len() - 1
+    });
     for guard in &commit.guards {
         steps.push(check_guard(layout, guard)?);
     }
@@ -69,19 +60,12 @@ fn plan(inner: &Inner, done: &mut Done, commit: &Commit, is_open: bool) -> Resul
     for id in done.records.difference(&looked_at) {
         steps.push(check_record(layout, id.clone()));
     }
-    if done.has_data {
-        let objects = done.written.iter().map(object_digest).collect();
-        steps.push(check_known(layout, objects, &known(done, commit)));
-    }
     if !done.has_written {
         let objects = done.objects.iter().map(|(kind, object)| (kind, object));
         steps.extend(check_objects(layout, objects));
     }
     steps.extend(writes);
-    if done.has_written {
-        steps.push(Step::new(format!("SELECT {}()", layout.system("version")), Vec::new()));
-    }
-    Ok(Planned { steps, has_written: done.has_written })
+    Ok(Planned { steps, version: version.filter(|_| done.has_written) })
 }
 
 /// The transactions whose witness rows are known, its own included.
@@ -100,11 +84,14 @@ pub async fn commit(
     }
     let inner = std::sync::Arc::clone(&transaction.inner);
     let is_open = transaction.lease.is_some();
+    if transaction.has_ended && !commit.is_empty() {
+        return Err(transaction.refused("nothing comes after the last reads".into()));
+    }
     if commit.is_empty() && !transaction.done.has_written {
         return finish_reads(transaction).await;
     }
-    let planned = plan(&inner, &mut transaction.done, &commit, is_open)
-        .map_err(|why| transaction.refused(why))?;
+    let planned =
+        plan(&inner, &mut transaction.done, &commit).map_err(|why| transaction.refused(why))?;
     let mut steps = planned.steps;
     transaction.ready(&steps).await?;
     if !is_open {
@@ -125,7 +112,8 @@ pub async fn commit(
     match verdict {
         Verdict::Committed => {
             inner.clean_up(commit.id, &transaction.done.floors);
-            Ok(committed(&results, planned.has_written, transaction.done.seen))
+            let version = planned.version.map(|step| step + usize::from(!is_open));
+            Ok(committed(&results, version, transaction.done.seen))
         }
         Verdict::Unknown => Err(unknown()),
         Verdict::Failed(Failure::Stale(reason)) => {
@@ -164,12 +152,11 @@ fn judge(results: &[StepResult], layout: &Layout) -> Verdict {
     }
 }
 
-fn committed(results: &[StepResult], has_written: bool, seen: u64) -> Committed {
-    let version = match results {
-        [.., Ok(rows), _] if has_written => rows.first().map_or(0, |row| int(row, 0)),
-        _ => 0,
-    };
-    let version = if has_written { u64::try_from(version).unwrap_or_default() } else { seen };
+/// What has taken effect; `version` is the place of the result that says under which version.
+fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> Committed {
+    let rows = version.and_then(|place| results.get(place)?.as_ref().ok());
+    let given = rows.and_then(|rows| rows.first()).map(|row| int(row, 0));
+    let version = given.map_or(seen, |version| u64::try_from(version).unwrap_or_default());
     Committed { version: Version(version), stamp: Stamp::default() }
 }
 
@@ -197,7 +184,7 @@ async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed,
 /// What to say of a commit that did not take effect. After a conflict a second look, on a new
 /// snapshot, tells whether it met witness rows or an id that stands.
 async fn explain(
-    transaction: PostgresTransaction,
+    mut transaction: PostgresTransaction,
     commit: &Commit,
     failure: Failure,
 ) -> StoreError {
@@ -214,9 +201,13 @@ async fn explain(
     if let Some(id) = commit.id {
         steps.push(outcome::find(&inner.layout, id));
     }
-    let Some(lease) = &transaction.lease else { return StoreError::Conflict };
+    // A serializable look at the newest ids would be in the way of all that come with them.
+    let steps = Step::beside(steps);
+    let Some(lease) = &mut transaction.lease else { return StoreError::Conflict };
     let Some(Ok(())) = lease.prepare(&steps).await else { return StoreError::Conflict };
+    lease.soil();
     let Some(results) = lease.run(&steps).await else { return StoreError::Conflict };
+    lease.clean();
     let mut found = Vec::new();
     for result in results {
         match result {
@@ -224,6 +215,9 @@ async fn explain(
             Err(_) => return StoreError::Conflict,
         }
     }
+    // What BEGIN and COMMIT say.
+    found.pop();
+    found.remove(0);
     if commit.id.is_some() {
         let rows = found.pop().unwrap_or_default();
         match outcome::read(&rows) {
@@ -236,7 +230,7 @@ async fn explain(
         }
     }
     let rows: Result<Vec<_>, String> =
-        found.first().into_iter().flatten().map(system::witness_row).collect();
+        found.first().into_iter().flatten().map(|row| system::witness_row(row, 0)).collect();
     let known = known(done, commit);
     match rows {
         Err(why) => transaction.refused(why),
@@ -259,12 +253,7 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
         Some(Err(error)) => return Err(unavailable(message(&error))),
         None => return Err(unavailable("no answer in time".into())),
     }
-    let steps = [
-        Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"),
-        bar,
-        look,
-        Step::control("COMMIT"),
-    ];
+    let steps = Step::beside(vec![bar, look]);
     lease.soil();
     let Some(mut results) = lease.run(&steps).await else {
         return Err(unavailable("no answer in time".into()));

@@ -23,7 +23,7 @@ impl Connector {
     /// # Errors
     ///
     /// What is wrong with the address.
-    pub fn new(config: &PostgresConfig) -> Result<Self, String> {
+    pub fn new(config: &PostgresConfig, alone: Isolation) -> Result<Self, String> {
         let (url, tls) = MakeTls::new(&config.url, config.root_certificates.as_deref())?;
         let mut server: Config =
             url.parse().map_err(|error| format!("url: {}", message(&error)))?;
@@ -31,7 +31,7 @@ impl Connector {
             server.application_name("mingle");
         }
         server.keepalives_idle(Duration::from_secs(30));
-        Ok(Self { config: server, tls, setup: setup(config) })
+        Ok(Self { config: server, tls, setup: setup(config, alone) })
     }
 
     /// A new connection, ready for transactions.
@@ -51,9 +51,22 @@ impl Connector {
     }
 }
 
+/// The isolation of a statement that is sent alone.
+#[derive(Clone, Copy, Debug)]
+pub enum Isolation {
+    /// It is one transaction of ours, as any other.
+    Serializable,
+    /// It is in nobody's way.
+    ReadCommitted,
+}
+
 /// What every connection begins with. Without sequential scans a read of one row locks that row,
 /// and not its table; what must be scanned still is.
-fn setup(config: &PostgresConfig) -> String {
+fn setup(config: &PostgresConfig, alone: Isolation) -> String {
+    let isolation = match alone {
+        Isolation::Serializable => "serializable",
+        Isolation::ReadCommitted => "read committed",
+    };
     let (statement, lock) =
         (config.statement_timeout.as_millis().max(1), config.lock_timeout.as_millis().max(1));
     let idle = config.keep_outcomes.as_millis().max(1);
@@ -62,7 +75,7 @@ fn setup(config: &PostgresConfig) -> String {
          SET idle_in_transaction_session_timeout = {idle}; \
          SET enable_seqscan = off; SET client_min_messages = error; \
          SET default_transaction_read_only = off; \
-         SET default_transaction_isolation = 'read committed';  \
+         SET default_transaction_isolation = '{isolation}'; \
          SET TimeZone = 'UTC'; SET plan_cache_mode = force_generic_plan; \
          SELECT set_config('synchronous_commit', 'on', false) \
          WHERE current_setting('synchronous_commit') IN ('off', 'local')"

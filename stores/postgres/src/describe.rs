@@ -7,7 +7,7 @@ use mingle_store::World;
 use tokio_postgres::Client;
 
 use crate::config::{OpenError, PostgresConfig};
-use crate::connect::Connector;
+use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::mapping::column::{Column, Described};
 use crate::mapping::inspect::Table;
@@ -89,7 +89,7 @@ pub async fn describe(
     schema: &str,
     world: Arc<dyn World>,
 ) -> Result<Vec<TableDescription>, OpenError> {
-    let connector = Connector::new(config)
+    let connector = Connector::new(config, Isolation::ReadCommitted)
         .map_err(|reason| OpenError::Config { store: store.into(), reason })?;
     let connection = connector.connect(&*world).await;
     let connection =
@@ -121,7 +121,11 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
         };
         if kind == "table" && !table.name.contains('.') {
             let found = Table::load(client, &format!("{schema}.{}", table.name)).await?;
-            table.columns = found.columns.iter().map(column).collect();
+            let described = found.columns.iter().map(|found| {
+                let is_key = table.key.contains(&found.name);
+                column(found, is_key)
+            });
+            table.columns = described.collect();
             let keys = client.query(FOREIGN_KEYS, &[&schema, &table.name]).await;
             let keys = keys.map_err(failed)?;
             table.foreign_keys = keys
@@ -139,23 +143,23 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
     Ok(all)
 }
 
-fn column(found: &Described) -> ColumnDescription {
+fn column(found: &Described, is_key: bool) -> ColumnDescription {
     ColumnDescription {
         name: found.name.clone(),
         sql_type: found.shown.clone(),
-        fits: fitting(found),
+        fits: fitting(found, is_key),
         is_not_null: found.is_not_null,
         has_default: found.has_default,
     }
 }
 
 /// The type of a column's values, by what a mapping would take.
-fn fitting(found: &Described) -> Result<Type, String> {
-    if found.is_generated {
+fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
+    if found.is_generated && !is_key {
         return Err("the database alone gives its values (GENERATED ALWAYS)".into());
     }
     let schema = Schema::default();
-    let fits = |candidate: &Type| Column::new(&schema, found, candidate, "it").is_ok();
+    let fits = |candidate: &Type| Column::of_key(&schema, found, candidate, "it").is_ok();
     let all = [Type::Bool, Type::Int, Type::Float, Type::String, Type::Bytes, Type::Time];
     all.into_iter().find(fits).ok_or_else(|| {
         match &*found.base {

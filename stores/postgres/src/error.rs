@@ -14,6 +14,9 @@ pub const GUARD: &str = "MG001";
 /// There are witness rows that are not known.
 pub const WITNESSED: &str = "MG002";
 
+/// What is written cannot be, for the reason that the message is.
+pub const REFUSED: &str = "MG003";
+
 /// What went wrong, in full: the server's own message with all that it says beside.
 pub fn message(error: &Error) -> String {
     match error.as_db_error() {
@@ -73,6 +76,7 @@ impl Failure {
         match code {
             GUARD => return Self::Conflict,
             WITNESSED => return Self::Witnessed,
+            REFUSED => return Self::Refused(database.message().to_owned()),
             // A cached plan whose table was changed.
             "0A000" if database.message().contains("cached plan") => {
                 return Self::Stale(database_message(database));

@@ -13,12 +13,6 @@ use crate::layout::Layout;
 use crate::session::Step;
 use crate::wire::{Param, boolean};
 
-/// The commit takes effect under this id; no other does, and none that is too old.
-pub fn claim(layout: &Layout, id: TransactionId, keep: &str) -> Step {
-    let sql = format!("SELECT {}($1::bytea, $2::text::interval)", layout.system("claim"));
-    Step::new(sql, vec![Param::Bytes(transaction(id)), Param::Text(keep.to_owned())])
-}
-
 /// Bars an id that has no row, and gives its row: none where it is too old to say.
 pub fn ask(layout: &Layout, id: TransactionId) -> [Step; 2] {
     let (outcomes, gone) = (layout.system("outcomes"), layout.system("outcomes_gone"));

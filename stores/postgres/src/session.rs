@@ -31,6 +31,12 @@ impl Step {
         Self { sql: sql.into(), params, types: Arc::new([]), is_control: false }
     }
 
+    /// Steps as a transaction in nobody's way, and that sees what was committed before each of them.
+    pub fn beside(steps: Vec<Self>) -> Vec<Self> {
+        let begin = Self::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
+        [vec![begin], steps, vec![Self::control("COMMIT")]].concat()
+    }
+
     /// `BEGIN`, `COMMIT` and the like.
     pub fn control(sql: &str) -> Self {
         Self { sql: sql.into(), params: Vec::new(), types: Arc::new([]), is_control: true }

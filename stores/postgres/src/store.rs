@@ -14,7 +14,7 @@ use mingle_store::{
 use crate::catalog::{Catalog, Merged};
 use crate::commit;
 use crate::config::{Migrate, OpenError, PostgresConfig};
-use crate::connect::Connector;
+use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::layout::{Layout, Place};
 use crate::limits::{PURGE_EVERY, READS_MAX};
@@ -60,12 +60,16 @@ impl Inner {
         if steps.is_empty() {
             return;
         }
+        let steps = Step::beside(steps);
         let inner = Arc::clone(self);
         self.pool.world().spawn(Box::pin(async move {
             // What is not removed now is removed the next time.
-            let Ok(lease) = inner.pool.lease().await else { return };
+            let Ok(mut lease) = inner.pool.lease().await else { return };
             if let Some(Ok(())) = lease.prepare(&steps).await {
-                let _ = lease.run(&steps).await;
+                lease.soil();
+                if lease.run(&steps).await.is_some() {
+                    lease.clean();
+                }
             }
         }));
     }
@@ -223,7 +227,7 @@ impl Opening {
         if config.schema_of(&schema.store).len() > crate::limits::NAME_BYTES_MAX {
             return Err(refuse("schema: the name is longer than 63 bytes".into()));
         }
-        let connector = Connector::new(&config).map_err(refuse)?;
+        let connector = Connector::new(&config, Isolation::Serializable).map_err(refuse)?;
         let pool = Pool::new(connector, &config, world);
         Ok(Self { config, schema, pool })
     }

@@ -44,17 +44,39 @@ pub fn rows_of(layout: &Layout, mut objects: Vec<Digest>) -> Step {
     Step::new(sql, vec![Param::BytesList(objects)])
 }
 
-/// A commit is refused where these objects, or the whole store, have witness rows of others than
-/// these transactions.
-pub fn check_known(
-    layout: &Layout,
-    mut objects: Vec<Digest>,
-    known: &BTreeSet<TransactionId>,
-) -> Step {
-    objects.push(WHOLE_STORE.to_vec());
-    let known = known.iter().map(|id| transaction(*id)).collect();
-    let sql = format!("SELECT {}($1::bytea[], $2::bytea[])", layout.system("known"));
-    Step::new(sql, vec![Param::BytesList(objects), Param::BytesList(known)])
+/// What a commit that writes begins with: under its id it takes effect, and no other does, if it has
+/// one; and it is refused where objects that it writes, or the whole store, have witness rows of
+/// others than these transactions, if it writes data. It gives the version of what it writes.
+pub struct Beginning<'a> {
+    /// The commit's id.
+    pub id: Option<TransactionId>,
+    /// How long ids are kept, as an interval.
+    pub keep: &'a str,
+    /// The objects whose data is written, if any data is.
+    pub objects: Option<Vec<Digest>>,
+    /// The transactions whose witness rows are known.
+    pub known: BTreeSet<TransactionId>,
+}
+
+/// The statement of a beginning.
+pub fn begin_commit(layout: &Layout, beginning: Beginning<'_>) -> Step {
+    let sql = format!(
+        "SELECT {}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])",
+        layout.system("commit")
+    );
+    let objects = beginning.objects.map(|mut objects| {
+        objects.push(WHOLE_STORE.to_vec());
+        Param::BytesList(objects)
+    });
+    let id = beginning.id.map(|id| Param::Bytes(transaction(id)));
+    let known = beginning.known.into_iter().map(transaction).collect();
+    let params = vec![
+        id.unwrap_or(Param::Null),
+        Param::Text(beginning.keep.to_owned()),
+        objects.unwrap_or(Param::Null),
+        Param::BytesList(known),
+    ];
+    Step::new(sql, params)
 }
 
 /// A commit takes effect only where a guard holds of what was last committed. `is_written` says
@@ -129,21 +151,21 @@ pub fn details(row: &WitnessRow) -> Json {
     })
 }
 
-/// A row as [`WITNESS_COLUMNS`] give it.
+/// A row as [`WITNESS_COLUMNS`] give it, from this column on.
 ///
 /// # Errors
 ///
 /// When it is none that this version has written.
-pub fn witness_row(row: &Row) -> Result<WitnessRow, String> {
+pub fn witness_row(row: &Row, from: usize) -> Result<WitnessRow, String> {
     let corrupt = || "a witness row is corrupt, or was written by a newer version".to_owned();
-    let object = match (text(row, 2), cell(row, 3)) {
+    let object = match (text(row, from + 2), cell(row, from + 3)) {
         (Some(kind), Some(mut key)) => {
             Some(Ref::new(kind, encoding::decode(&mut key).ok_or_else(corrupt)?))
         }
         _ => None,
     };
-    let id = read_transaction(&bytes(row, 1)).ok_or_else(corrupt)?;
-    let parsed = text(row, 4).and_then(|text| serde_json::from_str::<Json>(text).ok());
+    let id = read_transaction(&bytes(row, from + 1)).ok_or_else(corrupt)?;
+    let parsed = text(row, from + 4).and_then(|text| serde_json::from_str::<Json>(text).ok());
     parsed.and_then(|details| read_details(object, id, &details)).ok_or_else(corrupt)
 }
 

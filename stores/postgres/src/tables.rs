@@ -14,6 +14,9 @@ use crate::name::{literal, quote};
 /// The format of the tables that this version makes and reads.
 pub const FORMAT: &str = "1";
 
+/// The version of the functions that stand beside them.
+pub const FUNCTIONS: u32 = 2;
+
 /// A table gets about four times as many buckets as if it were made empty, so that reads of what is
 /// not there seldom meet an insert of something else.
 const BUCKETS_FOR: u32 = 10_000;
@@ -64,7 +67,6 @@ pub fn system_tables(schema: &str) -> Vec<String> {
         ),
     ];
     sql.extend(point_indexes(schema));
-    sql.extend(functions(schema));
     sql
 }
 
@@ -109,13 +111,16 @@ fn function(schema: &str, name: &str, parameters: &str, body: &str) -> String {
 }
 
 /// Functions that say no, so that a commit which is on its way already does not take effect.
-fn functions(schema: &str) -> Vec<String> {
+pub fn functions(schema: &str) -> Vec<String> {
     let version = format!(
         "CREATE OR REPLACE FUNCTION {}() RETURNS bigint LANGUAGE sql VOLATILE AS \
          $mingle$ SELECT pg_current_xact_id()::text::bigint $mingle$",
         system(schema, "version")
     );
-    [vec![version], record_functions(schema), commit_functions(schema)].concat()
+    let refuse =
+        format!("RAISE EXCEPTION '%', reason USING ERRCODE = '{}';", crate::error::REFUSED);
+    let refuse = function(schema, "refuse", "reason text", &refuse);
+    [vec![version, refuse], record_functions(schema), vec![commit_function(schema)]].concat()
 }
 
 /// What a commit demands of records.
@@ -183,27 +188,37 @@ fn announcements(schema: &str) -> [String; 2] {
     [announce, unannounced]
 }
 
-/// What a commit demands of its id, and of witness rows.
-fn commit_functions(schema: &str) -> Vec<String> {
+/// What a commit demands of its id, of the whole store and of witness rows. Nobody leaves a witness
+/// row of the whole store between this and the commit's end; and a transaction whose snapshot is
+/// older than one is a conflict: the sequence shows, whatever the snapshot, whether there may be
+/// one; only then is the row looked at.
+fn commit_function(schema: &str) -> String {
     let (outcomes, gone) = (system(schema, "outcomes"), system(schema, "outcomes_gone"));
-    let witnesses = system(schema, "witnesses");
+    let (witnesses, store) = (system(schema, "witnesses"), system(schema, "store"));
+    let (epoch, version) = (system(schema, "epoch"), system(schema, "version"));
     let (guard, witnessed) = (crate::error::GUARD, crate::error::WITNESSED);
-    let claim = format!(
-        "IF clock_timestamp() - transaction_timestamp() > keep / 2 \
-           OR EXISTS (SELECT FROM {gone} AS g WHERE g.origin = substring(wanted FOR 16) \
-             AND g.transaction >= wanted) THEN \
-           RAISE EXCEPTION 'a transaction is too old' USING ERRCODE = '{guard}'; END IF; \
-         INSERT INTO {outcomes} (transaction, is_committed) VALUES (wanted, true);"
+    let body = format!(
+        "IF objects IS NOT NULL THEN \
+           LOCK TABLE {store} IN ROW SHARE MODE; \
+           PERFORM FROM {store} WHERE witnessed <> (SELECT last_value FROM {epoch}) FOR SHARE; \
+           IF EXISTS (SELECT FROM {witnesses} AS w WHERE w.object = ANY(objects) \
+             AND NOT w.transaction = ANY(known)) THEN \
+             RAISE EXCEPTION 'there are witness rows' USING ERRCODE = '{witnessed}'; END IF; \
+         END IF; \
+         IF wanted IS NOT NULL THEN \
+           IF clock_timestamp() - transaction_timestamp() > keep / 2 \
+             OR EXISTS (SELECT FROM {gone} AS g WHERE g.origin = substring(wanted FOR 16) \
+               AND g.transaction >= wanted) THEN \
+             RAISE EXCEPTION 'a transaction is too old' USING ERRCODE = '{guard}'; END IF; \
+           INSERT INTO {outcomes} (transaction, is_committed) VALUES (wanted, true); \
+         END IF; \
+         RETURN {version}();"
     );
-    let known = format!(
-        "IF EXISTS (SELECT FROM {witnesses} AS w WHERE w.object = ANY(objects) \
-           AND NOT w.transaction = ANY(known)) THEN \
-           RAISE EXCEPTION 'there are witness rows' USING ERRCODE = '{witnessed}'; END IF;"
-    );
-    vec![
-        function(schema, "claim", "wanted bytea, keep interval", &claim),
-        function(schema, "known", "objects bytea[], known bytea[]", &known),
-    ]
+    format!(
+        "CREATE OR REPLACE FUNCTION {}(wanted bytea, keep interval, objects bytea[], \
+         known bytea[]) RETURNS bigint LANGUAGE plpgsql AS $mingle$ BEGIN {body} END $mingle$",
+        system(schema, "commit")
+    )
 }
 
 /// A table whose rows are found by this column, and then its others: PostgreSQL guesses how many

@@ -19,6 +19,20 @@ use crate::writing::Writing;
 /// What begins a transaction; its snapshot is that of the first statement after it.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
 
+/// What begins one that reads once, and nothing that a program's own SQL says.
+const BEGIN_READS: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY";
+
+/// Whether a transaction ends with what is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// More follows.
+    Later,
+    /// It does.
+    Now,
+    /// It does, and none of the statements can write.
+    Unwritten,
+}
+
 /// A transaction.
 pub struct PostgresTransaction {
     pub(crate) inner: Arc<Inner>,
@@ -26,6 +40,8 @@ pub struct PostgresTransaction {
     pub(crate) lease: Option<Lease>,
     /// Why it can do nothing more; set while a call waits, in case it is given up.
     pub(crate) broken: Option<StoreError>,
+    /// Whether it has ended with its last reads.
+    pub(crate) has_ended: bool,
     /// What it has done so far.
     pub(crate) done: Done,
 }
@@ -37,6 +53,8 @@ pub(crate) struct Done {
     pub(crate) records: BTreeSet<Vec<u8>>,
     /// Objects of our own tables that were read.
     pub(crate) objects: BTreeSet<(Name, Digest)>,
+    /// Those of them that exist, and that nothing was done to since.
+    pub(crate) existing: BTreeSet<(Name, Digest)>,
     /// The newest version that was read.
     pub(crate) seen: u64,
     /// How many writes were flushed.
@@ -57,7 +75,7 @@ pub(crate) struct Done {
 
 impl PostgresTransaction {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, lease: None, broken: None, done: Done::default() }
+        Self { inner, lease: None, broken: None, has_ended: false, done: Done::default() }
     }
 
     pub(crate) fn refused(&self, reason: String) -> StoreError {
@@ -90,32 +108,49 @@ impl PostgresTransaction {
         Err(error)
     }
 
-    /// Sends steps in one round trip, before the commit.
-    async fn send(&mut self, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+    /// Sends steps in one round trip, before the commit, or with it.
+    async fn send(&mut self, steps: Vec<Step>, end: End) -> Result<Vec<Vec<Row>>, StoreError> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
         }
+        if self.has_ended {
+            return Err(self.refused("nothing comes after the last reads".into()));
+        }
         self.broken = Some(self.unavailable("an earlier call was given up"));
-        let sent = self.try_send(steps).await;
+        let sent = self.try_send(steps, end).await;
         self.broken = sent.as_ref().err().cloned();
-        if self.broken.is_some() {
+        self.has_ended = end != End::Later;
+        if let Some(lease) = self.lease.as_mut().filter(|_| sent.is_ok() && self.has_ended) {
+            lease.clean();
+        }
+        if self.broken.is_some() || self.has_ended {
             // What it holds is of use to others at once.
             self.lease = None;
         }
         sent
     }
 
-    async fn try_send(&mut self, mut steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
+    async fn try_send(
+        &mut self,
+        mut steps: Vec<Step>,
+        end: End,
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
         let is_open = self.ready(&steps).await?;
-        if !is_open {
-            steps.insert(0, Step::control(BEGIN));
+        let is_alone = !is_open && end == End::Unwritten && steps.len() == 1;
+        if is_alone {
+            // A statement alone is a transaction, at the connection's isolation level.
+        } else if !is_open {
+            steps.insert(0, Step::control(if end == End::Unwritten { BEGIN_READS } else { BEGIN }));
+        }
+        if end != End::Later && !is_alone {
+            steps.push(Step::control("COMMIT"));
         }
         let lease = self.lease.as_mut().expect("it is ready");
         lease.soil();
         let Some(results) = lease.run(&steps).await else {
             return Err(self.unavailable("no answer in time"));
         };
-        let skipped = usize::from(!is_open);
+        let skipped = usize::from(!is_open && !is_alone);
         let mut rows = Vec::with_capacity(results.len());
         for result in results {
             match result {
@@ -129,23 +164,36 @@ impl PostgresTransaction {
                 }
             }
         }
+        if end != End::Later && !is_alone {
+            rows.pop();
+        }
         Ok(rows.split_off(skipped))
     }
 
-    async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+    async fn read_now(&mut self, reads: &[Read], is_last: bool) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let plan =
             Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
         if reads.is_empty() {
             return Ok(Vec::new());
         }
-        let results = self.send(plan.steps()).await?;
-        let answers = plan.answers(&results).map_err(|why| self.refused(why))?;
+        // What writes is not the last: its commit is yet to come.
+        let end = match is_last && !plan.writes && !self.done.has_written {
+            true if reads.iter().any(|read| matches!(read, Read::Query { .. })) => End::Now,
+            true => End::Unwritten,
+            false => End::Later,
+        };
+        let results = self.send(plan.steps(), end).await?;
+        let found = plan.answers(&results).map_err(|why| self.refused(why))?;
+        let answers = found.answers;
         let done = &mut self.done;
         done.records.extend(plan.records().iter().cloned());
         done.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
         done.has_written |= plan.writes;
         done.has_data |= plan.writes;
+        // Who knows what a command has done.
+        done.existing.retain(|_| !plan.writes);
+        done.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
         let newest = answers.iter().map(|answer| answer.version.0).max();
         done.seen = done.seen.max(newest.unwrap_or(0));
         Ok(answers)
@@ -156,13 +204,14 @@ impl PostgresTransaction {
             return Ok(());
         }
         let inner = Arc::clone(&self.inner);
-        let mut writing = Writing::new(&inner.layout, &inner.operations);
+        let existing = std::mem::take(&mut self.done.existing);
+        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
         writing.add(&writes, self.done.flushed).map_err(|why| self.refused(why))?;
         let mut steps = std::mem::take(&mut writing.steps);
         if writing.concerns_store {
-            steps.insert(0, commit::lock_store(&inner.layout, true));
+            steps.insert(0, commit::lock_store(&inner.layout));
         }
-        self.send(steps).await?;
+        self.send(steps, End::Later).await?;
         self.done.flushed += writes.len();
         self.done.note(writing, &writes);
         Ok(())
@@ -177,6 +226,7 @@ impl Done {
         self.written.extend(writing.objects);
         self.written_records.extend(writing.records);
         self.floors.extend(writing.floors);
+        self.existing = writing.existing;
         self.rows.extend(writes.iter().filter_map(|write| match write {
             Write::Witness(row) => Some(row.id),
             _ => None,
@@ -186,7 +236,14 @@ impl Done {
 
 impl Transaction for PostgresTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(self.read_now(reads))
+        Box::pin(self.read_now(reads, false))
+    }
+
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(self.read_now(reads, true))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -148,3 +148,21 @@ async fn what_cannot_be_is_said() {
     let error = refusal(&none, schema).await;
     assert!(error.to_string().contains("pool: expected at least 1"), "{error}");
 }
+
+#[tokio::test]
+async fn functions_of_an_older_version_are_made_anew() {
+    let Some(config) = config().await else { return };
+    let schema = || program(&[("a", int())]);
+    drop(open(config.clone(), schema()).await);
+    let own = config.schema.clone().expect("it was given");
+    let sql = format!(
+        "UPDATE {own}.mingle_catalog SET type = '1' WHERE field = 'functions'; \
+         DROP FUNCTION {own}.mingle_commit"
+    );
+    support::client(&config.url).await.batch_execute(&sql).await.expect("an older store");
+    let migration = plan_migration(config.clone(), schema(), RealWorld::make()).await;
+    let sql = migration.expect("a plan").sql();
+    assert!(sql.contains("mingle_commit"), "{sql}");
+    let store = open(config, schema()).await;
+    write(&*store, vec![Write::Assign(at(0), Value::Int(1))]).await.expect("a commit");
+}

@@ -7,9 +7,9 @@ pub use mingle_model::Shape;
 use mingle_model::{Field, FieldType, Name, ObjectType, Ref, Schema, Type};
 use mingle_store::{Address, StoreSchema};
 
-use crate::codec;
 use crate::mapping::Mapped;
 use crate::request::Word;
+use mingle_store::codec;
 
 /// The objects of one store.
 #[derive(Clone, Debug)]

@@ -8,14 +8,11 @@
 //! - `server`: what is asked of a server at the start.
 //! - `link`, `script`, `request`, `reply`: the connection, and how scripts are talked to. The
 //!   scripts themselves are in `lua/`.
-//! - `codec`: values as they are kept.
-//! - `catalog`, `layout`: what is kept of the declarations, and where fields are.
+//! - `layout`: where fields are.
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
 //! - [`store`], `transaction`: both together.
 
-mod catalog;
-mod codec;
 pub mod config;
 mod layout;
 pub mod limits;

@@ -9,9 +9,6 @@ pub const WRITES_MAX: usize = 100_000;
 /// What one commit sends takes at most this many bytes: 256 MiB.
 pub const COMMIT_BYTES_MAX: usize = 256 << 20;
 
-/// One value, element or key takes at most this many bytes as it is kept: 256 MiB.
-pub const ENCODED_BYTES_MAX: usize = 256 << 20;
-
 /// One batch has at most this many reads.
 pub const READS_MAX: usize = 100_000;
 

@@ -7,10 +7,10 @@ use mingle_model::{Name, Schema, Type, Value};
 use mingle_store::StoreOperation;
 use redis::Value as Reply;
 
-use crate::codec;
 use crate::limits::{LUA_INT_END, WORDS_MAX};
 use crate::reply;
 use crate::request::Word;
+use mingle_store::codec;
 
 /// The operations of one store, by name. None is one without a body.
 pub type Operations = BTreeMap<Name, Option<Operation>>;

@@ -4,12 +4,12 @@ use mingle_model::{Ref, Type, Value, Version};
 use mingle_store::{Address, Data, Read};
 use redis::Value as Reply;
 
-use crate::codec;
 use crate::layout::{Found, Layout, Shape};
 use crate::operation::{self, Operations};
 use crate::reply;
 use crate::request::{Objects, Word, words};
 use crate::witness;
+use mingle_store::codec;
 
 /// What is asked for one read.
 #[derive(Clone, Debug)]

@@ -5,13 +5,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_model::{Level, Name, TransactionId};
+use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
     BoxFuture, Capabilities, DataStore, Once, Outcome, Session, StoreError, StoreSchema,
     Transaction, World,
 };
 use redis::Value as Reply;
 
-use crate::catalog::Catalog;
 use crate::config::{OpenError, RedisConfig};
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX};
@@ -175,7 +175,13 @@ impl Core {
                     odd(format!("{key} holds no catalog that this version understands"))
                 })?,
             };
-            catalog.merge(schema, &self.layout, &counts)?;
+            let merged = self.check_kept(schema, &counts).and_then(|()| catalog.merge(schema));
+            merged.map_err(|Changed { what, kept, wanted }| OpenError::Changed {
+                store: schema.store.clone(),
+                what,
+                kept,
+                wanted,
+            })?;
             let wanted = catalog.encode();
             if wanted == kept {
                 return Ok(());
@@ -190,6 +196,32 @@ impl Core {
             }
         }
         Err(odd("others change its catalog all the time".into()))
+    }
+}
+
+impl Core {
+    /// Sees that no object that is kept in keys of our own now lives elsewhere. `counts` is how
+    /// many there are of each kind.
+    fn check_kept(
+        &self,
+        schema: &StoreSchema,
+        counts: &BTreeMap<String, u64>,
+    ) -> Result<(), Changed> {
+        let changed = |name: &str, kept: String, wanted| {
+            Err(Changed { what: format!("object {name}"), kept, wanted })
+        };
+        for (name, _) in counts.iter().filter(|(_, count)| **count > 0) {
+            let declared = schema.schema.objects.get(name.as_str());
+            if let Some(other) = declared.filter(|declared| declared.store != schema.store) {
+                let kept = format!("in {}", schema.store);
+                return changed(name, kept, format!("in {}", other.store));
+            }
+            let mapped = self.layout.kinds.get(name.as_str()).and_then(|kind| kind.mapped.as_ref());
+            if let Some(mapped) = mapped {
+                return changed(name, "in keys of our own".into(), mapped.text());
+            }
+        }
+        Ok(())
     }
 }
 

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use mingle_model::{Ref, Schema, Value};
 use mingle_store::{Address, Write};
 
-use crate::codec;
 use crate::layout::{Found, Layout, Shape};
 use crate::limits::ADD_MAX;
 use crate::mapping::Mapped;
 use crate::operation::{self, Operations};
 use crate::request::{Objects, Word, words};
 use crate::witness;
+use mingle_store::codec;
 
 /// What writes need to know.
 #[derive(Clone, Copy)]

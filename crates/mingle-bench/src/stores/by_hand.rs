@@ -23,36 +23,28 @@ enum Takes {
     /// Nothing, and it goes unprepared.
     Control,
     Nothing,
-    Id,
     Ids,
-    IdNumber,
     IdValue,
     Number,
     NumberValue,
-    /// The object and the whole store.
-    Objects,
-    /// The same, and the transaction.
-    ObjectsTransaction,
-    /// The transaction, and how long it is remembered.
-    Transaction,
+    IdNumberValue,
+    /// Objects whose rows are read, and those whose witness rows are: the whole store besides.
+    IdsObjects,
+    /// The transaction, how long it is remembered, the object and the whole store, and whose witness
+    /// rows are known.
+    Beginning,
 }
 
 /// Which statements serve what Mingle promises, rather than data.
-const PROMISES: [&str; 5] = [
-    "mingle_claim(",
-    "mingle_known(",
-    "mingle_witnesses",
-    "mingle_store",
-    "SELECT \"mingle_bank\".mingle_version()",
-];
+const PROMISES: [&str; 2] = ["mingle_commit(", "mingle_store"];
 
 /// The statements for data alone. What needs no answer goes out with what is before it.
 pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
-    let is_data = |sql: &&String| {
-        !PROMISES.iter().any(|part| sql.contains(part) && !sql.contains("\"Account\""))
-    };
-    let mut data: Vec<Trip> =
-        trips.iter().map(|trip| trip.iter().filter(is_data).cloned().collect()).collect();
+    let is_data = |sql: &&String| !PROMISES.iter().any(|part| sql.contains(part));
+    let mut data: Vec<Trip> = trips
+        .iter()
+        .map(|trip| trip.iter().filter(is_data).map(|sql| without_witnesses(sql)).collect())
+        .collect();
     if data.len() > 1 && data.last().is_some_and(|last| *last == ["COMMIT"]) {
         let end = data.pop().unwrap_or_default();
         if let Some(before) = data.last_mut() {
@@ -60,6 +52,12 @@ pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
         }
     }
     data
+}
+
+/// A statement that reads rows and witness rows, without the latter.
+fn without_witnesses(sql: &str) -> String {
+    let rows = sql.split_once(" FROM (").and_then(|(_, rest)| rest.split_once(") AS r UNION ALL"));
+    rows.map_or(sql, |(rows, _)| rows).to_owned()
 }
 
 /// What one would write for a table of one's own.
@@ -81,13 +79,11 @@ fn takes(sql: &str) -> Result<Takes, String> {
         _ if starts("BEGIN") || starts("COMMIT") || starts("LOCK TABLE") => Takes::Control,
         _ if sql.contains("plain.account") && starts("SELECT") => Takes::Number,
         _ if sql.contains("plain.account") => Takes::NumberValue,
-        _ if sql.contains("mingle_claim(") => Takes::Transaction,
-        _ if sql.contains("mingle_known(") => Takes::ObjectsTransaction,
-        _ if sql.contains("mingle_witnesses") => Takes::Objects,
-        _ if starts("WITH revived") => Takes::IdNumber,
+        _ if sql.contains("mingle_commit(") => Takes::Beginning,
+        _ if sql.contains("UNION ALL") => Takes::IdsObjects,
+        _ if starts("WITH updated") && sql.contains("$3::bigint") => Takes::IdNumberValue,
         _ if starts("UPDATE") && sql.contains("$2::bigint") => Takes::IdValue,
         _ if sql.contains("= ANY($1::bytea[])") => Takes::Ids,
-        _ if sql.ends_with("mingle_id = $1::bytea FOR NO KEY UPDATE") => Takes::Id,
         _ if !sql.contains('$') => Takes::Nothing,
         _ => return Err(format!("the adapter sends what this benchmark does not know: {sql}")),
     })
@@ -178,8 +174,8 @@ impl Hand {
             // In order, since few futures are polled one after the other.
             let sent = trip.iter().map(|sent| self.send(sent, &arguments, value));
             for result in join_all(sent).await {
-                if let Some(row) = result?.first().filter(|row| has_balance(row)) {
-                    value = row.get::<_, i64>(row.len() - 1).wrapping_add(1);
+                if let Some(found) = result?.first().and_then(balance) {
+                    value = found.wrapping_add(1);
                 }
             }
         }
@@ -201,9 +197,10 @@ impl Hand {
     }
 }
 
-/// Whether a row has been read for its balance.
-fn has_balance(row: &Row) -> bool {
-    row.columns().last().is_some_and(|column| column.name() == "balance")
+/// The balance in a row that was read for it.
+fn balance(row: &Row) -> Option<i64> {
+    let at = row.columns().iter().position(|column| column.name() == "balance")?;
+    row.get(at)
 }
 
 struct Arguments<'a> {
@@ -220,15 +217,15 @@ impl Arguments<'_> {
     fn of<'s>(&'s self, takes: Takes, value: &'s i64) -> Vec<&'s (dyn ToSql + Sync)> {
         match takes {
             Takes::Control | Takes::Nothing => vec![],
-            Takes::Id => vec![&self.id],
             Takes::Ids => vec![&self.ids],
-            Takes::IdNumber => vec![&self.id, &self.number],
             Takes::IdValue => vec![&self.id, value],
             Takes::Number => vec![&self.number],
             Takes::NumberValue => vec![&self.number, value],
-            Takes::Objects => vec![&self.objects],
-            Takes::ObjectsTransaction => vec![&self.objects, &self.transactions],
-            Takes::Transaction => vec![&self.transaction, &self.keep],
+            Takes::IdNumberValue => vec![&self.id, &self.number, value],
+            Takes::IdsObjects => vec![&self.ids, &self.objects],
+            Takes::Beginning => {
+                vec![&self.transaction, &self.keep, &self.objects, &self.transactions]
+            }
         }
     }
 }

@@ -7,9 +7,8 @@ use std::time::{Duration, Instant};
 
 use mingle::{Binding, Database, Session};
 use mingle_lang::Program;
-use mingle_lang::explain::{Explained, ExplainedPhase};
+use mingle_lang::explain::ExplainedPhase;
 use mingle_lang::generate::Random;
-use mingle_lang::split::Mode;
 use mingle_model::{Ref, Time, Value};
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{Commit, DataStore, Write};
@@ -58,35 +57,24 @@ pub struct Outcome {
     pub by_all_far: Ratios,
     /// Throughput of the mixed version by that of the one by hand.
     pub by_hand: Ratios,
-    /// Latencies by transaction that the round trips predict, in ms, of the first two sides: as
-    /// `mingle explain` counts them, and with the commit that ends a transaction of PostgreSQL
-    /// which only reads.
+    /// Latencies by transaction that the round trips predict, in ms, of the first two sides, as
+    /// `mingle explain` counts them.
     pub predicted: [Vec<f64>; 2],
-    pub with_ends: [Vec<f64>; 2],
 }
 
 impl Outcome {
-    /// The ratio of the first two sides as latencies predict it: with a fixed number of clients,
-    /// throughput goes as one over the mean latency.
-    fn ratio_of(&self, predicted: &[Vec<f64>; 2]) -> f64 {
-        let mean =
-            |side: Side| predict::mean_ms(&predicted[side as usize], &self.measured[side as usize]);
+    /// The ratio of the first two sides as the round trips predict it: with a fixed number of
+    /// clients, throughput goes as one over the mean latency.
+    pub fn predicted_ratio(&self) -> f64 {
+        let mean = |side: Side| {
+            predict::mean_ms(&self.predicted[side as usize], &self.measured[side as usize])
+        };
         mean(Side::AllFar) / mean(Side::Mixed)
     }
 
-    /// As `mingle explain` counts round trips.
-    pub fn predicted_ratio(&self) -> f64 {
-        self.ratio_of(&self.predicted)
-    }
-
-    /// With the commits that end what only reads.
-    pub fn ratio_with_ends(&self) -> f64 {
-        self.ratio_of(&self.with_ends)
-    }
-
-    /// By how many percent the measured ratio departs from a predicted one.
-    pub fn departure(&self, predicted: f64) -> f64 {
-        (self.by_all_far.median() / predicted - 1.0) * 100.0
+    /// By how many percent the measured ratio departs from the predicted one.
+    pub fn departure(&self) -> f64 {
+        (self.by_all_far.median() / self.predicted_ratio() - 1.0) * 100.0
     }
 }
 
@@ -165,18 +153,14 @@ pub async fn measure(
         }
     }
     site.close(servers).await?;
-    let (predicted, with_ends) = (predictions(options, false)?, predictions(options, true)?);
-    Ok(Outcome { measured, by_all_far, by_hand, predicted, with_ends })
+    Ok(Outcome { measured, by_all_far, by_hand, predicted: predictions(options)? })
 }
 
 /// What round trips predict of the first two sides.
-fn predictions(options: &Options, with_ends: bool) -> Result<[Vec<f64>; 2], String> {
+fn predictions(options: &Options) -> Result<[Vec<f64>; 2], String> {
     let of = |side: Side| -> Result<Vec<f64>, String> {
         let text = side.program();
-        let mut phases = predict::phases(&text, &*groups::compile(&text)?);
-        if with_ends {
-            add_ends(&mut phases);
-        }
+        let phases = predict::phases(&text, &*groups::compile(&text)?);
         let distance =
             |phase: &ExplainedPhase| if is_far(phase) { options.far } else { options.near };
         Ok(predict::by_transaction(&phases, &distance))
@@ -186,13 +170,6 @@ fn predictions(options: &Options, with_ends: bool) -> Result<[Vec<f64>; 2], Stri
 
 fn is_far(phase: &ExplainedPhase) -> bool {
     phase.store.as_deref() == Some("groups")
-}
-
-/// Adds the commit with which a transaction of PostgreSQL ends that only read.
-fn add_ends(phases: &mut [Explained]) {
-    for phase in phases.iter_mut().flat_map(|explained| &mut explained.phases) {
-        phase.round_trips.fixed += u32::from(is_far(phase) && phase.mode == Mode::Read);
-    }
 }
 
 /// The database of a side that is a program.

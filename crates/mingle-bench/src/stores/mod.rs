@@ -158,7 +158,7 @@ impl Outcome {
     fn missed(&self, bars: Bars) -> Vec<String> {
         let mut missed = Vec::new();
         if let Some(mixed) = &self.mixed {
-            let departure = mixed.departure(mixed.predicted_ratio());
+            let departure = mixed.departure();
             if departure.is_nan() || departure.abs() > bars.departure {
                 missed.push(format!(
                     "the ratio of mixed to all in PostgreSQL departs by {departure:.1} % from the predicted one, at \

@@ -8,7 +8,7 @@ use super::objects::{Collection, Known};
 pub struct Join {
     /// The object's name.
     pub owner: String,
-    /// A set; or a map for each column that a row must have.
+    /// A set, or a map where a row must have something more.
     pub collections: Vec<Collection>,
 }
 
@@ -43,38 +43,25 @@ pub fn collections(table: &TableDescription, known: &Known<'_>) -> Option<Join> 
         let name = target.map_or(&one.name, |key| &key.table).clone();
         vec![Collection { name, remark, ..one }]
     } else {
-        maps(table, known, &entry, &needed, &one)?
+        // A new row needs all of them at once, which is what an object does.
+        let [value] = needed[..] else { return None };
+        vec![map(known, table, &entry, value, one)?]
     };
     Some(Join { owner: owner.to_owned(), collections })
 }
 
-fn maps(
-    table: &TableDescription,
+fn map(
     known: &Known<'_>,
+    table: &TableDescription,
     entry: &str,
-    needed: &[&ColumnDescription],
-    one: &Collection,
-) -> Option<Vec<Collection>> {
-    let names: Vec<&str> = needed.iter().map(|column| &*column.name).collect();
-    let remark = (needed.len() > 1).then(|| {
-        format!(
-            "to read and change what is there: a new row of {} needs {} at once",
-            table.name,
-            names.join(", ")
-        )
-    });
-    let map = |column: &&ColumnDescription| {
-        let value = known.declared(table, column).ok()?;
-        let is_only = needed.len() == 1;
-        let name = format!("{}_{}", table.name, column.name);
-        Some(Collection {
-            name: if is_only { table.name.clone() } else { name },
-            declared: format!("map<{entry}, {value}>"),
-            entry: Some(one.value.clone()),
-            value: column.name.clone(),
-            remark: remark.clone(),
-            ..one.clone()
-        })
-    };
-    needed.iter().map(map).collect()
+    column: &ColumnDescription,
+    one: Collection,
+) -> Option<Collection> {
+    let value = known.declared(table, column).ok()?;
+    Some(Collection {
+        declared: format!("map<{entry}, {value}>"),
+        entry: Some(one.value),
+        value: column.name.clone(),
+        ..one
+    })
 }

@@ -28,8 +28,8 @@ pub struct Object {
     pub name: String,
     /// Its table.
     pub table: String,
-    /// The column of its key.
-    pub key: Field,
+    /// Its key.
+    pub key: Key,
     /// Its registers.
     pub fields: Vec<Field>,
     /// Its sets and maps.
@@ -38,7 +38,18 @@ pub struct Object {
     pub left_out: Vec<String>,
 }
 
-/// A key or register, in a column.
+/// The key of an object.
+#[derive(Clone, Debug)]
+pub struct Key {
+    /// Its name.
+    pub name: String,
+    /// Its type.
+    pub declared: String,
+    /// Its columns. If they are several, its type is a struct of them.
+    pub parts: Vec<Field>,
+}
+
+/// A register or part of a key, in a column.
 #[derive(Clone, Debug)]
 pub struct Field {
     /// Its name.
@@ -127,11 +138,20 @@ fn unfit(table: &TableDescription) -> Option<String> {
             Some(format!("table {name}: its key {key} is {}: {why}", column.sql_type))
         }
         several => Some(format!(
-            "table {name}: its key has {} columns ({}), and that of an object is one value",
-            several.len(),
+            "table {name}: its key is of several columns ({}), of which one is of no type that a \
+             key can have",
             several.join(", ")
         )),
     }
+}
+
+/// Whether a table's rows are objects whose keys are structs, unless it is a join table.
+fn has_struct_key(table: &TableDescription) -> bool {
+    let fits = |name: &String| {
+        let column = table.columns.iter().find(|column| column.name == *name);
+        column.is_some_and(|column| matches!(&column.fits, Ok(found) if *found != Type::Float))
+    };
+    table.kind == "table" && table.key.len() > 1 && table.key.iter().all(fits)
 }
 
 /// Designs the objects for tables.
@@ -147,7 +167,8 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     let mut design =
         Design { store: store.to_owned(), schema: schema.to_owned(), ..Design::default() };
     for table in tables.iter().filter(|table| unfit(table).is_none()) {
-        design.objects.push(object(table, &known));
+        let target = (schema.to_owned(), table.name.clone(), table.key[0].clone());
+        design.objects.push(object(table, &known, known.targets[&target].clone()));
     }
     for table in tables {
         let Some(why) = unfit(table) else { continue };
@@ -156,9 +177,16 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
                 let owner = design.objects.iter_mut().find(|object| object.name == join.owner);
                 owner.expect("the owner is an object").add(join);
             }
+            None if has_struct_key(table) => {
+                let name = taken.take(of_object(&table.name));
+                let mut object = object(table, &known, name);
+                object.key.declared = taken.take(object.key.declared);
+                design.objects.push(object);
+            }
             None => design.left_out.push(why),
         }
     }
+    design.objects.sort_by(|a, b| a.table.cmp(&b.table));
     design
 }
 
@@ -186,38 +214,41 @@ fn circles(tables: &[TableDescription], known: &Known<'_>) -> BTreeSet<String> {
     next.keys().filter(|start| is_in_circle(start)).map(|table| (*table).to_owned()).collect()
 }
 
-fn object(table: &TableDescription, known: &Known<'_>) -> Object {
-    let target = (known.schema.to_owned(), table.name.clone(), table.key[0].clone());
+fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
+    let is_struct = table.key.len() > 1;
     let mut taken = Taken::default();
-    let (mut key, mut fields, mut left_out) = (None, Vec::new(), Vec::new());
+    let key_name = is_struct.then(|| taken.take("key".into()));
+    let (mut parts, mut fields, mut left_out) = (Vec::new(), Vec::new(), Vec::new());
     for column in &table.columns {
-        let name = &column.name;
+        let column_name = &column.name;
         match known.declared(table, column) {
             Err(why) => {
                 let is_needed = column.is_not_null && !column.has_default;
                 let then = if is_needed { "; as a new row needs it, none can be made" } else { "" };
-                left_out.push(format!("{name} is {}: {why}{then}", column.sql_type));
+                left_out.push(format!("{column_name} is {}: {why}{then}", column.sql_type));
             }
             Ok(declared) => {
-                let is_key = *name == table.key[0];
+                let is_key = table.key.contains(column_name);
                 let is_option = !column.is_not_null && !is_key;
                 let field = Field {
-                    name: taken.take(identifier(name, "column")),
-                    column: name.clone(),
+                    name: taken.take(identifier(column_name, "column")),
+                    column: column_name.clone(),
                     declared: if is_option { format!("option<{declared}>") } else { declared },
                 };
-                if is_key { key = Some(field) } else { fields.push(field) }
+                if is_key { parts.push(field) } else { fields.push(field) }
             }
         }
     }
-    Object {
-        name: known.targets[&target].clone(),
-        table: table.name.clone(),
-        key: key.expect("the column of the key fits"),
-        fields,
-        collections: Vec::new(),
-        left_out,
-    }
+    let place = |part: &Field| table.key.iter().position(|column| *column == part.column);
+    parts.sort_by_key(place);
+    let key = match key_name {
+        Some(key_name) => Key { name: key_name, declared: format!("{name}Key"), parts },
+        None => {
+            let part = parts.first().expect("the column of the key fits");
+            Key { name: part.name.clone(), declared: part.declared.clone(), parts }
+        }
+    };
+    Object { name, table: table.name.clone(), key, fields, collections: Vec::new(), left_out }
 }
 
 impl Object {

@@ -37,7 +37,17 @@ pub fn program(design: &Design) -> String {
 
 fn declaration(store: &str, object: &Object) -> String {
     let Object { name, table, key, .. } = object;
-    let mut text = format!("\n/// A row of {table}.\nobject {name} in {store} {{\n");
+    let mut text = String::new();
+    if let [_, _, ..] = &key.parts[..] {
+        write!(text, "\n/// The key of {table}.\nstruct {} {{\n", key.declared)
+            .expect("a string takes all");
+        for part in &key.parts {
+            writeln!(text, "    {}: {},", part.name, part.declared).expect("a string takes all");
+        }
+        text += "}\n";
+    }
+    write!(text, "\n/// A row of {table}.\nobject {name} in {store} {{\n")
+        .expect("a string takes all");
     writeln!(text, "    key {}: {};", key.name, key.declared).expect("a string takes all");
     for Field { name, declared, .. } in &object.fields {
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
@@ -62,7 +72,7 @@ fn referrers(design: &Design, name: &str) -> usize {
     };
     let others = design.objects.iter().filter(|object| object.name != name);
     let fields = others.flat_map(|object| {
-        let fields = object.fields.iter().chain([&object.key]).map(|field| &*field.declared);
+        let fields = object.fields.iter().chain(&object.key.parts).map(|field| &*field.declared);
         fields.chain(object.collections.iter().map(|collection| &*collection.declared))
     });
     fields.filter(|declared| is_of_it(declared)).count()
@@ -117,7 +127,14 @@ pub fn binding(design: &Design, address: &str) -> String {
     for object in &design.objects {
         let head = format!("stores.{store}.objects.{}", object.name);
         let table = toml_string(&placed(&object.table));
-        let key = toml_string(&object.key.column);
+        let key = match &object.key.parts[..] {
+            [part] => toml_string(&part.column),
+            parts => {
+                let columns: Vec<String> =
+                    parts.iter().map(|part| toml_string(&part.column)).collect();
+                format!("[{}]", columns.join(", "))
+            }
+        };
         write!(text, "\n[{head}]\ntable = {table}\nkey = {key}\n").expect("a string takes all");
         let renamed: Vec<String> = object
             .fields

@@ -72,6 +72,7 @@ INSERT INTO products (id, name, price, shelf)
 INSERT INTO tags VALUES ('hot');
 INSERT INTO product_tags VALUES ('0e37df36-f698-11e6-8dd4-cb9ced3df976', 'hot');
 INSERT INTO orders (id, customer) VALUES (1, 7);
+INSERT INTO order_notes VALUES (1, 2, 'Ana', 'ring twice');
 INSERT INTO order_items VALUES (1, '0e37df36-f698-11e6-8dd4-cb9ced3df976', 2);
 ";
 
@@ -103,18 +104,19 @@ fn a_shop_becomes_a_program_that_runs() {
         "// Left out: search is tsvector: the database alone gives its values",
         "    customer: ref Customer;\n    referred_by: option<ref Customer>;\n    contact: option<string>;\n    placed: time;\n    gift: option<bool>;\n",
         "    order_items: map<ref Product, int>;\n",
-        "needs author, note at once\n    order_notes_author: map<int, string>;\n",
+        "/// The key of order_notes.\nstruct OrderNoteKey {\n    order_id: ref Order,\n    line: int,\n}",
+        "object OrderNote in shop {\n    key key: OrderNoteKey;\n    author: string;\n    note: string;\n}",
         "// left out of product_tags: added\n    tags: set<ref Tag>;\n",
         "object Tag in shop {\n    key name: string;\n}",
         "// - view big_orders: only tables are mapped",
         "// - table log: it has no primary key",
-        "// - table invoices: its key number is bigint: the database alone gives its values (GENERATED ALWAYS)",
-        "// - table places: its key has 2 columns (country, city)",
+        "object Invoice in shop {\n    key number: int;\n    customer: ref Customer;\n}",
+        "object Place in shop {\n    key key: PlaceKey;\n    people: int;\n}",
     ] {
         assert!(program.contains(line), "{line:?} is not in\n{program}");
     }
     // What was left out is said too, and what to do next.
-    for words in ["5 objects", "left out: table log", "mingle_shop", "left out: products.weight"] {
+    for words in ["8 objects", "left out: table log", "mingle_shop", "left out: products.weight"] {
         assert!(run.stdout.contains(words), "{words:?} is not in\n{}", run.stdout);
     }
     assert_eq!(ok(path, &["check", "shop.mingle"]).stdout, "");
@@ -133,6 +135,8 @@ fn a_shop_becomes_a_program_that_runs() {
     let tea = "0e37df36-f698-11e6-8dd4-cb9ced3df976";
     let product = ok(path, &["show", "shop.mingle", "Product", tea]).stdout;
     assert!(product.contains("\"tags\":[\"hot\"]"), "{product}");
+    let note = ok(path, &["show", "shop.mingle", "OrderNote", r#"{"order_id":1,"line":2}"#]).stdout;
+    assert!(note.contains("\"author\":\"Ana\""), "{note}");
     // It reads; nothing has changed.
     assert_eq!(database.number("SELECT count(*) FROM orders"), 1);
 }

@@ -205,7 +205,7 @@ impl<'a> Checker<'a> {
             let ItemKind::Object(object) = &item.kind else {
                 continue;
             };
-            let shell = self.object_shell(object);
+            let shell = self.object_shell(object, &schema);
             schema.objects.entry(shell.name.clone()).or_insert_with(|| Arc::new(shell.clone()));
             shells.push((item, object, shell));
         }
@@ -245,17 +245,11 @@ impl<'a> Checker<'a> {
     }
 
     /// An object with its types but without its defaults.
-    fn object_shell(&mut self, object: &ast::Object) -> ObjectType {
+    fn object_shell(&mut self, object: &ast::Object, schema: &Schema) -> ObjectType {
         let mut seen: HashMap<&str, Span> =
             HashMap::from([(&*object.key.name.name, object.key.name.span)]);
         let key_type = self.value_type(&object.key.param_type);
-        if let Some(found) = &key_type
-            && !matches!(
-                found,
-                Type::String | Type::Int | Type::Bool | Type::Bytes | Type::Time | Type::Ref(_)
-            )
-        {
-            let mismatch = Mismatch::Key { found: found.to_string() };
+        if let Some(mismatch) = key_type.as_ref().and_then(|found| unfit_key(schema, found)) {
             self.diagnostics.push(m0201::render(mismatch, object.key.param_type.span));
         }
         let mut fields = Vec::new();
@@ -377,9 +371,13 @@ impl<'a> Checker<'a> {
         shells: &[(&ast::Item, &ast::Object, ObjectType)],
     ) {
         let names: Vec<Name> = self.in_source_order(schema.objects.keys());
-        let keyed_by = |name: &Name| match &schema.objects[name].key_type {
-            Type::Ref(next) => vec![next.clone()],
-            _ => Vec::new(),
+        let keyed_by = |name: &Name| {
+            let parts = key_parts(schema, &schema.objects[name].key_type);
+            let next = parts.into_iter().filter_map(|part| match part {
+                Type::Ref(next) => Some(next.clone()),
+                _ => None,
+            });
+            next.collect::<Vec<Name>>()
         };
         let edges = edges(&names, keyed_by);
         let cycles = Cycles::of(&edges);
@@ -424,4 +422,34 @@ fn edges(names: &[Name], leads_to: impl Fn(&Name) -> Vec<Name>) -> Vec<Vec<usize
     let places: HashMap<&Name, usize> = names.iter().zip(0..).collect();
     let targets = |name| leads_to(name).iter().filter_map(|to| places.get(to).copied()).collect();
     names.iter().map(targets).collect()
+}
+
+/// The types that a key is made of: those of a struct's fields, or its own.
+fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s Type> {
+    match key_type {
+        Type::Struct(name) => schema.structs.get(name).map_or_else(Vec::new, |declared| {
+            declared.fields.iter().map(|(_, field_type)| field_type).collect()
+        }),
+        single => vec![single],
+    }
+}
+
+/// Why a type cannot be a key, if it cannot.
+fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
+    let fits = |part: &Type| {
+        matches!(
+            part,
+            Type::String | Type::Int | Type::Bool | Type::Bytes | Type::Time | Type::Ref(_)
+        )
+    };
+    let Type::Struct(name) = found else {
+        return (!fits(found)).then(|| Mismatch::Key { found: found.to_string() });
+    };
+    let declared = schema.structs.get(name)?;
+    let (field, part) = declared.fields.iter().find(|(_, part)| !fits(part))?;
+    Some(Mismatch::KeyPart {
+        name: name.to_string(),
+        field: field.to_string(),
+        found: part.to_string(),
+    })
 }

@@ -16,6 +16,8 @@ pub(crate) enum Mismatch {
     NoValue { what: String },
     /// A type that cannot be a key.
     Key { found: String },
+    /// A struct that cannot be a key, for the type of one of its fields.
+    KeyPart { name: String, field: String, found: String },
     /// Keys that are refs to each other.
     KeyCycle { object: String },
     /// A struct in itself.
@@ -55,7 +57,11 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
             "write the type of the variable: `let x: … =`".into(),
         ),
         Mismatch::NoValue { what } => new(format!("expected a value, but {what} gives none"), "no value".into()),
-        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time` or a `ref`".into()),
+        Mismatch::Key { found } => new(format!("`{found}` cannot be a key"), "expected `string`, `int`, `bool`, `bytes`, `time`, a `ref`, or a struct of these".into()),
+        Mismatch::KeyPart { name, field, found } => new(
+            format!("`{name}` cannot be a key: its field `{field}` is of type `{found}`"),
+            "expected a struct of `string`, `int`, `bool`, `bytes`, `time` and `ref` fields".into(),
+        ),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
         Mismatch::BareObject { name } => new(format!("an object is not a value: expected `ref {name}`"), format!("write `ref {name}`")),

@@ -6,6 +6,7 @@
 mod read;
 mod write;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use mingle_lang::code::{Instr, PREFETCH_ROUNDS, ReadSpec};
@@ -115,6 +116,9 @@ pub struct Machine<'a> {
     slots: Vec<Value>,
     loops: Vec<Loop>,
     at: usize,
+    /// The instruction that runs.
+    running: usize,
+    last_reads: &'a BTreeSet<usize>,
     /// What was fetched, as the store has it.
     fetched: FxHashMap<Read, Data>,
     /// The reads that answers are awaited for.
@@ -163,6 +167,8 @@ impl<'a> Machine<'a> {
             slots,
             loops: Vec::new(),
             at: 0,
+            running: 0,
+            last_reads: &phase.last_reads,
             fetched: FxHashMap::default(),
             awaited: Vec::new(),
             overlay: Overlay::default(),
@@ -191,11 +197,23 @@ impl<'a> Machine<'a> {
         let code = self.code;
         while let Some(instr) = code.get(self.at) {
             self.take_steps(1)?;
+            self.running = self.at;
             if let Some(need) = self.step(instr)? {
                 return Ok(need);
             }
         }
         Ok(Need::Done)
+    }
+
+    /// Whether the phase needs nothing more of its store after the reads that it has just asked for.
+    pub fn reads_last(&self) -> bool {
+        let fetches_all = match (&self.code.get(self.running), self.loops.last()) {
+            (Some(Instr::ForStart { .. }), Some(running)) => {
+                running.rounds <= PREFETCH_ROUNDS as u64
+            }
+            _ => true,
+        };
+        fetches_all && self.last_reads.contains(&self.running)
     }
 
     /// Hands in the answers to the reads that were asked for.

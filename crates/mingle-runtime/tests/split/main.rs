@@ -4,12 +4,14 @@ mod embedded;
 mod harness;
 mod model_store;
 
+use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use harness::{Verdict, differ_or_panic, interferes_or_panics};
 use mingle_lang::flow::Rules;
 use mingle_lang::generate;
 use mingle_lang::split::Mutation;
+use model_store::LAST_READS;
 
 /// How many programs a test makes: a few thousand, or for as long as `MINGLE_SPLIT_SECONDS` says,
 /// or as many as `MINGLE_SPLIT_PROGRAMS` says, from the seed in `MINGLE_SPLIT_SEED` on.
@@ -67,13 +69,15 @@ fn split_runs_end_as_plain_runs() {
         }
     }
     println!(
-        "{made} programs, {rejected} rejected, {took_effect} took effect, {many_phases} with three or more phases"
+        "{made} programs, {rejected} rejected, {took_effect} took effect, {many_phases} with three or more phases, {} reads known to be the last",
+        LAST_READS.load(Ordering::Relaxed)
     );
     // What is not run proves nothing.
     assert!(
         took_effect * 4 > made && many_phases * 10 > made,
         "the generator makes too little that runs"
     );
+    assert!(LAST_READS.load(Ordering::Relaxed) * 4 > took_effect, "last reads are seldom known");
 }
 
 #[test]

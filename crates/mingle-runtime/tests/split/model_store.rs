@@ -1,5 +1,6 @@
 //! A store that is as simple as one can be: the plain interpreter's state behind a lock.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -13,6 +14,9 @@ use mingle_store::{
 
 /// All stores of a program share one state; each writes only its own objects.
 pub type Shared = Arc<Mutex<State>>;
+
+/// How often a store was told which reads of a transaction are its last.
+pub static LAST_READS: AtomicU64 = AtomicU64::new(0);
 
 pub struct ModelStore {
     program: Arc<Program>,
@@ -46,8 +50,11 @@ impl DataStore for ModelStore {
         &'a self,
         _: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        let transaction =
-            ModelTransaction { program: self.program.clone(), state: self.state.clone() };
+        let transaction = ModelTransaction {
+            program: self.program.clone(),
+            state: self.state.clone(),
+            is_over: false,
+        };
         Box::pin(std::future::ready(Ok(Box::new(transaction) as Box<dyn Transaction>)))
     }
 
@@ -59,10 +66,13 @@ impl DataStore for ModelStore {
 struct ModelTransaction {
     program: Arc<Program>,
     state: Shared,
+    /// Whether it was told that it has answered its last reads.
+    is_over: bool,
 }
 
 impl Transaction for ModelTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        assert!(!self.is_over, "{reads:?} come after the last reads");
         let state = self.state.lock().expect("no test panics with this lock");
         let answers = reads.iter().map(|read| Answer {
             data: answer(&state, read),
@@ -73,6 +83,18 @@ impl Transaction for ModelTransaction {
         Box::pin(std::future::ready(Ok(answers)))
     }
 
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        LAST_READS.fetch_add(1, Ordering::Relaxed);
+        Box::pin(async {
+            let answers = self.read(reads).await;
+            self.is_over = true;
+            answers
+        })
+    }
+
     fn flush(&mut self, _: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
         unreachable!("generated programs have no operations")
     }
@@ -81,6 +103,11 @@ impl Transaction for ModelTransaction {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        assert!(
+            !self.is_over || commit.is_empty(),
+            "{:?} come after the last reads",
+            commit.writes
+        );
         let mut state = self.state.lock().expect("no test panics with this lock");
         for write in commit.writes {
             apply(&self.program, &mut state, write);

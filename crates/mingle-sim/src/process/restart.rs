@@ -84,6 +84,10 @@ impl DataStore for RestartingStore {
         Box::pin(async move { self.server()?.0.outcome(id).await })
     }
 
+    fn time(&self) -> u64 {
+        self.server().map_or(0, |server| server.0.time())
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(async move { self.server()?.0.everywhere().await })
     }

@@ -14,6 +14,7 @@ pub(super) async fn gather(stage: &Stage) -> History {
     let mut history = History {
         operations: lock(&stage.operations).clone(),
         is_eventual: stage.setup.is_eventual,
+        is_torn: stage.stores.iter().any(|store| !store.capabilities().atomic_commit),
         by_id: stage.setup.by_id(),
         ..History::default()
     };

@@ -74,6 +74,8 @@ pub struct History {
     pub residue: Vec<String>,
     /// Whether the feed promises no more than that its replicas converge.
     pub is_eventual: bool,
+    /// Whether the feed shows one write of a commit before another.
+    pub is_torn: bool,
     /// Stores that count one of several copies of a phase. Which one is settled once the copies have
     /// met; until then a log may show it at a later place.
     pub by_id: BTreeSet<Store>,

@@ -121,6 +121,16 @@ impl Plan {
     }
 }
 
+impl Plan {
+    /// As [`Plan::live`], with a feed that is eventual and counts one of several copies of a phase.
+    pub fn live_eventual(seed: u64, calls: usize, pause: Duration) -> Self {
+        let mut plan = Self::live(seed, calls, pause);
+        plan.setup.is_eventual = true;
+        plan.setup.feed = Engine::Replay(Once::ById);
+        plan
+    }
+}
+
 fn ms(random: &mut Random, most: usize) -> Duration {
     Duration::from_millis(random.below(most + 1) as u64)
 }

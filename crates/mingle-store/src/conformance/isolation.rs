@@ -4,7 +4,7 @@
 use mingle_model::Value;
 
 use super::schema::{COUNT, LINES, MARKS, NUMBER, TAGS, at, thing};
-use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, tests, witness_row};
+use super::{Bench, Checked, Wrong, commit, ensure, ensure_eq, get, one, tests, witness_row};
 use crate::limits::TRIES_MAX;
 use crate::operation::{Data, Read, Write};
 use crate::random::next_random;
@@ -19,6 +19,7 @@ tests![
     no_lost_creation,
     no_write_skew_over_existence,
     no_fractured_read,
+    last_reads_end_their_transaction,
     disjoint_units_do_not_conflict,
     no_overwriting_past_a_witness_row,
     concurrent_increments_are_all_kept,
@@ -48,6 +49,31 @@ async fn overlap(bench: &Bench<'_>, reads: [Read; 2], writes: [Write; 2], what: 
     }
     ensure!(successes <= 1, "{what}: both transactions succeeded");
     ensure!(successes == 1, "{what}: neither transaction succeeded");
+    Ok(())
+}
+
+/// What was read before them is validated with them, and they are in nobody's way afterwards.
+async fn last_reads_end_their_transaction(bench: &Bench<'_>) -> Checked {
+    let (x, y) = (at("x", NUMBER), at("y", NUMBER));
+    let write = |address: &_, n| Write::Assign(Clone::clone(address), Value::Int(n));
+    bench.write(vec![write(&x, 0), write(&y, 0)]).await?;
+    for n in 1..6 {
+        let mut reader = bench.begin().await?;
+        let before = get(&mut reader, Read::Register(x.clone())).await?;
+        bench.write(vec![write(&x, n), write(&y, n)]).await?;
+        let after = match reader.read_last(&[Read::Register(y.clone())]).await {
+            Ok(answers) => one(answers)?.data,
+            Err(StoreError::Conflict) => continue,
+            Err(error) => return Err(error.into()),
+        };
+        let was = after == Data::Register(Some(Value::Int(n - 1)));
+        bench.write(vec![write(&x, n), write(&y, n)]).await?;
+        let is_valid = try_commit(reader, Vec::new()).await?;
+        ensure!(!is_valid || was, "x was {before:?}, and then y {after:?}");
+    }
+    let mut reader = bench.begin().await?;
+    reader.read_last(&[Read::Register(x.clone()), Read::Register(y.clone())]).await?;
+    ensure!(try_commit(reader, Vec::new()).await?, "a transaction alone was not valid");
     Ok(())
 }
 

@@ -48,6 +48,12 @@ pub trait Factory: Send + Sync {
     /// one reaches the others only by [`Factory::deliver`] and [`Factory::step`].
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>>;
 
+    /// Whether replicas are apart as [`Factory::open`] says. Where they are not, as with servers
+    /// that replicate in their own time, tests that rely on it are left out.
+    fn is_apart(&self) -> bool {
+        true
+    }
+
     /// Closes a store and opens it again; none if it is not durable.
     fn reopen(
         &self,
@@ -176,6 +182,7 @@ pub async fn run(factory: &dyn Factory) -> Report {
     let replicated = vec![replicas::TESTS, records::REPLICATED_TESTS, witnesses::REPLICATED_TESTS];
     let own = match (is_serializable, factory.level()) {
         (true, _) => vec![isolation::TESTS, changes::TESTS, records::SERIALIZABLE_TESTS],
+        (false, _) if !factory.is_apart() => Vec::new(),
         (false, Level::Causal) => {
             [replicated, vec![replicas::CAUSAL_TESTS, stamps::CAUSAL_TESTS]].concat()
         }
@@ -241,7 +248,7 @@ impl Bench<'_> {
 
     async fn read_at(&self, replica: usize, reads: &[Read]) -> Result<Vec<Answer>, Wrong> {
         let mut transaction = self.begin_at(replica).await?;
-        let answers = transaction.read(reads).await?;
+        let answers = transaction.read_last(reads).await?;
         transaction.commit(Commit::default()).await?;
         ensure_eq!(answers.len(), reads.len(), "answers to a batch");
         Ok(answers)

@@ -158,6 +158,10 @@ impl DataStore for RecordedStore {
         })
     }
 
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(async move {
             let start = self.recorder.world.elapsed();
@@ -203,15 +207,31 @@ impl Drop for Open {
 
 const OPEN: &str = "a transaction is there until it commits, which takes it away";
 
+impl Recorded {
+    async fn recorded_read(
+        &mut self,
+        reads: &[Read],
+        is_last: bool,
+    ) -> Result<Vec<Answer>, StoreError> {
+        let start = self.open.now();
+        let inner = self.inner.as_mut().expect(OPEN);
+        let answers = if is_last { inner.read_last(reads) } else { inner.read(reads) }.await;
+        let call = EventCall::Read(reads.to_vec(), answers.clone());
+        self.open.record(start, call);
+        answers
+    }
+}
+
 impl Transaction for Recorded {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(async move {
-            let start = self.open.now();
-            let answers = self.inner.as_mut().expect(OPEN).read(reads).await;
-            let call = EventCall::Read(reads.to_vec(), answers.clone());
-            self.open.record(start, call);
-            answers
-        })
+        Box::pin(self.recorded_read(reads, false))
+    }
+
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(self.recorded_read(reads, true))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -21,7 +21,7 @@ use crate::world::BoxFuture;
 pub enum Request<'a> {
     /// [`DataStore::begin`].
     Begin,
-    /// [`Transaction::read`].
+    /// [`Transaction::read`], and [`Transaction::read_last`].
     Read(&'a [Read]),
     /// [`Transaction::flush`].
     Flush {
@@ -173,6 +173,10 @@ impl<L: Layer> DataStore for Layered<L> {
         Box::pin(async move { self.layer.call(Request::Outcome, work).await })
     }
 
+    fn time(&self) -> u64 {
+        self.inner.time()
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         let work = Box::new(|| self.inner.everywhere());
         Box::pin(async move { self.layer.call(Request::Everywhere, work).await })
@@ -195,6 +199,14 @@ impl<L: Layer> Transaction for LayeredTransaction<L> {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
         let Self { inner, layer, .. } = self;
         Box::pin(layer.call(Request::Read(reads), Box::new(|| inner.read(reads))))
+    }
+
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        let Self { inner, layer, .. } = self;
+        Box::pin(layer.call(Request::Read(reads), Box::new(|| inner.read_last(reads))))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {

@@ -1,8 +1,9 @@
 //! The binding: which engine each store is, in `mingle.toml` beside the program.
 //!
-//! - `embedded`, `postgres`, `redis`: what can be said of a store of each engine;
+//! - `embedded`, `postgres`, `redis`, `cassandra`: what can be said of a store of each engine;
 //! - `keys`: keys and values that make no sense are named.
 
+mod cassandra;
 mod embedded;
 mod keys;
 mod postgres;
@@ -12,6 +13,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 
 use mingle_runtime::Settings;
+use mingle_store_cassandra::CassandraConfig;
 use mingle_store_postgres::PostgresConfig;
 use mingle_store_redis::RedisConfig;
 use serde::Deserialize;
@@ -58,6 +60,8 @@ pub enum Engine {
     Postgres(PostgresConfig),
     /// A Redis or Valkey server.
     Redis(RedisConfig),
+    /// A cluster of Cassandra.
+    Cassandra(CassandraConfig),
 }
 
 impl Default for Engine {
@@ -72,6 +76,7 @@ impl Engine {
         match self {
             Self::Embedded(embedded) => embedded.replicas.clone(),
             Self::Postgres(config) => config.servers.keys().cloned().collect(),
+            Self::Cassandra(cassandra) => cassandra.replicas().to_vec(),
             Self::Redis(_) => Vec::new(),
         }
     }
@@ -179,8 +184,9 @@ fn bind(
         None | Some("embedded") => Engine::Embedded(embedded::bind(&keys, written)?),
         Some("postgres") => Engine::Postgres(postgres::bind(&keys, written)?),
         Some("redis") => Engine::Redis(redis::bind(&keys, written)?),
+        Some("cassandra") => Engine::Cassandra(cassandra::bind(&keys, written)?),
         Some(other) => {
-            let expected = "expected \"embedded\", \"postgres\" or \"redis\"";
+            let expected = "expected \"embedded\", \"postgres\", \"redis\" or \"cassandra\"";
             return Err(keys.wrong("engine", format!("{expected}, found {other:?}")));
         }
     };

@@ -4,6 +4,7 @@
 mod scenarios;
 
 mod contest;
+mod dying;
 mod legacy;
 mod matrix;
 mod site;

@@ -27,10 +27,18 @@ pub async fn bound(store: &str, engine: Option<Engine>, space: &str) -> Option<S
     let Some(engine) = engine else { return Some(String::new()) };
     let server = mingle_services::shared(engine).await?;
     let (name, url) = (engine.name(), server.url());
+    if engine == Engine::Cassandra {
+        let nodes: Vec<String> = url.split(',').map(|node| format!("{node:?}")).collect();
+        return Some(format!(
+            "[stores.{store}]\nengine = \"cassandra\"\nnodes = [{}]\n\
+             datacenters = [\"dc1\", \"dc2\", \"dc3\"]\narea = \"{space}_{store}\"\n\
+             replication = {{ dc1 = 1, dc2 = 1, dc3 = 1 }}\n",
+            nodes.join(", ")
+        ));
+    }
     let own = match engine {
         Engine::Postgres => "schema",
-        Engine::Redis => "prefix",
-        Engine::Cassandra => "keyspace",
+        Engine::Redis | Engine::Cassandra => "prefix",
     };
     Some(format!(
         "[stores.{store}]\nengine = \"{name}\"\nurl = \"{url}\"\n{own} = \"{space}_{store}\"\n"

@@ -55,7 +55,8 @@ pub(crate) struct Described {
     pub(crate) is_not_null: bool,
     /// Whether it has a default, or is numbered by the database.
     pub(crate) has_default: bool,
-    /// Whether it is computed, so that it cannot be written.
+    /// Whether the database alone gives its values, so that it cannot be written: it is computed,
+    /// or numbered (`GENERATED ALWAYS`).
     pub(crate) is_generated: bool,
     /// Digits before and after the point of a `numeric`, if it says.
     pub(crate) digits: Option<(i64, i64)>,
@@ -84,10 +85,7 @@ impl Column {
         declared: &Type,
         what: &str,
     ) -> Result<Self, String> {
-        let (value_type, is_option) = match declared {
-            Type::Option(inner) => (&**inner, true),
-            other => (other, false),
-        };
+        let is_option = matches!(declared, Type::Option(_));
         let misfit = |fits: &str| {
             Err(format!(
                 "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
@@ -98,8 +96,32 @@ impl Column {
             return misfit("a column that may be null");
         }
         if found.is_generated {
-            return misfit("a column that is not computed");
+            return misfit("a column that is not GENERATED ALWAYS");
         }
+        Self::of_key(schema, found, declared, what)
+    }
+
+    /// A column of a key, whose values the database may give.
+    ///
+    /// # Errors
+    ///
+    /// What was found and what would fit.
+    pub(crate) fn of_key(
+        schema: &Schema,
+        found: &Described,
+        declared: &Type,
+        what: &str,
+    ) -> Result<Self, String> {
+        let (value_type, is_option) = match declared {
+            Type::Option(inner) => (&**inner, true),
+            other => (other, false),
+        };
+        let misfit = |fits: &str| {
+            Err(format!(
+                "column {} is {}, but {what} is of type {declared}, for which {fits} would fit",
+                found.name, found.shown
+            ))
+        };
         let base = &*found.base;
         let cast = match scalar(schema, value_type) {
             Type::Bool if base == "boolean" => Cast::Plain,

@@ -60,6 +60,7 @@ async fn check(
     let table = Table::load(client, &mapping.table).await?;
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
+    let numbered = table.numbered(&mapping.key);
     let mut key_indexes = table.unique_key(&mapping.key)?;
     let mut used: Vec<String> = mapping.key.clone();
     let mut constraints = table.constraints.clone();
@@ -97,7 +98,13 @@ async fn check(
     }
     constraints.writes.extend(table.demands(&used).into_iter().chain(table.bounds(&used)));
     constraints.deletions.extend(table.bounds(&mapping.key));
-    Ok(Mapped { table: table.name, keys, fields, constraints, key_indexes })
+    if let Some(column) = &numbered {
+        constraints.writes.insert(format!(
+            "GENERATED ALWAYS {column} of {}: only rows that are there can be written",
+            table.name
+        ));
+    }
+    Ok(Mapped { table: table.name, keys, numbered, fields, constraints, key_indexes })
 }
 
 /// The types of the columns of a key.
@@ -121,6 +128,9 @@ async fn check_collection(
 ) -> Result<(MappedField, MayRefuse, Vec<(String, String)>), String> {
     let table = Table::load(client, &mapping.table).await?;
     let keys = table.keys(schema, key_types, &mapping.key, what)?;
+    if let Some(column) = table.numbered(&mapping.key) {
+        return Err(format!("{what}: the database alone gives {column} (GENERATED ALWAYS)"));
+    }
     let rows = Rows { table: table.name.clone(), keys };
     let element = |name: &str, declared: &Type| -> Result<Column, String> {
         if matches!(declared, Type::Option(_)) {
@@ -303,9 +313,15 @@ impl Table {
             if matches!(value_type, Type::Option(_) | Type::List(_) | Type::Struct(_)) {
                 return Err(format!("a key of type {value_type} has no column"));
             }
-            Column::new(schema, described, value_type, &format!("the key of {what}"))
+            Column::of_key(schema, described, value_type, &format!("the key of {what}"))
         };
         names.iter().zip(types).map(key).collect()
+    }
+
+    /// The first of these columns that the database alone gives.
+    fn numbered(&self, names: &[String]) -> Option<String> {
+        let mut columns = self.columns.iter();
+        columns.find(|c| c.is_generated && names.contains(&c.name)).map(|c| c.name.clone())
     }
 
     /// The unique indexes over exactly these columns.

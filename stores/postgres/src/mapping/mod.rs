@@ -103,6 +103,9 @@ pub(crate) struct Mapped {
     pub(crate) table: String,
     /// The columns of the key.
     pub(crate) keys: Vec<Column>,
+    /// The column of the key that the database alone gives, if it does: then rows are changed and
+    /// deleted, but not made.
+    pub(crate) numbered: Option<String>,
     /// The fields, in the order of the program's declaration.
     pub(crate) fields: Vec<MappedField>,
     /// What may refuse a change.

@@ -159,6 +159,24 @@ impl Mapped {
             columns.push(name.clone());
             values.push(value);
         }
+        let (table, condition) = (&self.table, of_object(&self.keys));
+        let found = if changes.is_empty() {
+            format!("WITH found AS (SELECT FROM {table} WHERE {condition})")
+        } else {
+            let changes = changes.join(", ");
+            format!("WITH found AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING 1)")
+        };
+        if let Some(column) = &self.numbered {
+            params.push(Param::Text(format!(
+                "no such row is in {table}, and a new one cannot be made here: the database alone \
+                 gives its {column} (GENERATED ALWAYS)"
+            )));
+            let (refuse, reason) = (layout.system("refuse"), params.len());
+            let sql = format!(
+                "{found} SELECT {refuse}(${reason}::text) WHERE NOT EXISTS (SELECT FROM found)"
+            );
+            return Ok(Step::new(sql, params));
+        }
         for (index, field) in (0u16..).zip(&self.fields) {
             if let MappedField::Column { column, fill: Some(fill) } = field
                 && !written.contains(&index)
@@ -171,13 +189,6 @@ impl Mapped {
                 values.push(column.parameter(params.len()));
             }
         }
-        let (table, condition) = (&self.table, of_object(&self.keys));
-        let found = if changes.is_empty() {
-            format!("WITH found AS (SELECT FROM {table} WHERE {condition})")
-        } else {
-            let changes = changes.join(", ");
-            format!("WITH found AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING 1)")
-        };
         let columns = [vec![names(&self.keys)], columns].concat().join(", ");
         let values = [vec![key_values(&self.keys)], values].concat().join(", ");
         let sql = format!(

@@ -2,11 +2,11 @@
 
 use std::collections::HashMap;
 
-use mingle_model::{Value, Version, WitnessRow};
+use mingle_model::{Name, Value, Version, WitnessRow};
 use mingle_store::{Address, Answer, Data, Read};
 use tokio_postgres::Row;
 
-use super::{FieldKey, Plan, Purpose, Window};
+use super::{FieldKey, Plan, Purpose, Window, own};
 use crate::codec::Codec;
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::Shape;
@@ -37,10 +37,12 @@ struct Rows<'r> {
     records: HashMap<Vec<u8>, &'r Row>,
     witnesses: HashMap<Digest, Vec<WitnessRow>>,
     own: HashMap<usize, &'r [Row]>,
+    /// The objects that exist.
+    existing: Vec<(Name, Digest)>,
 }
 
-/// The answers of a plan.
-pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Vec<Answer>, String> {
+/// The answers of a plan, and the objects of our own tables that exist.
+pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String> {
     let (ours, mapped) = results.split_at(plan.steps.len().min(results.len()));
     let rows = sort(plan, ours)?;
     let answer = |(index, read): (usize, &Read)| {
@@ -54,18 +56,32 @@ pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Vec<Answer>, Str
         let version = Version(u64::try_from(version).unwrap_or_default());
         Ok(Answer { data, version, witnesses })
     };
-    plan.reads.iter().enumerate().map(answer).collect()
+    let answers = plan.reads.iter().enumerate().map(answer).collect::<Result<_, String>>()?;
+    Ok(Answered { answers, existing: rows.existing })
+}
+
+/// What a plan's statements have given.
+pub struct Answered {
+    /// The answers, in order.
+    pub answers: Vec<Answer>,
+    /// The objects of our own tables that exist, of those that were asked for.
+    pub existing: Vec<(Name, Digest)>,
 }
 
 fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String> {
     let mut rows = Rows::default();
     for (purpose, result) in plan.purposes.iter().zip(results) {
         match purpose {
-            Purpose::Rows(kind) => {
-                for (position, field) in plan.asked.rows[kind].1.iter().enumerate() {
-                    rows.columns.insert((kind.clone(), *field), 5 + position);
+            Purpose::Rows(kind) => rows.take(plan, kind, result),
+            Purpose::RowsAndWitnesses(kind) => {
+                // A witness row has nothing where an object's row has its id.
+                let is_object = |row: &&Row| cell(row, 0).is_some();
+                let columns = own::ROW_COLUMNS + plan.asked.rows[kind].1.len();
+                rows.take(plan, kind, result.iter().filter(is_object));
+                for row in result.iter().filter(|row| !is_object(row)) {
+                    let found = rows.witnesses.entry(bytes(row, columns)).or_default();
+                    found.push(witness_row(row, columns)?);
                 }
-                rows.objects.extend(result.iter().map(|row| (bytes(row, 0), found(row))));
             }
             Purpose::Elements(field) => {
                 let found = result.iter().map(|row| ((field.clone(), bytes(row, 0)), row));
@@ -89,7 +105,7 @@ fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String
             Purpose::Witnesses => {
                 for row in result {
                     let found = rows.witnesses.entry(bytes(row, 0)).or_default();
-                    found.push(witness_row(row)?);
+                    found.push(witness_row(row, 0)?);
                 }
             }
             Purpose::Own(index) => {
@@ -110,10 +126,27 @@ fn found(row: &Row) -> Found<'_> {
     }
 }
 
-type Answered = Result<(Data, i64), String>;
+/// An answer and its version.
+type Versioned = Result<(Data, i64), String>;
+
+impl<'r> Rows<'r> {
+    /// Takes the rows of objects of a kind.
+    fn take(&mut self, plan: &Plan<'_>, kind: &Name, found: impl IntoIterator<Item = &'r Row>) {
+        for (position, field) in plan.asked.rows[kind].1.iter().enumerate() {
+            self.columns.insert((kind.clone(), *field), own::ROW_COLUMNS + position);
+        }
+        for row in found {
+            let (object, found) = (bytes(row, 0), self::found(row));
+            if found.exists {
+                self.existing.push((kind.clone(), object.clone()));
+            }
+            self.objects.insert(object, found);
+        }
+    }
+}
 
 impl Rows<'_> {
-    fn answer(&self, plan: &Plan<'_>, index: usize, read: &Read) -> Answered {
+    fn answer(&self, plan: &Plan<'_>, index: usize, read: &Read) -> Versioned {
         match read {
             Read::Exists(object) => {
                 let none = Found::default();
@@ -153,7 +186,8 @@ impl Rows<'_> {
                 Ok((Data::Records(pairs.collect()), 0))
             }
             Read::Witnesses { .. } => {
-                let found: Result<_, String> = self.own[&index].iter().map(witness_row).collect();
+                let found: Result<_, String> =
+                    self.own[&index].iter().map(|row| witness_row(row, 0)).collect();
                 Ok((Data::Witnesses(found?), 0))
             }
         }
@@ -182,7 +216,7 @@ impl Rows<'_> {
     }
 
     /// Whether a column was written since the object came to be, and what is in it.
-    fn column(&self, plan: &Plan<'_>, address: &Address) -> Answered {
+    fn column(&self, plan: &Plan<'_>, address: &Address) -> Versioned {
         let field = plan.field(&key(address)).1;
         let version = self.version(plan, address);
         let found = self.objects.get(&object_digest(&address.object));
@@ -212,7 +246,7 @@ impl Rows<'_> {
         Ok((data, version))
     }
 
-    fn element(&self, plan: &Plan<'_>, address: &Address, element: &Value) -> Answered {
+    fn element(&self, plan: &Plan<'_>, address: &Address, element: &Value) -> Versioned {
         let field = plan.field(&key(address)).1;
         let id = element_digest(&object_digest(&address.object), element);
         let Some(row) = self.elements.get(&(key(address), id)) else {
@@ -233,7 +267,7 @@ impl Rows<'_> {
         Ok((data, int(row, 1)))
     }
 
-    fn whole(&self, plan: &Plan<'_>, address: &Address) -> Answered {
+    fn whole(&self, plan: &Plan<'_>, address: &Address) -> Versioned {
         let field = plan.field(&key(address)).1;
         let rows = self.whole.get(&(key(address), object_digest(&address.object)));
         let rows = rows.map_or(&[][..], Vec::as_slice);
@@ -258,7 +292,7 @@ impl Rows<'_> {
         Ok((Data::Entries(entries), version))
     }
 
-    fn lines(&self, plan: &Plan<'_>, address: &Address, window: Window) -> Answered {
+    fn lines(&self, plan: &Plan<'_>, address: &Address, window: Window) -> Versioned {
         let field = plan.field(&key(address)).1;
         let codec = plan.layout.codec(field.inner());
         let found = (key(address), object_digest(&address.object), window);

@@ -55,6 +55,7 @@ struct Asked {
 /// What a statement of a plan is for.
 enum Purpose {
     Rows(Name),
+    RowsAndWitnesses(Name),
     Elements(FieldKey),
     Whole(FieldKey),
     Sizes(FieldKey),
@@ -250,10 +251,18 @@ impl<'a> Plan<'a> {
     /// Puts what is asked into statements.
     fn build(&mut self) {
         let asked = std::mem::take(&mut self.asked);
+        let objects = asked.objects.keys().cloned().collect();
+        let mut witnesses = asked.witnesses.then(|| crate::system::rows_of(self.layout, objects));
         for (name, (objects, columns)) in &asked.rows {
             let kind = &self.layout.kinds[name];
             let step = own::rows(self.layout, kind, columns, objects);
-            self.push(step, Purpose::Rows(name.clone()));
+            if let Some(witnesses) = witnesses.take() {
+                let count = own::ROW_COLUMNS + columns.len();
+                let both = own::rows_and_witnesses(&step, count, &witnesses);
+                self.push(both, Purpose::RowsAndWitnesses(name.clone()));
+            } else {
+                self.push(step, Purpose::Rows(name.clone()));
+            }
         }
         for (key, ids) in &asked.elements {
             let step = own::elements(self.layout, self.field(key).1, ids);
@@ -274,19 +283,18 @@ impl<'a> Plan<'a> {
         if !asked.records.is_empty() {
             self.push(system::records(self.layout, &asked.records), Purpose::Records);
         }
-        if asked.witnesses {
-            let objects = asked.objects.keys().cloned().collect();
-            self.push(crate::system::rows_of(self.layout, objects), Purpose::Witnesses);
+        if let Some(witnesses) = witnesses {
+            self.push(witnesses, Purpose::Witnesses);
         }
         self.asked = asked;
     }
 
-    /// The answers, from the rows of each statement.
+    /// The answers, from the rows of each statement, and the objects that exist.
     ///
     /// # Errors
     ///
     /// When a row holds what it cannot hold.
-    pub fn answers(&self, results: &[Vec<Row>]) -> Result<Vec<mingle_store::Answer>, String> {
+    pub fn answers(&self, results: &[Vec<Row>]) -> Result<answer::Answered, String> {
         answer::answers(self, results)
     }
 }

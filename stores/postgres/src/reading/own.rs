@@ -6,11 +6,15 @@ use crate::encoding::Digest;
 use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::reading::Window;
 use crate::session::Step;
+use crate::system::WITNESS_COLUMNS;
 use crate::wire::Param;
 
 fn list(digests: &BTreeSet<Digest>) -> Param {
     Param::BytesList(digests.iter().cloned().collect())
 }
+
+/// How many columns of a kind's rows come before those that are asked for.
+pub const ROW_COLUMNS: usize = 5;
 
 /// Of a kind's rows: id, whether it exists, when that changed, when it was deleted, the versions of
 /// its fields, then the columns that are asked for, in their order.
@@ -31,13 +35,27 @@ pub fn rows(
             _ => field.column.clone(),
         }
     };
-    let head =
+    let head: [&str; ROW_COLUMNS] =
         ["mingle_id", "mingle_exists", "mingle_changed", "mingle_deleted", "mingle_versions"];
     let selected: Vec<String> =
         head.map(str::to_owned).into_iter().chain(columns.iter().map(column)).collect();
     let selected = selected.join(", ");
     let sql = format!("SELECT {selected} FROM {table} WHERE mingle_id = ANY($1::bytea[])");
     Step::new(sql, vec![list(objects)])
+}
+
+/// Rows of a kind, and witness rows, in one statement: the columns of the former, then those of
+/// the latter, of which a row has only its own.
+pub fn rows_and_witnesses(rows: &Step, columns: usize, witnesses: &Step) -> Step {
+    let nulls = |count: usize| vec!["NULL"; count].join(", ");
+    let sql = format!(
+        "SELECT r.*, {} FROM ({}) AS r UNION ALL SELECT {}, w.* FROM ({}) AS w",
+        nulls(WITNESS_COLUMNS.split(',').count()),
+        rows.sql,
+        nulls(columns),
+        witnesses.sql.replace("$1", "$2"),
+    );
+    Step::new(sql, [&rows.params[..], &witnesses.params[..]].concat())
 }
 
 /// Of elements or entries: id, version, and the value of an entry.

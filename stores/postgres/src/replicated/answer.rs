@@ -43,7 +43,7 @@ impl<'p, 'r> Rows<'p, 'r> {
             rows.shared.insert(*sort, by_number);
         }
         for row in last.iter().flatten() {
-            rows.witnesses.entry(bytes(row, 0)).or_default().push(witness_row(row)?);
+            rows.witnesses.entry(bytes(row, 0)).or_default().push(witness_row(row, 0)?);
         }
         Ok(rows)
     }
@@ -107,7 +107,8 @@ impl<'p, 'r> Rows<'p, 'r> {
                 (Data::Records(self.single(place).iter().map(record).collect()), Version(0))
             }
             Read::Witnesses { .. } => {
-                let rows: Result<_, String> = self.single(place).iter().map(witness_row).collect();
+                let rows: Result<_, String> =
+                    self.single(place).iter().map(|row| witness_row(row, 0)).collect();
                 (Data::Witnesses(rows?), Version(0))
             }
             Read::Query { operation, .. } => return Err(super::writes::no_operation(operation)),

@@ -195,7 +195,7 @@ async fn explain(
         };
     }
     let rows: Result<BTreeSet<_>, String> =
-        found.first().into_iter().flatten().map(witness_row).collect();
+        found.first().into_iter().flatten().map(|row| witness_row(row, 0)).collect();
     match rows {
         Err(why) => core.refused(why),
         Ok(rows) if rows.iter().any(|row| !planned.known.contains(&row.id)) => {

@@ -12,7 +12,7 @@ use super::declared;
 use super::link;
 use super::store::Server;
 use crate::config::{Migrate, OpenError, PostgresConfig};
-use crate::connect::Connector;
+use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::layout::{Layout, system};
 use crate::limits::{NAME_BYTES_MAX, SERVERS_MAX};
@@ -62,8 +62,8 @@ impl Opening {
         let mut servers = Vec::with_capacity(config.servers.len());
         for (name, url) in &config.servers {
             let config = PostgresConfig { url: url.clone(), ..config.clone() };
-            let connector =
-                Connector::new(&config).map_err(|why| refuse(format!("servers.{name}: {why}")))?;
+            let connector = Connector::new(&config, Isolation::ReadCommitted)
+                .map_err(|why| refuse(format!("servers.{name}: {why}")))?;
             servers.push(Server {
                 name: name.as_str().into(),
                 pool: Pool::new(connector, &config, Arc::clone(world)),

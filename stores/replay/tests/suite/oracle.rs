@@ -70,7 +70,7 @@ fn random_commit(random: &mut Random, step: u64) -> Commit {
     let known: BTreeSet<TransactionId> =
         (0..4).filter(|_| knows_all || random.one_in(2)).map(id).collect();
     let id = random.one_in(3).then(|| id(100 + step));
-    Commit { id, writes, guards, known, operation: None }
+    Commit { id, writes, guards, known, ..Commit::default() }
 }
 
 fn reads() -> Vec<Read> {

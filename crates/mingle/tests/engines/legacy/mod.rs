@@ -1,6 +1,7 @@
 //! Programs of some years ago, which know nothing of ours, on the same tables at the same time.
 
 mod beside;
+mod composite;
 mod keys;
 mod refusing;
 

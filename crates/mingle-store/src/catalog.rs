@@ -6,11 +6,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{FieldType, Name, ObjectType, Schema, Type};
-use mingle_store::StoreSchema;
 use serde_json::{Map, Value as Json, json};
 
-use crate::config::OpenError;
-use crate::layout::Layout;
+use crate::store::StoreSchema;
 
 const FORMAT: u64 = 1;
 
@@ -31,8 +29,20 @@ struct Kind {
     fields: BTreeMap<String, String>,
 }
 
-/// What one of these can be refused with.
-type Refusal = Box<dyn Fn(String, &str, &str) -> OpenError>;
+/// What the program declares otherwise.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Changed {
+    /// What was changed, such as `field User.name`.
+    pub what: String,
+    /// What it was.
+    pub kept: String,
+    /// What the program says.
+    pub wanted: String,
+}
+
+fn changed(what: String, kept: &str, wanted: &str) -> Changed {
+    Changed { what, kept: kept.to_owned(), wanted: wanted.to_owned() }
+}
 
 impl Catalog {
     /// The catalog of an empty store.
@@ -40,51 +50,26 @@ impl Catalog {
         Self { level: schema.level.name().to_owned(), ..Self::default() }
     }
 
-    /// Adds what a schema adds. `counts` is how many objects of each kind are kept in keys of our
-    /// own.
+    /// Adds what a schema adds.
     ///
     /// # Errors
     ///
     /// What is changed, from what and to what.
-    pub fn merge(
-        &mut self,
-        schema: &StoreSchema,
-        layout: &Layout,
-        counts: &BTreeMap<String, u64>,
-    ) -> Result<(), OpenError> {
-        let store = schema.store.clone();
-        let changed: Refusal = Box::new(move |what, kept, wanted| OpenError::Changed {
-            store: store.clone(),
-            what,
-            kept: kept.to_owned(),
-            wanted: wanted.to_owned(),
-        });
+    pub fn merge(&mut self, schema: &StoreSchema) -> Result<(), Changed> {
         if self.level != schema.level.name() {
             return Err(changed("the level".into(), &self.level, schema.level.name()));
         }
-        for (name, _) in counts.iter().filter(|(_, count)| **count > 0) {
-            let declared = schema.schema.objects.get(name.as_str());
-            if let Some(other) = declared.filter(|declared| declared.store != schema.store) {
-                let (kept, wanted) =
-                    (format!("in {}", schema.store), format!("in {}", other.store));
-                return Err(changed(format!("object {name}"), &kept, &wanted));
-            }
-            let mapped = layout.kinds.get(name.as_str()).and_then(|kind| kind.mapped.as_ref());
-            if let Some(mapped) = mapped {
-                let kept = "in keys of our own";
-                return Err(changed(format!("object {name}"), kept, &mapped.text()));
-            }
-        }
         let mut reached = Reached::default();
-        for kind in layout.kinds.values() {
-            reached.visit_object(&schema.schema, &kind.declared);
-            self.merge_kind(&kind.declared, &changed)?;
+        let objects = schema.schema.objects.values();
+        for declared in objects.filter(|declared| declared.store == schema.store) {
+            reached.visit_object(&schema.schema, declared);
+            self.merge_kind(declared)?;
         }
-        merge_texts(&mut self.structs, reached.structs, "struct ", &changed)?;
-        merge_texts(&mut self.references, reached.references, "the key of object ", &changed)
+        merge_texts(&mut self.structs, reached.structs, "struct ")?;
+        merge_texts(&mut self.references, reached.references, "the key of object ")
     }
 
-    fn merge_kind(&mut self, object: &ObjectType, changed: &Refusal) -> Result<(), OpenError> {
+    fn merge_kind(&mut self, object: &ObjectType) -> Result<(), Changed> {
         let key = object.key_type.to_string();
         let fresh = || Kind { key: key.clone(), fields: BTreeMap::new() };
         let kind = self.kinds.entry(object.name.to_string()).or_insert_with(fresh);
@@ -148,8 +133,7 @@ fn merge_texts(
     kept: &mut BTreeMap<String, String>,
     wanted: BTreeMap<String, String>,
     what: &str,
-    changed: &Refusal,
-) -> Result<(), OpenError> {
+) -> Result<(), Changed> {
     for (name, text) in wanted {
         let kept = kept.entry(name.clone()).or_insert(text.clone());
         if *kept != text {

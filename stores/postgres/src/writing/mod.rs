@@ -1,5 +1,7 @@
 //! From writes to statements.
 
+mod own;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Ref, TransactionId, Value, WitnessRow};
@@ -34,11 +36,18 @@ pub struct Writing<'a> {
     pub floors: Vec<TransactionId>,
     /// Objects that exist by now.
     touched: BTreeSet<Ref>,
+    /// Objects of our own tables that the transaction has read, that exist and that nothing was done
+    /// to since.
+    pub existing: BTreeSet<(Name, Digest)>,
 }
 
 impl<'a> Writing<'a> {
-    /// No writes yet.
-    pub fn new(layout: &'a Layout, operations: &'a Operations) -> Self {
+    /// No writes yet, of a transaction in whose snapshot these objects of our own tables exist.
+    pub fn new(
+        layout: &'a Layout,
+        operations: &'a Operations,
+        existing: BTreeSet<(Name, Digest)>,
+    ) -> Self {
         Self {
             layout,
             operations,
@@ -49,6 +58,7 @@ impl<'a> Writing<'a> {
             concerns_store: false,
             floors: Vec::new(),
             touched: BTreeSet::new(),
+            existing,
         }
     }
 
@@ -67,10 +77,19 @@ impl<'a> Writing<'a> {
         }
         self.lock(writes)?;
         let mut gathered = Gathered::new(self.layout, writes)?;
-        for (index, write) in writes.iter().enumerate() {
+        for write in writes {
             self.has_data |= write.is_data();
             self.objects.extend(write.object().cloned());
-            self.write(write, gathered.take(index))?;
+        }
+        let mut index = 0;
+        while let Some(write) = writes.get(index) {
+            let together = self.of_one_row(&writes[index..]);
+            if together > 0 {
+                self.columns(&writes[index..index + together])?;
+            } else {
+                self.write(write, gathered.take(index))?;
+            }
+            index += together.max(1);
         }
         Ok(())
     }
@@ -81,6 +100,7 @@ impl<'a> Writing<'a> {
     fn lock(&mut self, writes: &[Write]) -> Result<(), String> {
         let mut objects: BTreeMap<&Ref, bool> = BTreeMap::new();
         let mut witnessed: BTreeSet<&Ref> = BTreeSet::new();
+        let mut changes_rows = true;
         for write in writes {
             let (object, changes) = match write {
                 Write::Insert(address, _) | Write::Put(address, ..) => (&address.object, false),
@@ -93,7 +113,12 @@ impl<'a> Writing<'a> {
                     None => continue,
                 },
             };
+            changes_rows &= matches!(write, Write::Assign(..) | Write::Add(..) | Write::Append(..));
             *objects.entry(object).or_default() |= changes;
+        }
+        if objects.len() == 1 && changes_rows {
+            // What changes its row locks it as well.
+            objects.retain(|object, _| !self.is_own(object));
         }
         for (object, changes) in objects {
             let kind = self.layout.kind_of(object)?;
@@ -109,6 +134,11 @@ impl<'a> Writing<'a> {
             }
         }
         Ok(())
+    }
+
+    fn is_own(&self, object: &Ref) -> bool {
+        let kind = self.layout.kinds.get(object.kind());
+        kind.is_some_and(|kind| matches!(kind.place, Place::Own { .. }))
     }
 
     fn write(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), String> {
@@ -145,6 +175,9 @@ impl<'a> Writing<'a> {
             Write::Command { operation, arguments } => {
                 let operation = Operation::find(self.operations, operation)?;
                 operation.check_command()?;
+                // Who knows what it does.
+                self.touched.clear();
+                self.existing.clear();
                 self.steps.push(operation.step(self.layout, arguments)?);
             }
             field => self.field(field, assigned)?,
@@ -173,18 +206,6 @@ impl<'a> Writing<'a> {
         self.touch(kind, object);
         let digest = object_digest(object);
         match write {
-            Write::Assign(_, value) => {
-                let codec = self.layout.codec(field.inner());
-                let changed = format!("{} = {}", field.column, codec.parameter(2));
-                let value = codec.param(&self.layout.schema, value);
-                self.update_row(kind, field, &changed, vec![Param::Bytes(digest), value]);
-            }
-            Write::Add(_, amount) => {
-                let column = &field.column;
-                let changed = format!("{column} = coalesce({column}, 0) + $2::text::numeric");
-                let amount = Param::Text(amount.to_string());
-                self.update_row(kind, field, &changed, vec![Param::Bytes(digest), amount]);
-            }
             Write::Insert(_, element) => self.insert(kind, field, object, element, None),
             Write::Put(_, entry, value) => self.insert(kind, field, object, entry, Some(value)),
             Write::Remove(_, element) | Write::Erase(_, element) => {
@@ -243,137 +264,6 @@ impl<'a> Writing<'a> {
 
     fn version(&self) -> String {
         format!("{}()", self.layout.system("version"))
-    }
-
-    /// The object exists from now on.
-    fn touch(&mut self, kind: &Kind, object: &Ref) {
-        if !self.touched.insert(object.clone()) {
-            return;
-        }
-        let Place::Own { table, key, key_codec } = &kind.place else { return };
-        let version = self.version();
-        let id = Param::Bytes(object_digest(object));
-        let row = key_codec.param(&self.layout.schema, object.key());
-        let sql = format!(
-            "WITH revived AS (UPDATE {table} SET mingle_exists = true, mingle_changed = {version} \
-             WHERE mingle_id = $1::bytea AND NOT mingle_exists) \
-             INSERT INTO {table} (mingle_id, {key}, mingle_exists, mingle_changed) \
-             VALUES ($1::bytea, {}, true, {version}) ON CONFLICT DO NOTHING",
-            key_codec.parameter(2)
-        );
-        self.push(sql, vec![id, row]);
-    }
-
-    fn delete(&mut self, kind: &Kind, object: &Ref) {
-        let Place::Own { table, .. } = &kind.place else { return };
-        let id = Param::Bytes(object_digest(object));
-        let mut columns = String::new();
-        for field in &kind.fields {
-            if !field.table.is_empty() {
-                let sql = format!("DELETE FROM {} WHERE mingle_object = $1::bytea", field.table);
-                self.push(sql, vec![id.clone()]);
-            }
-            if matches!(field.shape(), Shape::Register | Shape::Counter | Shape::Log) {
-                columns.extend([", ", &*field.column, " = NULL"]);
-            }
-        }
-        let version = self.version();
-        let sql = format!(
-            "UPDATE {table} SET mingle_exists = false, mingle_changed = {version}, \
-             mingle_deleted = {version}, mingle_versions = '{{0}}'{columns} \
-             WHERE mingle_id = $1::bytea AND mingle_exists"
-        );
-        self.push(sql, vec![id]);
-        self.touched.remove(object);
-    }
-
-    fn update_row(&mut self, kind: &Kind, field: &Field, changed: &str, params: Vec<Param>) {
-        let Place::Own { table, .. } = &kind.place else { return };
-        let (slot, version) = (field.slot, self.version());
-        let sql = format!(
-            "UPDATE {table} SET {changed}, mingle_versions[{slot}] = {version} \
-             WHERE mingle_id = $1::bytea"
-        );
-        self.push(sql, params);
-    }
-
-    /// An element of a set, or an entry of a map.
-    fn insert(
-        &mut self,
-        kind: &Kind,
-        field: &Field,
-        object: &Ref,
-        element: &Value,
-        value: Option<&Value>,
-    ) {
-        let Place::Own { key, key_codec, .. } = &kind.place else { return };
-        let (schema, version) = (&self.layout.schema, self.version());
-        let (table, inner) = (&field.table, self.layout.codec(field.inner()));
-        let digest = object_digest(object);
-        let mut params = vec![
-            Param::Bytes(element_digest(&digest, element)),
-            Param::Bytes(digest),
-            key_codec.param(schema, object.key()),
-            inner.param(schema, element),
-        ];
-        let (changed, column, given) = match value {
-            Some(value) => {
-                let codec = self.layout.codec(field.map_value());
-                params.push(codec.param(schema, value));
-                let given = codec.parameter(5);
-                (format!("mingle_value = {given}, "), "mingle_entry, mingle_value", given)
-            }
-            None => (String::new(), "mingle_element", String::new()),
-        };
-        let comma = if value.is_some() { ", " } else { "" };
-        let sql = format!(
-            "WITH updated AS (UPDATE {table} SET {changed}mingle_version = {version} \
-             WHERE mingle_id = $1::bytea RETURNING 1) \
-             INSERT INTO {table} (mingle_id, mingle_object, {key}, {column}, mingle_version) \
-             SELECT $1::bytea, $2::bytea, {}, {}{comma}{given}, {version} \
-             WHERE NOT EXISTS (SELECT FROM updated)",
-            key_codec.parameter(3),
-            inner.parameter(4),
-        );
-        self.push(sql, params);
-    }
-
-    /// Removes what meets a condition, and notes when that was, if there is any such thing.
-    fn remove(&mut self, kind: &Kind, field: &Field, condition: &str, params: Vec<Param>) {
-        let Place::Own { table: row, .. } = &kind.place else { return };
-        let (table, slot, version) = (&field.table, field.slot, self.version());
-        let length = match field.shape() {
-            Shape::Log => format!("{} = 0, ", field.column),
-            _ => String::new(),
-        };
-        let sql = format!(
-            "WITH removed AS (DELETE FROM {table} WHERE {condition} RETURNING 1) \
-             UPDATE {row} SET {length}mingle_versions[{slot}] = {version} \
-             WHERE mingle_id = $1::bytea AND EXISTS (SELECT FROM removed)"
-        );
-        self.push(sql, params);
-    }
-
-    fn append(&mut self, kind: &Kind, field: &Field, object: &Ref, line: &Value) {
-        let Place::Own { table: row, key, key_codec } = &kind.place else { return };
-        let (schema, version) = (&self.layout.schema, self.version());
-        let (table, column, slot) = (&field.table, &field.column, field.slot);
-        let codec = self.layout.codec(field.inner());
-        let sql = format!(
-            "WITH longer AS (UPDATE {row} SET {column} = coalesce({column}, 0) + 1, \
-             mingle_versions[{slot}] = {version} WHERE mingle_id = $1::bytea \
-             RETURNING {column} - 1 AS at) \
-             INSERT INTO {table} (mingle_object, mingle_index, {key}, mingle_line, mingle_version) \
-             SELECT $1::bytea, longer.at, {}, {}, {version} FROM longer",
-            key_codec.parameter(2),
-            codec.parameter(3)
-        );
-        let params = vec![
-            Param::Bytes(object_digest(object)),
-            key_codec.param(schema, object.key()),
-            codec.param(schema, line),
-        ];
-        self.push(sql, params);
     }
 
     fn witness(&mut self, row: &WitnessRow) -> Result<(), String> {

@@ -1,0 +1,120 @@
+//! A phase between the machine that computes it and the store that it visits.
+
+use mingle_model::{Origin, TransactionId};
+use mingle_store::{Answer, Data, Read, Transaction};
+
+use crate::attempt::{Asked, Step, Visit};
+use crate::call::PhaseReport;
+use crate::error::Error;
+use crate::intent::Fixed;
+use crate::machine::{Machine, Need};
+use crate::runtime::Runtime;
+
+/// The smallest id.
+const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
+
+/// What a phase reads at once.
+struct Asking<'a> {
+    reads: &'a [Read],
+    /// Whether that is the last that it needs of its store.
+    is_last: bool,
+}
+
+impl Visit {
+    /// Whether the store may end its transaction with the last reads of the phase: nothing is
+    /// written there, and no answer leads to more reads.
+    fn ends_with_reads(&self) -> bool {
+        let leads_on = |asked: &Asked| matches!(asked, Asked::OwnWitness);
+        self.leaves_nothing && !self.asked.iter().any(|(_, asked)| leads_on(asked))
+    }
+}
+
+impl Runtime {
+    /// Runs the machine to its end, unless an answer stops it.
+    pub(crate) async fn drive(
+        &self,
+        machine: &mut Machine<'_>,
+        fixed: Option<&Fixed>,
+        visit: &mut Visit,
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<Option<Step>, Error> {
+        let mut batch = 0;
+        loop {
+            let need = machine.resume()?;
+            let reads = match &need {
+                Need::Read(reads) if fixed.is_none() => reads.clone(),
+                _ => Vec::new(),
+            };
+            if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
+                let all = Read::Witnesses { from: FIRST, limit: usize::MAX };
+                visit.asked.push((all, Asked::OpenRows));
+            }
+            let mut answers = Vec::new();
+            if !reads.is_empty() || !visit.asked.is_empty() {
+                let is_last = match need {
+                    Need::Read(_) => machine.reads_last(),
+                    Need::Flush(_) => false,
+                    Need::Done => true,
+                };
+                let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
+                let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
+                if stopped.is_some() || visit.taken.is_some() || visit.is_fenced {
+                    return Ok(Some(stopped.unwrap_or(Step::Again)));
+                }
+                answers = found;
+            }
+            match need {
+                Need::Read(_) => {
+                    if let Some(fixed) = fixed {
+                        answers = fixed.answers.get(batch).cloned().unwrap_or_default();
+                    }
+                    batch += 1;
+                    visit.reads.extend(reads);
+                    visit.answers.push(answers.clone());
+                    machine.supply(answers)?;
+                }
+                Need::Flush(writes) => {
+                    report.round_trips += 1;
+                    visit.flushed.extend(writes.iter().cloned());
+                    transaction.flush(writes).await.map_err(Error::Store)?;
+                }
+                Need::Done => return Ok(None),
+            }
+        }
+    }
+
+    /// Asks what is to be asked, together with reads of the phase, and judges the answers.
+    async fn ask(
+        &self,
+        visit: &mut Visit,
+        Asking { reads, is_last }: Asking<'_>,
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<(Vec<Data>, Option<Step>), Error> {
+        let asked = std::mem::take(&mut visit.asked);
+        let all: Vec<Read> =
+            asked.iter().map(|(read, _)| read.clone()).chain(reads.iter().cloned()).collect();
+        let at_once = self.stores[visit.store].capabilities().operations_per_round_trip.max(1);
+        let mut answers: Vec<Answer> = Vec::with_capacity(all.len());
+        let mut parts = all.chunks(at_once).peekable();
+        while let Some(part) = parts.next() {
+            report.round_trips += 1;
+            let reading = if is_last && parts.peek().is_none() {
+                transaction.read_last(part)
+            } else {
+                transaction.read(part)
+            };
+            answers.extend(reading.await.map_err(Error::Store)?);
+        }
+        let own = answers.split_off(asked.len());
+        let stopped = self.judge(visit, &asked, answers, transaction).await?;
+        let mut found = Vec::with_capacity(own.len());
+        for answer in own {
+            visit.version = visit.version.max(answer.version.0);
+            visit.rows.extend(answer.witnesses);
+            found.push(answer.data);
+        }
+        Ok((found, stopped))
+    }
+}

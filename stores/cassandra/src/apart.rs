@@ -1,0 +1,59 @@
+//! For tests: replicas that hear of each other only when told to.
+//!
+//! Real data centers cannot be held apart at will. Here each stands for a keyspace of its own, and
+//! what is committed at one is kept until it is delivered to the others, in whatever order. That
+//! is what Cassandra's own replication does with the same mutations.
+
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use mingle_model::random::next_random;
+
+use crate::change::Change;
+
+/// What is on its way between replicas.
+#[derive(Debug)]
+pub struct Apart {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    random: u64,
+    /// For which replica, and what.
+    coming: Vec<(usize, Vec<Change>)>,
+}
+
+impl Apart {
+    /// Nothing is on its way; the order of deliveries follows from the seed.
+    pub fn new(seed: u64) -> Self {
+        Self { inner: Mutex::new(Inner { random: seed.max(1), coming: Vec::new() }) }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Sends what was committed at a replica to all others.
+    pub(crate) fn send(&self, from: usize, count: usize, changes: &[Change]) {
+        let mut inner = self.lock();
+        for replica in (0..count).filter(|replica| *replica != from) {
+            inner.coming.push((replica, changes.to_vec()));
+        }
+    }
+
+    /// Takes one commit that is on its way, drawn at random, with its mutations in any order.
+    pub(crate) fn take(&self) -> Option<(usize, Vec<Change>)> {
+        let mut inner = self.lock();
+        let count = inner.coming.len();
+        if count == 0 {
+            return None;
+        }
+        let drawn = next_random(&mut inner.random) as usize % count;
+        let (replica, mut changes) = inner.coming.swap_remove(drawn);
+        for index in (1..changes.len()).rev() {
+            let other = next_random(&mut inner.random) as usize % (index + 1);
+            changes.swap(index, other);
+        }
+        Some((replica, changes))
+    }
+}

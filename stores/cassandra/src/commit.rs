@@ -1,0 +1,420 @@
+//! A commit: what must hold, and what is sent.
+//!
+//! It first asks for what it writes over, for witness rows and for what its guards name, all at
+//! once; then it sends its mutations. Where it must find a record absent that it writes itself, or
+//! its id decides, that is compared and set before: what is set then carries all other mutations,
+//! so that whoever finds it can carry them out if the process that set it is gone.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use futures_util::future::{try_join, try_join_all};
+use mingle_model::{Origin, TransactionId, WitnessRow};
+use mingle_store::overlay::Overlay;
+use mingle_store::record::read_floor;
+use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, StoreError, Write};
+use scylla::value::{CqlValue, Row as CqlRow};
+
+use crate::change::{Change, Place, RecordPlace};
+use crate::config::Outcomes;
+use crate::error::Failed;
+use crate::fetch::{Found, Record, bytes, fetch, record};
+use crate::layout::{Cell, Layout};
+use crate::link::{Taken, blob, takes_several, text};
+use crate::reading;
+use crate::statement::Statement;
+use crate::store::Core;
+use crate::writing::{self, Dots, id_bytes, row_place};
+
+/// What a transaction brings to its commit.
+#[derive(Clone, Copy)]
+pub struct Own<'a> {
+    /// The net effect of its writes.
+    pub overlay: &'a Overlay,
+    /// Its commands, in order.
+    pub commands: &'a [Write],
+    /// The latest timestamp that it has read.
+    pub seen: i64,
+}
+
+/// What a commit has to know.
+struct Known {
+    found: Found,
+    records: BTreeMap<RecordPlace, Option<Record>>,
+    /// Witness rows to be forgotten: transaction, object and digest, and when they were written.
+    forgotten: Vec<(Cell, (Cell, Cell), i64)>,
+}
+
+impl Core {
+    /// Commits at a replica; gives the timestamp.
+    pub(crate) async fn commit(
+        &self,
+        replica: usize,
+        own: Own<'_>,
+        commit: &Commit,
+    ) -> Result<i64, StoreError> {
+        let Own { overlay, commands, seen } = own;
+        let refused = |reason| self.refused(reason);
+        let known = self.ask(replica, overlay, commit).await?;
+        if !commit.guards.iter().all(|guard| holds(&self.layout, &known.records, guard)) {
+            return Err(StoreError::Conflict);
+        }
+        self.check_witnesses(replica, overlay, commit, &known.found).await?;
+        self.clock.saw(seen.max(known.found.latest()));
+        let taken = taken_by_guard(overlay, commit);
+        let time = match commit.operation {
+            Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
+            _ => self.clock.next(),
+        };
+        self.clock.saw(time);
+        let dots = match commit.operation {
+            Some(operation) => Dots::of_operation(time, operation),
+            None => Dots::of_writer(time, self.writer),
+        };
+        let mut changes =
+            writing::build(&self.layout, overlay, &known.found, &dots).map_err(refused)?;
+        for command in commands {
+            if let Write::Command { operation, arguments } = command {
+                let operation = self.operation(operation, true).map_err(refused)?;
+                let change = operation.change(&self.layout.schema, arguments, time);
+                changes.push(change.map_err(refused)?);
+            }
+        }
+        changes.extend(known.drops(&self.layout, overlay));
+        changes.extend(self.put_records(overlay, &dots, commit));
+        let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
+        match (taken, decided) {
+            (Some(key), decided) => {
+                if let Some(id) = decided {
+                    self.take_id(id, &[]).await?;
+                }
+                self.take_record(replica, overlay, &key, &changes, commit.id).await?;
+                let (at, time) = (self.layout.record(&key), self.clock.next());
+                changes.push(Change::Settle { at, time });
+            }
+            (None, Some(id)) => self.take_id(id, &changes).await?,
+            (None, None) if commit.operation.is_none() && takes_several(&changes) => {
+                self.announce(replica, &mut changes).await?;
+            }
+            (None, None) => {}
+        }
+        if let Some(id) = decided {
+            changes.push(Change::Settled { id: self.outcome_id(id), time });
+        }
+        self.send(replica, &changes, commit.id).await?;
+        Ok(time)
+    }
+
+    async fn ask(
+        &self,
+        replica: usize,
+        overlay: &Overlay,
+        commit: &Commit,
+    ) -> Result<Known, StoreError> {
+        let site = &self.sites[replica];
+        let asked = writing::ask(&self.layout, overlay).map_err(|reason| self.refused(reason))?;
+        let mut places: BTreeSet<RecordPlace> =
+            commit.guards.iter().map(|guard| self.layout.record(key_of(guard))).collect();
+        let discarded = overlay.records().filter(|(_, value)| value.is_none());
+        places.extend(discarded.map(|(key, _)| self.layout.record(key)));
+        let records = places.into_iter().map(|place| async move {
+            let found = self.record(replica, &place).await?;
+            Ok::<_, StoreError>((place, found))
+        });
+        let forgotten = overlay.forgotten().map(|id| async move {
+            let id = id_bytes(id);
+            let rows = site.rows(Statement::Rows, vec![text(&self.layout.area), blob(&id)]).await;
+            let rows = rows.map_err(|failed| self.failed(&failed))?;
+            let rows = rows.into_iter().filter_map(move |row| listed(&id, row));
+            Ok::<_, StoreError>(rows.collect::<Vec<_>>())
+        });
+        let found = async {
+            fetch(site, &self.layout, &asked).await.map_err(|failed| self.failed(&failed))
+        };
+        let (found, (records, forgotten)) =
+            try_join(found, try_join(try_join_all(records), try_join_all(forgotten))).await?;
+        let forgotten = forgotten.into_iter().flatten().collect();
+        Ok(Known { found, records: records.into_iter().collect(), forgotten })
+    }
+
+    /// A record, after what was to follow it has been done.
+    pub(crate) async fn record(
+        &self,
+        replica: usize,
+        place: &RecordPlace,
+    ) -> Result<Option<Record>, StoreError> {
+        let site = &self.sites[replica];
+        let found = record(site, place).await.map_err(|failed| self.failed(&failed))?;
+        if let Some(Record { redo: Some(redo), touched, .. }) = &found {
+            self.redo(replica, redo, Change::Settle { at: place.clone(), time: *touched }).await?;
+        }
+        Ok(found)
+    }
+
+    /// Does what somebody was about to do, and says that it is done.
+    async fn redo(&self, replica: usize, redo: &[u8], settle: Change) -> Result<(), StoreError> {
+        let mut changes: Vec<Change> = postcard::from_bytes(redo)
+            .map_err(|_| self.refused("what was to be done is of a newer version"))?;
+        changes.push(settle);
+        self.send(replica, &changes, None).await
+    }
+
+    /// Applies mutations at a replica, and so at all.
+    pub(crate) async fn send(
+        &self,
+        replica: usize,
+        changes: &[Change],
+        id: Option<TransactionId>,
+    ) -> Result<(), StoreError> {
+        let sent = self.sites[replica].apply(changes).await;
+        if let Some(apart) = self.apart.as_ref().filter(|_| sent.is_ok()) {
+            apart.send(replica, self.sites.len(), changes);
+        }
+        sent.map_err(|failed| match failed {
+            Failed::No(reason) => self.refused(reason),
+            Failed::Unsent(reason) => self.unavailable(reason),
+            Failed::Lost(_) => {
+                if let Some(id) = id {
+                    self.remember(id, replica, changes);
+                }
+                self.unknown(id)
+            }
+        })
+    }
+
+    /// Whoever changes data must know the witness rows of its object, and of the whole store; it
+    /// knows its own.
+    async fn check_witnesses(
+        &self,
+        replica: usize,
+        overlay: &Overlay,
+        commit: &Commit,
+        found: &Found,
+    ) -> Result<(), StoreError> {
+        if !overlay.has_data {
+            return Ok(());
+        }
+        let refused = |reason| self.refused(reason);
+        let mut rows: Vec<WitnessRow> =
+            reading::witnesses(found, &self.layout.whole()).map_err(refused)?;
+        for (object, _) in overlay.objects() {
+            let object = self.layout.object(object).map_err(refused)?;
+            rows.extend(reading::witnesses(found, &object).map_err(refused)?);
+        }
+        if overlay.has_commands {
+            // A command may write any object.
+            let from = TransactionId { origin: Origin(0), sequence: 0 };
+            rows.extend(self.witnesses(replica, from, usize::MAX).await?);
+            rows.sort();
+            rows.dedup();
+        }
+        let own: BTreeSet<TransactionId> =
+            overlay.added_rows().map(|row| row.id).chain(commit.id).collect();
+        if rows.iter().all(|row| commit.known.contains(&row.id) || own.contains(&row.id)) {
+            return Ok(());
+        }
+        Err(StoreError::Witnessed { rows })
+    }
+
+    fn put_records(&self, overlay: &Overlay, dots: &Dots, commit: &Commit) -> Vec<Change> {
+        // Copies of an operation differ in their commit witness: that of the last one stands.
+        let time = if commit.operation.is_some() { self.clock.next() } else { dots.time() };
+        let put = |(key, value): (&RecordKey, Option<&mingle_store::Bytes>)| {
+            let value = value?.to_vec();
+            // Of two floors the higher one stands, whoever wrote it when.
+            let time = match (key.kind, value.len()) {
+                (RecordKind::Floor, 8) => read_floor(&value).clamp(1, i64::MAX as u64) as i64,
+                _ => time,
+            };
+            Some(Change::PutRecord { at: self.layout.record(key), value, time })
+        };
+        overlay.records().filter_map(put).collect()
+    }
+
+    /// Sets a record, and those of its partition with it, unless it is there.
+    async fn take_record(
+        &self,
+        replica: usize,
+        overlay: &Overlay,
+        key: &RecordKey,
+        changes: &[Change],
+        id: Option<TransactionId>,
+    ) -> Result<(), StoreError> {
+        let first = self.layout.record(key);
+        let values: Vec<(RecordPlace, &[u8])> = overlay
+            .records()
+            .filter_map(|(key, value)| Some((self.layout.record(key), &value?[..])))
+            .filter(|(place, _)| (&place.kind, &place.head) == (&first.kind, &first.head))
+            .collect();
+        let value = values.iter().find(|(place, _)| *place == first).map_or(&[][..], |(_, v)| v);
+        let others: Vec<(&RecordPlace, &[u8])> = values
+            .iter()
+            .filter(|(place, _)| *place != first)
+            .map(|(place, value)| (place, *value))
+            .collect();
+        let is_there = |change: &Change| match change {
+            Change::PutRecord { at, .. } => (&at.kind, &at.head) == (&first.kind, &first.head),
+            _ => false,
+        };
+        let rest: Vec<&Change> = changes.iter().filter(|change| !is_there(change)).collect();
+        let redo = if rest.is_empty() { Cell::new() } else { self.redo_of(replica, &rest).await? };
+        let taken = self.sites[replica].take_records((&first, value, &redo), &others).await;
+        match taken {
+            Ok(Taken::Set) => Ok(()),
+            Ok(Taken::Not(_)) => Err(StoreError::Conflict),
+            Err(Failed::No(reason)) => Err(self.refused(reason)),
+            Err(Failed::Unsent(reason)) => Err(self.unavailable(reason)),
+            Err(Failed::Lost(_)) => Err(self.unknown(id)),
+        }
+    }
+
+    /// What others need to carry mutations out: long values are written first.
+    async fn redo_of(&self, replica: usize, changes: &[&Change]) -> Result<Cell, StoreError> {
+        let is_chunk = |change: &&Change| matches!(change, Change::PutChunk { .. });
+        let chunks: Vec<Change> = changes.iter().copied().filter(is_chunk).cloned().collect();
+        self.send(replica, &chunks, None).await?;
+        let rest: Vec<&Change> =
+            changes.iter().copied().filter(|change| !is_chunk(change)).collect();
+        let redo = postcard::to_stdvec(&rest).expect("changes have a form");
+        if redo.len() > crate::limits::PARTITION_BYTES_MAX {
+            let (found, most) = (redo.len(), crate::limits::PARTITION_BYTES_MAX);
+            return Err(self.refused(format!(
+                "a commit that compares and sets takes at most {most} bytes, not {found}"
+            )));
+        }
+        Ok(redo)
+    }
+
+    /// Writes the records of a commit that takes several batches first, with all the rest beside
+    /// them: whoever finds them does what is not done. One without records has nobody to do that.
+    async fn announce(&self, replica: usize, changes: &mut Vec<Change>) -> Result<(), StoreError> {
+        let first = changes.iter().find_map(|change| match change {
+            Change::PutRecord { at, value, time } => Some((at.clone(), value.clone(), *time)),
+            _ => None,
+        });
+        let Some((at, value, time)) = first else { return Ok(()) };
+        let all: Vec<&Change> = changes.iter().collect();
+        let redo = self.redo_of(replica, &all).await?;
+        let is_beside = |change: &&Change| match change {
+            Change::PutRecord { at: other, .. } => {
+                *other != at && (&other.kind, &other.head) == (&at.kind, &at.head)
+            }
+            _ => false,
+        };
+        let mut announced: Vec<Change> = changes.iter().filter(is_beside).cloned().collect();
+        announced.push(Change::Announce { at: at.clone(), value, redo, time });
+        self.send(replica, &announced, None).await?;
+        changes.push(Change::Settle { at, time: self.clock.next() });
+        Ok(())
+    }
+
+    /// Takes an id, with what it is to do; with nothing where that stands elsewhere.
+    async fn take_id(&self, id: TransactionId, changes: &[Change]) -> Result<(), StoreError> {
+        let changes: Vec<&Change> = changes.iter().collect();
+        let redo = self.redo_of(0, &changes).await?;
+        let values = vec![blob(&self.outcome_id(id)), blob(&redo), self.keep_outcomes()];
+        match self.sites[0].take(Statement::TakeId, values).await {
+            Ok(Taken::Set) => Ok(()),
+            Ok(Taken::Not(row)) if state(&row).as_deref() == Some("barred") => {
+                Err(self.refused(format!("{id} was said to be not committed")))
+            }
+            Ok(Taken::Not(_)) => Err(StoreError::Conflict),
+            Err(Failed::No(reason)) => Err(self.refused(reason)),
+            Err(Failed::Unsent(reason)) => Err(self.unavailable(reason)),
+            Err(Failed::Lost(_)) => Err(self.unknown(Some(id))),
+        }
+    }
+
+    /// Sees to it that an id takes effect now or never, as far as that can be said.
+    pub(crate) async fn decide(&self, id: TransactionId) -> Result<Outcome, StoreError> {
+        let values = vec![blob(&self.outcome_id(id)), self.keep_outcomes()];
+        let taken = self.sites[0].take(Statement::BarId, values).await;
+        let row = match taken.map_err(|failed| self.failed(&failed))? {
+            Taken::Set => return Ok(Outcome::NotCommitted),
+            Taken::Not(row) => row,
+        };
+        if state(&row).as_deref() == Some("barred") {
+            return Ok(Outcome::NotCommitted);
+        }
+        // [applied], id, redo, settled, state: in order of the columns' names after the key.
+        let is_settled = row.columns.iter().skip(1).flatten().any(|c| c.as_boolean().is_some());
+        if !is_settled {
+            let redo = row.columns.get(2).cloned().flatten().and_then(|redo| bytes(Some(redo)));
+            let redo = redo.ok_or_else(|| self.refused("an outcome is not what it was"))?;
+            let changes: Vec<Change> = postcard::from_bytes(&redo).unwrap_or_default();
+            if changes.is_empty() {
+                return Ok(Outcome::Unknown);
+            }
+            let settled = Change::Settled { id: self.outcome_id(id), time: self.clock.next() };
+            self.redo(0, &redo, settled).await?;
+        }
+        Ok(Outcome::Committed)
+    }
+
+    fn outcome_id(&self, id: TransactionId) -> Cell {
+        self.layout.within(&id_bytes(id))
+    }
+
+    fn keep_outcomes(&self) -> CqlValue {
+        CqlValue::Int(i32::try_from(self.keep_outcomes.as_secs()).unwrap_or(i32::MAX))
+    }
+}
+
+/// The record that must be absent and is written, if whoever comes first must win: copies of
+/// an operation do no harm to each other.
+fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
+    let written = |key: &&RecordKey| {
+        overlay.records().any(|(written, value)| written == *key && value.is_some())
+    };
+    let keys = commit.guards.iter().filter_map(|guard| match guard {
+        Guard::Absent(key) => Some(key),
+        Guard::Below(..) => None,
+    });
+    let mut keys = keys.filter(|_| commit.operation.is_none()).filter(written);
+    keys.next().cloned()
+}
+
+fn state(row: &CqlRow) -> Option<String> {
+    row.columns.iter().flatten().find_map(|column| column.as_text().cloned())
+}
+
+fn key_of(guard: &Guard) -> &RecordKey {
+    match guard {
+        Guard::Absent(key) | Guard::Below(key, _) => key,
+    }
+}
+
+fn holds(layout: &Layout, records: &BTreeMap<RecordPlace, Option<Record>>, guard: &Guard) -> bool {
+    let found = records.get(&layout.record(key_of(guard))).and_then(Option::as_ref);
+    match guard {
+        Guard::Absent(_) => found.is_none(),
+        Guard::Below(_, number) => found.is_none_or(|found| read_floor(&found.value) < *number),
+    }
+}
+
+/// A witness row among those of its transaction.
+fn listed(id: &Cell, row: CqlRow) -> Option<(Cell, (Cell, Cell), i64)> {
+    let mut columns = row.columns.into_iter();
+    let place = (bytes(columns.next()?)?, bytes(columns.next()?)?);
+    let time = columns.nth(1)??.as_bigint()?;
+    Some((id.clone(), place, time))
+}
+
+impl Known {
+    /// The removal of records and witness rows, as they were seen.
+    fn drops(&self, layout: &Layout, overlay: &Overlay) -> Vec<Change> {
+        let mut changes = Vec::new();
+        for (key, _) in overlay.records().filter(|(_, value)| value.is_none()) {
+            let at = layout.record(key);
+            if let Some(Some(found)) = self.records.get(&at) {
+                changes.push(Change::DropRecord { at, time: found.touched });
+            }
+        }
+        for (id, (object, digest), time) in &self.forgotten {
+            let at: Place = row_place(object.clone(), id.clone(), digest.clone());
+            changes.push(Change::Drop { at, time: *time });
+            let place = (object.clone(), digest.clone());
+            changes.push(Change::DropRow { id: id.clone(), place, time: *time });
+        }
+        changes
+    }
+}

@@ -1,0 +1,466 @@
+//! The cluster as it is talked to: one session, and for each data center its own way in.
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, SocketAddr};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use mingle_store::{BoxFuture, World};
+use scylla::client::execution_profile::ExecutionProfile;
+use scylla::client::session::Session;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::errors::{ExecutionError, TranslationError};
+use scylla::policies::address_translator::{AddressTranslator, UntranslatedPeer};
+use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
+use scylla::response::PagingState;
+use scylla::statement::Consistency;
+use scylla::statement::batch::{Batch, BatchType};
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::{CqlValue, Row};
+
+use crate::change::{Change, RecordPlace, is_of_one_partition};
+use crate::config::CassandraConfig;
+use crate::error::Failed;
+use crate::limits::{AGAIN_AFTER, BATCH_BYTES_MAX, PAGE_ROWS, PARTITION_BYTES_MAX, STATEMENTS_MAX};
+use crate::scalar::Scalar;
+use crate::statement::Statement;
+
+/// Connects to a cluster.
+pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
+    let mut builder = SessionBuilder::new()
+        .known_nodes(&config.nodes)
+        .connection_timeout(config.connect_timeout)
+        .keepalive_interval(Duration::from_secs(5))
+        .keepalive_timeout(Duration::from_secs(5))
+        .fetch_schema_metadata(true);
+    if !config.addresses.is_empty() {
+        let addresses = Addresses(config.addresses.clone());
+        builder = builder.address_translator(Arc::new(addresses));
+    }
+    if let Some((user, password)) = &config.credentials {
+        builder = builder.user(user, password);
+    }
+    #[cfg(feature = "tls")]
+    if config.tls {
+        builder = builder.tls_context(Some(crate::tls::config(config)?));
+    }
+    builder.build().await.map_err(|error| error.to_string())
+}
+
+/// Where nodes are reached, by the address that they tell.
+struct Addresses(BTreeMap<IpAddr, SocketAddr>);
+
+impl AddressTranslator for Addresses {
+    fn translate_address<'own, 'peer, 'all>(
+        &'own self,
+        peer: &'peer UntranslatedPeer<'_>,
+    ) -> BoxFuture<'all, Result<SocketAddr, TranslationError>>
+    where
+        'own: 'all,
+        'peer: 'all,
+        Self: 'all,
+    {
+        let told = peer.untranslated_address();
+        let reached = self.0.get(&told.ip()).copied().unwrap_or(told);
+        Box::pin(std::future::ready(Ok(reached)))
+    }
+}
+
+/// The way to one data center.
+pub struct Site {
+    session: Arc<Session>,
+    world: Arc<dyn World>,
+    /// What the store is called in its tables.
+    area: String,
+    statements: Vec<PreparedStatement>,
+    /// Statements over tables that are not ours, by text.
+    others: Mutex<BTreeMap<String, PreparedStatement>>,
+    read_consistency: Consistency,
+    write_consistency: Consistency,
+    patience: Duration,
+    profile: scylla::client::execution_profile::ExecutionProfileHandle,
+}
+
+/// What came of comparing and setting.
+pub enum Taken {
+    /// It was set.
+    Set,
+    /// It was not; what stands there.
+    Not(Row),
+}
+
+impl Site {
+    /// Prepares the statements over a keyspace.
+    pub async fn prepare(
+        session: &Arc<Session>,
+        world: &Arc<dyn World>,
+        config: &CassandraConfig,
+        datacenter: &str,
+        (keyspace, area): (&str, &str),
+    ) -> Result<Self, Failed> {
+        let profile = profile(config, datacenter);
+        let profile = profile.into_handle();
+        let mut statements = Vec::with_capacity(Statement::ALL.len());
+        for statement in Statement::ALL {
+            let prepared = session.prepare(statement.text(keyspace)).await;
+            let mut prepared = prepared.map_err(|error| match error {
+                scylla::errors::PrepareError::AllAttemptsFailed { first_attempt } => {
+                    Failed::No(first_attempt.to_string())
+                }
+                other => Failed::Unsent(other.to_string()),
+            })?;
+            prepared.set_execution_profile_handle(Some(profile.clone()));
+            prepared.set_is_idempotent(!statement.is_conditional());
+            prepared.set_page_size(PAGE_ROWS);
+            let is_read = statement.is_read();
+            prepared.set_consistency(if is_read {
+                config.read_consistency
+            } else {
+                config.write_consistency
+            });
+            statements.push(prepared);
+        }
+        Ok(Self {
+            session: Arc::clone(session),
+            world: Arc::clone(world),
+            area: area.to_owned(),
+            statements,
+            others: Mutex::default(),
+            read_consistency: config.read_consistency,
+            write_consistency: config.write_consistency,
+            patience: config.answer_timeout,
+            profile,
+        })
+    }
+
+    fn statement(&self, statement: Statement) -> &PreparedStatement {
+        &self.statements[statement as usize]
+    }
+
+    /// All rows of a query.
+    pub async fn rows(
+        &self,
+        statement: Statement,
+        values: Vec<CqlValue>,
+    ) -> Result<Vec<Row>, Failed> {
+        self.rows_at(statement, values, None).await
+    }
+
+    /// As [`Site::rows`], from so many replicas.
+    pub async fn rows_at(
+        &self,
+        statement: Statement,
+        values: Vec<CqlValue>,
+        consistency: Option<Consistency>,
+    ) -> Result<Vec<Row>, Failed> {
+        let deadline = self.world.elapsed() + self.patience;
+        let values = values.into_iter().map(Some).collect();
+        let mut statement = self.statement(statement).clone();
+        if let Some(consistency) = consistency {
+            statement.set_consistency(consistency);
+        }
+        self.rows_of(&statement, values, deadline).await
+    }
+
+    /// The columns and all rows of a query over a table that is not ours.
+    pub async fn query(
+        &self,
+        text: &str,
+        values: Vec<Option<CqlValue>>,
+    ) -> Result<(Vec<String>, Vec<Row>), Failed> {
+        let deadline = self.world.elapsed() + self.patience;
+        let mut statement = self.cql(text).await?;
+        statement.set_consistency(self.read_consistency);
+        let rows = self.rows_of(&statement, values, deadline).await?;
+        let columns = statement.get_current_result_set_col_specs();
+        let columns = columns.get().iter().map(|column| column.name().to_owned()).collect();
+        Ok((columns, rows))
+    }
+
+    /// A statement over a table that is not ours.
+    async fn cql(&self, text: &str) -> Result<PreparedStatement, Failed> {
+        let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(known) = others().get(text) {
+            return Ok(known.clone());
+        }
+        let prepared = self.session.prepare(text).await;
+        let mut prepared =
+            prepared.map_err(|error| Failed::from(ExecutionError::PrepareError(error)))?;
+        prepared.set_execution_profile_handle(Some(self.profile.clone()));
+        prepared.set_is_idempotent(true);
+        prepared.set_page_size(PAGE_ROWS);
+        others().insert(text.to_owned(), prepared.clone());
+        Ok(prepared)
+    }
+
+    async fn rows_of(
+        &self,
+        statement: &PreparedStatement,
+        values: Vec<Option<CqlValue>>,
+        deadline: Duration,
+    ) -> Result<Vec<Row>, Failed> {
+        let mut rows = Vec::new();
+        let mut paging = PagingState::start();
+        let mut pause = AGAIN_AFTER;
+        loop {
+            let page = self.session.execute_single_page(statement, &values, paging.clone()).await;
+            match page.map_err(Failed::from) {
+                Ok((found, next)) => {
+                    let found = found
+                        .into_rows_result()
+                        .map_err(|error| Failed::No(format!("no rows came: {error}")))?;
+                    let typed =
+                        found.rows::<Row>().map_err(|error| Failed::No(error.to_string()))?;
+                    for row in typed {
+                        rows.push(row.map_err(|error| Failed::No(error.to_string()))?);
+                    }
+                    match next.into_paging_control_flow() {
+                        std::ops::ControlFlow::Continue(state) => paging = state,
+                        std::ops::ControlFlow::Break(()) => return Ok(rows),
+                    }
+                }
+                Err(failed) => self.wait(failed, &mut pause, deadline).await?,
+            }
+        }
+    }
+
+    /// Waits before the same is tried again; gives the error back where that is of no use.
+    async fn wait(
+        &self,
+        failed: Failed,
+        pause: &mut Duration,
+        deadline: Duration,
+    ) -> Result<(), Failed> {
+        if matches!(failed, Failed::No(_)) || self.world.elapsed() + *pause > deadline {
+            return Err(failed);
+        }
+        self.world.sleep(*pause).await;
+        *pause *= 2;
+        Ok(())
+    }
+
+    /// Applies mutations: long values first, which nothing leads to yet; then the rest, in one
+    /// logged batch where it fits, else records last.
+    pub async fn apply(&self, changes: &[Change]) -> Result<(), Failed> {
+        let (chunks, rest): (Vec<&Change>, Vec<&Change>) =
+            changes.iter().partition(|change| matches!(change, Change::PutChunk { .. }));
+        for some in chunks.chunks(16) {
+            let sent = join_all(
+                some.iter().map(|change| self.batch(vec![change], self.write_consistency)),
+            );
+            sent.await.into_iter().collect::<Result<Vec<()>, Failed>>()?;
+        }
+        for batch in split(rest) {
+            self.batch(batch, self.write_consistency).await?;
+        }
+        Ok(())
+    }
+
+    /// Applies mutations of one partition at all replicas.
+    pub async fn apply_everywhere(&self, changes: &[Change]) -> Result<(), Failed> {
+        self.batch(changes.iter().collect(), Consistency::All).await
+    }
+
+    async fn batch(&self, changes: Vec<&Change>, consistency: Consistency) -> Result<(), Failed> {
+        let is_one = is_of_one_partition(&changes);
+        let kind = if is_one { BatchType::Unlogged } else { BatchType::Logged };
+        let mut batch = Batch::new(kind);
+        batch.set_is_idempotent(true);
+        batch.set_execution_profile_handle(Some(self.profile.clone()));
+        batch.set_consistency(consistency);
+        let mut values: Vec<Vec<Option<CqlValue>>> = Vec::with_capacity(changes.len());
+        for change in &changes {
+            if let Change::Cql { text, values: scalars, time } = change {
+                if time.is_some() {
+                    batch.set_timestamp(*time);
+                }
+                batch.append_statement(self.cql(text).await?);
+                values.push(scalars.iter().map(Scalar::bound).collect());
+                continue;
+            }
+            let (statement, bound) = bind(&self.area, change);
+            let bound = bound.into_iter().map(Some).collect();
+            let statement = self.statement(statement);
+            batch.append_statement(statement.clone());
+            values.push(bound);
+        }
+        let deadline = self.world.elapsed() + self.patience;
+        let (mut pause, mut was_lost) = (AGAIN_AFTER, None);
+        loop {
+            let sent = self.session.batch(&batch, &values).await;
+            let Err(failed) = sent.map_err(Failed::from) else { return Ok(()) };
+            if matches!(failed, Failed::Lost(_)) {
+                was_lost = Some(failed.clone());
+            }
+            // What may have been done once has not been left undone by a later refusal.
+            let waited = self.wait(failed, &mut pause, deadline).await;
+            waited.map_err(|failed| was_lost.clone().unwrap_or(failed))?;
+        }
+    }
+
+    /// Compares and sets. A timeout says nothing of the effect.
+    pub async fn take(&self, statement: Statement, values: Vec<CqlValue>) -> Result<Taken, Failed> {
+        let statement = self.statement(statement);
+        let found = self.session.execute_unpaged(statement, &values).await?;
+        taken(found)
+    }
+
+    /// Sets records of one partition, unless the first is there already.
+    pub async fn take_records(
+        &self,
+        first: (&RecordPlace, &[u8], &[u8]),
+        others: &[(&RecordPlace, &[u8])],
+    ) -> Result<Taken, Failed> {
+        let mut batch = Batch::new(BatchType::Unlogged);
+        batch.set_execution_profile_handle(Some(self.profile.clone()));
+        let take = self.statement(Statement::TakeRecord);
+        batch.set_consistency(take.get_consistency().unwrap_or_default());
+        batch.append_statement(take.clone());
+        let (place, value, redo) = first;
+        let mut values = vec![[vec![blob(value), blob(redo)], record(place)].concat()];
+        for (place, value) in others {
+            batch.append_statement(self.statement(Statement::TakeParts).clone());
+            values.push([vec![blob(value)], record(place)].concat());
+        }
+        taken(self.session.batch(&batch, &values).await?)
+    }
+}
+
+fn profile(config: &CassandraConfig, datacenter: &str) -> ExecutionProfile {
+    let policy = DefaultPolicy::builder()
+        .prefer_datacenter(datacenter.to_owned())
+        .token_aware(true)
+        .permit_dc_failover(false)
+        .build();
+    let mut profile = ExecutionProfile::builder()
+        .load_balancing_policy(policy)
+        .consistency(config.read_consistency)
+        .serial_consistency(Some(config.serial_consistency))
+        .request_timeout(Some(config.answer_timeout / 2));
+    if let Some(retry_interval) = config.speculate_after {
+        let policy = SimpleSpeculativeExecutionPolicy { max_retry_count: 1, retry_interval };
+        profile = profile.speculative_execution_policy(Some(Arc::new(policy)));
+    }
+    profile.build()
+}
+
+fn taken(found: scylla::response::query_result::QueryResult) -> Result<Taken, Failed> {
+    let odd = |error: String| Failed::Lost(format!("an odd answer to compare-and-set: {error}"));
+    let rows = found.into_rows_result().map_err(|error| odd(error.to_string()))?;
+    let row = rows.first_row::<Row>().map_err(|error| odd(error.to_string()))?;
+    match row.columns.first() {
+        Some(Some(CqlValue::Boolean(true))) => Ok(Taken::Set),
+        Some(Some(CqlValue::Boolean(false))) => Ok(Taken::Not(row)),
+        _ => Err(odd("it begins with no boolean".into())),
+    }
+}
+
+/// Whether mutations take several batches, so that a crash may leave some of them.
+pub fn takes_several(changes: &[Change]) -> bool {
+    let is_chunk = |change: &&Change| matches!(change, Change::PutChunk { .. });
+    split(changes.iter().filter(|change| !is_chunk(change)).collect()).len() > 1
+}
+
+/// Splits mutations into batches: all of one partition stay together, and records come last.
+fn split(changes: Vec<&Change>) -> Vec<Vec<&Change>> {
+    let bytes = |changes: &[&Change]| changes.iter().map(|change| change.bytes()).sum::<usize>();
+    let fits = |changes: &[&Change]| {
+        let is_one = is_of_one_partition(changes);
+        let most = if is_one { PARTITION_BYTES_MAX } else { BATCH_BYTES_MAX };
+        bytes(changes) <= most && changes.len() <= STATEMENTS_MAX
+    };
+    if changes.is_empty() {
+        return Vec::new();
+    }
+    let mut sorted = changes;
+    sorted.sort_by_key(|change| change.partition());
+    if fits(&sorted) {
+        return vec![sorted];
+    }
+    let mut batches: Vec<Vec<&Change>> = Vec::new();
+    for partition in sorted.chunk_by(|a, b| a.partition() == b.partition()) {
+        if let Some(last) = batches.last_mut() {
+            let both = [&last[..], partition].concat();
+            if fits(&both) {
+                *last = both;
+                continue;
+            }
+        }
+        let mut batch: Vec<&Change> = Vec::new();
+        for change in partition {
+            batch.push(change);
+            if !fits(&batch) && batch.len() > 1 {
+                let next = batch.pop().expect("it was just pushed");
+                batches.push(std::mem::replace(&mut batch, vec![next]));
+            }
+        }
+        batches.push(batch);
+    }
+    batches
+}
+
+/// Bytes as a value.
+pub fn blob(bytes: &[u8]) -> CqlValue {
+    CqlValue::Blob(bytes.to_vec())
+}
+
+/// Text as a value.
+pub fn text(text: &str) -> CqlValue {
+    CqlValue::Text(text.to_owned())
+}
+
+fn record(at: &RecordPlace) -> Vec<CqlValue> {
+    vec![text(&at.kind), blob(&at.head), blob(&at.tail)]
+}
+
+/// The statement of a mutation, and its values.
+fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
+    let time = |time: &i64| CqlValue::BigInt(*time);
+    match change {
+        Change::Put { at, value, time: when } => (
+            Statement::Put,
+            vec![
+                blob(&at.object),
+                text(&at.field),
+                blob(&at.element),
+                blob(&at.dot),
+                blob(value),
+                time(when),
+            ],
+        ),
+        Change::Drop { at, time: when } => (
+            Statement::Drop,
+            vec![time(when), blob(&at.object), text(&at.field), blob(&at.element), blob(&at.dot)],
+        ),
+        Change::PutRecord { at, value, time: when } => {
+            (Statement::PutRecord, [record(at), vec![blob(value), time(when)]].concat())
+        }
+        Change::Announce { at, value, redo, time: when } => {
+            (Statement::Announce, [record(at), vec![blob(value), blob(redo), time(when)]].concat())
+        }
+        Change::Settle { at, time: when } => {
+            (Statement::Settle, [vec![time(when)], record(at)].concat())
+        }
+        Change::DropRecord { at, time: when } => {
+            (Statement::DropRecord, [vec![time(when)], record(at)].concat())
+        }
+        Change::PutRow { id, place, value, time: when } => (
+            Statement::PutRow,
+            vec![text(area), blob(id), blob(&place.0), blob(&place.1), blob(value), time(when)],
+        ),
+        Change::DropRow { id, place, time: when } => (
+            Statement::DropRow,
+            vec![time(when), text(area), blob(id), blob(&place.0), blob(&place.1)],
+        ),
+        Change::PutChunk { id, part, value, time: when } => {
+            (Statement::PutChunk, vec![blob(id), CqlValue::Int(*part), blob(value), time(when)])
+        }
+        Change::DropChunk { id, part, time: when } => {
+            (Statement::DropChunk, vec![time(when), blob(id), CqlValue::Int(*part)])
+        }
+        Change::Settled { id, time: when } => (Statement::Settled, vec![time(when), blob(id)]),
+        Change::Cql { .. } => unreachable!("it is bound where it is sent"),
+    }
+}

@@ -1,0 +1,354 @@
+//! Declared queries and commands: one statement of CQL each, with `$1`, `$2` … in place of the
+//! arguments.
+
+use std::collections::BTreeMap;
+
+use mingle_model::{Name, Schema, Type, Value};
+use mingle_store::{StoreOperation, StoreSchema};
+use scylla::client::session::Session;
+use scylla::frame::response::result::ColumnSpec;
+use scylla::value::Row;
+
+use crate::change::Change;
+use crate::config::OpenError;
+use crate::scalar::{self, Kind, Scalar};
+
+/// The operations of one store that have a body, by name.
+pub type Operations = BTreeMap<Name, Operation>;
+
+/// One operation with a body.
+#[derive(Clone, Debug)]
+pub struct Operation {
+    name: Name,
+    /// The statement, with `?` in place of the arguments.
+    pub text: String,
+    /// Which argument stands where, and in which kind of column.
+    places: Vec<(usize, Kind)>,
+    parameters: Vec<(Name, Type)>,
+    result: Option<Type>,
+    /// Whether it writes.
+    pub is_command: bool,
+}
+
+/// Reads the bodies of a store's operations, and checks them against the cluster.
+pub async fn prepare(cluster: &Session, schema: &StoreSchema) -> Result<Operations, OpenError> {
+    let mut operations = Operations::new();
+    for (name, declared) in &schema.operations {
+        let Some(body) = &declared.body else { continue };
+        let refused = |reason| OpenError::Operation {
+            store: schema.store.clone(),
+            operation: name.clone(),
+            reason,
+        };
+        let operation = Operation::new(name, declared, body).map_err(refused)?;
+        let operation = operation.checked(cluster, &schema.schema).await.map_err(refused)?;
+        operations.insert(name.clone(), operation);
+    }
+    Ok(operations)
+}
+
+impl Operation {
+    fn new(name: &Name, declared: &StoreOperation, body: &str) -> Result<Self, String> {
+        let (text, places) = bind(body, declared.parameters.len())?;
+        let words = words(body);
+        let first = words.first().map(String::as_str).unwrap_or_default();
+        let is_fine = if declared.is_command {
+            matches!(first, "INSERT" | "UPDATE" | "DELETE")
+        } else {
+            first == "SELECT"
+        };
+        if !is_fine {
+            let wanted = if declared.is_command { "INSERT, UPDATE or DELETE" } else { "SELECT" };
+            return Err(format!("expected {wanted}, found {first}"));
+        }
+        if declared.is_command {
+            check_command(&words, declared)?;
+        }
+        Ok(Self {
+            name: name.clone(),
+            text,
+            places: places.into_iter().map(|place| (place, Kind::Text)).collect(),
+            parameters: declared.parameters.clone(),
+            result: declared.result.clone(),
+            is_command: declared.is_command,
+        })
+    }
+
+    /// Gives each argument the kind of its column, and sees that the result fits.
+    async fn checked(mut self, cluster: &Session, schema: &Schema) -> Result<Self, String> {
+        let prepared = cluster.prepare(self.text.as_str()).await;
+        let prepared = prepared.map_err(|error| error.to_string())?;
+        let columns = prepared.get_variable_col_specs();
+        for (place, column) in self.places.iter_mut().zip(columns.iter()) {
+            let (parameter, of) = &self.parameters[place.0];
+            let odd = || {
+                let found = column.typ();
+                format!("parameter {parameter} is declared as {of}, but the body takes {found:?}")
+            };
+            place.1 = Kind::of(column.typ()).ok_or_else(odd)?;
+            scalar::check(schema, place.1, of).map_err(|_| odd())?;
+        }
+        if self.is_command {
+            self.check_table(cluster, &prepared)?;
+            return Ok(self);
+        }
+        let found = prepared.get_current_result_set_col_specs();
+        let found = found.get();
+        let names: Vec<&str> = found.iter().map(ColumnSpec::name).collect();
+        let row = match &self.result {
+            Some(Type::List(inner) | Type::Option(inner)) => inner,
+            Some(result) => result,
+            None => return Err("a query gives something".into()),
+        };
+        match row {
+            Type::Struct(name) => {
+                let declared = schema.structs.get(name).ok_or("an unknown struct")?;
+                let missing = declared.fields.iter().find(|(field, _)| !names.contains(&&**field));
+                if let Some((field, _)) = missing {
+                    let names = names.join(", ");
+                    return Err(format!("no column {field} for {name}; it gives {names}"));
+                }
+            }
+            _ if names.len() != 1 => {
+                return Err(format!("expected one column for {row}, found {}", names.join(", ")));
+            }
+            _ => {}
+        }
+        Ok(self)
+    }
+
+    /// Whether doing it twice is doing it once depends on what is in the table.
+    fn check_table(
+        &self,
+        cluster: &Session,
+        prepared: &scylla::statement::prepared::PreparedStatement,
+    ) -> Result<(), String> {
+        use scylla::cluster::metadata::{CollectionType, ColumnType, NativeType};
+        let state = cluster.get_cluster_state();
+        let keyspace = prepared.get_keyspace_name().and_then(|name| state.get_keyspace(name));
+        let table = keyspace.and_then(|found| found.tables.get(prepared.get_table_name()?));
+        let Some(table) = table else { return Ok(()) };
+        for (name, column) in &table.columns {
+            if column.typ == ColumnType::Native(NativeType::Counter) {
+                return Err(format!(
+                    "column {name} is a native counter, which would count again what is sent again"
+                ));
+            }
+            let is_list =
+                matches!(column.typ, ColumnType::Collection { typ: CollectionType::List(_), .. });
+            if is_list && self.text.contains(['+', '-', '[']) {
+                return Err(format!(
+                    "column {name} is a list, to which would be added again what is sent again"
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    fn values(&self, schema: &Schema, arguments: &[Value]) -> Result<Vec<Scalar>, String> {
+        let value = |(index, kind): &(usize, Kind)| {
+            let (name, of) = &self.parameters[*index];
+            let argument = arguments.get(*index);
+            let argument = argument.ok_or_else(|| format!("it lacks argument {name}"))?;
+            scalar::encode(schema, *kind, argument, of)
+        };
+        let values: Result<Vec<Scalar>, String> = self.places.iter().map(value).collect();
+        values.map_err(|why| format!("operation {}: {why}", self.name))
+    }
+
+    /// The values of a query.
+    ///
+    /// # Errors
+    ///
+    /// When one has no form in its column.
+    pub fn bound(
+        &self,
+        schema: &Schema,
+        arguments: &[Value],
+    ) -> Result<Vec<Option<scylla::value::CqlValue>>, String> {
+        Ok(self.values(schema, arguments)?.iter().map(Scalar::bound).collect())
+    }
+
+    /// A command as a mutation.
+    ///
+    /// # Errors
+    ///
+    /// When an argument has no form in its column.
+    pub fn change(
+        &self,
+        schema: &Schema,
+        arguments: &[Value],
+        time: i64,
+    ) -> Result<Change, String> {
+        let values = self.values(schema, arguments)?;
+        Ok(Change::Cql { text: self.text.clone(), values, time: Some(time) })
+    }
+
+    /// What a query gives.
+    ///
+    /// # Errors
+    ///
+    /// When the rows do not fit.
+    pub fn answer(
+        &self,
+        schema: &Schema,
+        columns: &[String],
+        rows: &[Row],
+    ) -> Result<Value, String> {
+        let failed = |why: String| format!("operation {}: {why}", self.name);
+        let value = |row: &Row, of: &Type| row_value(schema, columns, row, of).map_err(failed);
+        let result = self.result.as_ref().ok_or_else(|| failed("it gives nothing".into()))?;
+        match (result, rows) {
+            (Type::List(inner), rows) => {
+                let items: Result<Vec<Value>, String> =
+                    rows.iter().map(|row| value(row, inner)).collect();
+                items.map(Value::list)
+            }
+            (Type::Option(_), []) => Ok(Value::NONE),
+            (Type::Option(inner), [row]) if row.columns.first().is_some_and(Option::is_some) => {
+                value(row, inner).map(Value::some)
+            }
+            (Type::Option(_), [_]) => Ok(Value::NONE),
+            (result, [row]) => value(row, result),
+            (_, rows) => Err(failed(format!("{} rows where one is expected", rows.len()))),
+        }
+    }
+}
+
+fn row_value(schema: &Schema, columns: &[String], row: &Row, of: &Type) -> Result<Value, String> {
+    if let Type::Struct(name) = of {
+        let declared = schema.structs.get(name).ok_or("an unknown struct")?;
+        let field = |(field, inner): &(Name, Type)| {
+            let place = columns.iter().position(|column| **column == **field);
+            let column = place.and_then(|place| row.columns.get(place)?.as_ref());
+            scalar::decode(schema, column, inner)
+        };
+        let fields: Result<Vec<Value>, String> = declared.fields.iter().map(field).collect();
+        return fields.map(|fields| Value::Struct(fields.into()));
+    }
+    scalar::decode(schema, row.columns.first().and_then(Option::as_ref), of)
+}
+
+/// What a command must not say, since it is sent again where an answer was lost.
+fn check_command(words: &[String], declared: &StoreOperation) -> Result<(), String> {
+    if declared.result.is_some() {
+        return Err("a statement that writes gives nothing".into());
+    }
+    for (word, why) in [
+        ("IF", "a condition, which may hold at one try and not at the next"),
+        ("TIMESTAMP", "a timestamp, which is given by the transaction"),
+        ("NOW", "now(), which gives each try another value: take it as a parameter"),
+        ("UUID", "uuid(), which gives each try another value: take it as a parameter"),
+        ("CURRENTTIMESTAMP", "the server's clock, which gives each try another value"),
+        ("CURRENTTIMEUUID", "the server's clock, which gives each try another value"),
+        ("CURRENTDATE", "the server's clock, which gives each try another value"),
+        ("CURRENTTIME", "the server's clock, which gives each try another value"),
+        ("CURRENT_TIMESTAMP", "the server's clock, which gives each try another value"),
+        ("CURRENT_TIMEUUID", "the server's clock, which gives each try another value"),
+        ("CURRENT_DATE", "the server's clock, which gives each try another value"),
+        ("CURRENT_TIME", "the server's clock, which gives each try another value"),
+    ] {
+        if words.iter().any(|found| found == word) {
+            return Err(format!("it has {why}"));
+        }
+    }
+    Ok(())
+}
+
+/// The parts of a body that are no text in quotes, and those that are.
+fn parts(body: &str) -> Vec<(bool, String)> {
+    let mut parts = vec![(false, String::new())];
+    let mut open = None;
+    for letter in body.chars() {
+        let last = parts.last_mut().expect("there is one");
+        match open {
+            Some(quote) => {
+                last.1.push(letter);
+                if letter == quote {
+                    open = None;
+                    parts.push((false, String::new()));
+                }
+            }
+            None if matches!(letter, '\'' | '"') => {
+                open = Some(letter);
+                parts.push((true, letter.to_string()));
+            }
+            None => last.1.push(letter),
+        }
+    }
+    parts
+}
+
+/// The words outside of quotes, in capitals.
+fn words(body: &str) -> Vec<String> {
+    let plain = parts(body).into_iter().filter(|(is_quoted, _)| !is_quoted);
+    let plain: Vec<String> = plain.map(|(_, text)| text.to_uppercase()).collect();
+    let plain = plain.join(" ");
+    let words = plain.split(|c: char| !c.is_alphanumeric() && c != '_' && c != '$');
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+/// Puts `?` in the place of `$1`, `$2` …; gives which stands where.
+fn bind(body: &str, count: usize) -> Result<(String, Vec<usize>), String> {
+    let (mut text, mut places) = (String::new(), Vec::new());
+    for (is_quoted, part) in parts(body) {
+        if is_quoted {
+            text.push_str(&part);
+            continue;
+        }
+        if part.contains('?') {
+            return Err("arguments are written $1, $2, not ?".into());
+        }
+        let mut rest = part.as_str();
+        while let Some((before, after)) = rest.split_once('$') {
+            let digits = after.len() - after.trim_start_matches(|c: char| c.is_ascii_digit()).len();
+            let number: usize = after[..digits].parse().map_err(|_| "expected a number after $")?;
+            if number == 0 || number > count {
+                return Err(format!("${number} is none of {count} parameters"));
+            }
+            places.push(number - 1);
+            text.push_str(before);
+            text.push('?');
+            rest = &after[digits..];
+        }
+        text.push_str(rest);
+    }
+    Ok((text, places))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_stand_where_they_are_written() {
+        let bound = bind("UPDATE t SET a = $2 WHERE k = $1 AND b = '$3?'", 2);
+        let expected = ("UPDATE t SET a = ? WHERE k = ? AND b = '$3?'".to_owned(), vec![1, 0]);
+        assert_eq!(bound, Ok(expected));
+        assert!(bind("SELECT $2", 1).is_err());
+        assert!(bind("SELECT $x", 1).is_err());
+        assert!(bind("SELECT ?", 1).is_err());
+    }
+
+    #[test]
+    fn commands_that_differ_at_each_try_are_refused() {
+        let declared = StoreOperation {
+            is_command: true,
+            parameters: vec![("k".into(), Type::String)],
+            result: None,
+            body: None,
+        };
+        let of = |body: &str| Operation::new(&"put".into(), &declared, body).map(|_| ());
+        assert_eq!(of("INSERT INTO t (k, v) VALUES ($1, 'now() IF')"), Ok(()));
+        for body in [
+            "INSERT INTO t (k) VALUES ($1) IF NOT EXISTS",
+            "insert into t (k, v) values ($1, now())",
+            "UPDATE t USING TIMESTAMP 1 SET v = 2 WHERE k = $1",
+            "SELECT v FROM t WHERE k = $1",
+        ] {
+            assert!(of(body).is_err(), "{body}");
+        }
+        let gives = StoreOperation { result: Some(Type::Int), ..declared.clone() };
+        assert!(Operation::new(&"put".into(), &gives, "DELETE FROM t WHERE k = $1").is_err());
+    }
+}

@@ -1,0 +1,267 @@
+//! Values in columns of tables that are not ours, in the column's own type.
+//!
+//! | type | column |
+//! | --- | --- |
+//! | `string` | `text`, `ascii`; `uuid`, `timeuuid` as their text |
+//! | `int` | `bigint`; `int`, `smallint`, `tinyint` hold less, and refuse what does not fit |
+//! | `float`, `bool`, `bytes`, `time` | `double`, `boolean`, `blob`, `timestamp` |
+//! | `ref` | as the object's key |
+//! | `option` | a column that may be null |
+//! | all others | `text`, as JSON |
+
+use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
+use scylla::cluster::metadata::{ColumnType, NativeType};
+use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
+use serde::{Deserialize, Serialize};
+
+/// The type of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    Text,
+    Ascii,
+    Blob,
+    Bool,
+    Tiny,
+    Small,
+    Int,
+    Big,
+    Double,
+    Moment,
+    Uuid,
+    TimeUuid,
+}
+
+impl Kind {
+    /// The kind of a column of this type; none where values of the language have no form there.
+    pub fn of(column: &ColumnType<'_>) -> Option<Self> {
+        let ColumnType::Native(native) = column else { return None };
+        Some(match native {
+            NativeType::Text => Self::Text,
+            NativeType::Ascii => Self::Ascii,
+            NativeType::Blob => Self::Blob,
+            NativeType::Boolean => Self::Bool,
+            NativeType::TinyInt => Self::Tiny,
+            NativeType::SmallInt => Self::Small,
+            NativeType::Int => Self::Int,
+            NativeType::BigInt => Self::Big,
+            NativeType::Double => Self::Double,
+            NativeType::Timestamp => Self::Moment,
+            NativeType::Uuid => Self::Uuid,
+            NativeType::Timeuuid => Self::TimeUuid,
+            _ => return None,
+        })
+    }
+}
+
+/// A value as it goes into a column.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Scalar {
+    Null,
+    Text(String),
+    Ascii(String),
+    Blob(Vec<u8>),
+    Bool(bool),
+    Tiny(i8),
+    Small(i16),
+    Int(i32),
+    Big(i64),
+    /// The bits.
+    Double(u64),
+    Moment(i64),
+    Uuid([u8; 16]),
+    TimeUuid([u8; 16]),
+}
+
+impl Scalar {
+    /// As the driver has it.
+    pub fn bound(&self) -> Option<CqlValue> {
+        Some(match self {
+            Self::Null => return None,
+            Self::Text(text) => CqlValue::Text(text.clone()),
+            Self::Ascii(text) => CqlValue::Ascii(text.clone()),
+            Self::Blob(bytes) => CqlValue::Blob(bytes.clone()),
+            Self::Bool(value) => CqlValue::Boolean(*value),
+            Self::Tiny(value) => CqlValue::TinyInt(*value),
+            Self::Small(value) => CqlValue::SmallInt(*value),
+            Self::Int(value) => CqlValue::Int(*value),
+            Self::Big(value) => CqlValue::BigInt(*value),
+            Self::Double(bits) => CqlValue::Double(f64::from_bits(*bits)),
+            Self::Moment(ms) => CqlValue::Timestamp(CqlTimestamp(*ms)),
+            Self::Uuid(bytes) => CqlValue::Uuid(CqlTimeuuid::from_bytes(*bytes).into()),
+            Self::TimeUuid(bytes) => CqlValue::Timeuuid(CqlTimeuuid::from_bytes(*bytes)),
+        })
+    }
+
+    /// About how many bytes it takes.
+    pub fn bytes(&self) -> usize {
+        match self {
+            Self::Text(text) | Self::Ascii(text) => text.len(),
+            Self::Blob(bytes) => bytes.len(),
+            _ => 16,
+        }
+    }
+}
+
+/// Whether values of a type have a form in columns of a kind.
+///
+/// # Errors
+///
+/// That they have not.
+pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), String> {
+    let fits = match value_type {
+        Type::Option(inner) if !matches!(**inner, Type::Option(_)) => {
+            return check(schema, kind, inner);
+        }
+        Type::Ref(name) => match schema.objects.get(name) {
+            Some(object) => return check(schema, kind, &object.key_type),
+            None => false,
+        },
+        Type::String => matches!(kind, Kind::Text | Kind::Ascii | Kind::Uuid | Kind::TimeUuid),
+        Type::Int => matches!(kind, Kind::Big | Kind::Int | Kind::Small | Kind::Tiny),
+        Type::Float => kind == Kind::Double,
+        Type::Bool => kind == Kind::Bool,
+        Type::Bytes => kind == Kind::Blob,
+        Type::Time => kind == Kind::Moment,
+        _ => kind == Kind::Text,
+    };
+    if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of {kind:?}")) }
+}
+
+/// A value as it goes into a column of a kind that fits its type.
+///
+/// # Errors
+///
+/// When the column holds less.
+pub fn encode(
+    schema: &Schema,
+    kind: Kind,
+    value: &Value,
+    value_type: &Type,
+) -> Result<Scalar, String> {
+    let beyond = || format!("{value} is beyond what a column of {kind:?} holds");
+    Ok(match (value, value_type) {
+        (Value::Option(None), _) => Scalar::Null,
+        (Value::Option(Some(inner)), Type::Option(of)) if !matches!(**of, Type::Option(_)) => {
+            encode(schema, kind, inner, of)?
+        }
+        (Value::Ref(object), Type::Ref(name)) if schema.objects.contains_key(name) => {
+            encode(schema, kind, object.key(), &schema.objects[name].key_type)?
+        }
+        (Value::String(text), _) => match kind {
+            Kind::Ascii if text.is_ascii() => Scalar::Ascii(text.to_string()),
+            Kind::Text => Scalar::Text(text.to_string()),
+            Kind::Uuid => Scalar::Uuid(uuid(text).ok_or_else(beyond)?),
+            Kind::TimeUuid => Scalar::TimeUuid(uuid(text).ok_or_else(beyond)?),
+            _ => return Err(beyond()),
+        },
+        (Value::Int(value), _) => match kind {
+            Kind::Tiny => Scalar::Tiny((*value).try_into().map_err(|_| beyond())?),
+            Kind::Small => Scalar::Small((*value).try_into().map_err(|_| beyond())?),
+            Kind::Int => Scalar::Int((*value).try_into().map_err(|_| beyond())?),
+            _ => Scalar::Big(*value),
+        },
+        (Value::Float(value), _) => Scalar::Double(value.0.to_bits()),
+        (Value::Bool(value), _) => Scalar::Bool(*value),
+        (Value::Bytes(bytes), _) => Scalar::Blob(bytes.to_vec()),
+        (Value::Time(time), _) => Scalar::Moment(time.0),
+        (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
+    })
+}
+
+/// The value that stands in a column.
+///
+/// # Errors
+///
+/// When it is none of the type.
+pub fn decode(
+    schema: &Schema,
+    column: Option<&CqlValue>,
+    value_type: &Type,
+) -> Result<Value, String> {
+    let odd = || format!("expected {value_type}, found {column:?}");
+    match value_type {
+        Type::Option(inner) if !matches!(**inner, Type::Option(_)) => {
+            let inner = column.map(|_| decode(schema, column, inner)).transpose()?;
+            return Ok(inner.map_or(Value::NONE, Value::some));
+        }
+        Type::Ref(name) => {
+            let object = schema.objects.get(name).ok_or_else(odd)?;
+            let key = decode(schema, column, &object.key_type)?;
+            return Ok(Value::Ref(Ref::new(name.clone(), key)));
+        }
+        _ => {}
+    }
+    let column = column.ok_or_else(odd)?;
+    Ok(match (value_type, column) {
+        (Type::String, CqlValue::Text(text) | CqlValue::Ascii(text)) => json::read_string(text)?,
+        (Type::String, CqlValue::Uuid(id)) => Value::from(id.to_string()),
+        (Type::String, CqlValue::Timeuuid(id)) => Value::from(id.to_string()),
+        (Type::Int, CqlValue::BigInt(value)) => Value::Int(*value),
+        (Type::Int, CqlValue::Int(value)) => Value::Int((*value).into()),
+        (Type::Int, CqlValue::SmallInt(value)) => Value::Int((*value).into()),
+        (Type::Int, CqlValue::TinyInt(value)) => Value::Int((*value).into()),
+        (Type::Float, CqlValue::Double(value)) => Value::Float(Float(*value)),
+        (Type::Bool, CqlValue::Boolean(value)) => Value::Bool(*value),
+        (Type::Bytes, CqlValue::Blob(bytes)) => Value::Bytes(bytes.as_slice().into()),
+        (Type::Time, CqlValue::Timestamp(at)) => Value::Time(Time(at.0)),
+        // What counts: `count(*)` is a bigint, and a native counter reads as one.
+        (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
+        (_, CqlValue::Text(text)) => {
+            let read = serde_json::from_str(text).map_err(|_| odd())?;
+            json::from_json(schema, &read, value_type).map_err(|error| error.to_string())?
+        }
+        _ => return Err(odd()),
+    })
+}
+
+/// The sixteen bytes of an identifier's text.
+fn uuid(text: &str) -> Option<[u8; 16]> {
+    let groups: Vec<&str> = text.split('-').collect();
+    let sizes: Vec<usize> = groups.iter().map(|group| group.len()).collect();
+    if sizes != [8, 4, 4, 4, 12] || !text.chars().all(|c| c.is_ascii_hexdigit() || c == '-') {
+        return None;
+    }
+    u128::from_str_radix(&groups.concat(), 16).ok().map(u128::to_be_bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn columns_hold_what_they_are_given_or_refuse_it() {
+        let schema = Schema::default();
+        let cases = [
+            (Kind::Text, Type::String, Value::from("é")),
+            (Kind::Ascii, Type::String, Value::from("e")),
+            (Kind::Uuid, Type::String, Value::from("01234567-89ab-cdef-0123-456789abcdef")),
+            (Kind::Tiny, Type::Int, Value::Int(-128)),
+            (Kind::Small, Type::Int, Value::Int(32_767)),
+            (Kind::Int, Type::Int, Value::Int(i64::from(i32::MIN))),
+            (Kind::Big, Type::Int, Value::Int(i64::MAX)),
+            (Kind::Double, Type::Float, Value::from(-0.5)),
+            (Kind::Bool, Type::Bool, Value::Bool(true)),
+            (Kind::Blob, Type::Bytes, Value::Bytes([0, 255].as_slice().into())),
+            (Kind::Moment, Type::Time, Value::Time(Time(-1))),
+            (Kind::Text, Type::List(Type::Int.into()), Value::list([Value::Int(1)])),
+            (Kind::Big, Type::Option(Type::Int.into()), Value::NONE),
+            (Kind::Big, Type::Option(Type::Int.into()), Value::some(Value::Int(7))),
+        ];
+        for (kind, of, value) in cases {
+            check(&schema, kind, &of).unwrap();
+            let scalar = encode(&schema, kind, &value, &of).unwrap();
+            let found = decode(&schema, scalar.bound().as_ref(), &of);
+            assert_eq!(found, Ok(value), "{kind:?} {of}");
+        }
+        for (kind, of, value) in [
+            (Kind::Tiny, Type::Int, Value::Int(128)),
+            (Kind::Ascii, Type::String, Value::from("é")),
+            (Kind::Uuid, Type::String, Value::from("x")),
+        ] {
+            let refused = encode(&schema, kind, &value, &of);
+            assert!(refused.is_err_and(|why| why.contains("beyond")), "{kind:?}");
+        }
+        assert!(check(&schema, Kind::Int, &Type::String).is_err());
+        assert!(decode(&schema, None, &Type::Int).is_err());
+    }
+}

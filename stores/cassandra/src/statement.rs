@@ -1,0 +1,257 @@
+//! The tables, and the statements over them.
+//!
+//! `data` has all of an object in one partition, so that what a commit does to one object becomes
+//! visible together; `rows` lists witness rows by their transaction; `records` holds those of the
+//! runtime, all parts of one in one partition; `chunks` what is too long for a cell; `outcomes`
+//! what became of ids; `catalog` what the program declared. Stores that share a keyspace are told
+//! apart by what their keys begin with.
+
+/// So many seconds are tombstones of the runtime's own rows kept: three hours, as long as nodes
+/// keep hints for one that is away. Whoever meets such a row again finds the floor above it.
+const RECORDS_GRACE_S: u32 = 10_800;
+
+/// The tables of a keyspace, by name.
+pub fn tables(keyspace: &str) -> Vec<(&'static str, String)> {
+    let grace = format!("gc_grace_seconds = {RECORDS_GRACE_S}");
+    let table = |name: &'static str, columns: &str, with: &str| {
+        (name, format!("CREATE TABLE IF NOT EXISTS {keyspace}.{name} ({columns}) {with}"))
+    };
+    vec![
+        table(
+            "data",
+            "object blob, field text, element blob, dot blob, value blob, \
+             PRIMARY KEY (object, field, element, dot)",
+            "",
+        ),
+        table(
+            "rows",
+            "store text, id blob, object blob, digest blob, value blob, \
+             PRIMARY KEY ((store, id), object, digest)",
+            &format!("WITH {grace}"),
+        ),
+        table(
+            "records",
+            "kind text, head blob, tail blob, value blob, redo blob, settled boolean, \
+             PRIMARY KEY ((kind, head), tail)",
+            &format!("WITH {grace}"),
+        ),
+        table("chunks", "id blob, part int, value blob, PRIMARY KEY ((id, part))", ""),
+        table(
+            "outcomes",
+            "id blob PRIMARY KEY, state text, redo blob, settled boolean",
+            &format!("WITH {grace}"),
+        ),
+        table("catalog", "name text PRIMARY KEY, value text", ""),
+    ]
+}
+
+/// A statement over a table of our own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Statement {
+    /// Fields of an object, whole.
+    Fields,
+    /// All of an object.
+    Object,
+    /// Elements of a field, by name.
+    Elements,
+    /// A field without its values.
+    Names,
+    /// The last rows of a field.
+    Last,
+    /// The first rows of a field.
+    First,
+    /// Whether anything of an object is there.
+    Any,
+    /// One record.
+    Record,
+    /// All records of a kind.
+    Records,
+    /// The witness rows of a transaction.
+    Rows,
+    /// All witness rows.
+    AllRows,
+    /// A chunk.
+    Chunk,
+    /// What is written of the catalog.
+    Catalog,
+    /// Mutations, as [`crate::change::Change`] has them.
+    Put,
+    Drop,
+    PutRecord,
+    Announce,
+    Settle,
+    DropRecord,
+    PutRow,
+    DropRow,
+    PutChunk,
+    DropChunk,
+    Settled,
+    /// Compare-and-set: a record, where there is none; further parts; an id; the catalog.
+    TakeRecord,
+    TakeParts,
+    TakeId,
+    BarId,
+    NewCatalog,
+    NextCatalog,
+}
+
+impl Statement {
+    /// All of them, in order of their numbers.
+    pub const ALL: [Self; 30] = [
+        Self::Fields,
+        Self::Object,
+        Self::Elements,
+        Self::Names,
+        Self::Last,
+        Self::First,
+        Self::Any,
+        Self::Record,
+        Self::Records,
+        Self::Rows,
+        Self::AllRows,
+        Self::Chunk,
+        Self::Catalog,
+        Self::Put,
+        Self::Drop,
+        Self::PutRecord,
+        Self::Announce,
+        Self::Settle,
+        Self::DropRecord,
+        Self::PutRow,
+        Self::DropRow,
+        Self::PutChunk,
+        Self::DropChunk,
+        Self::Settled,
+        Self::TakeRecord,
+        Self::TakeParts,
+        Self::TakeId,
+        Self::BarId,
+        Self::NewCatalog,
+        Self::NextCatalog,
+    ];
+
+    /// Whether it compares and sets: doing it twice is not doing it once.
+    pub fn is_conditional(self) -> bool {
+        self as usize >= Self::TakeRecord as usize
+    }
+
+    /// Whether it reads.
+    pub fn is_read(self) -> bool {
+        (self as usize) < Self::Put as usize
+    }
+
+    /// Its text.
+    pub fn text(self, keyspace: &str) -> String {
+        match self {
+            _ if self.is_read() => self.query(keyspace),
+            _ if self.is_conditional() => self.compare_and_set(keyspace),
+            _ => self.mutation(keyspace),
+        }
+    }
+
+    fn query(self, ks: &str) -> String {
+        const DATA: &str = "SELECT field, element, dot, value, WRITETIME(value) FROM ";
+        let data = format!("{DATA}{ks}.data WHERE object = ?");
+        match self {
+            Self::Fields => format!("{data} AND field IN ?"),
+            Self::Object => data,
+            Self::Elements => format!("{data} AND field = ? AND element IN ?"),
+            Self::Names => format!(
+                "SELECT field, element, dot, WRITETIME(value) FROM {ks}.data \
+                 WHERE object = ? AND field = ?"
+            ),
+            Self::Last => {
+                format!("{data} AND field = ? ORDER BY field DESC, element DESC, dot DESC LIMIT ?")
+            }
+            Self::First => format!("{data} AND field = ? LIMIT ?"),
+            Self::Any => format!("{data} AND field > '!' LIMIT 1"),
+            Self::Record => format!(
+                "SELECT tail, value, WRITETIME(value), redo, settled, WRITETIME(settled) \
+                 FROM {ks}.records {RECORD}"
+            ),
+            Self::Records => format!(
+                "SELECT head, tail, value, redo, settled FROM {ks}.records WHERE kind = ? \
+                 ALLOW FILTERING"
+            ),
+            Self::Rows => format!(
+                "SELECT object, digest, value, WRITETIME(value) FROM {ks}.rows WHERE store = ? AND id = ?"
+            ),
+            Self::AllRows => {
+                format!("SELECT value FROM {ks}.rows WHERE store = ? ALLOW FILTERING")
+            }
+            Self::Chunk => format!("SELECT value FROM {ks}.chunks WHERE id = ? AND part = ?"),
+            Self::Catalog => format!("SELECT value FROM {ks}.catalog WHERE name = ?"),
+            _ => unreachable!("it is no query"),
+        }
+    }
+
+    fn mutation(self, ks: &str) -> String {
+        match self {
+            Self::Put => format!(
+                "INSERT INTO {ks}.data (object, field, element, dot, value) \
+                 VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?"
+            ),
+            Self::Drop => format!(
+                "DELETE FROM {ks}.data USING TIMESTAMP ? \
+                 WHERE object = ? AND field = ? AND element = ? AND dot = ?"
+            ),
+            Self::PutRecord => format!(
+                "INSERT INTO {ks}.records (kind, head, tail, value) VALUES (?, ?, ?, ?) \
+                 USING TIMESTAMP ?"
+            ),
+            Self::Announce => format!(
+                "INSERT INTO {ks}.records (kind, head, tail, value, redo) VALUES (?, ?, ?, ?, ?) \
+                 USING TIMESTAMP ?"
+            ),
+            Self::Settle => {
+                format!("UPDATE {ks}.records USING TIMESTAMP ? SET settled = true {RECORD}")
+            }
+            Self::DropRecord => format!("DELETE FROM {ks}.records USING TIMESTAMP ? {RECORD}"),
+            Self::PutRow => format!(
+                "INSERT INTO {ks}.rows (store, id, object, digest, value) VALUES (?, ?, ?, ?, ?) \
+                 USING TIMESTAMP ?"
+            ),
+            Self::DropRow => format!(
+                "DELETE FROM {ks}.rows USING TIMESTAMP ? \
+                 WHERE store = ? AND id = ? AND object = ? AND digest = ?"
+            ),
+            Self::PutChunk => format!(
+                "INSERT INTO {ks}.chunks (id, part, value) VALUES (?, ?, ?) USING TIMESTAMP ?"
+            ),
+            Self::DropChunk => {
+                format!("DELETE FROM {ks}.chunks USING TIMESTAMP ? WHERE id = ? AND part = ?")
+            }
+            Self::Settled => {
+                format!("UPDATE {ks}.outcomes USING TIMESTAMP ? SET settled = true WHERE id = ?")
+            }
+            _ => unreachable!("it is no mutation"),
+        }
+    }
+
+    fn compare_and_set(self, ks: &str) -> String {
+        match self {
+            Self::TakeRecord => {
+                format!("UPDATE {ks}.records SET value = ?, redo = ? {RECORD} IF value = null")
+            }
+            Self::TakeParts => format!("UPDATE {ks}.records SET value = ? {RECORD}"),
+            Self::TakeId => format!(
+                "INSERT INTO {ks}.outcomes (id, state, redo) VALUES (?, 'taken', ?) \
+                 IF NOT EXISTS USING TTL ?"
+            ),
+            Self::BarId => format!(
+                "INSERT INTO {ks}.outcomes (id, state) VALUES (?, 'barred') \
+                 IF NOT EXISTS USING TTL ?"
+            ),
+            Self::NewCatalog => {
+                format!("INSERT INTO {ks}.catalog (name, value) VALUES (?, ?) IF NOT EXISTS")
+            }
+            Self::NextCatalog => {
+                format!("UPDATE {ks}.catalog SET value = ? WHERE name = ? IF value = ?")
+            }
+            _ => unreachable!("it sets without comparing"),
+        }
+    }
+}
+
+/// Which record.
+const RECORD: &str = "WHERE kind = ? AND head = ? AND tail = ?";

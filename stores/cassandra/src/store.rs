@@ -1,0 +1,410 @@
+//! The store, and how it is opened.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use futures_util::lock::Mutex as AsyncMutex;
+use mingle_model::{Name, TransactionId, Version, WitnessRow};
+use mingle_store::catalog::{Catalog, Changed};
+use mingle_store::{
+    Address, BoxFuture, Bytes, Capabilities, Data, DataStore, Once, Outcome, Read, RecordKind,
+    Session, StoreError, StoreSchema, Transaction, World, Write,
+};
+use scylla::value::CqlValue;
+
+use crate::apart::Apart;
+use crate::change::{self, Change, RecordPlace};
+use crate::clock::Clock;
+use crate::config::{CassandraConfig, OpenError, Outcomes};
+use crate::error::Failed;
+use crate::fetch::bytes;
+use crate::layout::Layout;
+use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
+use crate::link::{Site, Taken, connect, text};
+use crate::mapping;
+use crate::open::{check, check_datacenters, make, quoted};
+use crate::operation::{self, Operation, Operations};
+use crate::reading::witness;
+use crate::statement::Statement;
+use crate::transaction::{CassandraTransaction, record_answer};
+
+/// A store in a cluster.
+pub struct Cassandra {
+    core: Arc<Core>,
+    capabilities: Capabilities,
+    warnings: Vec<String>,
+}
+
+/// What a store shares with its transactions.
+pub(crate) struct Core {
+    pub store: Name,
+    pub layout: Layout,
+    pub operations: Operations,
+    pub sites: Vec<Site>,
+    pub clock: Clock,
+    /// Names this process in what it adds.
+    pub writer: u128,
+    pub outcomes: Outcomes,
+    pub keep_outcomes: Duration,
+    pub apart: Option<Arc<Apart>>,
+    pub world: Arc<dyn World>,
+    /// How long a request may take.
+    pub patience: Duration,
+    /// Counters that are being folded.
+    pub folding: Mutex<BTreeSet<Address>>,
+    /// Commits whose answer was lost, and where they were sent.
+    lost: Mutex<BTreeMap<TransactionId, (usize, Vec<Change>)>>,
+}
+
+impl Core {
+    pub fn refused(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::Refused { store: self.store.clone(), reason: reason.into() }
+    }
+
+    pub fn unavailable(&self, reason: impl Into<String>) -> StoreError {
+        StoreError::Unavailable { store: self.store.clone(), reason: reason.into() }
+    }
+
+    pub fn unknown(&self, id: Option<TransactionId>) -> StoreError {
+        StoreError::Unknown { store: self.store.clone(), id }
+    }
+
+    /// The error for a request that changes nothing.
+    pub fn failed(&self, failed: &Failed) -> StoreError {
+        match failed {
+            Failed::No(reason) => self.refused(reason),
+            Failed::Unsent(reason) | Failed::Lost(reason) => self.unavailable(reason),
+        }
+    }
+
+    pub fn check_write(&self, write: &Write) -> Result<(), String> {
+        match write {
+            Write::Command { operation, arguments } => {
+                self.operation(operation, true)?.bound(&self.layout.schema, arguments).map(drop)
+            }
+            write => self.layout.check_write(write),
+        }
+    }
+
+    /// A declared operation.
+    pub fn operation(&self, name: &Name, is_command: bool) -> Result<&Operation, String> {
+        let found = self.operations.get(name).filter(|found| found.is_command == is_command);
+        let what = if is_command { "command" } else { "query" };
+        found.ok_or_else(|| format!("no {what} {name} has a body in the binding"))
+    }
+
+    /// Remembers a commit whose answer was lost.
+    pub fn remember(&self, id: TransactionId, replica: usize, changes: &[Change]) {
+        let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
+        if lost.len() >= REMEMBERED_MAX {
+            lost.pop_first();
+        }
+        lost.insert(id, (replica, changes.to_vec()));
+    }
+
+    /// Answers a read that is of no object.
+    pub async fn other(&self, replica: usize, read: &Read) -> Result<(Data, Version), StoreError> {
+        match read {
+            Read::Record(key) => {
+                Ok(record_answer(self.record(replica, &self.layout.record(key)).await?))
+            }
+            Read::Records { kind, from, limit } => {
+                let records = self.records(replica, *kind, from, *limit).await?;
+                Ok((Data::Records(records), Version(0)))
+            }
+            Read::Witnesses { from, limit } => {
+                let rows = self.witnesses(replica, *from, *limit).await?;
+                Ok((Data::Witnesses(rows), Version(0)))
+            }
+            Read::Query { operation, arguments } => {
+                let refused = |reason| self.refused(reason);
+                let operation = self.operation(operation, false).map_err(refused)?;
+                let schema = &self.layout.schema;
+                let values = operation.bound(schema, arguments).map_err(refused)?;
+                let found = self.sites[replica].query(&operation.text, values).await;
+                let (columns, rows) = found.map_err(|failed| self.failed(&failed))?;
+                let value = operation.answer(schema, &columns, &rows).map_err(refused)?;
+                Ok((Data::Result(value), Version(0)))
+            }
+            _ => Err(self.refused("it reads an object")),
+        }
+    }
+
+    async fn records(
+        &self,
+        replica: usize,
+        kind: RecordKind,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        let mut records = Vec::new();
+        let kind = change::kind(&self.layout.area, kind);
+        let rows = self.sites[replica].rows(Statement::Records, vec![text(&kind)]).await;
+        for row in rows.map_err(|failed| self.failed(&failed))? {
+            let mut columns = row.columns.into_iter();
+            let mut next = || bytes(columns.next().flatten());
+            let (Some(head), Some(tail)) = (next(), next()) else { continue };
+            let Some(mut value) = next() else { continue };
+            let key = [&head[..], &tail].concat();
+            if next().is_some_and(|redo| !redo.is_empty()) {
+                let place = RecordPlace { kind: kind.clone(), head, tail };
+                let Some(record) = self.record(replica, &place).await? else { continue };
+                value = record.value;
+            }
+            if key[..] >= *from {
+                records.push((key.into(), value.into()));
+            }
+        }
+        records.sort();
+        records.truncate(limit);
+        Ok(records)
+    }
+
+    /// Witness rows of as many transactions as it takes for so many rows, and of each all.
+    pub async fn witnesses(
+        &self,
+        replica: usize,
+        from: TransactionId,
+        limit: usize,
+    ) -> Result<Vec<WitnessRow>, StoreError> {
+        let values = vec![text(&self.layout.area)];
+        let rows = self.sites[replica].rows(Statement::AllRows, values).await;
+        let mut listed = Vec::new();
+        for row in rows.map_err(|failed| self.failed(&failed))? {
+            let value = row.columns.into_iter().next().and_then(bytes);
+            let row = witness(&value.unwrap_or_default());
+            listed.push(row.map_err(|reason| self.refused(reason))?);
+        }
+        listed.retain(|row| row.id >= from);
+        listed.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.cmp(b)));
+        let mut places = listed.iter().enumerate();
+        let enough =
+            places.position(|(at, row)| at >= limit && (at == 0 || listed[at - 1].id != row.id));
+        listed.truncate(enough.unwrap_or(listed.len()));
+        Ok(listed)
+    }
+}
+
+impl Cassandra {
+    /// Connects to the cluster and opens the store that `schema` describes.
+    ///
+    /// Needs a tokio runtime with I/O and time, as all that it does later.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster cannot be reached, or cannot give the level; when the program changes what
+    /// is kept; when a mapping or the body of an operation does not fit.
+    ///
+    /// # Examples
+    ///
+    /// ```no_run
+    /// # async fn open(
+    /// #     schema: mingle_store::StoreSchema,
+    /// #     world: std::sync::Arc<dyn mingle_store::World>,
+    /// # ) -> Result<(), mingle_store_cassandra::OpenError> {
+    /// use mingle_store_cassandra::{Cassandra, CassandraConfig};
+    ///
+    /// let mut config = CassandraConfig::at(["127.0.0.1:9042"], ["oslo", "rome"]);
+    /// config.replication = [("oslo".into(), 3), ("rome".into(), 3)].into();
+    /// let store = Cassandra::connect(config, schema, world).await?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub async fn connect(
+        config: CassandraConfig,
+        schema: StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<Self>, OpenError> {
+        check(&config, &schema)?;
+        let store = schema.store.clone();
+        let unavailable = |reason: String| OpenError::Unavailable { store: store.clone(), reason };
+        let cluster = Arc::new(connect(&config).await.map_err(unavailable)?);
+        check_datacenters(&config, &store, &cluster)?;
+        let (keyspace, area) = (config.keyspace.clone(), config.area_of(&schema.store));
+        let keyspaces: Vec<String> = match &config.apart {
+            None => vec![keyspace],
+            Some(_) => {
+                let each = 0..config.datacenters.len();
+                each.map(|index| format!("{keyspace}_{index}")).collect()
+            }
+        };
+        // Servers do not like tables that are made twice at a time.
+        static MAKING: AsyncMutex<()> = AsyncMutex::new(());
+        let making = MAKING.lock().await;
+        for keyspace in &keyspaces {
+            make(&cluster, &config, &store, keyspace).await?;
+        }
+        drop(making);
+        let mut sites = Vec::new();
+        for (index, datacenter) in config.datacenters.iter().enumerate() {
+            let keyspace = quoted(&keyspaces[index % keyspaces.len()]);
+            let site =
+                Site::prepare(&cluster, &world, &config, datacenter, (&keyspace, &area)).await;
+            sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
+        }
+        let (mapped, warnings) = mapping::mapped(&cluster, &config, &schema).await?;
+        let operations = operation::prepare(&cluster, &schema).await?;
+        let capabilities = capabilities(&config, &schema);
+        let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
+        let core = Core {
+            store: store.clone(),
+            layout: Layout::new(&schema, area, mapped),
+            operations,
+            sites,
+            clock: Clock::new(world.clone()),
+            world,
+            patience: config.answer_timeout,
+            folding: Mutex::default(),
+            writer,
+            outcomes: config.outcomes,
+            keep_outcomes: config.keep_outcomes,
+            apart: config.apart,
+            lost: Mutex::default(),
+        };
+        core.declare(&schema).await?;
+        Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
+    }
+
+    /// What somebody should know of tables that were there before: one sentence each.
+    pub fn warnings(&self) -> &[String] {
+        &self.warnings
+    }
+
+    /// Puts one row in the place of those that a counter has, which makes it faster to read; false
+    /// where there was nothing to do, or somebody else is at it. It is done by itself where a read
+    /// finds many rows that are older than ten minutes. `wait` is how long any process may take
+    /// from reading the counter until what it writes there has been carried out.
+    ///
+    /// # Errors
+    ///
+    /// When a replica cannot be reached: all of them are needed. When it is no counter.
+    pub async fn fold(&self, address: &Address, wait: Duration) -> Result<bool, StoreError> {
+        let now = self.core.clock.next();
+        self.core.fold(0, address, now, wait).await
+    }
+
+    /// For tests: delivers one commit that is on its way between keyspaces that stand for data
+    /// centers; false if there is none.
+    ///
+    /// # Errors
+    ///
+    /// When the cluster does not take it.
+    pub async fn deliver_one(&self) -> Result<bool, StoreError> {
+        let taken = self.core.apart.as_ref().and_then(|apart| apart.take());
+        let Some((replica, changes)) = taken else { return Ok(false) };
+        let applied = self.core.sites[replica].apply(&changes).await;
+        applied.map_err(|failed| self.core.failed(&failed))?;
+        Ok(true)
+    }
+}
+
+impl Core {
+    /// Adds what the program declares to the catalog, unless it is there.
+    async fn declare(&self, schema: &StoreSchema) -> Result<(), OpenError> {
+        let unavailable = |failed: Failed| OpenError::Unavailable {
+            store: schema.store.clone(),
+            reason: failed.reason().to_owned(),
+        };
+        let odd = |reason: &str| OpenError::Config {
+            store: schema.store.clone(),
+            reason: reason.to_owned(),
+        };
+        let (site, area) = (&self.sites[0], &self.layout.area);
+        for _ in 0..CATALOG_TRIES_MAX {
+            let rows =
+                site.rows(Statement::Catalog, vec![text(area)]).await.map_err(unavailable)?;
+            let kept = rows.into_iter().next().and_then(|row| row.columns.into_iter().next()?);
+            let kept = kept.and_then(CqlValue::into_string);
+            let mut catalog = match &kept {
+                None => Catalog::new(schema),
+                Some(kept) => Catalog::decode(kept)
+                    .ok_or_else(|| odd("it holds no catalog that this version understands"))?,
+            };
+            catalog.merge(schema).map_err(|Changed { what, kept, wanted }| OpenError::Changed {
+                store: schema.store.clone(),
+                what,
+                kept,
+                wanted,
+            })?;
+            let wanted = catalog.encode();
+            if kept.as_ref() == Some(&wanted) {
+                return Ok(());
+            }
+            let taken = match &kept {
+                None => site.take(Statement::NewCatalog, vec![text(area), text(&wanted)]).await,
+                Some(kept) => {
+                    let values = vec![text(&wanted), text(area), text(kept)];
+                    site.take(Statement::NextCatalog, values).await
+                }
+            };
+            match taken {
+                Ok(Taken::Set) => return Ok(()),
+                Ok(Taken::Not(_)) | Err(Failed::Lost(_)) => {}
+                Err(failed) => return Err(unavailable(failed)),
+            }
+        }
+        Err(odd("others change its catalog all the time"))
+    }
+}
+
+fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities {
+    Capabilities {
+        store: schema.store.clone(),
+        level: schema.level,
+        // A logged batch is carried out as a whole, but not seen as one.
+        atomic_commit: false,
+        serializable: false,
+        once: Once::ById,
+        may_lose_answers: true,
+        replicas: config.replicas().iter().map(|name| name.as_str().into()).collect(),
+        operations_per_round_trip: READS_MAX,
+        round_trip: config.round_trip,
+    }
+}
+
+impl DataStore for Cassandra {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        let names = &self.capabilities.replicas;
+        let replica = match &session.replica {
+            None => Ok(0),
+            Some(name) => names.iter().position(|known| known == name).ok_or_else(|| {
+                let names = names.join(", ");
+                self.core.refused(format!("it has no replica {name}; it has {names}"))
+            }),
+        };
+        let begun = replica.map(|replica| {
+            let core = Arc::clone(&self.core);
+            Box::new(CassandraTransaction::new(core, replica)) as Box<dyn Transaction>
+        });
+        Box::pin(std::future::ready(begun))
+    }
+
+    fn time(&self) -> u64 {
+        self.core.clock.next().unsigned_abs()
+    }
+
+    fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(async move {
+            let core = &self.core;
+            let lost = core.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
+            if let Some((replica, changes)) = lost {
+                // What was sent once may be sent again: it changes nothing.
+                core.send(replica, &changes, Some(id)).await?;
+                core.lost.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
+                return Ok(Outcome::Committed);
+            }
+            match core.outcomes {
+                Outcomes::Remembered => Ok(Outcome::Unknown),
+                Outcomes::Decided => core.decide(id).await,
+            }
+        })
+    }
+}

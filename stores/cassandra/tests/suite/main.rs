@@ -1,0 +1,8 @@
+//! The adapter over real nodes.
+
+mod conformance;
+mod copies;
+mod folding;
+mod mapping;
+mod operations;
+mod support;
