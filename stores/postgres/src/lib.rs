@@ -13,7 +13,8 @@
 //! - `replicated`: the same over several servers, at the level causal.
 //! - `describe`: what a database has, for whoever wants to begin with it.
 //!
-//! Invariant: a transaction is one transaction of PostgreSQL at `SERIALIZABLE`, at either level.
+//! Invariant: a transaction at one server is one transaction of PostgreSQL at `SERIALIZABLE`, at either
+//! level.
 //!
 //! Invariant: a commit goes out as a whole. Whatever must keep it from taking effect raises an error
 //! in the server, so that the `COMMIT` that follows is a rollback.

@@ -5,7 +5,7 @@ use std::pin::pin;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use futures_util::future::{Either, select};
+use futures_util::future::{Either, FutureExt, select};
 use mingle_store::World;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
@@ -131,6 +131,15 @@ impl Lease {
     /// The connection is outside any transaction, and waits for nothing.
     pub fn clean(&mut self) {
         self.is_dirty = false;
+    }
+
+    /// Ends a transaction that has written nothing, of which every answer has come. Nobody waits for it:
+    /// whoever has the connection next is answered after it.
+    pub fn abandon(mut self) {
+        let Some(connection) = self.connection.take() else { return };
+        if connection.client().batch_execute("ROLLBACK").now_or_never().is_none() {
+            self.pool.put_back(connection);
+        }
     }
 
     /// Runs steps in one round trip, once they are prepared; none if no answer comes in time.

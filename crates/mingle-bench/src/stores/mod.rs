@@ -1,8 +1,9 @@
-//! Stores in PostgreSQL: what mixing gains, and what Mingle costs.
+//! Stores in PostgreSQL and Cassandra: what mixing gains, and what Mingle costs.
 //!
 //! Message Groups with `groups` far away and `inboxes` near, against all of it in PostgreSQL and
 //! against the same written by hand with an outbox; then small transactions at PostgreSQL alone,
-//! against the same statements sent by hand. All sides use one server of our own, in blocks that
+//! against the same statements sent by hand; and transactions over one row in PostgreSQL and one in
+//! Cassandra, against two plain writes. All sides use one server of our own, in blocks that
 //! alternate, forwards and backwards.
 //!
 //! # Departures
@@ -13,6 +14,7 @@ mod by_hand;
 mod mixed;
 mod outbox;
 mod page;
+mod pair;
 mod ratios;
 mod report;
 mod sent;
@@ -55,7 +57,7 @@ pub struct Options {
     /// Round trip to the near store (MixT §8.1).
     #[arg(long, default_value = "1ms")]
     near: Distance,
-    /// Measure only one of the two: `mixed` or `single`.
+    /// Measure only one of the three: `mixed`, `single` or `pair`.
     #[arg(long)]
     only: Option<Part>,
     /// Where the page goes.
@@ -76,6 +78,8 @@ enum Part {
     Mixed,
     /// Small transactions.
     Single,
+    /// One row in PostgreSQL and one in Cassandra.
+    Pair,
 }
 
 impl Options {
@@ -105,9 +109,9 @@ impl Options {
 
     fn bars(&self) -> Bars {
         if self.quick {
-            return Bars { departure: 95.0, by_hand: 0.05, cost: 10.0 };
+            return Bars { departure: 95.0, by_hand: 0.05, cost: 10.0, pair: 0.01 };
         }
-        Bars { departure: 10.0, by_hand: 0.95, cost: 1.1 }
+        Bars { departure: 10.0, by_hand: 0.95, cost: 1.1, pair: 0.5 }
     }
 }
 
@@ -122,6 +126,9 @@ pub struct Bars {
     /// What the time of a small transaction may be at most, as a multiple of that of its data
     /// statements by hand.
     cost: f64,
+    /// What the throughput of a transaction over a row here and a row there must be at least, as a
+    /// part of that of two plain writes.
+    pair: f64,
 }
 
 /// How far the measurements are.
@@ -130,8 +137,8 @@ pub struct Progress(ProgressBar);
 impl Progress {
     fn new(options: &Options) -> Result<Self, String> {
         let blocks = |part, count| if options.runs(part) { count * options.rounds } else { 0 };
-        let count =
-            blocks(Part::Mixed, 6) + blocks(Part::Single, if options.quick { 48 } else { 80 });
+        let single = blocks(Part::Single, if options.quick { 48 } else { 80 });
+        let count = blocks(Part::Mixed, 6) + single + blocks(Part::Pair, 4 * pair::CLIENTS.len());
         let progress = ProgressBar::new(count as u64);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
         progress.set_style(style.map_err(|error| error.to_string())?);
@@ -151,6 +158,7 @@ impl Progress {
 pub struct Outcome {
     mixed: Option<mixed::Outcome>,
     single: Option<single::Outcome>,
+    pair: Option<pair::Outcome>,
 }
 
 impl Outcome {
@@ -193,6 +201,16 @@ impl Outcome {
                 ));
             }
         }
+        for cell in self.pair.iter().flat_map(|pair| &pair.cells) {
+            let ratio = cell.ratio.median();
+            if ratio.is_nan() || ratio < bars.pair {
+                missed.push(format!(
+                    "a row in PostgreSQL and one in Cassandra, {} clients: {ratio:.2} times the throughput of two \
+                     plain writes, at least {} is demanded",
+                    cell.clients, bars.pair
+                ));
+            }
+        }
         missed
     }
 }
@@ -222,13 +240,16 @@ pub fn run(options: &Options) -> Result<(), String> {
 async fn measure(options: &Options) -> Result<Outcome, String> {
     let servers = Servers::start(options.seed).await?;
     let progress = Progress::new(options)?;
-    let (mut mixed, mut single) = (None, None);
+    let (mut mixed, mut single, mut pair) = (None, None, None);
     if options.runs(Part::Single) {
         single = Some(single::measure(options, &servers, &progress).await?);
     }
     if options.runs(Part::Mixed) {
         mixed = Some(mixed::measure(options, &servers, &progress).await?);
     }
+    if options.runs(Part::Pair) {
+        pair = Some(pair::measure(options, &servers, &progress).await?);
+    }
     progress.0.finish_and_clear();
-    Ok(Outcome { mixed, single })
+    Ok(Outcome { mixed, single, pair })
 }

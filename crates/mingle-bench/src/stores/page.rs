@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::mixed::{self, Side};
+use super::pair;
 use super::ratios::Ratios;
 use super::report::{count, name};
 use super::single::{self, TRANSACTIONS};
@@ -30,11 +31,14 @@ pub fn render(outcome: &Outcome, options: &Options, missed: &[String]) -> String
     if let Some(single) = &outcome.single {
         page.push_str(&render_single(single, options));
     }
+    if let Some(pair) = &outcome.pair {
+        page.push_str(&render_pair(pair, options));
+    }
     page + "</main></body></html>\n"
 }
 
 const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-<title>Mingle: stores in PostgreSQL</title><style>\
+<title>Mingle: stores in PostgreSQL and Cassandra</title><style>\
 body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fafaf7;margin:0}\
 main{max-width:70rem;margin:0 auto;padding:2rem 1rem}\
 h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.2rem;margin:2rem 0 .5rem}\
@@ -128,6 +132,43 @@ fn plot(label: &str, marks: &[Mark<'_>]) -> String {
 const GREEN: &str = "#0b7a75";
 const RED: &str = "#c1440e";
 const GREY: &str = "#8a8a84";
+
+fn render_pair(pair: &pair::Outcome, options: &Options) -> String {
+    let bar = options.bars().pair;
+    let plural = |clients| if clients == 1 { "" } else { "s" };
+    let marks: Vec<Mark<'_>> = pair
+        .cells
+        .iter()
+        .map(|cell| Mark {
+            name: format!("{} client{}", cell.clients, plural(cell.clients)),
+            ratios: &cell.ratio,
+            color: GREEN,
+            lines: vec![(bar, "bar")],
+        })
+        .collect();
+    let mut html = format!(
+        "<h2>One row in PostgreSQL and one in Cassandra</h2><p>Both are read and written in one transaction, without a \
+         distance, 1,000 rows each; beside it the two plain writes, one after the other, without any coordination.</p>\
+         <figure><figcaption>Throughput by that of two plain writes</figcaption>{}</figure>\
+         <table><tr><th><th>calls a second<th>half of them<th>99 %",
+        plot("throughput by that of two plain writes", &marks)
+    );
+    for cell in &pair.cells {
+        for (side, measured) in pair::Side::ALL.iter().zip(&cell.measured) {
+            let _ = write!(
+                html,
+                "<tr><td>{}, {} client{}<td>{:.0}<td>{:.1} ms<td>{:.1} ms",
+                side.title(),
+                cell.clients,
+                plural(cell.clients),
+                measured.throughput(),
+                measured.quantile_ms(0.5),
+                measured.quantile_ms(0.99)
+            );
+        }
+    }
+    html + "</table>"
+}
 
 fn render_mixed(mixed: &mixed::Outcome, options: &Options) -> String {
     let explained = mixed.predicted_ratio();

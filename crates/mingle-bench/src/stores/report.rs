@@ -1,6 +1,7 @@
 //! The tables: ratios, what round trips predict, and what is sent.
 
 use super::mixed::{self, Side};
+use super::pair;
 use super::single::{self, Cell, TRANSACTIONS};
 use super::{Options, Outcome, mixed::Outcome as Mixed, single::Outcome as Single};
 use crate::groups::MIX;
@@ -23,6 +24,32 @@ pub fn print(outcome: &Outcome, options: &Options) {
     }
     if let Some(single) = &outcome.single {
         print_single(single, options);
+    }
+    if let Some(pair) = &outcome.pair {
+        print_pair(pair, options);
+    }
+}
+
+fn print_pair(pair: &pair::Outcome, options: &Options) {
+    println!(
+        "\nA read-modify-write of one row in PostgreSQL and one in Cassandra, 1,000 of each, without a distance, by two \
+         plain writes; {} rounds, forwards and backwards, blocks of {} s.\n",
+        options.rounds, options.seconds
+    );
+    println!("{:<42}{:>16}{:>14}{:>14}{:>26}", "", "throughput", "p50", "p99", "ratio");
+    for cell in &pair.cells {
+        let plural = if cell.clients == 1 { "" } else { "s" };
+        for (side, measured) in pair::Side::ALL.iter().zip(&cell.measured) {
+            let name = format!("{}, {} client{plural}", side.title(), cell.clients);
+            let ratio =
+                if *side == pair::Side::Mingle { cell.ratio.shown() } else { String::new() };
+            println!(
+                "{name:<42}{:>14.0}/s{:>11.1} ms{:>11.1} ms{ratio:>26}",
+                measured.throughput(),
+                measured.quantile_ms(0.5),
+                measured.quantile_ms(0.99)
+            );
+        }
     }
 }
 

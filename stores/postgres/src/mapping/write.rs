@@ -167,15 +167,7 @@ impl Mapped {
             format!("WITH found AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING 1)")
         };
         if let Some(column) = &self.numbered {
-            params.push(Param::Text(format!(
-                "no such row is in {table}, and a new one cannot be made here: the database alone \
-                 gives its {column} (GENERATED ALWAYS)"
-            )));
-            let (refuse, reason) = (layout.system("refuse"), params.len());
-            let sql = format!(
-                "{found} SELECT {refuse}(${reason}::text) WHERE NOT EXISTS (SELECT FROM found)"
-            );
-            return Ok(Step::new(sql, params));
+            return Ok(self.change(layout, column, &found, params));
         }
         for (index, field) in (0u16..).zip(&self.fields) {
             if let MappedField::Column { column, fill: Some(fill) } = field
@@ -196,6 +188,22 @@ impl Mapped {
              WHERE NOT EXISTS (SELECT FROM found)"
         );
         Ok(Step::new(sql, params))
+    }
+}
+
+impl Mapped {
+    /// Changes a row, which must be there: the database alone gives this column of the key.
+    fn change(&self, layout: &Layout, column: &str, found: &str, mut params: Vec<Param>) -> Step {
+        params.push(Param::Text(format!(
+            "no such row is in {}, and a new one cannot be made here: the database alone gives its \
+             {column} (GENERATED ALWAYS)",
+            self.table
+        )));
+        let (refuse, reason) = (layout.system("refuse"), params.len());
+        let sql = format!(
+            "{found} SELECT {refuse}(${reason}::text) WHERE NOT EXISTS (SELECT FROM found)"
+        );
+        Step::new(sql, params)
     }
 }
 

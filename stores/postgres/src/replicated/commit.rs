@@ -7,7 +7,7 @@ use mingle_model::{TransactionId, Version};
 use mingle_store::{Commit, Committed, Guard, Outcome, StoreError};
 use tokio_postgres::Row;
 
-use super::store::{BEHIND, Core};
+use super::store::Core;
 use super::transaction::ReplicatedTransaction;
 use super::vector::Vector;
 use super::writes::Writes;
@@ -23,6 +23,9 @@ use crate::wire::{Param, int, ints};
 /// sent does not come.
 const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
                      SET LOCAL idle_in_transaction_session_timeout = '5s'";
+
+/// The version that `mingle_commit` gives where a session has seen more than the server.
+const BEHIND: i64 = -1;
 
 /// What a commit says, and what is needed to explain why it failed.
 struct Planned {
@@ -142,9 +145,7 @@ fn judge(results: &[StepResult], core: &Core) -> Verdict {
     // A statement that was answered with an error keeps `COMMIT` from committing, whatever became of
     // the connection afterwards. Where there is no answer, all of it may have been done.
     if let Some(error) = before.iter().find_map(|result| result.as_ref().err()) {
-        let code = error.as_db_error().map(|error| error.code().code());
         return match Failure::of(error, &core.layout) {
-            _ if code == Some(BEHIND) => Verdict::Behind,
             Failure::Lost(_) => Verdict::Unknown,
             failure => Verdict::Failed(failure),
         };
@@ -152,7 +153,11 @@ fn judge(results: &[StepResult], core: &Core) -> Verdict {
     match last {
         Ok(_) => {
             let row = before.last().and_then(|result| result.as_ref().ok()?.first().cloned());
-            row.map_or(Verdict::Unknown, Verdict::Committed)
+            match row {
+                Some(row) if int(&row, 0) == BEHIND => Verdict::Behind,
+                Some(row) => Verdict::Committed(row),
+                None => Verdict::Unknown,
+            }
         }
         Err(error) => match Failure::of(error, &core.layout) {
             // A server that is told to end while a commit waits says so, and has committed.

@@ -311,7 +311,8 @@ END
 $mingle$
 
 -- Commits writes here, and leaves them to the others. The state is locked until the end, so numbers
--- have no gaps, and updates are sent in their order.
+-- have no gaps, and updates are sent in their order. Where the session has seen more than the server,
+-- nothing is done, and the version is -1.
 CREATE OR REPLACE FUNCTION {schema}.mingle_commit(
   id bytea, after bigint[], absent bytea[], below bytea[], bounds bytea[], witnessed bytea[],
   known bytea[], kinds bytea, objects bytea[], fields bytea[], elements bytea[], contents bytea[]
@@ -328,7 +329,8 @@ BEGIN
       USING ERRCODE = 'MG004';
   END IF;
   IF NOT {schema}.mingle_covers(s.vector, after) THEN
-    RAISE EXCEPTION 'the server is behind' USING ERRCODE = 'MG003';
+    RETURN QUERY SELECT -1::bigint, s.vector;
+    RETURN;
   END IF;
   IF id IS NOT NULL THEN PERFORM {schema}.mingle_claim(id); END IF;
   PERFORM {schema}.mingle_demand(absent, below, bounds, witnessed, known);

@@ -22,9 +22,6 @@ use crate::pool::Pool;
 use crate::session::{Step, StepResult};
 use crate::wire::{boolean, int, ints};
 
-/// What `mingle_commit` says where a session has seen more than the server.
-pub const BEHIND: &str = "MG003";
-
 /// Versions from here on are of writes that are not committed.
 const TENTATIVE: u64 = 1 << 63;
 

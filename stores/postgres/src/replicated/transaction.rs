@@ -184,12 +184,18 @@ impl ReplicatedTransaction {
         }
         let version = Version(self.seen);
         if !self.core.is_counted {
+            if let Some((lease, _)) = self.open.take() {
+                lease.abandon();
+            }
             return Ok(Committed { version, stamp: Stamp::default() });
         }
         if self.open.is_none() {
             self.send(Vec::new()).await?;
         }
-        let vector = self.open.as_ref().map(|(_, vector)| vector.clone()).unwrap_or_default();
+        let Some((lease, vector)) = self.open.take() else {
+            return Err(self.core.unavailable(self.server, "it has no snapshot"));
+        };
+        lease.abandon();
         Ok(Committed { version, stamp: self.core.stamp(&vector) })
     }
 }

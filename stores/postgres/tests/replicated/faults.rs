@@ -1,9 +1,10 @@
 //! What must not be seen, whatever comes late; and what concurrent writers come to.
 
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use mingle_model::{Level, Origin, TransactionId, Value};
-use mingle_proxy::Proxy;
+use mingle_proxy::{Delay, Proxy};
 use mingle_store::{Commit, Committed, Data, DataStore, Outcome, Read, Session, StoreError, Write};
 use mingle_store_postgres::ReplicatedPostgres;
 
@@ -42,15 +43,15 @@ async fn an_effect_waits_for_a_cause_that_comes_another_way() {
     let cause = write(&*store, 0, vec![Write::Assign(at("cause", 0), Value::Int(1))]).await;
     let after = cause.stamp.clone();
     let session = Session { replica: Some(NAMES[1].into()), after: after.clone() };
-    let deadline = std::time::Instant::now() + crate::cluster::PATIENCE;
+    let deadline = Instant::now() + crate::cluster::PATIENCE;
     loop {
         let open = store.begin(&session).await.expect("a transaction");
         let writes = vec![Write::Assign(at("effect", 0), Value::Int(1))];
         match open.commit(Commit { writes, ..Commit::default() }).await {
             Ok(_) => break,
             Err(StoreError::Behind { .. }) => {
-                assert!(std::time::Instant::now() < deadline, "the cause does not come");
-                tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+                assert!(Instant::now() < deadline, "the cause does not come");
+                tokio::time::sleep(Duration::from_millis(2)).await;
             }
             Err(error) => panic!("{error}"),
         }
@@ -182,5 +183,58 @@ async fn a_deletion_takes_what_was_added_beside_another() {
     cluster.applied(store.schema()).await;
     for server in 0..3 {
         assert_eq!(read(&*store, server, &sum).await, [Data::Counter(0)], "at server {server}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn one_round_trip_each_and_none_for_the_end_of_reads() {
+    const ROUND_TRIP: Duration = Duration::from_millis(400);
+    let Some(cluster) = Cluster::start().await else { return };
+    let proxy = Proxy::start(cluster.servers[0].addresses()[0], 1).await.expect("a port");
+    let mut config = cluster.config(&unique("faults"));
+    let own = cluster.servers[0].addresses()[0].to_string();
+    let far = cluster.servers[0].url().replace(&own, &proxy.address().to_string());
+    config.links = config.servers.clone();
+    config.servers.insert(NAMES[0].to_owned(), far);
+    let store = ReplicatedPostgres::connect(config, notes(Level::Causal), RealWorld::make()).await;
+    let store = store.unwrap_or_else(|error| panic!("{error}"));
+    let batch: Vec<Read> = (0..50)
+        .flat_map(|n| [Read::Register(at(&format!("k{n}"), 0)), Read::Entries(at("m", 3))])
+        .collect();
+    let writes: Vec<Write> =
+        (0..20).map(|n| Write::Assign(at(&format!("k{n}"), 0), Value::Int(n))).collect();
+    for is_warm in [false, true] {
+        // The first round prepares the statements.
+        let delay = if is_warm { ROUND_TRIP } else { Duration::ZERO };
+        proxy.set_round_trip(Delay::new(delay, Duration::ZERO));
+        let session = Session::at(NAMES[0]);
+        let commit = || Commit { writes: writes.clone(), ..Commit::default() };
+        let mut took = Vec::new();
+        let mut watch = Instant::now();
+        let mut lap = |what: &'static str, trips: f64| {
+            took.push((what, trips, watch.elapsed()));
+            watch = Instant::now();
+        };
+        let open = store.begin(&session).await.expect("a transaction");
+        open.commit(commit()).await.expect("a commit");
+        lap("a blind commit", 1.0);
+        let mut open = store.begin(&session).await.expect("a transaction");
+        lap("a begin", 0.0);
+        open.read(&batch).await.expect("a read");
+        lap("a batch", 1.0);
+        open.flush(writes.clone()).await.expect("a flush");
+        lap("a flush", 0.0);
+        open.commit(commit()).await.expect("a commit");
+        lap("a commit", 1.0);
+        let mut open = store.begin(&session).await.expect("a transaction");
+        open.read(&batch).await.expect("a read");
+        lap("another batch", 1.0);
+        open.commit(Commit::default()).await.expect("an end");
+        lap("the end of reads", 0.0);
+        for (what, expected, time) in took.into_iter().filter(|_| is_warm) {
+            let trips = time.as_secs_f64() / ROUND_TRIP.as_secs_f64();
+            let is_fine = trips >= expected - 0.05 && trips < expected + 0.9;
+            assert!(is_fine, "{what} took {trips:.2} round trips, not {expected}");
+        }
     }
 }

@@ -1,0 +1,288 @@
+//! A read-modify-write of one row in PostgreSQL and one in Cassandra, in one transaction, against
+//! the same two writes sent one after the other by hand, without any coordination.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Instant;
+
+use hdrhistogram::Histogram;
+use mingle::{Binding, Database, Session};
+use mingle_lang::generate::Random;
+use mingle_model::{Ref, Value};
+use mingle_services::{Engine, Server};
+use scylla::client::session::Session as Nodes;
+use scylla::client::session_builder::SessionBuilder;
+use scylla::statement::Consistency;
+use scylla::statement::prepared::PreparedStatement;
+use scylla::value::CqlValue;
+use tokio_postgres::{Client, Statement};
+
+use super::ratios::Ratios;
+use super::servers::{Servers, connect, failed};
+use super::{Options, Progress};
+
+const PROGRAM: &str = "\
+store accounts: linearizable;
+store pages: eventual;
+
+object Account in accounts {
+    key number: int;
+    balance: int;
+}
+
+object Page in pages {
+    key number: int;
+    total: int;
+}
+
+transaction change(account: ref Account, page: ref Page, amount: int) {
+    account.balance += amount;
+    page.total += amount;
+}
+";
+
+/// Rows at each store.
+const KEYS: usize = 1_000;
+
+/// How many clients there are, each with one call at a time.
+pub const CLIENTS: [usize; 2] = [1, 8];
+
+/// What is compared.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Mingle,
+    Plain,
+}
+
+impl Side {
+    pub const ALL: [Self; 2] = [Self::Mingle, Self::Plain];
+
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::Mingle => "one transaction",
+            Self::Plain => "two plain writes",
+        }
+    }
+}
+
+/// What one side did.
+pub struct Measured {
+    /// Latencies in µs.
+    latencies: Histogram<u64>,
+    seconds: f64,
+}
+
+impl Measured {
+    fn new() -> Result<Self, String> {
+        // From 1 µs to 10 minutes with three digits.
+        let latencies = Histogram::new_with_bounds(1, 600_000_000, 3);
+        Ok(Self { latencies: latencies.map_err(|error| error.to_string())?, seconds: 0.0 })
+    }
+
+    fn add(&mut self, other: &Self) -> Result<(), String> {
+        self.latencies.add(&other.latencies).map_err(|error| error.to_string())
+    }
+
+    /// Calls a second.
+    pub fn throughput(&self) -> f64 {
+        self.latencies.len() as f64 / self.seconds
+    }
+
+    /// A quantile of the latency, in ms.
+    pub fn quantile_ms(&self, quantile: f64) -> f64 {
+        self.latencies.value_at_quantile(quantile) as f64 / 1e3
+    }
+}
+
+/// What was measured with so many clients.
+pub struct Cell {
+    pub clients: usize,
+    pub measured: [Measured; 2],
+    /// The throughput of the transaction by that of the plain writes.
+    pub ratio: Ratios,
+}
+
+/// What was measured.
+pub struct Outcome {
+    pub cells: Vec<Cell>,
+}
+
+pub async fn measure(
+    options: &Options,
+    servers: &Servers,
+    progress: &Progress,
+) -> Result<Outcome, String> {
+    progress.say("three nodes of Cassandra start");
+    let nodes = Server::start(Engine::Cassandra).await.map_err(|error| error.to_string())?;
+    let site = Arc::new(Site::open(servers, nodes.url()).await?);
+    let mut cells = Vec::new();
+    for clients in CLIENTS {
+        let measured = [Measured::new()?, Measured::new()?];
+        cells.push(Cell { clients, measured, ratio: Ratios::default() });
+    }
+    for round in 0..options.rounds {
+        for cell in &mut cells {
+            let mut of_round = [Measured::new()?, Measured::new()?];
+            let there_and_back = Side::ALL.into_iter().chain(Side::ALL.into_iter().rev());
+            for (place, side) in there_and_back.enumerate() {
+                progress.say(&format!("{}, {} clients", side.title(), cell.clients));
+                let number = (round * 4 + place) as u64;
+                let block = block(options, &site, side, cell.clients, number).await?;
+                of_round[side as usize].add(&block)?;
+                of_round[side as usize].seconds += block.seconds;
+                progress.step();
+            }
+            let [mingle, plain] = &of_round;
+            cell.ratio.push(mingle.throughput() / plain.throughput());
+            for (all, one) in cell.measured.iter_mut().zip(&of_round) {
+                all.add(one)?;
+                all.seconds += one.seconds;
+            }
+        }
+    }
+    drop(nodes);
+    Ok(Outcome { cells })
+}
+
+/// Both ways to the same servers.
+struct Site {
+    database: Database,
+    url: String,
+    nodes: Nodes,
+    write: PreparedStatement,
+}
+
+impl Site {
+    async fn open(servers: &Servers, nodes: &str) -> Result<Self, String> {
+        let listed: Vec<String> = nodes.split(',').map(|node| format!("\"{node}\"")).collect();
+        let text = format!(
+            "[stores.accounts]\nengine = \"postgres\"\nurl = \"{}\"\npool = 24\n\
+             [stores.pages]\nengine = \"cassandra\"\nnodes = [{}]\n\
+             datacenters = [\"dc1\", \"dc2\", \"dc3\"]\n\
+             replication = {{ dc1 = 1, dc2 = 1, dc3 = 1 }}\n",
+            servers.near(),
+            listed.join(", ")
+        );
+        let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
+        let opened = Database::open(mingle::compile(PROGRAM)?, &binding, None).await;
+        let database = opened.map_err(|error| error.to_string())?;
+        let url = servers.near().to_owned();
+        let session = SessionBuilder::new().known_nodes(nodes.split(',')).build().await;
+        let session = session.map_err(|error| error.to_string())?;
+        for sql in [
+            "CREATE KEYSPACE plain WITH replication = \
+             {'class': 'NetworkTopologyStrategy', 'dc1': 1, 'dc2': 1, 'dc3': 1}",
+            "CREATE TABLE plain.page (number bigint PRIMARY KEY, total bigint)",
+        ] {
+            session.query_unpaged(sql, ()).await.map_err(|error| error.to_string())?;
+        }
+        let write = session.prepare("UPDATE plain.page SET total = ? WHERE number = ?").await;
+        let mut write = write.map_err(|error| error.to_string())?;
+        write.set_consistency(Consistency::LocalQuorum);
+        let site = Self { database, url, nodes: session, write };
+        site.fill().await?;
+        servers.settle().await?;
+        Ok(site)
+    }
+
+    /// All rows are there on both sides.
+    async fn fill(&self) -> Result<(), String> {
+        let client = connect(&self.url).await?;
+        let plain = format!(
+            "CREATE SCHEMA IF NOT EXISTS plain; \
+             CREATE TABLE plain.changed (number bigint PRIMARY KEY, balance bigint NOT NULL); \
+             INSERT INTO plain.changed SELECT n, 1 FROM generate_series(0, {}) AS n",
+            KEYS - 1
+        );
+        client.batch_execute(&plain).await.map_err(failed)?;
+        for number in 0..KEYS {
+            self.change(number, 1).await?;
+            self.write(number, 1).await?;
+        }
+        Ok(())
+    }
+
+    async fn change(&self, number: usize, amount: i64) -> Result<(), String> {
+        let key = || Value::Int(number as i64);
+        let arguments = vec![
+            Value::Ref(Ref::new("Account", key())),
+            Value::Ref(Ref::new("Page", key())),
+            Value::Int(amount),
+        ];
+        let called = self.database.call("change", arguments, Session::default()).await;
+        called.map(|_| ()).map_err(|error| error.to_string())
+    }
+
+    async fn write(&self, number: usize, total: i64) -> Result<(), String> {
+        let values = (CqlValue::BigInt(total), CqlValue::BigInt(number as i64));
+        let written = self.nodes.execute_unpaged(&self.write, values).await;
+        written.map(|_| ()).map_err(|error| error.to_string())
+    }
+}
+
+/// A client of the plain writes.
+struct Hand {
+    client: Client,
+    update: Statement,
+}
+
+impl Hand {
+    async fn open(url: &str) -> Result<Self, String> {
+        let client = connect(url).await?;
+        let sql = "UPDATE plain.changed SET balance = balance + $2 WHERE number = $1";
+        let update = client.prepare(sql).await.map_err(failed)?;
+        Ok(Self { client, update })
+    }
+
+    async fn call(&self, site: &Site, number: usize, amount: i64) -> Result<(), String> {
+        let updated = self.client.execute(&self.update, &[&(number as i64), &amount]).await;
+        updated.map_err(failed)?;
+        site.write(number, amount).await
+    }
+}
+
+async fn block(
+    options: &Options,
+    site: &Arc<Site>,
+    side: Side,
+    clients: usize,
+    number: u64,
+) -> Result<Measured, String> {
+    let is_over = Arc::new(AtomicBool::new(false));
+    let counts_from = Instant::now() + std::time::Duration::from_secs_f64(options.warm_up);
+    let mut running = Vec::new();
+    for client in 0..clients {
+        let seed = options.seed ^ (number << 8) ^ client as u64;
+        let (site, is_over) = (Arc::clone(site), Arc::clone(&is_over));
+        running.push(tokio::spawn(async move {
+            let hand = match side {
+                Side::Mingle => None,
+                Side::Plain => Some(Hand::open(&site.url).await?),
+            };
+            let mut random = Random::new(seed.wrapping_mul(1_000_003));
+            let mut measured = Measured::new()?;
+            while !is_over.load(Ordering::Relaxed) {
+                let (key, amount) = (random.below(KEYS), random.below(100) as i64);
+                let begin = Instant::now();
+                match &hand {
+                    Some(hand) => hand.call(&site, key, amount).await?,
+                    None => site.change(key, amount).await?,
+                }
+                if begin >= counts_from {
+                    let took = begin.elapsed().as_micros() as u64;
+                    measured.latencies.saturating_record(took);
+                }
+            }
+            Ok::<_, String>(measured)
+        }));
+    }
+    let seconds = options.warm_up + options.seconds;
+    tokio::time::sleep(std::time::Duration::from_secs_f64(seconds)).await;
+    is_over.store(true, Ordering::Relaxed);
+    let mut all = Measured::new()?;
+    for client in running {
+        all.add(&client.await.map_err(|error| error.to_string())??)?;
+    }
+    all.seconds = counts_from.elapsed().as_secs_f64();
+    Ok(all)
+}
