@@ -123,3 +123,42 @@ fn one_of<T: Copy>(
         keys.wrong(key, format!("expected one of {}, found {written:?}", names.join(", ")))
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use crate::binding::{Binding, Engine};
+
+    fn parse(more: &str) -> Result<Engine, String> {
+        let text = format!(
+            "[stores.feed]\nengine = \"cassandra\"\nnodes = [\"${{HOST}}:9042\"]\n\
+             datacenters = [\"oslo\", \"rome\"]\n{more}"
+        );
+        let environment = |name: &str| (name == "HOST").then(|| "10.0.0.1".to_owned());
+        let parsed = Binding::parse_in(&text, &environment).map_err(|error| error.to_string())?;
+        Ok(parsed.stores["feed"].engine.clone())
+    }
+
+    #[test]
+    fn settings_are_read_and_mistakes_are_named() {
+        let engine = parse(
+            "replicas = [\"north\", \"south\"]\nwrite_consistency = \"each_quorum\"\n\
+             outcomes = \"decided\"\nanswer_timeout = \"3s\"\n\
+             addresses = { \"10.0.0.1\" = \"127.0.0.1:9043\" }",
+        );
+        let Ok(engine @ Engine::Cassandra(_)) = engine else { panic!("{engine:?}") };
+        assert_eq!(engine.replicas(), ["north", "south"]);
+        let Engine::Cassandra(config) = engine else { unreachable!("it was matched") };
+        assert_eq!(config.nodes, ["10.0.0.1:9042"]);
+        assert_eq!(config.answer_timeout.as_secs(), 3);
+        for (more, expected) in [
+            ("read_consistency = \"any\"", "read_consistency: expected one of \"one\""),
+            ("outcomes = \"guessed\"", "outcomes: expected one of \"remembered\", \"decided\""),
+            ("user = \"me\"", "user: expected a password too"),
+            ("addresses = { \"host\" = \"1.2.3.4:5\" }", "expected an IP address"),
+            ("nonsense = 1", "nonsense"),
+        ] {
+            let refused = parse(more).expect_err("it makes no sense");
+            assert!(refused.contains("stores.feed") && refused.contains(expected), "{refused}");
+        }
+    }
+}

@@ -5,4 +5,5 @@ mod copies;
 mod folding;
 mod mapping;
 mod operations;
+mod start;
 mod support;
