@@ -63,7 +63,9 @@ impl Core {
         let taken = taken_by_guard(overlay, commit);
         let time = match commit.operation {
             Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
-            _ => self.clock.next(),
+            // Copies with timestamps of their own would be operations of their own.
+            Some(_) => return Err(self.refused("an operation has no time that all copies share")),
+            None => self.clock.next(),
         };
         self.clock.saw(time);
         let dots = match commit.operation {
