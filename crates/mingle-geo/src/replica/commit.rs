@@ -1,0 +1,218 @@
+//! Causal transactions of one partition: one message, one write, no preparation.
+
+use std::sync::Arc;
+
+use mingle_model::TransactionId;
+
+use super::Replica;
+use crate::error::{Counted, Refusal};
+use crate::limits::UPDATES_MAX;
+use crate::message::{
+    Address, CommitOne, FloorRaised, Message, OutcomeQuery, OutcomeReply, RaiseFloor,
+};
+use crate::record::{Decided, Record};
+use crate::timestamp::{DcId, Now};
+use crate::tx::{Outcome, Transaction};
+use crate::types::{Op, Update};
+use crate::vector::Vector;
+
+impl Replica {
+    pub(super) fn on_commit_one(&mut self, now: Now, from: Address, commit: CommitOne) {
+        self.refresh(now);
+        let (id, begun_us) = (commit.id, commit.begun_us);
+        if let Some(outcome) = self.outcomes.get(&id) {
+            return self.reply_outcome(from, id, Ok(Some(outcome)));
+        }
+        if self.prepared_causal.contains_key(&id) {
+            return self.reply_outcome(from, id, Ok(None));
+        }
+        if let Err(refusal) = self.check_age(now, &id, begun_us) {
+            return self.reply_outcome(from, id, Err(refusal));
+        }
+        self.note_answered(id, commit.answered, begun_us);
+        if let Err(refusal) = self.check_writes(now, &commit.snap_vec, &commit.updates) {
+            return self.refuse_commit_one(from, id, begun_us, refusal);
+        }
+        if self.must_wait(now, &commit.snap_vec, &commit.updates) {
+            let snapshot = commit.snap_vec;
+            if let Err(refusal) = self.wait(now, from, snapshot, Message::CommitOne(commit)) {
+                self.refuse_commit_one(from, id, begun_us, refusal);
+            }
+            return;
+        }
+        let updates = match self.measure(&commit.snap_vec, commit.updates) {
+            Ok(updates) => updates,
+            Err(refusal) => return self.refuse_commit_one(from, id, begun_us, refusal),
+        };
+        let own = self.config.dc;
+        let timestamp = self.clock.next(now.wall_us, commit.snap_vec.highest());
+        let transaction = Arc::new(Transaction {
+            id,
+            begun_us,
+            origin: own,
+            commit_vec: commit.snap_vec.with(own, timestamp),
+            snapshot_own: commit.snap_vec[own],
+            updates,
+        });
+        self.disk.commits.push_back((self.next_index(), timestamp));
+        self.write(Record::Commit(transaction.clone()));
+        self.apply(&transaction);
+        self.reply_outcome(from, id, Ok(Some(Outcome::Committed(transaction.commit_vec))));
+    }
+
+    /// Adds a committed transaction to the logs (1:46-48, 2:12-14) and remembers its outcome.
+    pub(super) fn apply(&mut self, transaction: &Arc<Transaction>) {
+        self.op_log.append(transaction);
+        if let Some(committed) = self.committed_causal.get_mut(usize::from(transaction.origin.0)) {
+            committed.keep(transaction);
+        }
+        let outcome = Outcome::Committed(transaction.commit_vec);
+        self.outcomes.insert(transaction.id, transaction.begun_us, outcome);
+        let (folded, floors) = (self.pins.folded(), &self.op_floors);
+        for update in &transaction.updates {
+            self.op_log.fold_if_long(&update.key, &folded, |id| is_past(floors, id));
+        }
+    }
+
+    /// Refuses for good: if the same message comes again, it is not accepted either.
+    pub(super) fn refuse_commit_one(
+        &mut self,
+        from: Address,
+        id: TransactionId,
+        begun_us: u64,
+        refusal: Refusal,
+    ) {
+        self.record_refusal(id, begun_us);
+        self.reply_outcome(from, id, Err(refusal));
+    }
+
+    pub(super) fn record_refusal(&mut self, id: TransactionId, begun_us: u64) {
+        let outcome = Outcome::Aborted;
+        self.outcomes.insert(id, begun_us, outcome);
+        self.write(Record::Decide(Decided { id, begun_us, outcome }));
+    }
+
+    fn reply_outcome(
+        &mut self,
+        to: Address,
+        id: TransactionId,
+        result: Result<Option<Outcome>, Refusal>,
+    ) {
+        let reply = OutcomeReply { id, result, handout: self.handout() };
+        self.send(to, Message::OutcomeReply(reply));
+    }
+
+    pub(super) fn on_outcome_query(&mut self, from: Address, query: OutcomeQuery) {
+        self.reply_outcome(from, query.id, Ok(self.outcomes.get(&query.id)));
+    }
+
+    /// A transaction must have begun after the floor, and not in the future.
+    pub(super) fn check_age(
+        &self,
+        now: Now,
+        id: &TransactionId,
+        begun_us: u64,
+    ) -> Result<(), Refusal> {
+        if self.outcomes.is_past(id, begun_us) {
+            return Err(Refusal::TransactionTooOld { floor_us: self.outcomes.floor_us() });
+        }
+        let most = self.highest_accepted(now);
+        if begun_us > most.micros() {
+            let timestamp = crate::timestamp::Timestamp::new(begun_us, self.config.partition);
+            return Err(Refusal::ClockAhead { timestamp, most });
+        }
+        Ok(())
+    }
+
+    pub(super) fn note_answered(&mut self, id: TransactionId, answered: u64, begun_us: u64) {
+        let own = self.config.dc;
+        // No transaction answers itself.
+        let answered = answered.min(id.sequence);
+        self.outcomes.answered(id.origin, answered, begun_us, own, self.stable_vec[own]);
+    }
+
+    pub(super) fn check_writes(
+        &self,
+        now: Now,
+        snap_vec: &Vector,
+        updates: &[Update],
+    ) -> Result<(), Refusal> {
+        if updates.is_empty() || updates.len() > UPDATES_MAX {
+            let (found, most) = (updates.len() as u64, UPDATES_MAX as u64);
+            return Err(Refusal::TooMany { what: Counted::Updates, found, most });
+        }
+        for update in updates {
+            self.check_partition(&update.key)?;
+            if !update.op.fits(update.key.kind) || update.op.is_measured() {
+                return Err(Refusal::WrongKind { key: update.key.clone() });
+            }
+            if let Some(id) = update.id
+                && is_past(&self.op_floors, &id)
+            {
+                return Err(Refusal::BelowFloor { id });
+            }
+        }
+        let (bytes, most) = (self.op_log.bytes() as u64, self.config.log_bytes_max as u64);
+        if bytes > most {
+            return Err(Refusal::Full { bytes, most });
+        }
+        self.check_snapshot(now, snap_vec)?;
+        let (timestamp, most) = (snap_vec.highest(), self.highest_accepted(now));
+        if timestamp > most {
+            return Err(Refusal::ClockAhead { timestamp, most });
+        }
+        Ok(())
+    }
+
+    /// Whether what `updates` take away can be measured only later.
+    pub(super) fn must_wait(&mut self, now: Now, snap_vec: &Vector, updates: &[Update]) -> bool {
+        updates.iter().any(|update| update.op.measures()) && !self.has_reached(now, snap_vec)
+    }
+
+    /// Operations as they travel: those that take away part of a sum say how much.
+    pub(super) fn measure(
+        &mut self,
+        snap_vec: &Vector,
+        mut updates: Vec<Update>,
+    ) -> Result<Vec<Update>, Refusal> {
+        for index in 0..updates.len() {
+            let (earlier, rest) = updates.split_at_mut(index);
+            let update = &mut rest[0];
+            if !update.op.measures() {
+                continue;
+            }
+            let state = self.op_log.read(&update.key, snap_vec);
+            let state = state.map_err(|oldest| Refusal::SnapshotTooOld { oldest })?;
+            for earlier in earlier.iter_mut().filter(|earlier| earlier.key == update.key) {
+                if update.op.takes_back(&earlier.op) {
+                    earlier.op = Op::Nothing;
+                }
+            }
+            update.op = state.measured(&update.op, snap_vec);
+        }
+        Ok(updates)
+    }
+
+    pub(super) fn on_raise_floor(&mut self, from: Address, raise: RaiseFloor) {
+        let floor = self.op_floors.entry(raise.origin).or_insert(0);
+        if raise.sequence > *floor {
+            *floor = raise.sequence;
+            let floors = [(raise.origin, raise.sequence)].into();
+            self.write(Record::OpFloors(floors));
+        }
+        let sequence = self.op_floors.get(&raise.origin).copied().unwrap_or(0);
+        let raised = FloorRaised { origin: raise.origin, sequence };
+        self.send(from, Message::FloorRaised(raised));
+    }
+
+    /// Whether this data center is the transaction's origin.
+    pub(super) fn is_own(&self, origin: DcId) -> bool {
+        origin == self.config.dc
+    }
+}
+
+/// Whether the floor of its origin has passed an operation's id.
+pub(super) fn is_past(floors: &crate::tx::OpFloors, id: &crate::types::OpId) -> bool {
+    let floor = floors.get(&id.transaction.origin);
+    floor.is_some_and(|floor| id.transaction.sequence <= *floor)
+}
