@@ -91,7 +91,6 @@ enum Happening {
     Tick((u8, u16), u64),
     Written((u8, u16), u64),
     SessionTick(u64),
-    Alarm(u64),
 }
 
 impl World {
@@ -262,7 +261,6 @@ impl World {
                 }
                 self.perform(client, out);
             }
-            Happening::Alarm(client) => self.events.push_back((client, Event::Uniform)),
         }
         true
     }
@@ -456,11 +454,6 @@ impl World {
         self.run_until("an event", |world| world.events.iter().any(|(of, _)| *of == client));
         let place = self.events.iter().position(|(of, _)| *of == client).expect("an event");
         self.events.remove(place).expect("it is there").1
-    }
-
-    /// Wakes a driver of sessions: an event of its client, [`Event::Uniform`], after a while.
-    pub fn wake_after(&mut self, client: u64, after_us: u64) {
-        self.schedule(after_us, Happening::Alarm(client));
     }
 
     pub fn read(&mut self, client: u64, keys: &[&Key]) -> Result<Vec<Arc<State>>, Refusal> {
