@@ -47,5 +47,5 @@ pub use replica::{Delivery, Input, Replica};
 pub use session::{Event, Session, SessionConfig};
 pub use timestamp::{DcId, Now, PartitionId, Timestamp, Version};
 pub use tx::{Outcome, Transaction};
-pub use types::{Cause, Kind, Op, OpId, State, Update};
+pub use types::{Cause, Kind, Mark, Op, OpId, State, Update};
 pub use vector::Vector;

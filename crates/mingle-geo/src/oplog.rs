@@ -15,7 +15,7 @@ use crate::key::Key;
 use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::tx::Transaction;
-use crate::types::{OpId, State};
+use crate::types::{OpId, Recent, State};
 use crate::vector::Vector;
 
 /// All items of one partition.
@@ -170,6 +170,22 @@ impl OpLog {
             return Err(item.base.snapshot);
         }
         Ok(item.advance(&item.base, snapshot))
+    }
+
+    /// The operations on `key` that are not folded and whose timestamps `snapshot` reaches to. Not
+    /// all of them need be in it.
+    pub fn recent<'a>(&'a self, key: &Key, snapshot: &Vector) -> Vec<Recent<'a>> {
+        let entries = self.items.get(key).map_or(&[][..], |item| &item.entries);
+        let reached = entries.iter().filter(|entry| {
+            let transaction = &entry.transaction;
+            transaction.timestamp() <= snapshot[transaction.origin]
+        });
+        let recent = reached.map(|entry| Recent {
+            version: entry.version(),
+            op: &entry.transaction.updates[entry.index as usize].op,
+            is_held: snapshot.covers(&entry.transaction.commit_vec),
+        });
+        recent.collect()
     }
 
     /// Folds up to `snapshot`, a bounded number of items.

@@ -188,7 +188,8 @@ impl Replica {
                     earlier.op = Op::Nothing;
                 }
             }
-            update.op = state.measured(&update.op, snap_vec);
+            let recent = self.op_log.recent(&update.key, snap_vec);
+            update.op = state.measured(&update.op, snap_vec, &recent);
         }
         Ok(updates)
     }

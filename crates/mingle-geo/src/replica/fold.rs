@@ -57,11 +57,11 @@ impl Pins {
         {
             self.handed_out.pop_front();
         }
-        let silent_until_us = self.silent_until_us?;
-        if silent_until_us == u64::MAX {
+        if self.silent_until_us == Some(u64::MAX) {
             self.silent_until_us = Some(mono_us.saturating_add(kept_us));
         }
-        (self.silent_until_us <= Some(mono_us)).then(|| self.handed_out[0].1)
+        let is_silent = self.silent_until_us.is_some_and(|until_us| mono_us < until_us);
+        (!is_silent).then(|| self.handed_out[0].1)
     }
 }
 

@@ -177,7 +177,7 @@ fn overlay(
                 *earlier = Op::Nothing;
             }
         }
-        own.push((index, state.measured(&update.op, snapshot)));
+        own.push((index, state.measured(&update.op, snapshot, &[])));
     }
     if own.is_empty() {
         return state.clone();

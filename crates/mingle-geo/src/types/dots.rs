@@ -1,10 +1,9 @@
-//! What stands in an item, each with the version of the operation that put it there.
+//! What stands in an item, each with the mark of the operation that put it there.
 
 use serde::{Deserialize, Serialize};
 
 use super::ids::Ids;
-use super::{Cause, OpId};
-use crate::timestamp::Version;
+use super::{Cause, Mark, OpId};
 
 /// What a transaction had seen of an item.
 pub struct Seen<'a> {
@@ -13,16 +12,16 @@ pub struct Seen<'a> {
 }
 
 impl Seen<'_> {
-    /// Whether it saw what stands under this version and id.
-    pub fn observes(&self, version: &Version, id: Option<&OpId>) -> bool {
-        self.cause.observes(version) || id.is_some_and(|id| self.ids.observed(id, self.cause))
+    /// Whether it saw what stands under this mark and id.
+    pub fn observes(&self, mark: &Mark, id: Option<&OpId>) -> bool {
+        self.cause.observes(mark) || id.is_some_and(|id| self.ids.observed(id, self.cause))
     }
 }
 
 /// One thing that stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dot<T> {
-    pub version: Version,
+    pub mark: Mark,
     pub id: Option<Box<OpId>>,
     pub value: T,
 }
@@ -41,20 +40,22 @@ impl<T> Default for Dots<T> {
 impl<T> Dots<T> {
     /// Takes away what was seen.
     pub fn displace(&mut self, seen: &Seen<'_>) {
-        self.0.retain(|dot| !seen.observes(&dot.version, dot.id.as_deref()));
+        self.0.retain(|dot| !seen.observes(&dot.mark, dot.id.as_deref()));
     }
 
-    pub fn place(&mut self, version: Version, id: Option<&OpId>, value: T) {
-        let place = self.0.partition_point(|dot| dot.version < version);
-        self.0.insert(place, Dot { version, id: id.copied().map(Box::new), value });
+    pub fn place(&mut self, mark: Mark, id: Option<&OpId>, value: T) {
+        let place = self.0.partition_point(|dot| dot.mark.version < mark.version);
+        self.0.insert(place, Dot { mark, id: id.copied().map(Box::new), value });
     }
 
     /// Lowers the version of what stands under `id`, if it still does.
-    pub fn restamp(&mut self, id: &OpId, version: Version) {
+    pub fn restamp(&mut self, id: &OpId, mark: Mark) {
         if let Some(place) = self.0.iter().position(|dot| dot.id.as_deref() == Some(id)) {
             let dot = &mut self.0[place];
-            dot.version = dot.version.min(version);
-            self.0.sort_unstable_by_key(|dot| dot.version);
+            if mark.version < dot.mark.version {
+                dot.mark = mark;
+                self.0.sort_unstable_by_key(|dot| dot.mark.version);
+            }
         }
     }
 

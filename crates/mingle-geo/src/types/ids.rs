@@ -18,12 +18,12 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, OpId};
+use super::{Cause, Mark, OpId};
 use crate::timestamp::Version;
 
 /// The ids that an item has met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ids(BTreeMap<OpId, Vec<Version>>);
+pub struct Ids(BTreeMap<OpId, Vec<Mark>>);
 
 /// What an item knew of an operation's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,22 +42,22 @@ pub enum Noted {
 impl Ids {
     /// Remembers that the operation `id` ran.
     pub fn note(&mut self, id: &OpId, cause: &Cause) -> Noted {
-        let versions = self.0.entry(*id).or_default();
-        let noted = match versions.first() {
+        let marks = self.0.entry(*id).or_default();
+        let noted = match marks.first() {
             None => Noted::First,
-            Some(_) if versions.iter().any(|version| cause.observes(version)) => Noted::Seen,
-            Some(lowest) => Noted::Repeat { was: *lowest },
+            Some(_) if marks.iter().any(|mark| cause.observes(mark)) => Noted::Seen,
+            Some(lowest) => Noted::Repeat { was: lowest.version },
         };
-        if let Err(place) = versions.binary_search(&cause.version) {
-            versions.insert(place, cause.version);
+        if let Err(place) = marks.binary_search_by_key(&cause.version, |mark| mark.version) {
+            marks.insert(place, cause.mark());
         }
         noted
     }
 
     /// Whether a transaction saw the operation `id` run.
     pub fn observed(&self, id: &OpId, cause: &Cause) -> bool {
-        let versions = self.0.get(id).map_or(&[][..], Vec::as_slice);
-        versions.iter().any(|version| cause.observes(version))
+        let marks = self.0.get(id).map_or(&[][..], Vec::as_slice);
+        marks.iter().any(|mark| cause.observes(mark))
     }
 
     /// Forgets ids that can come no more.

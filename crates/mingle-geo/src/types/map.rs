@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::OpId;
-use super::counter::{Counter, Removal};
+use super::counter::{Addition, Counter, Removal};
 use super::dots::{Dots, Seen};
+use super::{Mark, Op, OpId, Recent};
 use crate::timestamp::Version;
 use crate::vector::Vector;
 
@@ -59,19 +59,13 @@ impl Map {
         });
     }
 
-    pub(super) fn place(
-        &mut self,
-        version: Version,
-        id: Option<&OpId>,
-        key: &Value,
-        value: &Value,
-    ) {
-        self.entries.entry(key.clone()).or_default().place(version, id, value.clone());
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, key: &Value, value: &Value) {
+        self.entries.entry(key.clone()).or_default().place(mark, id, value.clone());
     }
 
-    pub(super) fn restamp(&mut self, id: &OpId, version: Version, key: &Value) {
+    pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, key: &Value) {
         if let Some(dots) = self.entries.get_mut(key) {
-            dots.restamp(id, version);
+            dots.restamp(id, mark);
         }
     }
 
@@ -94,13 +88,33 @@ impl Map {
     }
 
     /// What deleting `key` takes away of its counter.
-    pub(super) fn removal(&self, key: &Value, snapshot: &Vector) -> Option<Removal> {
-        self.count(key).map(|counter| counter.removal(snapshot))
+    pub(super) fn removal(
+        &self,
+        key: &Value,
+        snapshot: &Vector,
+        recent: &[Recent<'_>],
+    ) -> Option<Removal> {
+        self.count(key).map(|counter| counter.removal(snapshot, &additions(key, recent)))
     }
 
     /// What emptying the map takes away of its counters.
-    pub(super) fn removals(&self, snapshot: &Vector) -> Vec<(Value, Removal)> {
-        let counts = self.counts();
-        counts.map(|(key, counter)| (key.clone(), counter.removal(snapshot))).collect()
+    pub(super) fn removals(
+        &self,
+        snapshot: &Vector,
+        recent: &[Recent<'_>],
+    ) -> Vec<(Value, Removal)> {
+        let removals = self.counts().map(|(key, counter)| {
+            (key.clone(), counter.removal(snapshot, &additions(key, recent)))
+        });
+        removals.collect()
     }
+}
+
+/// What was recently added to the counter of `key`.
+fn additions(key: &Value, recent: &[Recent<'_>]) -> Vec<Addition> {
+    let additions = recent.iter().filter_map(|recent| match recent.op {
+        Op::Increment(of, amount) if of == key => Some(Addition::of(recent, *amount)),
+        _ => None,
+    });
+    additions.collect()
 }

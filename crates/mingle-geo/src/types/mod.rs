@@ -196,16 +196,45 @@ pub struct Cause {
 }
 
 impl Cause {
-    /// Whether its transaction saw the operation of this version, or ran it before.
-    pub fn observes(&self, version: &Version) -> bool {
-        let own =
-            version.timestamp == self.version.timestamp && version.origin == self.version.origin;
-        if own {
-            version.index < self.version.index
+    /// Whether its transaction saw the operation of this mark, or ran it before.
+    pub fn observes(&self, mark: &Mark) -> bool {
+        let Version { timestamp, origin, index } = mark.version;
+        if timestamp == self.version.timestamp && origin == self.version.origin {
+            index < self.version.index
         } else {
-            version.timestamp <= self.seen[version.origin]
+            self.seen.covers(&mark.commit_vec)
         }
     }
+
+    /// What the operation leaves on what it puts there.
+    pub fn mark(&self) -> Mark {
+        let Version { timestamp, origin, .. } = self.version;
+        Mark { version: self.version, commit_vec: self.seen.with(origin, timestamp) }
+    }
+}
+
+/// By which operation something stands in an item.
+///
+/// A snapshot that reaches to an operation's timestamp at its origin need not hold it: it may lack
+/// something that the operation's transaction had seen of a third data center. So whether it was
+/// seen is asked of the commit vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The operation's version.
+    pub version: Version,
+    /// The commit vector of its transaction.
+    pub commit_vec: Vector,
+}
+
+/// An operation on an item whose timestamp a snapshot reaches to, and that is not folded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recent<'a> {
+    /// Its version.
+    pub version: Version,
+    /// What it does.
+    pub op: &'a Op,
+    /// Whether the snapshot holds it.
+    pub is_held: bool,
 }
 
 /// The state of one data item.
@@ -282,45 +311,48 @@ impl State {
 
     /// Adds what `op` adds.
     fn place(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
-        let version = cause.version;
+        let (mark, version) = (cause.mark(), cause.version);
         match (&mut self.body, op) {
-            (Body::Register(register), Op::Write(value)) => register.place(version, id, value),
+            (Body::Register(register), Op::Write(value)) => register.place(mark, id, value),
             (Body::Counter(counter), Op::Add(amount)) => counter.add(version, *amount),
-            (Body::Set(set), Op::Insert(value)) => set.place(version, id, value),
-            (Body::Map(map), Op::Put(key, value)) => map.place(version, id, key, value),
+            (Body::Set(set), Op::Insert(value)) => set.place(mark, id, value),
+            (Body::Map(map), Op::Put(key, value)) => map.place(mark, id, key, value),
             (Body::Map(map), Op::Increment(key, amount)) => map.add(version, key, *amount),
-            (Body::Log(log), Op::Append(value)) => log.place(version, id, value),
+            (Body::Log(log), Op::Append(value)) => log.place(mark, id, value),
             _ => {}
         }
     }
 
     /// The operation stands here already, under the version `was`: the lower one counts.
     fn restamp(&mut self, cause: &Cause, op: &Op, id: &OpId, was: Version) {
-        let version = cause.version;
+        let (mark, version) = (cause.mark(), cause.version);
         match (&mut self.body, op) {
-            (Body::Register(register), Op::Write(_)) => register.restamp(id, version),
+            (Body::Register(register), Op::Write(_)) => register.restamp(id, mark),
             (Body::Counter(counter), Op::Add(amount)) => counter.restamp(was, version, *amount),
-            (Body::Set(set), Op::Insert(value)) => set.restamp(id, version, value),
-            (Body::Map(map), Op::Put(key, _)) => map.restamp(id, version, key),
+            (Body::Set(set), Op::Insert(value)) => set.restamp(id, mark, value),
+            (Body::Map(map), Op::Put(key, _)) => map.restamp(id, mark, key),
             (Body::Map(map), Op::Increment(key, amount)) => {
                 map.restamp_count(was, version, key, *amount);
             }
-            (Body::Log(log), Op::Append(_)) => log.restamp(id, was, version),
+            (Body::Log(log), Op::Append(_)) => log.restamp(id, was, mark),
             _ => {}
         }
     }
 
     /// The form in which `op`, of a transaction with this snapshot, travels; the state must be that
-    /// of the snapshot.
-    pub fn measured(&self, op: &Op, snapshot: &Vector) -> Op {
+    /// of the snapshot. `recent` are the operations on the item that are not folded and whose
+    /// timestamps the snapshot reaches to.
+    pub fn measured(&self, op: &Op, snapshot: &Vector, recent: &[Recent<'_>]) -> Op {
         match (&self.body, op) {
-            (Body::Counter(counter), Op::Reset) => Op::ResetSeen(counter.removal(snapshot)),
-            (Body::Map(map), Op::Delete(key)) => match map.removal(key, snapshot) {
+            (Body::Counter(counter), Op::Reset) => {
+                Op::ResetSeen(counter.removal(snapshot, &counter::additions(recent)))
+            }
+            (Body::Map(map), Op::Delete(key)) => match map.removal(key, snapshot, recent) {
                 Some(removal) => Op::DeleteSeen(key.clone(), removal),
                 None => op.clone(),
             },
             (Body::Map(map), Op::Empty) => {
-                let removals = map.removals(snapshot);
+                let removals = map.removals(snapshot, recent);
                 if removals.is_empty() { op.clone() } else { Op::EmptySeen(removals) }
             }
             _ => op.clone(),

@@ -3,8 +3,8 @@
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::OpId;
 use super::dots::{Dots, Seen};
+use super::{Mark, OpId};
 use crate::timestamp::Version;
 
 /// One value, or none. Writes that did not see each other all stand until a write has seen them.
@@ -22,7 +22,7 @@ impl Register {
 
     /// The values that conflict, in the order of their versions; one or none where nothing does.
     pub fn siblings(&self) -> impl ExactSizeIterator<Item = (&Version, &Value)> {
-        self.0.iter().map(|dot| (&dot.version, &dot.value))
+        self.0.iter().map(|dot| (&dot.mark.version, &dot.value))
     }
 
     /// The value where conflicts are settled by `merge`, which is given the conflicting ones, two or
@@ -57,11 +57,11 @@ impl Register {
         self.0.displace(seen);
     }
 
-    pub(super) fn place(&mut self, version: Version, id: Option<&OpId>, value: &Value) {
-        self.0.place(version, id, value.clone());
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
+        self.0.place(mark, id, value.clone());
     }
 
-    pub(super) fn restamp(&mut self, id: &OpId, version: Version) {
-        self.0.restamp(id, version);
+    pub(super) fn restamp(&mut self, id: &OpId, mark: Mark) {
+        self.0.restamp(id, mark);
     }
 }

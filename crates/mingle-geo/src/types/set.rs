@@ -5,9 +5,8 @@ use std::collections::BTreeMap;
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::OpId;
 use super::dots::{Dots, Seen};
-use crate::timestamp::Version;
+use super::{Mark, OpId};
 
 /// Distinct values in their order. A removal takes away the insertions that it saw, no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -45,13 +44,13 @@ impl Set {
         });
     }
 
-    pub(super) fn place(&mut self, version: Version, id: Option<&OpId>, value: &Value) {
-        self.0.entry(value.clone()).or_default().place(version, id, ());
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
+        self.0.entry(value.clone()).or_default().place(mark, id, ());
     }
 
-    pub(super) fn restamp(&mut self, id: &OpId, version: Version, value: &Value) {
+    pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, value: &Value) {
         if let Some(dots) = self.0.get_mut(value) {
-            dots.restamp(id, version);
+            dots.restamp(id, mark);
         }
     }
 }

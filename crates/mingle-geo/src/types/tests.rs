@@ -43,7 +43,7 @@ impl Sites {
         site.clock = site.clock.max(site.seen.highest().0) + 1;
         let version = Version { timestamp: Timestamp(site.clock), origin, index: 0 };
         let cause = Cause { version, seen: site.seen };
-        let op = site.state.measured(op, &site.seen);
+        let op = site.state.measured(op, &site.seen, &[]);
         site.state.apply(&cause, &op, id.as_ref());
         site.seen[origin] = version.timestamp;
         self.sent[at].push(Sent { cause, op, id });
