@@ -101,8 +101,9 @@ impl Outcomes {
         Remembered { ended: ended.collect(), answered: answered.collect() }
     }
 
-    /// Takes up what was remembered before a restart.
+    /// Takes up what was remembered before a restart, and nothing else.
     pub fn restore(&mut self, remembered: Remembered) {
+        self.sessions.clear();
         for (origin, answered, begun_us) in remembered.answered {
             let session = self.sessions.entry(origin).or_default();
             session.answered = session.answered.max(answered);

@@ -6,7 +6,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::ConfigError;
 use crate::record::{Install, PreparedRecord, Record, Vectors};
-use crate::timestamp::Timestamp;
+use crate::timestamp::{Now, Timestamp};
 use crate::tx::Outcome;
 use crate::vector::Vector;
 
@@ -60,6 +60,8 @@ impl Replica {
             stable_vec: replica.stable_vec,
             uniform_vec: replica.uniform_vec,
         };
+        // Nothing below the clock can commit any more, but what is prepared.
+        replica.recompute_known(Now::default());
         let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO };
         replica.local_matrix[usize::from(partition.0)] = row;
         replica.stable_matrix[usize::from(dc.0)] = replica.stable_vec;

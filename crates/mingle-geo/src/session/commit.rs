@@ -108,9 +108,7 @@ impl Session {
         let (id, begun_us, snap_vec, answered) = (*id, *begun_us, *snap_vec, id.sequence);
         let participants: Vec<PartitionId> = updates.keys().copied().collect();
         for (partition, updates) in updates {
-            if committing.proposals.contains_key(partition) {
-                continue;
-            }
+            // To those that are prepared too: they may have been told the outcome meanwhile.
             let message = if committing.dc != self.config.dc {
                 Message::OutcomeQuery(OutcomeQuery { id })
             } else if participants.len() == 1 {

@@ -44,8 +44,8 @@ pub struct SessionConfig {
     pub retry_ms: u64,
     /// A call that is not answered after this long fails.
     pub deadline_ms: u64,
-    /// What replicas handed out is used for new transactions up to this age; less than
-    /// `transaction_ms_max` of the replicas by as much as a transaction may take.
+    /// What replicas handed out is used for new transactions up to this age; after that the first
+    /// read of several partitions takes two rounds, and shows what is newer.
     pub handout_ms_max: u64,
 }
 
@@ -59,7 +59,7 @@ impl SessionConfig {
             is_durable: false,
             retry_ms: 500,
             deadline_ms: 10_000,
-            handout_ms_max: 2_000,
+            handout_ms_max: 50,
         }
     }
 }

@@ -1,5 +1,5 @@
-//! Figure 1: a transaction that reached one data center before its origin was lost reaches all, and
-//! so does what depends on it.
+//! Figure 1: what reached one data center before its origin was lost, or cut off from the others,
+//! reaches all, and so does what depends on it.
 
 use crate::support::{World, register};
 
@@ -22,4 +22,35 @@ fn a_dependency_of_a_lost_data_center_is_forwarded() {
         assert_ne!(seen, [None, Some(2)], "t2 without its dependency");
         seen == [Some(1), Some(2)]
     });
+}
+
+#[test]
+fn a_lost_link_alone_is_enough() {
+    let mut world = World::new(3, 1, 1);
+    let key = register("k");
+    world.run_ms(200);
+    // Everybody lives; only d0 and d2 do not hear each other.
+    world.down.extend([(0, 2), (2, 0)]);
+    world.open(1, 0);
+    world.open(3, 2);
+    for value in 1..=3 {
+        world.put(1, &key, value);
+        world.run_until("it is forwarded", |world| world.get(3, &[&key]) == [Some(value)]);
+    }
+}
+
+#[test]
+fn what_everybody_has_is_not_kept() {
+    let mut world = World::new(3, 1, 1);
+    world.open(1, 0);
+    world.put(1, &register("k"), 1);
+    world.run_ms(300);
+    for dc in 0..3 {
+        assert_eq!(world.replica(dc, 0).kept_bytes(mingle_geo::DcId(0)), 0, "at d{dc}");
+    }
+    world.isolate(2);
+    world.put(1, &register("k"), 2);
+    world.run_ms(300);
+    assert!(world.replica(0, 0).kept_bytes(mingle_geo::DcId(0)) > 0);
+    assert!(world.replica(1, 0).kept_bytes(mingle_geo::DcId(0)) > 0);
 }
