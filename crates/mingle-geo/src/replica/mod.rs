@@ -9,15 +9,15 @@
 //!   all that was written before it: [`Output::Persist`] is drained in order. A read is answered at
 //!   once unless its snapshot holds a commit that is still on its way to the disk.
 //! - **1:2-3, 1:19-20, 1:37-38** are left out: vectors from outside never raise `uniform_vec`.
-//!   A snapshot above `known_vec` in another data center's entry is refused ([`read`]).
+//!   A snapshot above `known_vec` in another data center's entry is refused (`read`).
 //! - **1:6**: causal snapshots take `stable_vec[d]`, not `uniform_vec[d]`.
 //! - **1:21, 1:43**: instead of waiting, the clock moves; only a prepared transaction below the
-//!   snapshot makes a reader wait ([`read`]).
+//!   snapshot makes a reader wait (`read`).
 //! - **1:26-48**: the session is the coordinator; a transaction of one partition needs no
-//!   preparation ([`commit`]), and participants decide without their coordinator ([`resolve`]).
-//! - **2:1-18**: replication names intervals ([`replicate`]), so links may lose and reorder.
-//! - **2:19-22**: forwarding begins by lag ([`forward`]); beyond a bound, state is transferred
-//!   ([`transfer`]).
+//!   preparation (`commit`), and participants decide without their coordinator (`resolve`).
+//! - **2:1-18**: replication names intervals (`replicate`), so links may lose and reorder.
+//! - **2:19-22**: forwarding begins by lag (`forward`); beyond a bound, state is transferred
+//!   (`transfer`).
 //! - **3:1-3 and certification** are not here; what they deliver comes in as
 //!   [`Input::Deliver`] (3:4-8).
 

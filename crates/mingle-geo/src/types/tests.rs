@@ -129,7 +129,7 @@ fn identified(kind: Kind, number: u32) -> Op {
         Kind::Register => Op::Write(value),
         Kind::Counter => Op::Add(i64::from(number) + 1),
         Kind::Set => Op::Insert(value),
-        Kind::Map if number % 2 == 0 => Op::Put(value, Value::Int(number.into())),
+        Kind::Map if number.is_multiple_of(2) => Op::Put(value, Value::Int(number.into())),
         Kind::Map => Op::Increment(value, i64::from(number) + 1),
         Kind::Log => Op::Append(value),
     }
@@ -248,7 +248,7 @@ impl Model {
                 self.map.insert(key, value);
             }
             Op::Increment(key, amount) => {
-                *self.counts.entry(key).or_default() += i128::from(amount)
+                *self.counts.entry(key).or_default() += i128::from(amount);
             }
             Op::Delete(key) => {
                 self.map.remove(&key);
@@ -264,18 +264,19 @@ impl Model {
     }
 
     fn of(state: &State) -> Self {
-        let mut model = Self::default();
-        model.register = state.as_register().and_then(Register::value).cloned();
-        model.counter = state.as_counter().map_or(0, Counter::value);
-        model.set = state.as_set().map(|set| set.iter().cloned().collect()).unwrap_or_default();
-        if let Some(map) = state.as_map() {
+        let (entries, counts) = state.as_map().map_or_else(Default::default, |map| {
             let entries = map.entries().map(|(key, value)| (key.clone(), value.clone()));
-            model.map = entries.collect();
             let counts = map.counts().map(|(key, counter)| (key.clone(), counter.value()));
-            model.counts = counts.collect();
+            (entries.collect(), counts.collect())
+        });
+        Self {
+            register: state.as_register().and_then(Register::value).cloned(),
+            counter: state.as_counter().map_or(0, Counter::value),
+            set: state.as_set().map(|set| set.iter().cloned().collect()).unwrap_or_default(),
+            map: entries,
+            counts,
+            log: state.as_log().map(|log| log.iter().cloned().collect()).unwrap_or_default(),
         }
-        model.log = state.as_log().map(|log| log.iter().cloned().collect()).unwrap_or_default();
-        model
     }
 }
 

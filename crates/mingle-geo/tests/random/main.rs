@@ -4,10 +4,14 @@
 //! A failure prints its seed; `MINGLE_GEO_SEED=n` runs that one alone, and `MINGLE_GEO_RUNS=n` so
 //! many more than usual.
 
+// The environment says which seed to replay, and what comes of it is printed.
+#![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
+
 #[path = "../support/mod.rs"]
 mod support;
 
 mod driver;
+mod end;
 
 use driver::{Faults, Run};
 
