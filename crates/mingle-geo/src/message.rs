@@ -86,6 +86,24 @@ pub enum Message {
     TransferPart(TransferPart),
 }
 
+impl Message {
+    /// Who it says it is from, where it says so: a replica of this data center and partition is
+    /// spoken to.
+    pub(crate) fn claimed_sender(&self, dc: DcId, partition: PartitionId) -> Option<Address> {
+        match self {
+            Self::StatusReply(reply) => Some(Address::Replica(dc, reply.partition)),
+            Self::KnownVecLocal(known) => Some(Address::Replica(dc, known.partition)),
+            Self::SiblingVecs(vecs) => Some(Address::Replica(vecs.dc, partition)),
+            Self::Replicate(replicate) => Some(Address::Replica(replicate.sender, partition)),
+            Self::Ask(ask) => Some(Address::Replica(ask.dc, partition)),
+            Self::Behind(behind) => Some(Address::Replica(behind.dc, partition)),
+            Self::TransferPull(pull) => Some(Address::Replica(pull.dc, partition)),
+            Self::TransferPart(part) => Some(Address::Replica(part.dc, partition)),
+            _ => None,
+        }
+    }
+}
+
 /// The snapshot to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Snapshot {

@@ -76,18 +76,19 @@ impl Default for Vector {
     }
 }
 
-/// # Panics
-///
-/// For an id that is neither below [`DCS_MAX`] nor [`DcId::STRONG`]; ids from outside are checked
-/// where they come in.
+/// Of a data center that there cannot be, a vector has nothing.
 impl Index<DcId> for Vector {
     type Output = Timestamp;
 
     fn index(&self, dc: DcId) -> &Timestamp {
-        &self.0[usize::from(dc.0)]
+        self.0.get(usize::from(dc.0)).unwrap_or(&Timestamp::ZERO)
     }
 }
 
+/// # Panics
+///
+/// For an id that is neither below [`DCS_MAX`] nor [`DcId::STRONG`]; ids from outside are checked
+/// where they come in.
 impl IndexMut<DcId> for Vector {
     fn index_mut(&mut self, dc: DcId) -> &mut Timestamp {
         &mut self.0[usize::from(dc.0)]

@@ -22,7 +22,9 @@ impl Replica {
         let strong = DcId::STRONG;
         let known = self.known_vec[strong];
         let is_sound = delivery.transactions.iter().all(|transaction| {
-            transaction.origin == strong && transaction.timestamp() <= delivery.to
+            transaction.origin == strong
+                && transaction.timestamp() <= delivery.to
+                && self.fits_here(transaction)
         });
         if !is_sound {
             return self.alarm(Alarm::Malformed("a delivery of strong transactions"));

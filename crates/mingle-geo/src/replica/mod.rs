@@ -216,6 +216,10 @@ impl Replica {
         {
             return self.alarm(Alarm::Malformed("the sender is of no known replica"));
         }
+        let claimed = message.claimed_sender(self.config.dc, self.config.partition);
+        if claimed.is_some_and(|claimed| claimed != from) {
+            return self.alarm(Alarm::Malformed("the sender is not who it says"));
+        }
         match message {
             Message::Read(read) => self.on_read(now, from, read),
             Message::CommitOne(commit) => self.on_commit_one(now, from, commit),
@@ -230,7 +234,7 @@ impl Replica {
             Message::StatusReply(reply) => self.on_status_reply(now, reply),
             Message::KnownVecLocal(known) => self.on_known_vec_local(now, known),
             Message::SiblingVecs(vecs) => self.on_sibling_vecs(now, vecs),
-            Message::Replicate(replicate) => self.on_replicate(now, from, replicate),
+            Message::Replicate(replicate) => self.on_replicate(now, replicate),
             Message::Ask(ask) => self.on_ask(now, ask),
             Message::Behind(behind) => self.on_behind(now, behind),
             Message::TransferPull(pull) => self.on_transfer_pull(now, pull),

@@ -38,6 +38,8 @@ impl Replica {
             Snapshot::AtLeast(past_vec) => {
                 let mut snapshot = self.handout().causal_snapshot(self.config.dc);
                 snapshot.join(&past_vec);
+                // What a state transfer brought is uniform, though not yet known to be stable here.
+                snapshot.join(&self.pins.folded());
                 snapshot
             }
         };

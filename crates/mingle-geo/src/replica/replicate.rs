@@ -8,9 +8,10 @@
 
 use super::Replica;
 use crate::limits::BATCHES_PER_TICK_MAX;
-use crate::message::{Address, Ask, Behind, Message, Replicate};
+use crate::message::{Ask, Behind, Message, Replicate};
 use crate::record::{Alarm, Interval, Record};
 use crate::timestamp::{DcId, Now, Timestamp};
+use crate::tx::Transaction;
 
 impl Replica {
     /// PROPAGATE_LOCAL_TXS (2:1-8). Transactions above `known_vec[d]` wait: one with a lower
@@ -53,9 +54,9 @@ impl Replica {
     }
 
     /// REPLICATE (2:9-15) and HEARTBEAT (2:16-18).
-    pub(super) fn on_replicate(&mut self, now: Now, from: Address, replicate: Replicate) {
+    pub(super) fn on_replicate(&mut self, now: Now, replicate: Replicate) {
         let Replicate { sender, origin, from: start, to: end, .. } = replicate;
-        if from != self.sibling(sender) || !self.is_sound(&replicate) {
+        if !self.is_sound(&replicate) {
             return self.alarm(Alarm::Malformed("an interval of transactions"));
         }
         if self.is_own(origin) {
@@ -92,11 +93,17 @@ impl Replica {
                 let timestamp = transaction.timestamp();
                 let is_next = timestamp > above && timestamp <= replicate.to;
                 above = timestamp;
-                is_next
-                    && transaction.origin == replicate.origin
-                    && transaction.updates.iter().all(|update| {
-                        update.op.fits(update.key.kind) && self.check_partition(&update.key).is_ok()
-                    })
+                is_next && transaction.origin == replicate.origin && self.fits_here(transaction)
+            })
+    }
+
+    /// Whether a transaction is one that this partition can hold.
+    pub(super) fn fits_here(&self, transaction: &Transaction) -> bool {
+        let origin = transaction.origin;
+        let mut updates = transaction.updates.iter();
+        (origin.0 < self.config.dc_count || origin == DcId::STRONG)
+            && updates.all(|update| {
+                update.op.fits(update.key.kind) && self.check_partition(&update.key).is_ok()
             })
     }
 

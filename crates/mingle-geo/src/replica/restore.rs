@@ -62,6 +62,8 @@ impl Replica {
         };
         // Nothing below the clock can commit any more, but what is prepared.
         replica.recompute_known(Now::default());
+        // Whoever lacks something below asks.
+        replica.sent.fill(replica.known_vec[dc]);
         let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO };
         replica.local_matrix[usize::from(partition.0)] = row;
         replica.stable_matrix[usize::from(dc.0)] = replica.stable_vec;

@@ -145,6 +145,15 @@ impl Replica {
 
     pub(super) fn on_transfer_part(&mut self, now: Now, part: TransferPart) {
         let folded = self.pins.folded();
+        let mut suffix = part.end.iter().flat_map(|end| &end.suffix);
+        let is_sound = suffix.all(|transaction| self.fits_here(transaction))
+            && part
+                .states
+                .iter()
+                .all(|(key, state)| state.kind() == key.kind && self.check_partition(key).is_ok());
+        if !is_sound {
+            return self.alarm(Alarm::Malformed("a part of a state transfer"));
+        }
         let Some(pulling) = &mut self.transfer.pulling else { return };
         if pulling.from != part.dc {
             return;

@@ -422,7 +422,7 @@ impl Session {
         }
         self.take_handout(now, &handout);
         match message {
-            Message::ReadReply(reply) => self.on_read_reply(now, partition, reply, out),
+            Message::ReadReply(reply) => self.on_read_reply(partition, reply, out),
             Message::PrepareAck(ack) => self.on_prepare_ack(now, ack, out),
             Message::OutcomeReply(reply) => self.on_outcome_reply(now, partition, reply, out),
             Message::BarrierReply(reply) => self.on_barrier_reply(&reply, out),

@@ -20,6 +20,8 @@ pub struct Reading {
     snapshot: Option<Vector>,
     /// Whether the transaction has read before: then its snapshot stands.
     is_bound: bool,
+    /// Whether it has begun again at once, with a newer snapshot.
+    is_again: bool,
     found: BTreeMap<Key, Arc<State>>,
     /// Partitions that have not answered, with their keys.
     open: BTreeMap<PartitionId, Vec<Key>>,
@@ -62,6 +64,7 @@ impl Session {
             keys,
             snapshot,
             is_bound: bound.is_some(),
+            is_again: false,
             found: BTreeMap::new(),
             open,
             timer,
@@ -85,7 +88,6 @@ impl Session {
 
     pub(super) fn on_read_reply(
         &mut self,
-        now: Now,
         partition: PartitionId,
         reply: ReadReply,
         out: &mut Vec<SessionOutput>,
@@ -96,7 +98,7 @@ impl Session {
         }
         let (snapshot, states) = match reply.result {
             Ok(read) => read,
-            Err(refusal) => return self.on_read_refused(now, refusal, out),
+            Err(refusal) => return self.on_read_refused(refusal, out),
         };
         let is_choice = reading.snapshot.is_none();
         if reading.snapshot.is_some_and(|chosen| chosen != snapshot) {
@@ -118,7 +120,7 @@ impl Session {
         self.finish_read(snapshot, out);
     }
 
-    fn on_read_refused(&mut self, now: Now, refusal: Refusal, out: &mut Vec<SessionOutput>) {
+    fn on_read_refused(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {
         let Call::Reading(reading) = &mut self.call else { return };
         if refusal.is_retryable() {
             // It is sent again until the deadline: what is missing may be on its way.
@@ -129,13 +131,12 @@ impl Session {
         if !is_too_old || reading.is_bound {
             return self.give_up(refusal, out);
         }
-        // Nothing was read yet: it begins again with what the refusal handed out.
-        let snapshot = self.fresh_snapshot(now);
+        // Nothing was read yet: it begins again with the newest snapshot, once at once.
         let request = self.next_request();
         let count = self.config.partition_count;
         let Call::Reading(reading) = &mut self.call else { return };
         reading.request = request;
-        reading.snapshot = snapshot;
+        reading.snapshot = None;
         reading.found.clear();
         reading.open.clear();
         for key in &reading.keys {
@@ -143,6 +144,9 @@ impl Session {
             if !of.contains(key) {
                 of.push(key.clone());
             }
+        }
+        if std::mem::replace(&mut reading.is_again, true) {
+            return;
         }
         self.send_reads(out);
     }
