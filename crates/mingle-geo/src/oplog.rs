@@ -36,6 +36,8 @@ struct Item {
     cached: At,
     /// The operations that are not in the base, in the order of versions.
     entries: Vec<Entry>,
+    /// So many of them, from the first, are in `cached`.
+    cached_count: usize,
     is_queued: bool,
 }
 
@@ -70,13 +72,27 @@ impl Entry {
 impl Item {
     fn new(key: &Key, floor: Vector) -> Self {
         let base = At { snapshot: floor, state: Arc::new(State::new(key.kind)) };
-        Self { cached: base.clone(), base, entries: Vec::new(), is_queued: false }
+        Self::at(base)
     }
 
-    /// `from` brought up to `snapshot`, which covers that of `from`.
-    fn advance(&self, from: &At, snapshot: &Vector) -> Arc<State> {
+    fn at(base: At) -> Self {
+        let (cached, entries) = (base.clone(), Vec::new());
+        Self { base, cached, entries, cached_count: 0, is_queued: false }
+    }
+
+    /// Keeps a state that was read at a snapshot which covers that of `cached`.
+    fn keep(&mut self, at: At) {
+        let rest = self.entries[self.cached_count..].iter();
+        let held = rest.take_while(|entry| at.snapshot.covers(&entry.transaction.commit_vec));
+        self.cached_count += held.count();
+        self.cached = at;
+    }
+
+    /// `from`, which has the first `count` entries, brought up to `snapshot`, which covers that of
+    /// `from`.
+    fn advance(&self, from: &At, count: usize, snapshot: &Vector) -> Arc<State> {
         let mut state = None;
-        for entry in &self.entries {
+        for entry in &self.entries[count..] {
             let commit_vec = &entry.transaction.commit_vec;
             if snapshot.covers(commit_vec) && !from.snapshot.covers(commit_vec) {
                 entry.apply(state.get_or_insert_with(|| (*from.state).clone()));
@@ -90,8 +106,11 @@ impl Item {
         if !snapshot.covers(&self.base.snapshot) || *snapshot == self.base.snapshot {
             return 0;
         }
-        let from = if snapshot.covers(&self.cached.snapshot) { &self.cached } else { &self.base };
-        let mut state = self.advance(from, snapshot);
+        let mut state = if snapshot.covers(&self.cached.snapshot) {
+            self.advance(&self.cached, self.cached_count, snapshot)
+        } else {
+            self.advance(&self.base, 0, snapshot)
+        };
         if !self.entries.is_empty() {
             Arc::make_mut(&mut state).forget_ids(is_past);
         }
@@ -102,7 +121,10 @@ impl Item {
             !is_folded
         });
         self.base = At { snapshot: *snapshot, state };
-        if !self.cached.snapshot.covers(snapshot) {
+        self.cached_count = 0;
+        if self.cached.snapshot.covers(snapshot) {
+            self.keep(self.cached.clone());
+        } else {
             self.cached = self.base.clone();
         }
         freed
@@ -138,6 +160,7 @@ impl OpLog {
             };
             self.bytes += entry.weight();
             item.entries.insert(place, entry);
+            item.cached_count = item.cached_count.min(place);
             if !item.is_queued {
                 item.is_queued = true;
                 self.foldable.push_back(update.key.clone());
@@ -155,8 +178,8 @@ impl OpLog {
         if !snapshot.covers(&item.cached.snapshot) {
             return self.peek(key, snapshot);
         }
-        let state = item.advance(&item.cached, snapshot);
-        item.cached = At { snapshot: *snapshot, state: state.clone() };
+        let state = item.advance(&item.cached, item.cached_count, snapshot);
+        item.keep(At { snapshot: *snapshot, state: state.clone() });
         Ok(state)
     }
 
@@ -169,7 +192,7 @@ impl OpLog {
         if !snapshot.covers(&item.base.snapshot) {
             return Err(item.base.snapshot);
         }
-        Ok(item.advance(&item.base, snapshot))
+        Ok(item.advance(&item.base, 0, snapshot))
     }
 
     /// The operations on `key` that are not folded and whose timestamps `snapshot` reaches to. Not
@@ -246,11 +269,8 @@ impl OpLog {
     /// operations above it stay.
     pub fn install(&mut self, at: Vector, states: impl IntoIterator<Item = (Key, Arc<State>)>) {
         let kept = self.above(&at);
-        let items = states.into_iter().map(|(key, state)| {
-            let base = At { snapshot: at, state };
-            let cached = base.clone();
-            (key, Item { base, cached, entries: Vec::new(), is_queued: false })
-        });
+        let items =
+            states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot: at, state })));
         *self = Self { items: items.collect(), floor: at, foldable: VecDeque::new(), bytes: 0 };
         for transaction in kept.values() {
             self.append(transaction);

@@ -46,6 +46,24 @@ impl Outcomes {
         session.ended.insert(id.sequence, (begun_us, outcome));
     }
 
+    /// Remembers a commit of another data center. Its session went on to it, so it knows how its
+    /// earlier ones ended.
+    pub fn insert_remote(
+        &mut self,
+        id: TransactionId,
+        begun_us: u64,
+        outcome: Outcome,
+        own: DcId,
+        stable: Timestamp,
+    ) {
+        let session = self.sessions.entry(id.origin).or_default();
+        session.begun_us = session.begun_us.max(begun_us);
+        session.ended.retain(|sequence, (_, outcome)| {
+            *sequence >= id.sequence || !is_forgettable(outcome, own, stable)
+        });
+        session.ended.insert(id.sequence, (begun_us, outcome));
+    }
+
     /// A session says that it knows how its transactions below `answered` ended. They are forgotten;
     /// but commits of this data center only once `stable`, its own entry of `stableVec`, has reached
     /// them: until then a participant may be prepared and ask.

@@ -66,8 +66,13 @@ impl Replica {
         if let Some(committed) = self.committed_causal.get_mut(usize::from(transaction.origin.0)) {
             committed.keep(transaction);
         }
-        let outcome = Outcome::Committed(transaction.commit_vec);
-        self.outcomes.insert(transaction.id, transaction.begun_us, outcome);
+        let (id, begun_us) = (transaction.id, transaction.begun_us);
+        let (outcome, own) = (Outcome::Committed(transaction.commit_vec), self.config.dc);
+        if self.is_own(transaction.origin) {
+            self.outcomes.insert(id, begun_us, outcome);
+        } else {
+            self.outcomes.insert_remote(id, begun_us, outcome, own, self.stable_vec[own]);
+        }
         let (folded, floors) = (self.pins.folded(), &self.op_floors);
         for update in &transaction.updates {
             self.op_log.fold_if_long(&update.key, &folded, |id| is_past(floors, id));

@@ -77,7 +77,8 @@ impl Session {
     }
 
     /// Asks again for the outcome of the commit that was not answered: at its own data center by
-    /// sending it again, elsewhere by asking whether it is there. Answered as a commit is.
+    /// sending it again, elsewhere by asking whether it is there. Answered as a commit is; one that
+    /// is found elsewhere has to be attached to, since not all of it may have come.
     ///
     /// # Errors
     ///
@@ -196,6 +197,8 @@ impl Session {
             }
         }
         self.past_vec.join(&commit_vec);
+        // Part of it is at this data center. The rest need not be.
+        self.is_attached &= committing.dc == self.config.dc;
         let timestamp = commit_vec[committing.dc];
         if timestamp > self.handout.uniform_vec[committing.dc] {
             self.fresh.push_back(Fresh { id, dc: committing.dc, timestamp });
@@ -204,7 +207,7 @@ impl Session {
             self.fresh.pop_front();
             self.forgot_fresh = true;
         }
-        if self.config.is_durable {
+        if self.config.is_durable && self.is_attached {
             let (request, timer) = (self.next_request(), self.timer(now));
             self.call = Call::Settling { id, commit_vec, request, timer };
             return self.send_barrier(request, out);
