@@ -49,7 +49,8 @@ pub struct Config {
     pub forward_after_ms: u64,
     /// Each origin's transactions are kept for data centers that lag up to this many bytes.
     pub forward_bytes_max: usize,
-    /// Writes are refused while the operations that are not folded take more than this.
+    /// Writes are refused while the operations that are not folded, or the own transactions that
+    /// are kept for others, take more than this.
     pub log_bytes_max: usize,
 }
 
@@ -101,12 +102,12 @@ impl Config {
     }
 
     /// The data centers.
-    pub fn dcs(&self) -> impl Iterator<Item = DcId> + use<> {
+    pub fn dcs(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
         (0..self.dc_count).map(DcId)
     }
 
     /// The other data centers.
-    pub fn others(&self) -> impl Iterator<Item = DcId> + use<> {
+    pub fn others(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
         let own = self.dc;
         self.dcs().filter(move |dc| *dc != own)
     }

@@ -157,7 +157,9 @@ impl Replica {
                 return Err(Refusal::BelowFloor { id });
             }
         }
-        let (bytes, most) = (self.op_log.bytes() as u64, self.config.log_bytes_max as u64);
+        let own = &self.committed_causal[usize::from(self.config.dc.0)];
+        let bytes = self.op_log.bytes().max(own.bytes()) as u64;
+        let most = self.config.log_bytes_max as u64;
         if bytes > most {
             return Err(Refusal::Full { bytes, most });
         }

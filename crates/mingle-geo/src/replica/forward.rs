@@ -51,12 +51,16 @@ impl Replica {
     pub(super) fn prune_committed(&mut self) {
         for origin in self.config.dcs() {
             let others = self.config.others().filter(|dc| *dc != origin);
-            let had = others.map(|dc| self.global_matrix[usize::from(dc.0)][origin]).min();
+            let had = others.map(|dc| self.global_matrix[usize::from(dc.0)][origin]);
+            let (had, best) = (had.clone().min(), had.max().unwrap_or_default());
             let known = self.known_vec[origin];
             let committed = &mut self.committed_causal[usize::from(origin.0)];
             // With nobody else to need them, nothing is kept.
             committed.prune(had.unwrap_or(known).min(known));
-            committed.bound(self.config.forward_bytes_max, self.uniform_vec[origin]);
+            // What nobody else has must be kept, even where one data center is enough to be uniform.
+            let elsewhere = if origin == self.config.dc { best } else { known };
+            let safe = self.uniform_vec[origin].min(elsewhere);
+            committed.bound(self.config.forward_bytes_max, safe);
         }
     }
 }

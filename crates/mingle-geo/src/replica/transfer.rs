@@ -3,8 +3,9 @@
 //! The receiver pulls, part by part: the states of all items at one snapshot, then all transactions
 //! above it. At the end it replaces its items by these, in one record, and puts its own operations
 //! that the snapshot does not cover above them: each transaction is in the snapshot, or above it,
-//! once. The snapshot must cover what the receiver has folded, of which it could not tell any more
-//! what the snapshot lacks; both sides keep from folding past it meanwhile.
+//! once. The snapshot covers what both have folded: of the receiver's one could not tell any more
+//! what a smaller one lacks. Both keep from folding past it meanwhile. A sender that lacks part of
+//! what the receiver has folded does not answer; the receiver turns to the next that offers.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -35,6 +36,8 @@ pub struct Transfers {
 #[derive(Clone, Debug)]
 struct Pulling {
     from: DcId,
+    /// What is folded here, and stays so until the end.
+    folded: Vector,
     at: Option<Vector>,
     states: Vec<(Key, Arc<State>)>,
     repeat_at_us: u64,
@@ -45,7 +48,8 @@ impl Transfers {
     /// What may not be folded past.
     pub fn pinned(&self) -> Option<Vector> {
         let serving = self.serving.values().map(|(at, _)| *at);
-        let pulling = self.pulling.as_ref().and_then(|pulling| pulling.at);
+        let pulling = self.pulling.as_ref();
+        let pulling = pulling.map(|pulling| pulling.at.unwrap_or(pulling.folded));
         serving.chain(pulling).reduce(|mut least, at| {
             least.meet(&at);
             least
@@ -65,12 +69,17 @@ impl Replica {
         if !is_known || dc == self.config.dc || self.is_own(origin) {
             return self.alarm(Alarm::Malformed("a transfer is offered for no known data center"));
         }
-        if self.known_vec[origin] >= cut || self.transfer.pulling.is_some() {
+        let is_answered = self.transfer.pulling.as_ref().is_some_and(|pulling| {
+            pulling.from == dc || pulling.at.is_some() || pulling.repeats == 0
+        });
+        if self.known_vec[origin] >= cut || is_answered {
             return;
         }
         self.alarm(Alarm::Transfer { dc, is_complete: false });
-        self.transfer.pulling =
-            Some(Pulling { from: dc, at: None, states: Vec::new(), repeat_at_us: 0, repeats: 0 });
+        let folded = self.pins.folded();
+        let (states, repeat_at_us, repeats) = (Vec::new(), 0, 0);
+        let pulling = Pulling { from: dc, folded, at: None, states, repeat_at_us, repeats };
+        self.transfer.pulling = Some(pulling);
         self.pull(now);
     }
 
@@ -111,10 +120,10 @@ impl Replica {
         let (at, after) = match pull.under_way {
             Some((at, last)) if served == Some(at) => (at, Some(last)),
             _ => {
-                let strong = self.stable_vec[DcId::STRONG];
-                let at = self.uniform_vec.with(DcId::STRONG, strong);
-                if !at.covers(&pull.folded) {
-                    // Not yet: it asks again.
+                let mut at = self.pins.folded();
+                at.join(&pull.folded);
+                if !self.known_vec.covers(&at) {
+                    // Not yet: it asks again, or somebody else.
                     return;
                 }
                 self.alarm(Alarm::Lagging(dc));
@@ -205,6 +214,8 @@ impl Replica {
     /// Replaces the items by those of a snapshot; see [`OpLog::install`](crate::oplog::OpLog).
     pub(super) fn install(&mut self, install: Install) {
         let own = self.config.dc;
+        // Whoever reads an older snapshot begins again.
+        self.transfer.serving.clear();
         self.op_log.install(install.at, install.states);
         for origin in self.config.dcs() {
             self.committed_causal[usize::from(origin.0)].raise_cut(install.cut[origin]);
