@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::floors::Raised;
 use crate::limits::{BATCH_BYTES_MAX, BATCH_TRANSACTIONS_MAX};
 use crate::timestamp::Timestamp;
 use crate::tx::Transaction;
@@ -12,6 +13,8 @@ use crate::tx::Transaction;
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
     transactions: BTreeMap<Timestamp, Arc<Transaction>>,
+    /// Floors of operation ids, by when they were raised.
+    floors: BTreeMap<Timestamp, Raised>,
     bytes: usize,
     /// Up to here they are no longer kept.
     cut: Timestamp,
@@ -26,6 +29,22 @@ impl Committed {
         {
             self.bytes += transaction.weight();
         }
+    }
+
+    /// Keeps a floor that the origin raised, unless it lies below the cut.
+    pub fn keep_floor(&mut self, raised: Raised) {
+        if raised.at > self.cut {
+            self.floors.insert(raised.at, raised);
+        }
+    }
+
+    /// The floors that were raised in `(from, to]`.
+    pub fn floors(&self, from: Timestamp, to: Timestamp) -> Vec<Raised> {
+        if from >= to {
+            return Vec::new();
+        }
+        let range = (Bound::Excluded(from), Bound::Included(to));
+        self.floors.range(range).map(|(_, raised)| *raised).collect()
     }
 
     /// Up to here they are no longer kept.
@@ -77,6 +96,7 @@ impl Committed {
 
     fn drop_up_to(&mut self, to: Timestamp) {
         self.cut = to;
+        self.floors.retain(|at, _| *at > to);
         while let Some(entry) = self.transactions.first_entry() {
             if *entry.key() > to {
                 return;

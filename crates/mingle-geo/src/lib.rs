@@ -13,7 +13,8 @@
 //!
 //! - [`timestamp`], [`clock`], [`vector`]: hybrid logical time and vectors of it.
 //! - [`types`]: data types whose concurrent updates merge; [`key`]: their names.
-//! - [`tx`], [`message`], [`record`]: what is committed, said and written.
+//! - [`tx`], [`message`], [`record`]: what is committed, said and written; [`floors`]: which operation
+//!   ids come no more.
 //! - [`replica`]: the protocol at the replicas; [`session`]: at the client.
 //! - [`config`], [`limits`], [`error`]: settings, bounds, refusals.
 //!
@@ -24,6 +25,7 @@ pub mod clock;
 mod committed;
 pub mod config;
 pub mod error;
+pub mod floors;
 pub mod key;
 pub mod limits;
 pub mod message;

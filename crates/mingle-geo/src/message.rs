@@ -9,6 +9,7 @@ use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
+use crate::floors::Raised;
 use crate::key::Key;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::{Outcome, Transaction};
@@ -323,7 +324,7 @@ pub struct RaiseFloor {
     pub sequence: u64,
 }
 
-/// Answers [`RaiseFloor`].
+/// Answers [`RaiseFloor`]. If the floor stands lower, something below it is prepared: ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloorRaised {
     /// Whose.
@@ -399,6 +400,8 @@ pub struct Replicate {
     pub to: Timestamp,
     /// In the order of their timestamps.
     pub transactions: Vec<Arc<Transaction>>,
+    /// Floors of operation ids that the origin raised at timestamps of the interval.
+    pub floors: Vec<Raised>,
 }
 
 /// Replica to sibling: send this origin's transactions from here on.
@@ -457,5 +460,5 @@ pub struct TransferEnd {
     /// What the sender knows.
     pub known_vec: Vector,
     /// Its floors of operation ids.
-    pub op_floors: crate::tx::OpFloors,
+    pub op_floors: Vec<(DcId, Raised)>,
 }

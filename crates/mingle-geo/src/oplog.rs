@@ -63,6 +63,14 @@ impl Entry {
         size_of::<Self>() + self.transaction.updates[self.index as usize].op.weight()
     }
 
+    fn id(&self) -> Option<&OpId> {
+        self.transaction.updates[self.index as usize].id.as_ref()
+    }
+
+    fn is_in(&self, snapshot: &Vector) -> bool {
+        snapshot.covers(&self.transaction.commit_vec)
+    }
+
     fn apply(&self, state: &mut State) {
         let update = &self.transaction.updates[self.index as usize];
         state.apply(&self.transaction.cause(self.index), &update.op, update.id.as_ref());
@@ -112,6 +120,10 @@ impl Item {
             self.advance(&self.base, 0, snapshot)
         };
         if !self.entries.is_empty() {
+            // What ran again without seeing the first run may come before what it had seen.
+            let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
+            let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
+            let is_past = |id: &OpId| is_past(id) && !above.contains(&id);
             Arc::make_mut(&mut state).forget_ids(is_past);
         }
         let mut freed = 0;

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use crate::floors::Raised;
 use crate::key::Key;
 use crate::message::Envelope;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
-use crate::tx::{OpFloors, Outcome, Transaction};
+use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
 
@@ -31,8 +32,8 @@ pub enum Record {
     Replicated(Interval),
     /// Strong transactions were delivered (3:4-8).
     Delivered(Interval),
-    /// A floor of operation ids was raised.
-    OpFloors(OpFloors),
+    /// Floors of operation ids were raised, by these data centers.
+    OpFloors(Vec<(DcId, Raised)>),
     /// A state transfer is complete; or the first of a log that was written anew.
     Install(Install),
     /// In a log that was written anew: how transactions ended.
@@ -87,6 +88,8 @@ pub struct Interval {
     pub to: Timestamp,
     /// In the order of their timestamps.
     pub transactions: Vec<Arc<Transaction>>,
+    /// Floors that the origin raised up to there.
+    pub floors: Vec<Raised>,
 }
 
 /// A snapshot of everything, with what stands above it.

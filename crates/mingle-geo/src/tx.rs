@@ -1,7 +1,5 @@
 //! Committed transactions: what travels between data centers and stands in logs.
 
-use std::collections::BTreeMap;
-
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
@@ -63,6 +61,3 @@ pub enum Outcome {
     /// It did not commit and never will.
     Aborted,
 }
-
-/// For each origin of Mingle transactions, the sequence up to which operation ids come no more.
-pub type OpFloors = BTreeMap<mingle_model::Origin, u64>;

@@ -6,6 +6,7 @@ use mingle_model::TransactionId;
 
 use super::Replica;
 use crate::error::{Counted, Refusal};
+use crate::floors::Raised;
 use crate::limits::UPDATES_MAX;
 use crate::message::{
     Address, CommitOne, FloorRaised, Message, OutcomeQuery, OutcomeReply, RaiseFloor,
@@ -13,7 +14,7 @@ use crate::message::{
 use crate::record::{Decided, Record};
 use crate::timestamp::{DcId, Now};
 use crate::tx::{Outcome, Transaction};
-use crate::types::{Op, Update};
+use crate::types::{Op, OpId, Update};
 use crate::vector::Vector;
 
 impl Replica {
@@ -73,9 +74,10 @@ impl Replica {
         } else {
             self.outcomes.insert_remote(id, begun_us, outcome, own, self.stable_vec[own]);
         }
-        let (folded, floors) = (self.pins.folded(), &self.op_floors);
+        let (folded, floors, dcs) = (self.pins.folded(), &self.op_floors, self.config.dcs());
+        let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
         for update in &transaction.updates {
-            self.op_log.fold_if_long(&update.key, &folded, |id| is_past(floors, id));
+            self.op_log.fold_if_long(&update.key, &folded, is_settled);
         }
     }
 
@@ -152,7 +154,7 @@ impl Replica {
                 return Err(Refusal::WrongKind { key: update.key.clone() });
             }
             if let Some(id) = update.id
-                && is_past(&self.op_floors, &id)
+                && self.op_floors.refuses(self.config.dc, &id)
             {
                 return Err(Refusal::BelowFloor { id });
             }
@@ -201,26 +203,34 @@ impl Replica {
         Ok(updates)
     }
 
-    pub(super) fn on_raise_floor(&mut self, from: Address, raise: RaiseFloor) {
-        let floor = self.op_floors.entry(raise.origin).or_insert(0);
-        if raise.sequence > *floor {
-            *floor = raise.sequence;
-            let floors = [(raise.origin, raise.sequence)].into();
-            self.write(Record::OpFloors(floors));
+    pub(super) fn on_raise_floor(&mut self, now: Now, from: Address, raise: RaiseFloor) {
+        let (own, RaiseFloor { origin, sequence }) = (self.config.dc, raise);
+        // What is prepared may commit at a timestamp above any that is given now: it comes first, and
+        // whoever raises the floor asks again.
+        let comes_first =
+            |id: &OpId| id.transaction.origin == origin && id.transaction.sequence <= sequence;
+        let mut prepared = self.prepared_causal.values().flat_map(|prepared| &prepared.updates);
+        let must_wait = prepared.any(|update| update.id.as_ref().is_some_and(comes_first));
+        if sequence > self.op_floors.of(own, origin) && !must_wait {
+            let at = self.clock.next(now.wall_us, self.known_vec[own]);
+            let raised = Raised { origin, sequence, at };
+            self.note_floor(own, raised);
+            self.write(Record::OpFloors(vec![(own, raised)]));
         }
-        let sequence = self.op_floors.get(&raise.origin).copied().unwrap_or(0);
-        let raised = FloorRaised { origin: raise.origin, sequence };
-        self.send(from, Message::FloorRaised(raised));
+        let sequence = self.op_floors.of(own, origin);
+        self.send(from, Message::FloorRaised(FloorRaised { origin, sequence }));
+    }
+
+    /// Takes note that a data center raised a floor.
+    pub(super) fn note_floor(&mut self, dc: DcId, raised: Raised) {
+        self.op_floors.raise(dc, raised);
+        if let Some(committed) = self.committed_causal.get_mut(usize::from(dc.0)) {
+            committed.keep_floor(raised);
+        }
     }
 
     /// Whether this data center is the transaction's origin.
     pub(super) fn is_own(&self, origin: DcId) -> bool {
         origin == self.config.dc
     }
-}
-
-/// Whether the floor of its origin has passed an operation's id.
-pub(super) fn is_past(floors: &crate::tx::OpFloors, id: &crate::types::OpId) -> bool {
-    let floor = floors.get(&id.transaction.origin);
-    floor.is_some_and(|floor| id.transaction.sequence <= *floor)
 }

@@ -42,6 +42,7 @@ impl Replica {
             origin: strong,
             to: delivery.to,
             transactions: new,
+            floors: Vec::new(),
         }));
         self.wake(now);
     }

@@ -9,8 +9,8 @@
 use std::collections::VecDeque;
 
 use super::Replica;
-use super::commit::is_past;
 use crate::timestamp::{DcId, Now};
+use crate::types::OpId;
 use crate::vector::Vector;
 
 /// How finely the age of snapshots is told apart: in so many parts of `transaction_ms_max`.
@@ -88,7 +88,8 @@ impl Replica {
         }
         self.pins.raise_folded(&least);
         let folded = self.pins.folded();
-        let floors = &self.op_floors;
-        self.op_log.fold_some(&folded, |id| is_past(floors, id));
+        let (floors, dcs) = (&self.op_floors, self.config.dcs());
+        let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
+        self.op_log.fold_some(&folded, is_settled);
     }
 }

@@ -44,12 +44,12 @@ use crate::clock::Clock;
 use crate::committed::Committed;
 use crate::config::Config;
 use crate::error::ConfigError;
+use crate::floors::Floors;
 use crate::message::{Address, Envelope, Handout, Message};
 use crate::oplog::OpLog;
 use crate::outcomes::Outcomes;
 use crate::record::{Alarm, Output, Persist, Record, Vectors};
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
-use crate::tx::OpFloors;
 use crate::vector::Vector;
 
 pub use deliver::Delivery;
@@ -117,7 +117,7 @@ pub struct Replica {
     /// By data center.
     committed_causal: Vec<Committed>,
     outcomes: Outcomes,
-    op_floors: OpFloors,
+    op_floors: Floors,
     /// By data center: up to where this data center's transactions were sent.
     sent: Vec<Timestamp>,
     /// By data center: when it was last asked for what of its origin is missing.
@@ -185,7 +185,7 @@ impl Replica {
             prepared_at: BTreeSet::new(),
             committed_causal: vec![Committed::default(); dcs],
             outcomes: Outcomes::default(),
-            op_floors: OpFloors::new(),
+            op_floors: Floors::default(),
             sent: vec![Timestamp::ZERO; dcs],
             asked_us: vec![0; dcs],
             lags: vec![vec![Lag::default(); dcs]; dcs],
@@ -229,7 +229,7 @@ impl Replica {
             Message::OutcomeQuery(query) => self.on_outcome_query(from, query),
             Message::Barrier(barrier) => self.on_barrier(now, from, barrier),
             Message::Attach(attach) => self.on_attach(now, from, attach),
-            Message::RaiseFloor(raise) => self.on_raise_floor(from, raise),
+            Message::RaiseFloor(raise) => self.on_raise_floor(now, from, raise),
             Message::StatusQuery(query) => self.on_status_query(from, query),
             Message::StatusReply(reply) => self.on_status_reply(now, reply),
             Message::KnownVecLocal(known) => self.on_known_vec_local(now, known),

@@ -47,7 +47,8 @@ impl Replica {
         }
         let (transactions, end) = committed.batch(from, self.known_vec[origin]);
         if end > from {
-            let message = Replicate { sender: dc, origin, from, to: end, transactions };
+            let floors = committed.floors(from, end);
+            let message = Replicate { sender: dc, origin, from, to: end, transactions, floors };
             self.send(self.sibling(to), Message::Replicate(message));
         }
         end
@@ -77,8 +78,12 @@ impl Replica {
         }
         if end > known {
             self.known_vec[origin] = end;
-            if !new.is_empty() {
-                let interval = Interval { origin, to: end, transactions: new };
+            let floors = replicate.floors;
+            for raised in &floors {
+                self.note_floor(origin, *raised);
+            }
+            if !new.is_empty() || !floors.is_empty() {
+                let interval = Interval { origin, to: end, transactions: new, floors };
                 self.write(Record::Replicated(interval));
             }
         }

@@ -95,13 +95,15 @@ impl Replica {
                 for transaction in &interval.transactions {
                     self.apply(transaction);
                 }
+                for raised in interval.floors {
+                    self.note_floor(interval.origin, raised);
+                }
                 let known = &mut self.known_vec[interval.origin];
                 *known = (*known).max(interval.to);
             }
             Record::OpFloors(floors) => {
-                for (origin, sequence) in floors {
-                    let floor = self.op_floors.entry(origin).or_insert(0);
-                    *floor = sequence.max(*floor);
+                for (dc, raised) in floors {
+                    self.note_floor(dc, raised);
                 }
             }
             Record::Install(install) => self.install(install),
@@ -131,7 +133,7 @@ impl Replica {
         };
         let mut records = vec![
             Record::ClockCeiling(self.clock.ceiling().max(self.clock.last())),
-            Record::OpFloors(self.op_floors.clone()),
+            Record::OpFloors(self.op_floors.iter().collect()),
             Record::Install(install),
             Record::Vectors(self.disk.vectors),
             Record::AgeFloor(self.outcomes.floor_us()),

@@ -146,7 +146,7 @@ impl Replica {
         let end = is_last.then(|| TransferEnd {
             suffix: self.op_log.above(&at).into_values().collect(),
             known_vec: self.known_vec,
-            op_floors: self.op_floors.clone(),
+            op_floors: self.op_floors.iter().collect(),
         });
         let part = TransferPart { dc: self.config.dc, at, after, states, end };
         self.send(self.sibling(dc), Message::TransferPart(part));
@@ -185,11 +185,10 @@ impl Replica {
         let states = std::mem::take(&mut pulling.states);
         self.transfer.pulling = None;
         self.alarm(Alarm::Transfer { dc: part.dc, is_complete: true });
-        for (origin, sequence) in end.op_floors {
-            let floor = self.op_floors.entry(origin).or_insert(0);
-            *floor = sequence.max(*floor);
+        for (dc, raised) in &end.op_floors {
+            self.note_floor(*dc, *raised);
         }
-        self.write(Record::OpFloors(self.op_floors.clone()));
+        self.write(Record::OpFloors(end.op_floors));
         let mut cut = Vector::ZERO;
         for origin in self.config.others() {
             // What the snapshot holds cannot be sent on one by one.

@@ -65,3 +65,54 @@ fn below_the_floor_nothing_is_accepted_and_nothing_is_remembered() {
     let event = run(&mut world, 1, &sum, Op::Add(5), id(2));
     assert!(matches!(event, Event::Committed { .. }), "{event:?}");
 }
+
+fn raise_floor(world: &mut World, dc: u8) {
+    let raise = RaiseFloor { origin: Origin(500), sequence: 1 };
+    world.inject(7, dc, 0, Message::RaiseFloor(raise));
+    world.run_ms(10);
+}
+
+fn remembers(world: &World, dc: u8, key: &Key) -> bool {
+    let replica = world.replica(dc, 0);
+    let state = replica.inspect(key, &replica.known_vec()).expect("the newest");
+    !format!("{state:?}").contains("Ids({})")
+}
+
+#[test]
+fn an_id_is_forgotten_only_once_it_can_come_from_nowhere() {
+    let mut world = World::with(2, 1, 1, |config| config.transaction_ms_max = 100);
+    let sum = Key::new(Kind::Counter, "sum");
+    for client in 0..2 {
+        world.open(client, client as u8);
+    }
+    world.run_ms(200);
+    run(&mut world, 0, &sum, Op::Add(5), id(1));
+    // Before it hears of that, d1 runs it too; its floor is not raised yet.
+    world.down.insert((0, 1));
+    run(&mut world, 1, &sum, Op::Add(5), id(1));
+    world.down.insert((1, 0));
+    raise_floor(&mut world, 0);
+    run(&mut world, 0, &sum, Op::Add(100), id(7));
+    world.run_ms(1_000);
+    assert!(remembers(&world, 0, &sum), "d1 may still have run it");
+    world.heal();
+    world.run_ms(1_000);
+    raise_floor(&mut world, 1);
+    world.run_ms(1_000);
+    for client in 0..2 {
+        let states = world.read(client, &[&sum]).expect("a read");
+        world.call(client, |session, _, _| session.rollback());
+        assert_eq!(states[0].as_counter().expect("a counter").value(), 105);
+        // It is forgotten when the item is next changed and folded.
+        let mut other = id(9);
+        other.transaction.origin = Origin(501);
+        run(&mut world, client, &sum, Op::Add(0), other);
+    }
+    world.run_ms(1_000);
+    for dc in 0..2 {
+        let replica = world.replica(dc, 0);
+        let state = replica.inspect(&sum, &replica.known_vec()).expect("the newest");
+        let text = format!("{state:?}");
+        assert!(!text.contains("sequence: 1 }"), "d{dc}: {text}");
+    }
+}
