@@ -349,3 +349,57 @@ fn forgotten_ids_are_new_again() {
     sites.run(0, &Op::Add(1), Some(op_id(1)));
     assert_eq!(sites.sites[0].state.as_counter().expect("a counter").value(), 2);
 }
+
+/// A snapshot that reaches to a transaction's timestamp, and lacks something that it had seen of a
+/// third data center: it does not hold it.
+#[test]
+fn to_reach_to_a_timestamp_is_not_to_hold_it() {
+    let (own, third) = (DcId(0), DcId(1));
+    let version = |at| Version { timestamp: Timestamp(at), origin: own, index: 0 };
+    let seen = |third_at, own_at| {
+        Vector::ZERO.with(third, Timestamp(third_at)).with(own, Timestamp(own_at))
+    };
+    let insertion = Cause { version: version(40), seen: seen(9, 30) };
+    let removal = Cause { version: version(60), seen: seen(5, 50) };
+    let value = Value::Int(1);
+    for order in [[0, 1], [1, 0]] {
+        let mut state = State::new(Kind::Set);
+        for step in order {
+            match step {
+                0 => state.apply(&insertion, &Op::Insert(value.clone()), None),
+                _ => state.apply(&removal, &Op::Remove(value.clone()), None),
+            }
+        }
+        assert!(state.as_set().expect("a set").contains(&value), "{order:?}");
+    }
+}
+
+/// Of additions whose timestamps a reset's snapshot reaches to, it takes away those that it holds.
+#[test]
+fn a_reset_measures_what_its_snapshot_holds() {
+    let own = DcId(0);
+    let version = |at| Version { timestamp: Timestamp(at), origin: own, index: 0 };
+    let cause = |at| Cause { version: version(at), seen: Vector::ZERO };
+    let additions = [(10, 1), (40, 20), (45, 300)];
+    let snapshot = Vector::ZERO.with(own, Timestamp(50));
+    // The one at 40 is not in the snapshot.
+    let mut held = State::new(Kind::Counter);
+    for (at, amount) in [additions[0], additions[2]] {
+        held.apply(&cause(at), &Op::Add(amount), None);
+    }
+    let recent = [
+        Recent { version: version(40), op: &Op::Add(20), is_held: false },
+        Recent { version: version(45), op: &Op::Add(300), is_held: true },
+    ];
+    let reset = held.measured(&Op::Reset, &snapshot, &recent);
+    let mut state = State::new(Kind::Counter);
+    for (at, amount) in additions {
+        state.apply(&cause(at), &Op::Add(amount), None);
+    }
+    state.apply(&cause(60), &reset, None);
+    // Twice, as when two resets had seen the same.
+    state.apply(&cause(61), &reset, None);
+    let counter = state.as_counter().expect("a counter");
+    assert_eq!(counter.value(), 20);
+    assert!(counter.is_present());
+}

@@ -108,3 +108,47 @@ fn own_transactions_that_nobody_else_has_are_kept_beyond_the_bound() {
     let others = world.replica(0, 0).kept_bytes(mingle_geo::DcId(0));
     assert!(others <= 1_000, "{others} bytes are kept for a data center that is away");
 }
+
+#[test]
+fn two_data_centers_that_need_each_others_state_both_get_it() {
+    let mut world = World::with(3, 2, 1, |config| {
+        config.forward_bytes_max = 1_000;
+        config.transaction_ms_max = 200;
+    });
+    let keys = [0, 1].map(|partition| crate::support::key_of(Kind::Counter, partition, 2, "sum"));
+    for client in 0..3 {
+        world.open(client, client as u8);
+    }
+    world.run_ms(500);
+    // First d2 is away, then d0; in between d2 hears at partition 0 alone. So each lacks at some
+    // partition what the others no longer keep.
+    let mut sum = 0;
+    for (away, other) in [(2, 0), (0, 1)] {
+        world.isolate(away);
+        for _ in 0..50 {
+            for key in &keys {
+                add(&mut world, other, key, 10);
+                add(&mut world, away.into(), key, 1);
+                sum += 11;
+            }
+        }
+        world.run_ms(1_000);
+        if away == 2 {
+            world.filter(|_, envelope| match envelope.to {
+                mingle_geo::Address::Replica(dc, partition) if dc.0 == 2 && partition.0 == 1 => {
+                    crate::support::Verdict::Drop
+                }
+                _ => crate::support::Verdict::Pass,
+            });
+            world.heal();
+            world.run_ms(2_000);
+        }
+    }
+    world.no_filter();
+    world.heal();
+    for client in 0..3 {
+        for key in &keys {
+            world.run_until("all is there", |world| value(world, client, key) * 2 == sum);
+        }
+    }
+}
