@@ -1,0 +1,101 @@
+//! The hybrid logical clock of one replica, and its ceiling on disk.
+
+use crate::timestamp::{PartitionId, Timestamp};
+
+/// A clock that never goes back, whatever the machine's clock does, and that a restart finds above
+/// all that it ever said: it stays below a ceiling that stands on disk.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::{Clock, PartitionId, Timestamp};
+///
+/// let mut clock = Clock::new(PartitionId(0), Timestamp::ZERO);
+/// let first = clock.next(1_000, Timestamp::ZERO);
+/// // The machine's clock stepped back.
+/// assert!(clock.next(400, Timestamp::ZERO) > first);
+/// ```
+#[derive(Clone, Debug)]
+pub struct Clock {
+    partition: PartitionId,
+    /// The highest timestamp that was given out, announced or met.
+    last: Timestamp,
+    /// What stands on disk, or is on its way there before all that depends on it.
+    ceiling: Timestamp,
+}
+
+impl Clock {
+    /// A clock that goes on above `ceiling`, as the disk has it.
+    pub fn new(partition: PartitionId, ceiling: Timestamp) -> Self {
+        Self { partition, last: ceiling, ceiling }
+    }
+
+    /// A new timestamp: above all that this clock gave, announced or met, and above `floor`.
+    pub fn next(&mut self, wall_us: u64, floor: Timestamp) -> Timestamp {
+        let above = self.last.max(floor);
+        let mut next = Timestamp::new(wall_us.max(above.micros()), self.partition);
+        if next <= above {
+            next = Timestamp::new(above.micros() + 1, self.partition);
+        }
+        self.last = next;
+        next
+    }
+
+    /// What may be announced: all that is given out later will be above it.
+    pub fn announce(&mut self, wall_us: u64) -> Timestamp {
+        self.last = self.last.max(Timestamp::new(wall_us, self.partition));
+        self.last
+    }
+
+    /// Moves on to a timestamp that was met.
+    pub fn observe(&mut self, met: Timestamp) {
+        self.last = self.last.max(met);
+    }
+
+    /// The highest timestamp that was given out, announced or met.
+    pub fn last(&self) -> Timestamp {
+        self.last
+    }
+
+    /// The ceiling as it stands on disk, or is on its way there.
+    pub fn ceiling(&self) -> Timestamp {
+        self.ceiling
+    }
+
+    /// The ceiling that must reach the disk before anything that was said since leaves, if it has
+    /// to be raised: `ahead_us` above the clock, so that this is rare.
+    pub fn raise_ceiling(&mut self, ahead_us: u64) -> Option<Timestamp> {
+        if self.last < self.ceiling {
+            return None;
+        }
+        self.ceiling = Timestamp::new(self.last.micros() + ahead_us.max(1), self.partition);
+        Some(self.ceiling)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_follows_is_above_what_was_announced_and_met() {
+        let mut clock = Clock::new(PartitionId(5), Timestamp::ZERO);
+        let announced = clock.announce(700);
+        let next = clock.next(700, Timestamp::ZERO);
+        assert!(next > announced);
+        clock.observe(Timestamp::new(900, PartitionId(9)));
+        assert!(clock.next(1, Timestamp::ZERO) > Timestamp::new(900, PartitionId(9)));
+        assert!(clock.next(1, Timestamp(u64::MAX >> 4)) > Timestamp(u64::MAX >> 4));
+    }
+
+    #[test]
+    fn a_restart_begins_above_all_that_was_said() {
+        let mut clock = Clock::new(PartitionId(0), Timestamp::ZERO);
+        let said = clock.next(5_000, Timestamp::ZERO);
+        let ceiling = clock.raise_ceiling(1_000).expect("the first ceiling");
+        assert!(ceiling > said);
+        assert_eq!(clock.raise_ceiling(1_000), None);
+        let mut restarted = Clock::new(PartitionId(0), ceiling);
+        assert!(restarted.next(0, Timestamp::ZERO) > ceiling);
+    }
+}

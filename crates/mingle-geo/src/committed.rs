@@ -1,0 +1,117 @@
+//! `committedCausal`: the transactions of one origin that other data centers may still need.
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::floors::Raised;
+use crate::limits::{BATCH_BYTES_MAX, BATCH_TRANSACTIONS_MAX};
+use crate::timestamp::Timestamp;
+use crate::tx::Transaction;
+
+/// Transactions of one origin above a cut, by timestamp.
+#[derive(Clone, Debug, Default)]
+pub struct Committed {
+    transactions: BTreeMap<Timestamp, Arc<Transaction>>,
+    /// Floors of operation ids, by when they were raised.
+    floors: BTreeMap<Timestamp, Raised>,
+    bytes: usize,
+    /// Up to here they are no longer kept.
+    cut: Timestamp,
+}
+
+impl Committed {
+    /// Keeps a transaction, unless it lies below the cut.
+    pub fn keep(&mut self, transaction: &Arc<Transaction>) {
+        let timestamp = transaction.timestamp();
+        if timestamp > self.cut
+            && self.transactions.insert(timestamp, transaction.clone()).is_none()
+        {
+            self.bytes += transaction.weight();
+        }
+    }
+
+    /// Keeps a floor that the origin raised, unless it lies below the cut.
+    pub fn keep_floor(&mut self, raised: Raised) {
+        if raised.at > self.cut {
+            self.floors.insert(raised.at, raised);
+        }
+    }
+
+    /// The floors that were raised in `(from, to]`.
+    pub fn floors(&self, from: Timestamp, to: Timestamp) -> Vec<Raised> {
+        if from >= to {
+            return Vec::new();
+        }
+        let range = (Bound::Excluded(from), Bound::Included(to));
+        self.floors.range(range).map(|(_, raised)| *raised).collect()
+    }
+
+    /// Up to here they are no longer kept.
+    pub fn cut(&self) -> Timestamp {
+        self.cut
+    }
+
+    /// A batch of those in `(from, known]`, with the timestamp up to which it is complete.
+    pub fn batch(&self, from: Timestamp, known: Timestamp) -> (Vec<Arc<Transaction>>, Timestamp) {
+        let (mut batch, mut bytes) = (Vec::new(), 0);
+        if from >= known {
+            return (batch, from);
+        }
+        let range = (Bound::Excluded(from), Bound::Included(known));
+        for (_, transaction) in self.transactions.range(range) {
+            bytes += transaction.weight();
+            let is_full = batch.len() >= BATCH_TRANSACTIONS_MAX || bytes > BATCH_BYTES_MAX;
+            if is_full && !batch.is_empty() {
+                let to = batch.last().map_or(from, |last: &Arc<Transaction>| last.timestamp());
+                return (batch, to);
+            }
+            batch.push(transaction.clone());
+        }
+        (batch, known)
+    }
+
+    /// Drops those that every data center has.
+    pub fn prune(&mut self, had_by_all: Timestamp) {
+        self.raise_cut(had_by_all);
+    }
+
+    /// Drops the oldest until at most `bytes_max` are left, but none above `uniform`: no other data
+    /// center might have it.
+    pub fn bound(&mut self, bytes_max: usize, uniform: Timestamp) {
+        while self.bytes > bytes_max {
+            match self.transactions.first_key_value() {
+                Some((first, _)) if *first <= uniform => self.drop_up_to(*first),
+                _ => return,
+            }
+        }
+    }
+
+    /// From here on only those above `to` are complete.
+    pub fn raise_cut(&mut self, to: Timestamp) {
+        if to > self.cut {
+            self.drop_up_to(to);
+        }
+    }
+
+    fn drop_up_to(&mut self, to: Timestamp) {
+        self.cut = to;
+        self.floors.retain(|at, _| *at > to);
+        while let Some(entry) = self.transactions.first_entry() {
+            if *entry.key() > to {
+                return;
+            }
+            self.bytes -= entry.remove().weight();
+        }
+    }
+
+    /// All that are kept, in order.
+    pub fn iter(&self) -> impl Iterator<Item = &Arc<Transaction>> {
+        self.transactions.values()
+    }
+
+    /// About how many bytes are kept.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+}

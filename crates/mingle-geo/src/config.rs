@@ -1,0 +1,140 @@
+//! What a replica is told when it is made.
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::ConfigError;
+use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
+use crate::vector::DCS_MAX;
+
+/// Which replica this is, in which system, and its settings.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::{Config, DcId, PartitionId};
+///
+/// let config = Config::new(DcId(0), 3, PartitionId(0), 16);
+/// assert_eq!(config.f, 1);
+/// assert!(config.check().is_ok());
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Config {
+    /// The data center that it stands in.
+    pub dc: DcId,
+    /// How many data centers there are.
+    pub dc_count: u8,
+    /// The partition of which it is the replica.
+    pub partition: PartitionId,
+    /// How many partitions there are.
+    pub partition_count: u16,
+    /// What `f + 1` data centers have is uniform.
+    pub f: u8,
+    /// Timestamps more than this ahead of the machine's clock are refused.
+    pub clock_ahead_ms_max: u64,
+    /// How far the clock's ceiling on disk is raised ahead.
+    pub clock_ceiling_ms: u64,
+    /// How often the shell ticks while there is work.
+    pub tick_ms: u64,
+    /// How often it ticks while there is none.
+    pub tick_idle_ms: u64,
+    /// A snapshot can be read this long after it was handed out; later it may be refused.
+    pub transaction_ms_max: u64,
+    /// A transaction that began longer ago is not accepted any more, and its outcome is forgotten.
+    pub outcome_ms_max: u64,
+    /// A read, a barrier or an attach waits at most this long.
+    pub wait_ms_max: u64,
+    /// A transaction that is prepared longer is resolved among its participants.
+    pub resolve_after_ms: u64,
+    /// Transactions that a data center lacks for longer are forwarded to it.
+    pub forward_after_ms: u64,
+    /// Each origin's transactions are kept for data centers that lag up to this many bytes.
+    pub forward_bytes_max: usize,
+    /// Writes are refused while the operations that are not folded, or the own transactions that
+    /// are kept for others, take more than this.
+    pub log_bytes_max: usize,
+}
+
+impl Config {
+    /// The usual settings, with `f` the largest of which `dc_count` is at least `2f + 1`.
+    pub fn new(dc: DcId, dc_count: u8, partition: PartitionId, partition_count: u16) -> Self {
+        Self {
+            dc,
+            dc_count,
+            partition,
+            partition_count,
+            f: dc_count.saturating_sub(1) / 2,
+            clock_ahead_ms_max: 5_000,
+            clock_ceiling_ms: 3_000,
+            tick_ms: 5,
+            tick_idle_ms: 50,
+            transaction_ms_max: 10_000,
+            outcome_ms_max: 60_000,
+            wait_ms_max: 5_000,
+            resolve_after_ms: 500,
+            forward_after_ms: 1_000,
+            forward_bytes_max: 64 << 20,
+            log_bytes_max: 1 << 30,
+        }
+    }
+
+    /// Whether these settings make sense together.
+    ///
+    /// # Errors
+    ///
+    /// The first that does not, with its bound.
+    pub fn check(&self) -> Result<(), ConfigError> {
+        let within = |what, found: u64, least: u64, most: u64| {
+            let is_within = least <= found && found <= most;
+            if is_within { Ok(()) } else { Err(ConfigError { what, found, least, most }) }
+        };
+        within("dc_count", self.dc_count.into(), 1, DCS_MAX as u64)?;
+        within("dc", self.dc.0.into(), 0, u64::from(self.dc_count) - 1)?;
+        within("partition_count", self.partition_count.into(), 1, PARTITIONS_MAX as u64)?;
+        within("partition", self.partition.0.into(), 0, u64::from(self.partition_count) - 1)?;
+        within("f", self.f.into(), 0, u64::from(self.dc_count) - 1)?;
+        within("tick_ms", self.tick_ms, 1, 60_000)?;
+        within("tick_idle_ms", self.tick_idle_ms, self.tick_ms, 60_000)?;
+        within("clock_ceiling_ms", self.clock_ceiling_ms, 1, u64::MAX >> 20)?;
+        within("transaction_ms_max", self.transaction_ms_max, 1, u64::MAX >> 20)?;
+        let least = self.transaction_ms_max;
+        within("outcome_ms_max", self.outcome_ms_max, least, u64::MAX >> 20)?;
+        within("resolve_after_ms", self.resolve_after_ms, 1, self.outcome_ms_max)
+    }
+
+    /// The data centers.
+    pub fn dcs(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
+        (0..self.dc_count).map(DcId)
+    }
+
+    /// The other data centers.
+    pub fn others(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
+        let own = self.dc;
+        self.dcs().filter(move |dc| *dc != own)
+    }
+
+    /// The partitions.
+    pub fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
+        (0..self.partition_count).map(PartitionId)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_out_of_bounds_is_named() {
+        let good = Config::new(DcId(2), 3, PartitionId(1), 2);
+        for (bad, expected) in [
+            (Config { dc_count: 8, ..good.clone() }, "dc_count is 8, expected 1 to 7"),
+            (Config { dc: DcId(3), ..good.clone() }, "dc is 3, expected 0 to 2"),
+            (Config { f: 3, ..good.clone() }, "f is 3, expected 0 to 2"),
+            (Config { tick_ms: 0, ..good.clone() }, "tick_ms is 0, expected 1 to 60000"),
+        ] {
+            assert_eq!(bad.check().unwrap_err().to_string(), expected);
+        }
+        assert_eq!(good.check(), Ok(()));
+        assert_eq!(Config::new(DcId(0), 2, PartitionId(0), 1).f, 0);
+        assert_eq!(Config::new(DcId(0), 5, PartitionId(0), 1).f, 2);
+    }
+}

@@ -1,0 +1,53 @@
+//! The protocol core of Mingle's geo-replicated store.
+//!
+//! Each of a few data centers holds a full copy of the data, cut into partitions. Transactions read
+//! a causally consistent snapshot, commit in their data center and travel to the others behind the
+//! caller's back; what `f + 1` data centers have is *uniform* and survives `f` losses. The protocol
+//! is UniStore's (Bravo, Gotsman, de Régil, Wei: *UniStore: A fault-tolerant marriage of causal and
+//! strong consistency*, USENIX ATC 2021), §5 and the causal part of §6; numbers such as 1:21 are
+//! lines of its algorithms, and names are the paper's. Departures stand in the modules' docs.
+//!
+//! Everything here is a state machine without I/O, clock or randomness. A [`Replica`] stands for one
+//! partition in one data center; a [`Session`] for one client, and coordinates its own transactions.
+//! A shell carries messages between them, keeps what they want kept, and tells them the time.
+//!
+//! - [`timestamp`], [`clock`], [`vector`]: hybrid logical time and vectors of it.
+//! - [`types`]: data types whose concurrent updates merge; [`key`]: their names.
+//! - [`tx`], [`message`], [`record`]: what is committed, said and written; [`floors`]: which operation
+//!   ids come no more.
+//! - [`replica`]: the protocol at the replicas; [`session`]: at the client.
+//! - [`config`], [`limits`], [`error`]: settings, bounds, refusals.
+//!
+//! Strong transactions have their places, but no certification yet: vectors have an entry for them
+//! ([`DcId::STRONG`]), and [`Input::Deliver`] takes what certification would deliver.
+
+pub mod clock;
+mod committed;
+pub mod config;
+pub mod error;
+pub mod floors;
+pub mod key;
+pub mod limits;
+pub mod message;
+mod oplog;
+mod outcomes;
+pub mod record;
+pub mod replica;
+pub mod session;
+pub mod timestamp;
+pub mod tx;
+pub mod types;
+pub mod vector;
+
+pub use clock::Clock;
+pub use config::Config;
+pub use error::{ConfigError, Refusal};
+pub use key::Key;
+pub use message::{Address, Envelope, Message};
+pub use record::{Alarm, Output, Persist, Record};
+pub use replica::{Delivery, Input, Replica};
+pub use session::{Event, Session, SessionConfig};
+pub use timestamp::{DcId, Now, PartitionId, Timestamp, Version};
+pub use tx::{Outcome, Transaction};
+pub use types::{Cause, Kind, Mark, Op, OpId, State, Update};
+pub use vector::Vector;

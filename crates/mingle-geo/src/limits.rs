@@ -1,0 +1,32 @@
+//! The named bounds on queues, batches and sizes.
+
+/// A transaction changes at most this many items.
+pub const UPDATES_MAX: usize = 10_000;
+
+/// A read names at most this many keys of one partition.
+pub const READ_KEYS_MAX: usize = 10_000;
+
+/// At most this many requests wait at one replica; more are refused.
+pub const WAITERS_MAX: usize = 10_000;
+
+/// One message replicates at most this many transactions.
+pub const BATCH_TRANSACTIONS_MAX: usize = 1_000;
+
+/// One message replicates at most about this many bytes of transactions, or one transaction.
+pub const BATCH_BYTES_MAX: usize = 1 << 20;
+
+/// At most this many batches go to one data center in one tick.
+pub const BATCHES_PER_TICK_MAX: usize = 4;
+
+/// One message of a state transfer carries at most this many items.
+pub const TRANSFER_ITEMS_MAX: usize = 1_000;
+
+/// At most this many items are folded in one tick.
+pub const FOLDS_PER_TICK_MAX: usize = 200;
+
+/// An item with more operations than this in its log is folded when it is next changed.
+pub const FOLD_OPERATIONS: usize = 64;
+
+/// A session remembers at most this many commits of its own that are not known to be uniform; of
+/// older ones it knows only that there are some.
+pub const FRESH_COMMITS_MAX: usize = 1_000;

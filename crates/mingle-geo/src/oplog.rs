@@ -1,0 +1,364 @@
+//! `opLog`: the versions of each item, folded from below.
+//!
+//! Each item has a base, its state at some snapshot, and the operations above it in the order of
+//! versions. Since a snapshot is closed under causality and the order of versions extends it,
+//! applying the operations of a larger snapshot to the state of a smaller one, in that order,
+//! applies causes before effects.
+//!
+//! Beside its base an item keeps the newest state that was read, so that reads do not replay.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use crate::key::Key;
+use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
+use crate::timestamp::{DcId, Timestamp, Version};
+use crate::tx::Transaction;
+use crate::types::{OpId, Recent, State};
+use crate::vector::Vector;
+
+/// All items of one partition.
+#[derive(Clone, Debug, Default)]
+pub struct OpLog {
+    items: BTreeMap<Key, Item>,
+    /// The snapshot of the last state transfer: an item that is not here was not there.
+    floor: Vector,
+    /// Items that have operations to fold, each once.
+    foldable: VecDeque<Key>,
+    bytes: usize,
+}
+
+#[derive(Clone, Debug)]
+struct Item {
+    base: At,
+    /// At a snapshot that covers the base's.
+    cached: At,
+    /// The operations that are not in the base, in the order of versions.
+    entries: Vec<Entry>,
+    /// So many of them, from the first, are in `cached`.
+    cached_count: usize,
+    is_queued: bool,
+}
+
+/// A state at a snapshot: all operations whose commit vectors the snapshot covers.
+#[derive(Clone, Debug)]
+struct At {
+    snapshot: Vector,
+    state: Arc<State>,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    transaction: Arc<Transaction>,
+    index: u32,
+}
+
+impl Entry {
+    fn version(&self) -> Version {
+        self.transaction.version(self.index)
+    }
+
+    fn weight(&self) -> usize {
+        size_of::<Self>() + self.transaction.updates[self.index as usize].op.weight()
+    }
+
+    fn id(&self) -> Option<&OpId> {
+        self.transaction.updates[self.index as usize].id.as_ref()
+    }
+
+    fn is_in(&self, snapshot: &Vector) -> bool {
+        snapshot.covers(&self.transaction.commit_vec)
+    }
+
+    fn apply(&self, state: &mut State) {
+        let update = &self.transaction.updates[self.index as usize];
+        state.apply(&self.transaction.cause(self.index), &update.op, update.id.as_ref());
+    }
+}
+
+impl Item {
+    fn new(key: &Key, floor: Vector) -> Self {
+        let base = At { snapshot: floor, state: Arc::new(State::new(key.kind)) };
+        Self::at(base)
+    }
+
+    fn at(base: At) -> Self {
+        let (cached, entries) = (base.clone(), Vec::new());
+        Self { base, cached, entries, cached_count: 0, is_queued: false }
+    }
+
+    /// Keeps a state that was read at a snapshot which covers that of `cached`.
+    fn keep(&mut self, at: At) {
+        let rest = self.entries[self.cached_count..].iter();
+        let held = rest.take_while(|entry| at.snapshot.covers(&entry.transaction.commit_vec));
+        self.cached_count += held.count();
+        self.cached = at;
+    }
+
+    /// `from`, which has the first `count` entries, brought up to `snapshot`, which covers that of
+    /// `from`.
+    fn advance(&self, from: &At, count: usize, snapshot: &Vector) -> Arc<State> {
+        let mut state = None;
+        for entry in &self.entries[count..] {
+            let commit_vec = &entry.transaction.commit_vec;
+            if snapshot.covers(commit_vec) && !from.snapshot.covers(commit_vec) {
+                entry.apply(state.get_or_insert_with(|| (*from.state).clone()));
+            }
+        }
+        state.map_or_else(|| from.state.clone(), Arc::new)
+    }
+
+    /// Folds what `snapshot` covers into the base; says how many bytes of operations that freed.
+    fn fold(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) -> usize {
+        if !snapshot.covers(&self.base.snapshot) || *snapshot == self.base.snapshot {
+            return 0;
+        }
+        let mut state = if snapshot.covers(&self.cached.snapshot) {
+            self.advance(&self.cached, self.cached_count, snapshot)
+        } else {
+            self.advance(&self.base, 0, snapshot)
+        };
+        if !self.entries.is_empty() {
+            // What ran again without seeing the first run may come before what it had seen.
+            let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
+            let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
+            let is_past = |id: &OpId| is_past(id) && !above.contains(&id);
+            Arc::make_mut(&mut state).forget_ids(is_past);
+        }
+        let mut freed = 0;
+        self.entries.retain(|entry| {
+            let is_folded = snapshot.covers(&entry.transaction.commit_vec);
+            freed += if is_folded { entry.weight() } else { 0 };
+            !is_folded
+        });
+        self.base = At { snapshot: *snapshot, state };
+        self.cached_count = 0;
+        if self.cached.snapshot.covers(snapshot) {
+            self.keep(self.cached.clone());
+        } else {
+            self.cached = self.base.clone();
+        }
+        freed
+    }
+}
+
+impl OpLog {
+    /// Adds the operations of a transaction. What is here already, or folded, is left out, so this
+    /// may be repeated.
+    pub fn append(&mut self, transaction: &Arc<Transaction>) {
+        for (index, update) in transaction.updates.iter().enumerate() {
+            let entry = Entry { transaction: transaction.clone(), index: index as u32 };
+            let item = match self.items.get_mut(&update.key) {
+                Some(item) => item,
+                None => {
+                    let item = Item::new(&update.key, self.floor);
+                    self.items.entry(update.key.clone()).or_insert(item)
+                }
+            };
+            if item.base.snapshot.covers(&transaction.commit_vec) {
+                continue;
+            }
+            let version = entry.version();
+            // Mostly it is the last.
+            let place = match item.entries.last() {
+                Some(last) if last.version() >= version => {
+                    match item.entries.binary_search_by_key(&version, Entry::version) {
+                        Ok(_) => continue,
+                        Err(place) => place,
+                    }
+                }
+                _ => item.entries.len(),
+            };
+            self.bytes += entry.weight();
+            item.entries.insert(place, entry);
+            item.cached_count = item.cached_count.min(place);
+            if !item.is_queued {
+                item.is_queued = true;
+                self.foldable.push_back(update.key.clone());
+            }
+        }
+    }
+
+    /// The state of `key` at `snapshot` (1:22-24), of which all transactions must be here.
+    ///
+    /// # Errors
+    ///
+    /// The oldest snapshot at which it can be read, if `snapshot` does not cover that.
+    pub fn read(&mut self, key: &Key, snapshot: &Vector) -> Result<Arc<State>, Vector> {
+        let Some(item) = self.items.get_mut(key) else { return self.peek(key, snapshot) };
+        if !snapshot.covers(&item.cached.snapshot) {
+            return self.peek(key, snapshot);
+        }
+        let state = item.advance(&item.cached, item.cached_count, snapshot);
+        item.keep(At { snapshot: *snapshot, state: state.clone() });
+        Ok(state)
+    }
+
+    /// [`read`](Self::read), without keeping the state.
+    pub fn peek(&self, key: &Key, snapshot: &Vector) -> Result<Arc<State>, Vector> {
+        let Some(item) = self.items.get(key) else {
+            let is_readable = snapshot.covers(&self.floor);
+            return if is_readable { Ok(Arc::new(State::new(key.kind))) } else { Err(self.floor) };
+        };
+        if !snapshot.covers(&item.base.snapshot) {
+            return Err(item.base.snapshot);
+        }
+        Ok(item.advance(&item.base, 0, snapshot))
+    }
+
+    /// The operations on `key` that are not folded and whose timestamps `snapshot` reaches to. Not
+    /// all of them need be in it.
+    pub fn recent<'a>(&'a self, key: &Key, snapshot: &Vector) -> Vec<Recent<'a>> {
+        let entries = self.items.get(key).map_or(&[][..], |item| &item.entries);
+        let reached = entries.iter().filter(|entry| {
+            let transaction = &entry.transaction;
+            transaction.timestamp() <= snapshot[transaction.origin]
+        });
+        let recent = reached.map(|entry| Recent {
+            version: entry.version(),
+            op: &entry.transaction.updates[entry.index as usize].op,
+            is_held: snapshot.covers(&entry.transaction.commit_vec),
+        });
+        recent.collect()
+    }
+
+    /// Folds up to `snapshot`, a bounded number of items.
+    pub fn fold_some(&mut self, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) {
+        for _ in 0..self.foldable.len().min(FOLDS_PER_TICK_MAX) {
+            let Some(key) = self.foldable.pop_front() else { return };
+            self.fold(&key, snapshot, &is_past);
+            if let Some(item) = self.items.get_mut(&key) {
+                if item.entries.is_empty() {
+                    item.is_queued = false;
+                } else {
+                    self.foldable.push_back(key);
+                }
+            }
+        }
+    }
+
+    /// Folds one item up to `snapshot`, if its log is long.
+    pub fn fold_if_long(&mut self, key: &Key, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) {
+        if self.items.get(key).is_some_and(|item| item.entries.len() > FOLD_OPERATIONS) {
+            self.fold(key, snapshot, &is_past);
+        }
+    }
+
+    fn fold(&mut self, key: &Key, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) {
+        if let Some(item) = self.items.get_mut(key) {
+            self.bytes -= item.fold(snapshot, is_past);
+        }
+    }
+
+    /// About how many bytes the operations take that are not folded.
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// How many operations are not folded.
+    pub fn operation_count(&self) -> usize {
+        self.items.values().map(|item| item.entries.len()).sum()
+    }
+
+    /// The keys of all items, those after `after` if it is given.
+    pub fn keys(&self, after: Option<&Key>) -> impl Iterator<Item = &Key> {
+        let from = after.map_or(Bound::Unbounded, Bound::Excluded);
+        self.items.range((from, Bound::Unbounded)).map(|(key, _)| key)
+    }
+
+    /// All transactions that have operations here which `snapshot` does not cover.
+    pub fn above(&self, snapshot: &Vector) -> BTreeMap<(DcId, Timestamp), Arc<Transaction>> {
+        let entries = self.items.values().flat_map(|item| &item.entries);
+        let above = entries.filter(|entry| !snapshot.covers(&entry.transaction.commit_vec));
+        let named = above.map(|entry| &entry.transaction).map(|transaction| {
+            ((transaction.origin, transaction.timestamp()), transaction.clone())
+        });
+        named.collect()
+    }
+
+    /// Replaces everything by the states at a snapshot, which must cover all that is folded here;
+    /// operations above it stay.
+    pub fn install(&mut self, at: Vector, states: impl IntoIterator<Item = (Key, Arc<State>)>) {
+        let kept = self.above(&at);
+        let items =
+            states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot: at, state })));
+        *self = Self { items: items.collect(), floor: at, foldable: VecDeque::new(), bytes: 0 };
+        for transaction in kept.values() {
+            self.append(transaction);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::{Origin, TransactionId, Value};
+
+    use super::*;
+    use crate::types::{Kind, Op, Update};
+
+    fn vector(entries: [u64; 2]) -> Vector {
+        Vector::ZERO.with(DcId(0), Timestamp(entries[0])).with(DcId(1), Timestamp(entries[1]))
+    }
+
+    fn write(key: &Key, origin: u8, commit: [u64; 2], value: i64) -> Arc<Transaction> {
+        Arc::new(Transaction {
+            id: TransactionId { origin: Origin(origin.into()), sequence: commit[0] },
+            begun_us: 0,
+            origin: DcId(origin),
+            commit_vec: vector(commit),
+            snapshot_own: Timestamp::ZERO,
+            updates: vec![Update { key: key.clone(), op: Op::Write(Value::Int(value)), id: None }],
+        })
+    }
+
+    fn value(log: &mut OpLog, key: &Key, snapshot: [u64; 2]) -> Option<Value> {
+        let state = log.read(key, &vector(snapshot)).expect("readable");
+        state.as_register().expect("a register").value().cloned()
+    }
+
+    #[test]
+    fn older_snapshots_read_older_versions_and_too_old_ones_nothing() {
+        let key = Key::new(Kind::Register, "k");
+        let mut log = OpLog::default();
+        for at in 1..=200 {
+            log.append(&write(&key, 0, [at, 0], at as i64));
+        }
+        assert_eq!(value(&mut log, &key, [200, 0]), Some(Value::Int(200)));
+        // A list cut at a fixed length would show the initial value here.
+        assert_eq!(value(&mut log, &key, [3, 0]), Some(Value::Int(3)));
+        log.fold_some(&vector([100, 0]), |_| false);
+        assert_eq!(value(&mut log, &key, [100, 0]), Some(Value::Int(100)));
+        assert_eq!(value(&mut log, &key, [150, 0]), Some(Value::Int(150)));
+        assert_eq!(log.read(&key, &vector([99, 9])), Err(vector([100, 0])));
+        assert_eq!(log.operation_count(), 100);
+    }
+
+    #[test]
+    fn the_order_of_arrival_does_not_matter_and_repeats_neither() {
+        let key = Key::new(Kind::Register, "k");
+        let (early, late) = (write(&key, 1, [0, 5], 1), write(&key, 0, [6, 5], 2));
+        for order in [[&early, &late], [&late, &early]] {
+            let mut log = OpLog::default();
+            for transaction in order.into_iter().chain([&early, &late]) {
+                log.append(transaction);
+            }
+            assert_eq!(log.operation_count(), 2);
+            assert_eq!(value(&mut log, &key, [6, 5]), Some(Value::Int(2)));
+            assert_eq!(value(&mut log, &key, [0, 5]), Some(Value::Int(1)));
+        }
+    }
+
+    #[test]
+    fn bytes_are_those_of_what_is_not_folded() {
+        let key = Key::new(Kind::Register, "k");
+        let mut log = OpLog::default();
+        log.append(&write(&key, 0, [1, 0], 1));
+        assert!(log.bytes() > 0);
+        log.fold_some(&vector([1, 0]), |_| false);
+        assert_eq!(log.bytes(), 0);
+        // Folded already.
+        log.append(&write(&key, 0, [1, 0], 1));
+        assert_eq!(log.operation_count(), 0);
+    }
+}

@@ -1,0 +1,180 @@
+//! How transactions ended, by (session, sequence): so that a commit whose answer was lost is asked
+//! for again without effect, and a preparation that comes late finds that it was refused.
+
+use std::collections::BTreeMap;
+
+use mingle_model::{Origin, TransactionId};
+
+use crate::record::{Decided, Remembered};
+use crate::timestamp::{DcId, Timestamp};
+use crate::tx::Outcome;
+
+/// The outcomes that are remembered.
+#[derive(Clone, Debug, Default)]
+pub struct Outcomes {
+    sessions: BTreeMap<Origin, Session>,
+    /// Transactions that began up to then are no longer accepted.
+    floor_us: u64,
+}
+
+#[derive(Clone, Debug, Default)]
+struct Session {
+    /// Transactions below this sequence have been answered: they are not accepted again.
+    answered: u64,
+    /// When the last one that was met began.
+    begun_us: u64,
+    ended: BTreeMap<u64, (u64, Outcome)>,
+}
+
+impl Outcomes {
+    /// How a transaction ended, if that is remembered.
+    pub fn get(&self, id: &TransactionId) -> Option<Outcome> {
+        let session = self.sessions.get(&id.origin)?;
+        session.ended.get(&id.sequence).map(|(_, outcome)| *outcome)
+    }
+
+    /// Whether a transaction, whose outcome is not remembered, is not to be accepted any more.
+    pub fn is_past(&self, id: &TransactionId, begun_us: u64) -> bool {
+        let session = self.sessions.get(&id.origin);
+        begun_us <= self.floor_us || session.is_some_and(|session| id.sequence < session.answered)
+    }
+
+    /// Remembers how a transaction ended.
+    pub fn insert(&mut self, id: TransactionId, begun_us: u64, outcome: Outcome) {
+        let session = self.sessions.entry(id.origin).or_default();
+        session.begun_us = session.begun_us.max(begun_us);
+        session.ended.insert(id.sequence, (begun_us, outcome));
+    }
+
+    /// Remembers a commit of another data center. Its session went on to it, so it knows how its
+    /// earlier ones ended.
+    pub fn insert_remote(
+        &mut self,
+        id: TransactionId,
+        begun_us: u64,
+        outcome: Outcome,
+        own: DcId,
+        stable: Timestamp,
+    ) {
+        let session = self.sessions.entry(id.origin).or_default();
+        session.begun_us = session.begun_us.max(begun_us);
+        session.ended.retain(|sequence, (_, outcome)| {
+            *sequence >= id.sequence || !is_forgettable(outcome, own, stable)
+        });
+        session.ended.insert(id.sequence, (begun_us, outcome));
+    }
+
+    /// A session says that it knows how its transactions below `answered` ended. They are forgotten;
+    /// but commits of this data center only once `stable`, its own entry of `stableVec`, has reached
+    /// them: until then a participant may be prepared and ask.
+    pub fn answered(
+        &mut self,
+        origin: Origin,
+        answered: u64,
+        begun_us: u64,
+        own: DcId,
+        stable: Timestamp,
+    ) {
+        let session = self.sessions.entry(origin).or_default();
+        session.begun_us = session.begun_us.max(begun_us);
+        if answered > session.answered {
+            session.answered = answered;
+            session.ended.retain(|sequence, (_, outcome)| {
+                *sequence >= answered || !is_forgettable(outcome, own, stable)
+            });
+        }
+    }
+
+    /// Raises the floor on the age of transactions and forgets those that it passes; see
+    /// [`answered`](Self::answered) about `stable`.
+    pub fn raise_floor(&mut self, floor_us: u64, own: DcId, stable: Timestamp) {
+        self.floor_us = self.floor_us.max(floor_us);
+        let floor_us = self.floor_us;
+        self.sessions.retain(|_, session| {
+            session.ended.retain(|_, (begun_us, outcome)| {
+                *begun_us > floor_us || !is_forgettable(outcome, own, stable)
+            });
+            // Nothing that began later than the floor is below `answered`.
+            session.begun_us > floor_us || !session.ended.is_empty()
+        });
+    }
+
+    /// Transactions that began up to then, in microseconds since 1970, are no longer accepted.
+    pub fn floor_us(&self) -> u64 {
+        self.floor_us
+    }
+
+    /// All that is remembered.
+    pub fn remembered(&self) -> Remembered {
+        let ended = self.sessions.iter().flat_map(|(origin, session)| {
+            session.ended.iter().map(|(sequence, (begun_us, outcome))| Decided {
+                id: TransactionId { origin: *origin, sequence: *sequence },
+                begun_us: *begun_us,
+                outcome: *outcome,
+            })
+        });
+        let answered = self.sessions.iter();
+        let answered =
+            answered.map(|(origin, session)| (*origin, session.answered, session.begun_us));
+        Remembered { ended: ended.collect(), answered: answered.collect() }
+    }
+
+    /// Takes up what was remembered before a restart, and nothing else.
+    pub fn restore(&mut self, remembered: Remembered) {
+        self.sessions.clear();
+        for (origin, answered, begun_us) in remembered.answered {
+            let session = self.sessions.entry(origin).or_default();
+            session.answered = session.answered.max(answered);
+            session.begun_us = session.begun_us.max(begun_us);
+        }
+        for Decided { id, begun_us, outcome } in remembered.ended {
+            self.insert(id, begun_us, outcome);
+        }
+    }
+
+    /// How many outcomes are remembered.
+    pub fn count(&self) -> usize {
+        self.sessions.values().map(|session| session.ended.len()).sum()
+    }
+}
+
+fn is_forgettable(outcome: &Outcome, own: DcId, stable: Timestamp) -> bool {
+    match outcome {
+        Outcome::Committed(commit_vec) => commit_vec[own] <= stable,
+        Outcome::Aborted => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::vector::Vector;
+
+    const OWN: DcId = DcId(0);
+
+    #[test]
+    fn a_commit_is_remembered_until_all_partitions_have_decided_it() {
+        let id = TransactionId { origin: Origin(1), sequence: 1 };
+        let commit_vec = Vector::ZERO.with(OWN, Timestamp(50));
+        let mut outcomes = Outcomes::default();
+        outcomes.insert(id, 10, Outcome::Committed(commit_vec));
+        outcomes.raise_floor(20, OWN, Timestamp(49));
+        outcomes.answered(id.origin, 2, 30, OWN, Timestamp(49));
+        assert_eq!(outcomes.get(&id), Some(Outcome::Committed(commit_vec)));
+        outcomes.raise_floor(21, OWN, Timestamp(50));
+        assert_eq!(outcomes.get(&id), None);
+        assert!(outcomes.is_past(&id, 10) && outcomes.is_past(&id, 40));
+    }
+
+    #[test]
+    fn a_refusal_is_remembered_until_the_floor_refuses_in_its_place() {
+        let id = TransactionId { origin: Origin(1), sequence: 1 };
+        let mut outcomes = Outcomes::default();
+        outcomes.insert(id, 10, Outcome::Aborted);
+        outcomes.raise_floor(9, OWN, Timestamp::ZERO);
+        assert_eq!(outcomes.get(&id), Some(Outcome::Aborted));
+        outcomes.raise_floor(10, OWN, Timestamp::ZERO);
+        assert_eq!(outcomes.get(&id), None);
+        assert!(outcomes.is_past(&id, 10) && !outcomes.is_past(&id, 11));
+    }
+}

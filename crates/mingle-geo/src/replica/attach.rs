@@ -1,0 +1,132 @@
+//! Barriers (1:49-50) and sessions that go on here (1:51-52).
+
+use std::mem;
+
+use super::Replica;
+use crate::error::Refusal;
+use crate::limits::WAITERS_MAX;
+use crate::message::{
+    Address, Attach, AttachReply, Attached, Barrier, BarrierReply, Message, Missing,
+};
+use crate::timestamp::{DcId, Now};
+use crate::vector::Vector;
+
+/// Barriers and attaches that wait for what is uniform.
+#[derive(Clone, Debug, Default)]
+pub struct Waiting(Vec<Waiter>);
+
+#[derive(Clone, Debug)]
+struct Waiter {
+    from: Address,
+    request: u64,
+    past_vec: Vector,
+    is_barrier: bool,
+    deadline_us: u64,
+}
+
+impl Waiting {
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+}
+
+impl Replica {
+    /// UNIFORM_BARRIER (1:49-50): all of the session's past survives `f` losses.
+    pub(super) fn on_barrier(&mut self, now: Now, from: Address, barrier: Barrier) {
+        let (request, past_vec) = (barrier.request, barrier.past_vec);
+        self.wait_for_past(now, from, request, past_vec, true);
+    }
+
+    /// ATTACH (1:51-52). Says at once what is missing, and once more when the wait is over.
+    pub(super) fn on_attach(&mut self, now: Now, from: Address, attach: Attach) {
+        let (request, past_vec) = (attach.request, attach.past_vec);
+        self.wait_for_past(now, from, request, past_vec, false);
+    }
+
+    fn wait_for_past(
+        &mut self,
+        now: Now,
+        from: Address,
+        request: u64,
+        past_vec: Vector,
+        is_barrier: bool,
+    ) {
+        self.refresh(now);
+        let deadline_us = now.mono_us.saturating_add(self.config.wait_ms_max * 1_000);
+        let waiter = Waiter { from, request, past_vec, is_barrier, deadline_us };
+        if let Err(refusal) = self.check_past(now, &past_vec) {
+            return self.answer(&waiter, Err(refusal));
+        }
+        let missing = self.missing(&past_vec, is_barrier);
+        if missing.is_empty() {
+            return self.answer(&waiter, Ok(missing));
+        }
+        if self.attaching.0.len() >= WAITERS_MAX {
+            return self.answer(&waiter, Err(Refusal::Busy));
+        }
+        if !is_barrier {
+            self.answer(&waiter, Ok(missing));
+        }
+        // Were this partition idle, its clock would follow only later.
+        let own = self.config.dc;
+        self.clock.observe(past_vec[own]);
+        self.attaching.0.push(waiter);
+    }
+
+    /// A past that no data center of this system can have, or not yet, is refused.
+    fn check_past(&self, now: Now, past_vec: &Vector) -> Result<(), Refusal> {
+        let most = self.highest_accepted(now);
+        for (dc, want) in past_vec.iter() {
+            if dc.0 >= self.config.dc_count && dc != DcId::STRONG && want > self.known_vec[dc] {
+                return Err(Refusal::Ahead { dc, have: self.known_vec[dc], want });
+            }
+            if want > most {
+                return Err(Refusal::ClockAhead { timestamp: want, most });
+            }
+        }
+        Ok(())
+    }
+
+    /// What is not here, or not uniform. An attach does not ask that of this data center's own
+    /// transactions, which it has.
+    fn missing(&self, past_vec: &Vector, is_barrier: bool) -> Vec<Missing> {
+        let missing = past_vec.iter().filter_map(|(dc, want)| {
+            let have = if dc == DcId::STRONG || dc == self.config.dc && !is_barrier {
+                self.stable_vec[dc]
+            } else {
+                self.uniform_vec[dc]
+            };
+            (want > have).then_some(Missing { dc, have, want })
+        });
+        missing.collect()
+    }
+
+    pub(super) fn wake_attaching(&mut self, now: Now) {
+        if self.attaching.0.is_empty() {
+            return;
+        }
+        for waiter in mem::take(&mut self.attaching.0) {
+            let missing = self.missing(&waiter.past_vec, waiter.is_barrier);
+            if missing.is_empty() {
+                self.answer(&waiter, Ok(missing));
+            } else if waiter.deadline_us <= now.mono_us {
+                self.answer(&waiter, Err(Refusal::TimedOut { on: None }));
+            } else {
+                self.attaching.0.push(waiter);
+            }
+        }
+    }
+
+    fn answer(&mut self, waiter: &Waiter, result: Result<Vec<Missing>, Refusal>) {
+        let (request, handout) = (waiter.request, self.handout());
+        let message = if waiter.is_barrier {
+            Message::BarrierReply(BarrierReply { request, result: result.map(|_| ()), handout })
+        } else {
+            let result = result.map(|missing| {
+                if missing.is_empty() { Attached::Resumed } else { Attached::Waiting(missing) }
+            });
+            Message::AttachReply(AttachReply { request, result, handout })
+        };
+        self.send(waiter.from, message);
+    }
+}

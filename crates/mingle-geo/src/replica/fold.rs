@@ -1,0 +1,95 @@
+//! How far versions are folded.
+//!
+//! A snapshot that was handed out can be read for `transaction_ms_max`, with no message that says
+//! so: each replica announces as its floor what it handed out that long ago, cut to what is uniform
+//! (with `stable_vec` for strong transactions). `H` is the least of these floors over the replicas of
+//! this data center; no other data center's snapshots matter. Who comes later is refused, and may
+//! begin again with what the refusal hands out.
+
+use std::collections::VecDeque;
+
+use super::Replica;
+use crate::timestamp::{DcId, Now};
+use crate::types::OpId;
+use crate::vector::Vector;
+
+/// How finely the age of snapshots is told apart: in so many parts of `transaction_ms_max`.
+const PARTS: u64 = 16;
+
+/// What was handed out, and how far was folded.
+#[derive(Clone, Debug, Default)]
+pub struct Pins {
+    /// From when on which snapshots were handed out, oldest first; each at least the one before.
+    handed_out: VecDeque<(u64, Vector)>,
+    /// What was handed out before a restart is not known: until then no floor is announced.
+    silent_until_us: Option<u64>,
+    /// `H`.
+    folded: Vector,
+}
+
+impl Pins {
+    /// After a restart.
+    pub fn after_restart() -> Self {
+        Self { silent_until_us: Some(u64::MAX), ..Self::default() }
+    }
+
+    /// `H`, so far.
+    pub fn folded(&self) -> Vector {
+        self.folded
+    }
+
+    /// Everything up to there is folded: by a state transfer.
+    pub fn raise_folded(&mut self, to: &Vector) {
+        self.folded.join(to);
+    }
+
+    /// The least snapshot that was handed out within the last `kept_us`.
+    fn floor(&mut self, mono_us: u64, kept_us: u64, current: Vector) -> Option<Vector> {
+        let is_due = |(since_us, _): &(u64, Vector)| {
+            mono_us >= since_us.saturating_add((kept_us / PARTS).max(1))
+        };
+        if self.handed_out.back().is_none_or(is_due) {
+            self.handed_out.push_back((mono_us, current));
+        }
+        // The first is in use until the second has been handed out for that long.
+        while let Some((since_us, _)) = self.handed_out.get(1)
+            && since_us.saturating_add(kept_us) <= mono_us
+        {
+            self.handed_out.pop_front();
+        }
+        if self.silent_until_us == Some(u64::MAX) {
+            self.silent_until_us = Some(mono_us.saturating_add(kept_us));
+        }
+        let is_silent = self.silent_until_us.is_some_and(|until_us| mono_us < until_us);
+        (!is_silent).then(|| self.handed_out[0].1)
+    }
+}
+
+impl Replica {
+    pub(super) fn update_snapshot_floor(&mut self, now: Now) {
+        let kept_us = self.config.transaction_ms_max * 1_000;
+        let current = self.handout().causal_snapshot(self.config.dc);
+        let Some(mut floor) = self.pins.floor(now.mono_us, kept_us, current) else { return };
+        let strong = self.stable_vec[DcId::STRONG];
+        floor.meet(&self.uniform_vec.with(DcId::STRONG, strong));
+        self.local_matrix[usize::from(self.config.partition.0)].snapshot_floor.join(&floor);
+    }
+
+    /// Folds a bounded number of items up to `H`.
+    pub(super) fn fold_some(&mut self) {
+        let floors = self.local_matrix.iter().map(|row| row.snapshot_floor);
+        let least = floors.reduce(|mut least, floor| {
+            least.meet(&floor);
+            least
+        });
+        let mut least = least.unwrap_or(Vector::ZERO);
+        if let Some(pinned) = self.transfer.pinned() {
+            least.meet(&pinned);
+        }
+        self.pins.raise_folded(&least);
+        let folded = self.pins.folded();
+        let (floors, dcs) = (&self.op_floors, self.config.dcs());
+        let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
+        self.op_log.fold_some(&folded, is_settled);
+    }
+}

@@ -1,0 +1,414 @@
+//! The replica of one partition in one data center (UniStore, Algorithms 1 and 2).
+//!
+//! A state machine: [`Replica::handle`] is told what happened and says what is to be done. Names are
+//! the paper's.
+//!
+//! # Departures
+//!
+//! - **Durability.** Every message that rests on something written, and every vector, is sent after
+//!   all that was written before it: [`Output::Persist`] is drained in order. A read is answered at
+//!   once unless its snapshot holds a commit that is still on its way to the disk.
+//! - **1:2-3, 1:19-20, 1:37-38** are left out: vectors from outside never raise `uniform_vec`.
+//!   A snapshot above `known_vec` in another data center's entry is refused (`read`).
+//! - **1:6**: causal snapshots take `stable_vec[d]`, not `uniform_vec[d]`.
+//! - **1:21, 1:43**: instead of waiting, the clock moves; only a prepared transaction below the
+//!   snapshot makes a reader wait (`read`).
+//! - **1:26-48**: the session is the coordinator; a transaction of one partition needs no
+//!   preparation (`commit`), and participants decide without their coordinator (`resolve`).
+//! - **2:1-18**: replication names intervals (`replicate`), so links may lose and reorder.
+//! - **2:19-22**: forwarding begins by lag (`forward`); beyond a bound, state is transferred
+//!   (`transfer`).
+//! - **3:1-3 and certification** are not here; what they deliver comes in as
+//!   [`Input::Deliver`] (3:4-8).
+
+mod attach;
+mod commit;
+mod deliver;
+mod fold;
+mod forward;
+mod prepare;
+mod read;
+mod replicate;
+mod resolve;
+mod restore;
+mod tick;
+mod transfer;
+mod uniform;
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mingle_model::TransactionId;
+
+use crate::clock::Clock;
+use crate::committed::Committed;
+use crate::config::Config;
+use crate::error::ConfigError;
+use crate::floors::Floors;
+use crate::message::{Address, Envelope, Handout, Message};
+use crate::oplog::OpLog;
+use crate::outcomes::Outcomes;
+use crate::record::{Alarm, Output, Persist, Record, Vectors};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::vector::Vector;
+
+pub use deliver::Delivery;
+use forward::Lag;
+use prepare::Prepared;
+
+/// What happened.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Input {
+    /// A message came.
+    Message {
+        /// From there; the shell vouches for it.
+        from: Address,
+        /// What it says.
+        message: Message,
+    },
+    /// It is time for what is done now and then; see [`Replica::tick_in_ms`].
+    Tick,
+    /// Everything up to the [`Persist`] of this index is on disk.
+    Persisted {
+        /// Its index.
+        index: u64,
+    },
+    /// The certification service delivers strong transactions (DELIVER_UPDATES, 3:4).
+    Deliver(Delivery),
+}
+
+/// The replica of one partition in one data center.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::message::{Message, Read, Snapshot};
+/// use mingle_geo::{Address, Config, DcId, Input, Key, Kind, Now, Output, PartitionId, Replica};
+/// use mingle_geo::Vector;
+///
+/// let mut replica = Replica::new(Config::new(DcId(0), 1, PartitionId(0), 1)).expect("settings");
+/// let now = Now { wall_us: 1_000_000, mono_us: 0 };
+/// let keys = vec![Key::new(Kind::Counter, "visits")];
+/// let snapshot = Snapshot::AtLeast(Vector::ZERO);
+/// let message = Message::Read(Read { request: 1, snapshot, keys });
+/// let mut out = Vec::new();
+/// replica.handle(now, Input::Message { from: Address::Client(9), message }, &mut out);
+/// // The first thing written is the clock's ceiling; the answer goes out after it.
+/// let Some(Output::Persist(persist)) = out.first() else { panic!("{out:?}") };
+/// assert_eq!(persist.then[0].to, Address::Client(9));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Replica {
+    config: Config,
+    clock: Clock,
+    known_vec: Vector,
+    stable_vec: Vector,
+    uniform_vec: Vector,
+    /// By partition: what the replicas of this data center have announced.
+    local_matrix: Vec<LocalRow>,
+    /// By data center: its `stableVec`.
+    stable_matrix: Vec<Vector>,
+    /// By data center: its replica's `knownVec`.
+    global_matrix: Vec<Vector>,
+    op_log: OpLog,
+    prepared_causal: BTreeMap<TransactionId, Prepared>,
+    /// The timestamps of `prepared_causal`.
+    prepared_at: BTreeSet<Timestamp>,
+    /// By data center.
+    committed_causal: Vec<Committed>,
+    outcomes: Outcomes,
+    op_floors: Floors,
+    /// By data center: up to where this data center's transactions were sent.
+    sent: Vec<Timestamp>,
+    /// By data center: when it was last asked for what of its origin is missing.
+    asked_us: Vec<u64>,
+    /// By data center, then origin.
+    lags: Vec<Vec<Lag>>,
+    waiting: read::Waiting,
+    attaching: attach::Waiting,
+    pins: fold::Pins,
+    transfer: transfer::Transfers,
+    disk: Disk,
+    staged: Staged,
+}
+
+/// What a replica of this data center has announced.
+#[derive(Clone, Copy, Debug, Default)]
+struct LocalRow {
+    known_vec: Vector,
+    snapshot_floor: Vector,
+}
+
+/// What is on its way to the disk.
+#[derive(Clone, Debug, Default)]
+struct Disk {
+    /// Of the last [`Persist`].
+    index: u64,
+    /// All up to here is on disk.
+    durable: u64,
+    /// Commits that are not, with their indices.
+    commits: VecDeque<(u64, Timestamp)>,
+    /// `known_vec` as announced, with the indices from which it is on disk.
+    announced: VecDeque<(u64, Vector)>,
+    /// What was last written.
+    vectors: Vectors,
+}
+
+/// What the input at hand brings about.
+#[derive(Clone, Debug, Default)]
+struct Staged {
+    sends: Vec<Envelope>,
+    records: Vec<Record>,
+    then: Vec<Envelope>,
+    alarms: Vec<Alarm>,
+}
+
+impl Replica {
+    /// A replica that holds nothing yet.
+    ///
+    /// # Errors
+    ///
+    /// The setting that is out of bounds.
+    pub fn new(config: Config) -> Result<Self, ConfigError> {
+        config.check()?;
+        let dcs = usize::from(config.dc_count);
+        Ok(Self {
+            clock: Clock::new(config.partition, Timestamp::ZERO),
+            known_vec: Vector::ZERO,
+            stable_vec: Vector::ZERO,
+            uniform_vec: Vector::ZERO,
+            local_matrix: vec![LocalRow::default(); usize::from(config.partition_count)],
+            stable_matrix: vec![Vector::ZERO; dcs],
+            global_matrix: vec![Vector::ZERO; dcs],
+            op_log: OpLog::default(),
+            prepared_causal: BTreeMap::new(),
+            prepared_at: BTreeSet::new(),
+            committed_causal: vec![Committed::default(); dcs],
+            outcomes: Outcomes::default(),
+            op_floors: Floors::default(),
+            sent: vec![Timestamp::ZERO; dcs],
+            asked_us: vec![0; dcs],
+            lags: vec![vec![Lag::default(); dcs]; dcs],
+            waiting: read::Waiting::default(),
+            attaching: attach::Waiting::default(),
+            pins: fold::Pins::default(),
+            transfer: transfer::Transfers::default(),
+            disk: Disk::default(),
+            staged: Staged::default(),
+            config,
+        })
+    }
+
+    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Message { from, message } => self.on_message(now, from, message),
+            Input::Tick => self.on_tick(now),
+            Input::Persisted { index } => self.on_persisted(now, index),
+            Input::Deliver(delivery) => self.on_deliver(now, delivery),
+        }
+        self.flush(out);
+    }
+
+    fn on_message(&mut self, now: Now, from: Address, message: Message) {
+        if let Address::Replica(dc, partition) = from
+            && (dc.0 >= self.config.dc_count || partition.0 >= self.config.partition_count)
+        {
+            return self.alarm(Alarm::Malformed("the sender is of no known replica"));
+        }
+        let claimed = message.claimed_sender(self.config.dc, self.config.partition);
+        if claimed.is_some_and(|claimed| claimed != from) {
+            return self.alarm(Alarm::Malformed("the sender is not who it says"));
+        }
+        match message {
+            Message::Read(read) => self.on_read(now, from, read),
+            Message::CommitOne(commit) => self.on_commit_one(now, from, commit),
+            Message::Prepare(prepare) => self.on_prepare(now, from, prepare),
+            Message::Commit(commit) => self.on_commit(now, commit),
+            Message::Abort(abort) => self.on_abort(now, abort),
+            Message::OutcomeQuery(query) => self.on_outcome_query(from, query),
+            Message::Barrier(barrier) => self.on_barrier(now, from, barrier),
+            Message::Attach(attach) => self.on_attach(now, from, attach),
+            Message::RaiseFloor(raise) => self.on_raise_floor(now, from, raise),
+            Message::StatusQuery(query) => self.on_status_query(from, query),
+            Message::StatusReply(reply) => self.on_status_reply(now, reply),
+            Message::KnownVecLocal(known) => self.on_known_vec_local(now, known),
+            Message::SiblingVecs(vecs) => self.on_sibling_vecs(now, vecs),
+            Message::Replicate(replicate) => self.on_replicate(now, replicate),
+            Message::Ask(ask) => self.on_ask(now, ask),
+            Message::Behind(behind) => self.on_behind(now, behind),
+            Message::TransferPull(pull) => self.on_transfer_pull(now, pull),
+            Message::TransferPart(part) => self.on_transfer_part(now, part),
+            Message::ReadReply(_)
+            | Message::PrepareAck(_)
+            | Message::OutcomeReply(_)
+            | Message::BarrierReply(_)
+            | Message::AttachReply(_)
+            | Message::FloorRaised(_) => {
+                self.alarm(Alarm::Malformed("an answer came to a replica"));
+            }
+        }
+    }
+
+    fn on_persisted(&mut self, now: Now, index: u64) {
+        let disk = &mut self.disk;
+        disk.durable = disk.durable.max(index.min(disk.index));
+        while disk.commits.front().is_some_and(|(at, _)| *at <= disk.durable) {
+            disk.commits.pop_front();
+        }
+        let mut has_announced = false;
+        while let Some((at, known_vec)) = disk.announced.front().copied()
+            && at <= disk.durable
+        {
+            disk.announced.pop_front();
+            self.local_matrix[usize::from(self.config.partition.0)].known_vec.join(&known_vec);
+            has_announced = true;
+        }
+        if has_announced {
+            self.recompute_stable(now);
+        }
+    }
+
+    /// Sends after all that was written so far, this input's records included, is on disk.
+    fn send(&mut self, to: Address, message: Message) {
+        self.staged.then.push(Envelope { to, message });
+    }
+
+    /// Sends at once: only for what rests on nothing that may still be on its way to the disk.
+    fn send_now(&mut self, to: Address, message: Message) {
+        self.staged.sends.push(Envelope { to, message });
+    }
+
+    fn write(&mut self, record: Record) {
+        self.staged.records.push(record);
+    }
+
+    fn alarm(&mut self, alarm: Alarm) {
+        self.staged.alarms.push(alarm);
+    }
+
+    /// The index that this input's records will have.
+    fn next_index(&self) -> u64 {
+        self.disk.index + 1
+    }
+
+    fn flush(&mut self, out: &mut Vec<Output>) {
+        let staged = &mut self.staged;
+        if let Some(ceiling) = self.clock.raise_ceiling(self.config.clock_ceiling_ms * 1_000) {
+            staged.records.push(Record::ClockCeiling(ceiling));
+            // What was to be sent at once may rest on where the clock is now.
+            staged.then.append(&mut staged.sends);
+        }
+        out.extend(staged.alarms.drain(..).map(Output::Alarm));
+        out.extend(staged.sends.drain(..).map(Output::Send));
+        let must_wait = self.disk.durable < self.disk.index;
+        if !staged.records.is_empty() || must_wait && !staged.then.is_empty() {
+            self.disk.index += 1;
+            out.push(Output::Persist(Persist {
+                index: self.disk.index,
+                records: std::mem::take(&mut staged.records),
+                then: std::mem::take(&mut staged.then),
+            }));
+        } else {
+            out.extend(staged.then.drain(..).map(Output::Send));
+        }
+    }
+
+    fn handout(&self) -> Handout {
+        Handout { stable_vec: self.stable_vec, uniform_vec: self.uniform_vec }
+    }
+
+    /// The highest timestamp that is accepted: so much ahead of the machine's clock, or where this
+    /// replica's clock is already.
+    fn highest_accepted(&self, now: Now) -> Timestamp {
+        let ahead_us = self.config.clock_ahead_ms_max.saturating_mul(1_000);
+        let most = Timestamp::new(now.wall_us.saturating_add(ahead_us), PartitionId(0));
+        most.max(self.clock.last())
+    }
+
+    /// Brings `known_vec[d]` up to date (2:2-3).
+    fn recompute_known(&mut self, now: Now) {
+        let known = match self.prepared_at.first() {
+            None => self.clock.announce(now.wall_us),
+            Some(first) => first.before(),
+        };
+        let own = self.config.dc;
+        self.known_vec[own] = self.known_vec[own].max(known);
+    }
+
+    fn sibling(&self, dc: DcId) -> Address {
+        Address::Replica(dc, self.config.partition)
+    }
+
+    fn peer(&self, partition: PartitionId) -> Address {
+        Address::Replica(self.config.dc, partition)
+    }
+
+    /// Its settings.
+    pub fn config(&self) -> &Config {
+        &self.config
+    }
+
+    /// What this replica has.
+    pub fn known_vec(&self) -> Vector {
+        self.known_vec
+    }
+
+    /// What its data center has.
+    pub fn stable_vec(&self) -> Vector {
+        self.stable_vec
+    }
+
+    /// What is uniform.
+    pub fn uniform_vec(&self) -> Vector {
+        self.uniform_vec
+    }
+
+    /// The snapshot up to which versions are folded.
+    pub fn folded_vec(&self) -> Vector {
+        self.pins.folded()
+    }
+
+    /// How many transactions are prepared and not decided.
+    pub fn prepared_count(&self) -> usize {
+        self.prepared_causal.len()
+    }
+
+    /// How many requests wait.
+    pub fn waiting_count(&self) -> usize {
+        self.waiting.count() + self.attaching.count()
+    }
+
+    /// How many operations are not folded, and about how many bytes they take.
+    pub fn log_size(&self) -> (usize, usize) {
+        (self.op_log.operation_count(), self.op_log.bytes())
+    }
+
+    /// About how many bytes of transactions of `origin` are kept for other data centers.
+    pub fn kept_bytes(&self, origin: DcId) -> usize {
+        self.committed_causal.get(usize::from(origin.0)).map_or(0, Committed::bytes)
+    }
+
+    /// How many outcomes of transactions are remembered.
+    pub fn outcome_count(&self) -> usize {
+        self.outcomes.count()
+    }
+
+    /// The keys of all items.
+    pub fn keys(&self) -> impl Iterator<Item = &crate::key::Key> {
+        self.op_log.keys(None)
+    }
+
+    /// The state of an item at a snapshot, for inspection.
+    ///
+    /// # Errors
+    ///
+    /// The oldest snapshot at which it can be read.
+    pub fn inspect(
+        &self,
+        key: &crate::key::Key,
+        snapshot: &Vector,
+    ) -> Result<Arc<crate::types::State>, Vector> {
+        self.op_log.peek(key, snapshot)
+    }
+}

@@ -1,0 +1,177 @@
+//! Causal two-phase commit, as its participants see it (1:36-48).
+//!
+//! A transaction is committed once all participants are prepared, on disk; its timestamp is the
+//! highest that they proposed. So whoever knows all proposals can finish it ([`super::resolve`]),
+//! and nothing that its coordinator does or leaves undone changes the outcome. A participant that
+//! refuses does so for good, on disk, before it says so.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use mingle_model::TransactionId;
+
+use super::Replica;
+use crate::error::{Counted, Refusal};
+use crate::message::{Abort, Address, Commit, Message, Prepare, PrepareAck, Vote};
+use crate::record::{Alarm, Decided, PreparedRecord, Record};
+use crate::timestamp::{Now, PartitionId, Timestamp};
+use crate::tx::{Outcome, Transaction};
+use crate::types::Update;
+use crate::vector::Vector;
+
+/// A transaction that is prepared: it commits or aborts by what all participants say.
+#[derive(Clone, Debug)]
+pub struct Prepared {
+    pub begun_us: u64,
+    pub participants: Vec<PartitionId>,
+    pub snap_vec: Vector,
+    pub updates: Vec<Update>,
+    /// What this partition proposed.
+    pub timestamp: Timestamp,
+    /// When the participants are asked, or asked again.
+    pub resolve_at_us: u64,
+    /// What other participants proposed, as far as was asked.
+    pub proposals: BTreeMap<PartitionId, Timestamp>,
+}
+
+impl Replica {
+    pub(super) fn on_prepare(&mut self, now: Now, from: Address, prepare: Prepare) {
+        self.refresh(now);
+        let (id, begun_us) = (prepare.id, prepare.begun_us);
+        if let Some(outcome) = self.outcomes.get(&id) {
+            return self.reply_vote(from, id, Vote::Decided(outcome));
+        }
+        if let Some(prepared) = self.prepared_causal.get(&id) {
+            return self.reply_vote(from, id, Vote::Prepared(prepared.timestamp));
+        }
+        if let Err(refusal) = self.check_age(now, &id, begun_us) {
+            return self.reply_vote(from, id, Vote::Unknown(refusal));
+        }
+        self.note_answered(id, prepare.answered, begun_us);
+        let checked = self
+            .check_participants(&prepare.participants)
+            .and_then(|()| self.check_writes(now, &prepare.snap_vec, &prepare.updates));
+        if let Err(refusal) = checked {
+            return self.refuse_prepare(from, id, begun_us, refusal);
+        }
+        if self.must_wait(now, &prepare.snap_vec, &prepare.updates) {
+            let snapshot = prepare.snap_vec;
+            if let Err(refusal) = self.wait(now, from, snapshot, Message::Prepare(prepare)) {
+                self.refuse_prepare(from, id, begun_us, refusal);
+            }
+            return;
+        }
+        match self.measure(&prepare.snap_vec, prepare.updates) {
+            Ok(updates) => {
+                // Above all that was announced, so that `known_vec[d]` is not held below it.
+                let timestamp = self.clock.next(now.wall_us, prepare.snap_vec.highest());
+                let record = PreparedRecord {
+                    id,
+                    begun_us,
+                    participants: prepare.participants,
+                    snap_vec: prepare.snap_vec,
+                    updates,
+                    timestamp,
+                };
+                self.insert_prepared(now.mono_us, record.clone());
+                self.write(Record::Prepare(record));
+                self.reply_vote(from, id, Vote::Prepared(timestamp));
+            }
+            Err(refusal) => self.refuse_prepare(from, id, begun_us, refusal),
+        }
+    }
+
+    fn check_participants(&self, participants: &[PartitionId]) -> Result<(), Refusal> {
+        let count = self.config.partition_count;
+        let is_sound = participants.contains(&self.config.partition)
+            && participants.windows(2).all(|pair| pair[0] < pair[1])
+            && participants.iter().all(|partition| partition.0 < count);
+        if is_sound {
+            return Ok(());
+        }
+        let (found, most) = (participants.len() as u64, count.into());
+        Err(Refusal::TooMany { what: Counted::Participants, found, most })
+    }
+
+    pub(super) fn insert_prepared(&mut self, mono_us: u64, record: PreparedRecord) {
+        self.prepared_at.insert(record.timestamp);
+        let resolve_at_us = mono_us.saturating_add(self.config.resolve_after_ms * 1_000);
+        let prepared = Prepared {
+            begun_us: record.begun_us,
+            participants: record.participants,
+            snap_vec: record.snap_vec,
+            updates: record.updates,
+            timestamp: record.timestamp,
+            resolve_at_us,
+            proposals: BTreeMap::new(),
+        };
+        self.prepared_causal.insert(record.id, prepared);
+    }
+
+    pub(super) fn refuse_prepare(
+        &mut self,
+        from: Address,
+        id: TransactionId,
+        begun_us: u64,
+        refusal: Refusal,
+    ) {
+        self.record_refusal(id, begun_us);
+        self.reply_vote(from, id, Vote::Refused(refusal));
+    }
+
+    fn reply_vote(&mut self, to: Address, id: TransactionId, vote: Vote) {
+        let (partition, handout) = (self.config.partition, self.handout());
+        self.send(to, Message::PrepareAck(PrepareAck { id, partition, vote, handout }));
+    }
+
+    pub(super) fn on_commit(&mut self, now: Now, commit: Commit) {
+        let Some(prepared) = self.prepared_causal.get(&commit.id) else { return };
+        let (own, timestamp) = (self.config.dc, commit.commit_vec[self.config.dc]);
+        let is_sound = commit.commit_vec == prepared.snap_vec.with(own, timestamp)
+            && timestamp >= prepared.timestamp;
+        if !is_sound {
+            return self.alarm(Alarm::Malformed("a commit vector that nobody proposed"));
+        }
+        if timestamp > self.highest_accepted(now) {
+            // If it is what the participants proposed, they will say so.
+            return self.alarm(Alarm::ClockAhead { dc: own, timestamp });
+        }
+        self.decide(now, commit.id, Outcome::Committed(commit.commit_vec));
+    }
+
+    pub(super) fn on_abort(&mut self, now: Now, abort: Abort) {
+        if self.prepared_causal.contains_key(&abort.id) {
+            self.decide(now, abort.id, Outcome::Aborted);
+        }
+    }
+
+    /// Ends a prepared transaction.
+    pub(super) fn decide(&mut self, now: Now, id: TransactionId, outcome: Outcome) {
+        let Some(begun_us) = self.prepared_causal.get(&id).map(|prepared| prepared.begun_us) else {
+            return;
+        };
+        self.write(Record::Decide(Decided { id, begun_us, outcome }));
+        self.end_prepared(id, outcome);
+        self.wake(now);
+    }
+
+    /// [`decide`](Self::decide) without the record: for restarts too.
+    pub(super) fn end_prepared(&mut self, id: TransactionId, outcome: Outcome) {
+        let Some(prepared) = self.prepared_causal.remove(&id) else { return };
+        self.prepared_at.remove(&prepared.timestamp);
+        let Outcome::Committed(commit_vec) = outcome else {
+            return self.outcomes.insert(id, prepared.begun_us, outcome);
+        };
+        let own = self.config.dc;
+        // The clock moves instead of the wait of 1:43.
+        self.clock.observe(commit_vec[own]);
+        self.apply(&Arc::new(Transaction {
+            id,
+            begun_us: prepared.begun_us,
+            origin: own,
+            commit_vec,
+            snapshot_own: prepared.snap_vec[own],
+            updates: prepared.updates,
+        }));
+    }
+}

@@ -1,0 +1,230 @@
+//! State transfer to a data center that was away for longer than logs are kept.
+//!
+//! The receiver pulls, part by part: the states of all items at one snapshot, then all transactions
+//! above it. At the end it replaces its items by these, in one record, and puts its own operations
+//! that the snapshot does not cover above them: each transaction is in the snapshot, or above it,
+//! once. The snapshot covers what both have folded: of the receiver's one could not tell any more
+//! what a smaller one lacks. Both keep from folding past it meanwhile. A sender that lacks part of
+//! what the receiver has folded does not answer; the receiver turns to the next that offers.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Replica;
+use crate::key::Key;
+use crate::limits::TRANSFER_ITEMS_MAX;
+use crate::message::{Behind, Message, TransferEnd, TransferPart, TransferPull};
+use crate::record::{Alarm, Install, Record};
+use crate::timestamp::{DcId, Now};
+use crate::types::State;
+use crate::vector::Vector;
+
+/// A pull is repeated after this many ticks without an answer.
+const REPEAT_TICKS: u64 = 40;
+
+/// A transfer is given up after this many pulls without an answer.
+const REPEATS_MAX: u32 = 10;
+
+/// The transfers in which this replica takes part.
+#[derive(Clone, Debug, Default)]
+pub struct Transfers {
+    /// By receiver: the snapshot that it reads, and until when.
+    serving: BTreeMap<DcId, (Vector, u64)>,
+    pulling: Option<Pulling>,
+}
+
+#[derive(Clone, Debug)]
+struct Pulling {
+    from: DcId,
+    /// What is folded here, and stays so until the end.
+    folded: Vector,
+    at: Option<Vector>,
+    states: Vec<(Key, Arc<State>)>,
+    repeat_at_us: u64,
+    repeats: u32,
+}
+
+impl Transfers {
+    /// What may not be folded past.
+    pub fn pinned(&self) -> Option<Vector> {
+        let serving = self.serving.values().map(|(at, _)| *at);
+        let pulling = self.pulling.as_ref();
+        let pulling = pulling.map(|pulling| pulling.at.unwrap_or(pulling.folded));
+        serving.chain(pulling).reduce(|mut least, at| {
+            least.meet(&at);
+            least
+        })
+    }
+
+    pub fn is_pulling(&self) -> bool {
+        self.pulling.is_some()
+    }
+}
+
+impl Replica {
+    /// A sibling no longer keeps what this replica lacks.
+    pub(super) fn on_behind(&mut self, now: Now, behind: Behind) {
+        let Behind { dc, origin, cut } = behind;
+        let is_known = dc.0 < self.config.dc_count && origin.0 < self.config.dc_count;
+        if !is_known || dc == self.config.dc || self.is_own(origin) {
+            return self.alarm(Alarm::Malformed("a transfer is offered for no known data center"));
+        }
+        let is_answered = self.transfer.pulling.as_ref().is_some_and(|pulling| {
+            pulling.from == dc || pulling.at.is_some() || pulling.repeats == 0
+        });
+        if self.known_vec[origin] >= cut || is_answered {
+            return;
+        }
+        self.alarm(Alarm::Transfer { dc, is_complete: false });
+        let folded = self.pins.folded();
+        let (states, repeat_at_us, repeats) = (Vec::new(), 0, 0);
+        let pulling = Pulling { from: dc, folded, at: None, states, repeat_at_us, repeats };
+        self.transfer.pulling = Some(pulling);
+        self.pull(now);
+    }
+
+    fn pull(&mut self, now: Now) {
+        let folded = self.pins.folded();
+        let repeat_us = self.config.tick_ms.saturating_mul(1_000 * REPEAT_TICKS);
+        let dc = self.config.dc;
+        let Some(pulling) = &mut self.transfer.pulling else { return };
+        pulling.repeat_at_us = now.mono_us.saturating_add(repeat_us);
+        let last = pulling.states.last().map(|(key, _)| key.clone());
+        let under_way = pulling.at.zip(last);
+        let to = pulling.from;
+        let pull = TransferPull { dc, under_way, folded };
+        self.send(self.sibling(to), Message::TransferPull(pull));
+    }
+
+    pub(super) fn go_on_with_transfer(&mut self, now: Now) {
+        self.transfer.serving.retain(|_, (_, until_us)| *until_us > now.mono_us);
+        let Some(pulling) = &mut self.transfer.pulling else { return };
+        if pulling.repeat_at_us > now.mono_us {
+            return;
+        }
+        pulling.repeats += 1;
+        if pulling.repeats > REPEATS_MAX {
+            // Whoever keeps more than this replica has will offer again.
+            self.transfer.pulling = None;
+            return;
+        }
+        self.pull(now);
+    }
+
+    pub(super) fn on_transfer_pull(&mut self, now: Now, pull: TransferPull) {
+        let dc = pull.dc;
+        if dc.0 >= self.config.dc_count || dc == self.config.dc {
+            return self.alarm(Alarm::Malformed("a transfer to no known data center"));
+        }
+        let served = self.transfer.serving.get(&dc).map(|(at, _)| *at);
+        let (at, after) = match pull.under_way {
+            Some((at, last)) if served == Some(at) => (at, Some(last)),
+            _ => {
+                let mut at = self.pins.folded();
+                at.join(&pull.folded);
+                if !self.known_vec.covers(&at) {
+                    // Not yet: it asks again, or somebody else.
+                    return;
+                }
+                self.alarm(Alarm::Lagging(dc));
+                (at, None)
+            }
+        };
+        let until_us = now.mono_us.saturating_add(self.config.transaction_ms_max * 1_000);
+        self.transfer.serving.insert(dc, (at, until_us));
+        let keys = self.op_log.keys(after.as_ref()).take(TRANSFER_ITEMS_MAX + 1);
+        let mut part: Vec<&Key> = keys.collect();
+        let is_last = part.len() <= TRANSFER_ITEMS_MAX;
+        part.truncate(TRANSFER_ITEMS_MAX);
+        let states = part.into_iter().map(|key| Ok((key.clone(), self.op_log.peek(key, &at)?)));
+        let states = states.collect::<Result<Vec<_>, Vector>>();
+        let Ok(states) = states else {
+            // What was pinned has been folded past: by a transfer to this replica.
+            self.transfer.serving.remove(&dc);
+            return;
+        };
+        let end = is_last.then(|| TransferEnd {
+            suffix: self.op_log.above(&at).into_values().collect(),
+            known_vec: self.known_vec,
+            op_floors: self.op_floors.iter().collect(),
+        });
+        let part = TransferPart { dc: self.config.dc, at, after, states, end };
+        self.send(self.sibling(dc), Message::TransferPart(part));
+    }
+
+    pub(super) fn on_transfer_part(&mut self, now: Now, part: TransferPart) {
+        let folded = self.pins.folded();
+        let mut suffix = part.end.iter().flat_map(|end| &end.suffix);
+        let is_sound = suffix.all(|transaction| self.fits_here(transaction))
+            && part
+                .states
+                .iter()
+                .all(|(key, state)| state.kind() == key.kind && self.check_partition(key).is_ok());
+        if !is_sound {
+            return self.alarm(Alarm::Malformed("a part of a state transfer"));
+        }
+        let Some(pulling) = &mut self.transfer.pulling else { return };
+        if pulling.from != part.dc {
+            return;
+        }
+        if part.after.is_none() {
+            if !part.at.covers(&folded) {
+                return;
+            }
+            pulling.at = Some(part.at);
+            pulling.states.clear();
+        } else if pulling.at != Some(part.at)
+            || pulling.states.last().map(|(key, _)| key) != part.after.as_ref()
+        {
+            // A repeated part.
+            return;
+        }
+        pulling.repeats = 0;
+        pulling.states.extend(part.states);
+        let Some(end) = part.end else { return self.pull(now) };
+        let states = std::mem::take(&mut pulling.states);
+        self.transfer.pulling = None;
+        self.alarm(Alarm::Transfer { dc: part.dc, is_complete: true });
+        for (dc, raised) in &end.op_floors {
+            self.note_floor(*dc, *raised);
+        }
+        self.write(Record::OpFloors(end.op_floors));
+        let mut cut = Vector::ZERO;
+        for origin in self.config.others() {
+            // What the snapshot holds cannot be sent on one by one.
+            if self.known_vec[origin] < part.at[origin] {
+                cut[origin] = part.at[origin];
+            }
+        }
+        let install = Install {
+            at: part.at,
+            states,
+            suffix: end.suffix,
+            known_vec: end.known_vec,
+            cut,
+            forward: Vec::new(),
+        };
+        self.install(install.clone());
+        self.write(Record::Install(install));
+        self.recompute_known(now);
+        self.wake(now);
+    }
+
+    /// Replaces the items by those of a snapshot; see [`OpLog::install`](crate::oplog::OpLog).
+    pub(super) fn install(&mut self, install: Install) {
+        let own = self.config.dc;
+        // Whoever reads an older snapshot begins again.
+        self.transfer.serving.clear();
+        self.op_log.install(install.at, install.states);
+        for origin in self.config.dcs() {
+            self.committed_causal[usize::from(origin.0)].raise_cut(install.cut[origin]);
+        }
+        for transaction in install.forward.iter().chain(&install.suffix) {
+            self.apply(transaction);
+        }
+        self.pins.raise_folded(&install.at);
+        let own_known = self.known_vec[own].max(install.known_vec[own]);
+        self.known_vec.join(&install.known_vec);
+        self.known_vec[own] = own_known;
+    }
+}

@@ -1,0 +1,109 @@
+//! What is stable and what is uniform (2:23-38).
+
+use super::Replica;
+use crate::message::{Address, KnownVecLocal, Message, SiblingVecs};
+use crate::record::{Alarm, Record, Vectors};
+use crate::timestamp::Now;
+use crate::vector::{Vector, uniform_of};
+
+impl Replica {
+    /// BROADCAST_VECS (2:23-26). What is announced is written before.
+    pub(super) fn broadcast_vecs(&mut self, now: Now) {
+        self.recompute_known(now);
+        let vectors = Vectors {
+            known_vec: self.known_vec,
+            stable_vec: self.stable_vec,
+            uniform_vec: self.uniform_vec,
+        };
+        if vectors != self.disk.vectors {
+            self.disk.vectors = vectors;
+            // What this input writes will have the next index.
+            self.disk.announced.push_back((self.next_index(), self.known_vec));
+            self.write(Record::Vectors(vectors));
+        }
+        let own = self.config.partition;
+        let snapshot_floor = self.local_matrix[usize::from(own.0)].snapshot_floor;
+        let (known_vec, clock) = (self.known_vec, self.clock.last());
+        for partition in self.config.partitions().filter(|partition| *partition != own) {
+            let message = KnownVecLocal { partition: own, known_vec, snapshot_floor, clock };
+            self.send(self.peer(partition), Message::KnownVecLocal(message));
+        }
+        for dc in self.config.others() {
+            let (dc_own, stable_vec) = (self.config.dc, self.stable_vec);
+            let message = SiblingVecs { dc: dc_own, known_vec, stable_vec };
+            self.send(self.sibling(dc), Message::SiblingVecs(message));
+        }
+    }
+
+    /// KNOWNVEC_LOCAL (2:27-30).
+    pub(super) fn on_known_vec_local(&mut self, now: Now, known: KnownVecLocal) {
+        let Some(row) = self.local_matrix.get_mut(usize::from(known.partition.0)) else {
+            return self.alarm(Alarm::Malformed("a vector of no known partition"));
+        };
+        row.known_vec.join(&known.known_vec);
+        row.snapshot_floor.join(&known.snapshot_floor);
+        let dc = self.config.dc;
+        if known.clock > self.highest_accepted(now) {
+            self.alarm(Alarm::ClockAhead { dc, timestamp: known.clock });
+        } else {
+            self.clock.observe(known.clock);
+        }
+        self.recompute_known(now);
+        self.recompute_stable(now);
+        self.wake(now);
+    }
+
+    /// STABLEVEC (2:31-36) and KNOWNVEC_GLOBAL (2:37-38).
+    pub(super) fn on_sibling_vecs(&mut self, now: Now, vecs: SiblingVecs) {
+        let row = usize::from(vecs.dc.0);
+        if vecs.dc == self.config.dc || row >= self.stable_matrix.len() {
+            return self.alarm(Alarm::Malformed("a vector of no known sibling"));
+        }
+        self.stable_matrix[row].join(&vecs.stable_vec);
+        self.global_matrix[row].join(&vecs.known_vec);
+        self.recompute_uniform(now);
+    }
+
+    /// `stable_vec`: the least of what all partitions have announced. One that was never heard from
+    /// has announced nothing, and holds it at nothing.
+    pub(super) fn recompute_stable(&mut self, now: Now) {
+        let own = self.config.dc;
+        let row = &mut self.local_matrix[usize::from(self.config.partition.0)];
+        // Of this data center nothing below can still commit here, written or not.
+        row.known_vec[own] = row.known_vec[own].max(self.known_vec[own]);
+        let rows = self.local_matrix.iter().map(|row| row.known_vec);
+        let least = rows.reduce(|mut least, row| {
+            least.meet(&row);
+            least
+        });
+        self.stable_vec.join(&least.unwrap_or(Vector::ZERO));
+        self.recompute_uniform(now);
+    }
+
+    /// `uniform_vec` (2:33-36).
+    fn recompute_uniform(&mut self, now: Now) {
+        let own = self.config.dc;
+        self.stable_matrix[usize::from(own.0)] = self.stable_vec;
+        let f = usize::from(self.config.f);
+        let uniform = uniform_of(&self.stable_matrix, own, f);
+        self.uniform_vec.join(&uniform);
+        self.wake_attaching(now);
+    }
+
+    /// Brings the own entries of `known_vec` and `stable_vec` up to date, for a request: it never
+    /// waits for a tick.
+    pub(super) fn refresh(&mut self, now: Now) {
+        self.recompute_known(now);
+        let own = self.config.dc;
+        let row = &mut self.local_matrix[usize::from(self.config.partition.0)];
+        row.known_vec[own] = row.known_vec[own].max(self.known_vec[own]);
+        let entries = self.local_matrix.iter().map(|row| row.known_vec[own]);
+        let least = entries.min().unwrap_or_default();
+        self.stable_vec[own] = self.stable_vec[own].max(least);
+    }
+
+    /// The address of this replica.
+    pub fn address(&self) -> Address {
+        Address::Replica(self.config.dc, self.config.partition)
+    }
+}

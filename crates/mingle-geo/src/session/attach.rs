@@ -1,0 +1,164 @@
+//! Barriers, and going on at another data center (§5.6, and what it leaves to future work).
+
+use super::{Call, CallError, Event, Session, SessionOutput, Timer};
+use crate::message::{
+    Attach, AttachReply, Attached, Barrier, BarrierReply, Envelope, Handout, Message,
+};
+use crate::timestamp::{DcId, Now, PartitionId};
+
+/// An attach under way.
+#[derive(Clone, Debug)]
+pub struct Attaching {
+    request: u64,
+    to: DcId,
+    /// What the data center handed out with its last answer.
+    handout: Option<Handout>,
+    pub(super) timer: Timer,
+}
+
+impl Session {
+    /// Waits until all that the session read or wrote survives `f` losses. Answered by
+    /// [`Event::Uniform`] or [`Event::Failed`].
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn barrier(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
+        self.check_idle()?;
+        let (request, timer) = (self.next_request(), self.timer(now));
+        self.call = Call::Barrier { request, timer };
+        self.send_barrier(request, out);
+        Ok(())
+    }
+
+    pub(super) fn send_barrier(&self, request: u64, out: &mut Vec<SessionOutput>) {
+        let to = self.replica(PartitionId(self.contact));
+        let message = Message::Barrier(Barrier { request, past_vec: self.past_vec });
+        out.push(SessionOutput::Send(Envelope { to, message }));
+    }
+
+    pub(super) fn on_barrier_reply(&mut self, reply: &BarrierReply, out: &mut Vec<SessionOutput>) {
+        let (awaited, timer) = match &mut self.call {
+            Call::Settling { request, timer, .. } | Call::Barrier { request, timer } => {
+                (*request, timer)
+            }
+            _ => return,
+        };
+        if reply.request != awaited {
+            return;
+        }
+        if let Err(refusal) = &reply.result {
+            timer.refusal = refusal.clone();
+            return;
+        }
+        let event = match std::mem::replace(&mut self.call, Call::Idle) {
+            Call::Settling { id, commit_vec, .. } => {
+                Event::Committed { id, commit_vec, is_uniform: true }
+            }
+            _ => Event::Uniform,
+        };
+        // Beyond the handout: the answer is about this very past.
+        let past_vec = self.past_vec;
+        self.fresh.retain(|fresh| fresh.timestamp > past_vec[fresh.dc]);
+        self.forgot_fresh = false;
+        out.push(SessionOutput::Event(event));
+    }
+
+    /// Goes on at data center `to`, once all of the session's past is there. Answered by
+    /// [`Event::Resumed`] or [`Event::Failed`]; before that, where it has to be waited for, by
+    /// [`Event::Waiting`].
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn attach(
+        &mut self,
+        now: Now,
+        to: DcId,
+        out: &mut Vec<SessionOutput>,
+    ) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy);
+        }
+        if self.running.is_some() {
+            return Err(CallError::InTransaction);
+        }
+        let (request, timer) = (self.next_request(), self.timer(now));
+        self.call = Call::Attaching(Attaching { request, to, handout: None, timer });
+        self.send_attach(out);
+        Ok(())
+    }
+
+    pub(super) fn send_attach(&self, out: &mut Vec<SessionOutput>) {
+        let Call::Attaching(attaching) = &self.call else { return };
+        let to = crate::message::Address::Replica(attaching.to, PartitionId(self.contact));
+        let (request, past_vec) = (attaching.request, self.past_vec);
+        let message = Message::Attach(Attach { request, past_vec });
+        out.push(SessionOutput::Send(Envelope { to, message }));
+    }
+
+    pub(super) fn on_attach_reply(
+        &mut self,
+        now: Now,
+        dc: DcId,
+        reply: &AttachReply,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let Call::Attaching(attaching) = &mut self.call else { return };
+        if attaching.request != reply.request || attaching.to != dc {
+            return;
+        }
+        let mut handout = attaching.handout.unwrap_or_default();
+        handout.join(&reply.handout);
+        match &reply.result {
+            Err(refusal) => attaching.timer.refusal = refusal.clone(),
+            Ok(Attached::Waiting(missing)) => {
+                let is_first = attaching.handout.replace(handout).is_none();
+                if is_first {
+                    out.push(SessionOutput::Event(Event::Waiting(missing.clone())));
+                }
+            }
+            Ok(Attached::Resumed) => {
+                self.move_to(now, dc, handout);
+                out.push(SessionOutput::Event(Event::Resumed(dc)));
+            }
+        }
+    }
+
+    /// While an attach waits: goes on at that data center with what is there, and without the rest.
+    /// Says which of the session's own transactions are lost, or may yet come. Nothing is replayed.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Nothing`] if no attach waits.
+    pub fn accept_loss(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
+        let Call::Attaching(Attaching { to: dc, handout: Some(handout), .. }) = &self.call else {
+            return Err(CallError::Nothing);
+        };
+        let (dc, handout) = (*dc, *handout);
+        // Both are closed under causality, and so is what they share. Of its own transactions that
+        // data center has all, whatever it has handed out.
+        let own = handout.stable_vec[dc].max(self.past_vec[dc]);
+        self.past_vec.meet(&handout.causal_snapshot(dc).with(dc, own));
+        let past_vec = self.past_vec;
+        let lost = self.fresh.iter().filter(|fresh| fresh.timestamp > past_vec[fresh.dc]);
+        let lost = lost.map(|fresh| fresh.id).collect();
+        let is_complete = !self.forgot_fresh;
+        self.fresh.clear();
+        self.forgot_fresh = false;
+        self.move_to(now, dc, handout);
+        out.push(SessionOutput::Event(Event::ResumedWithLoss { dc, lost, is_complete }));
+        Ok(())
+    }
+
+    fn move_to(&mut self, now: Now, dc: DcId, handout: Handout) {
+        self.call = Call::Idle;
+        self.is_attached = true;
+        if self.config.dc != dc {
+            self.config.dc = dc;
+            // What another data center handed out may not be here yet.
+            self.handout = Handout::default();
+        }
+        self.take_handout(now, &handout);
+    }
+}

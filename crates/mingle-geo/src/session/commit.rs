@@ -1,0 +1,234 @@
+//! Commits: the coordinator's part (1:26-35).
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_model::TransactionId;
+
+use super::{Call, CallError, Event, Fresh, Session, SessionOutput, Timer};
+use crate::error::Refusal;
+use crate::limits::FRESH_COMMITS_MAX;
+use crate::message::{
+    Abort, Commit, CommitOne, Envelope, Message, OutcomeQuery, OutcomeReply, Prepare, PrepareAck,
+    Vote,
+};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::tx::Outcome;
+use crate::types::Update;
+use crate::vector::Vector;
+
+/// A commit under way.
+#[derive(Clone, Debug)]
+pub struct Committing {
+    id: TransactionId,
+    begun_us: u64,
+    /// Where it is committed; elsewhere it can only be asked for.
+    dc: DcId,
+    snap_vec: Vector,
+    updates: BTreeMap<PartitionId, Vec<Update>>,
+    proposals: BTreeMap<PartitionId, Timestamp>,
+    /// Partitions that were asked for the outcome and do not know it.
+    ignorant: BTreeSet<PartitionId>,
+    pub(super) timer: Timer,
+}
+
+impl Committing {
+    pub fn id(&self) -> TransactionId {
+        self.id
+    }
+}
+
+impl Session {
+    /// Commits the running transaction. Answered by [`Event::Committed`], [`Event::Aborted`] or
+    /// [`Event::Unknown`].
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn commit(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
+        self.check_idle()?;
+        let running = self.running.take().ok_or(CallError::Nothing)?;
+        let mut snapshot = running.snapshot.or_else(|| self.fresh_snapshot(now));
+        let snap_vec = *snapshot.get_or_insert(self.past_vec);
+        if running.updates.is_empty() {
+            // It read a snapshot (1:28).
+            let event =
+                Event::Committed { id: running.id, commit_vec: snap_vec, is_uniform: false };
+            out.push(SessionOutput::Event(event));
+            return Ok(());
+        }
+        let mut updates: BTreeMap<PartitionId, Vec<Update>> = BTreeMap::new();
+        for update in running.updates {
+            let partition = update.key.partition(self.config.partition_count);
+            updates.entry(partition).or_default().push(update);
+        }
+        let timer = self.timer(now);
+        self.call = Call::Committing(Committing {
+            id: running.id,
+            begun_us: running.begun_us,
+            dc: self.config.dc,
+            snap_vec,
+            updates,
+            proposals: BTreeMap::new(),
+            ignorant: BTreeSet::new(),
+            timer,
+        });
+        self.send_commit(out);
+        Ok(())
+    }
+
+    /// Asks again for the outcome of the commit that was not answered: at its own data center by
+    /// sending it again, elsewhere by asking whether it is there. Answered as a commit is; one that
+    /// is found elsewhere has to be attached to, since not all of it may have come.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn ask(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy);
+        }
+        if !self.is_attached {
+            return Err(CallError::Detached);
+        }
+        let mut committing = self.unanswered.take().ok_or(CallError::Nothing)?;
+        committing.timer = self.timer(now);
+        committing.ignorant.clear();
+        self.call = Call::Committing(committing);
+        self.send_commit(out);
+        Ok(())
+    }
+
+    /// Gives up asking: the session goes on without knowing how the commit ended.
+    pub fn leave_unanswered(&mut self) -> Option<TransactionId> {
+        self.unanswered.take().map(|committing| committing.id)
+    }
+
+    pub(super) fn send_commit(&self, out: &mut Vec<SessionOutput>) {
+        let Call::Committing(committing) = &self.call else { return };
+        let Committing { id, begun_us, snap_vec, updates, .. } = committing;
+        let (id, begun_us, snap_vec, answered) = (*id, *begun_us, *snap_vec, id.sequence);
+        let participants: Vec<PartitionId> = updates.keys().copied().collect();
+        for (partition, updates) in updates {
+            // To those that are prepared too: they may have been told the outcome meanwhile.
+            let message = if committing.dc != self.config.dc {
+                Message::OutcomeQuery(OutcomeQuery { id })
+            } else if participants.len() == 1 {
+                let updates = updates.clone();
+                Message::CommitOne(CommitOne { id, begun_us, answered, snap_vec, updates })
+            } else {
+                let (participants, updates) = (participants.clone(), updates.clone());
+                let prepare = Prepare { id, begun_us, answered, participants, snap_vec, updates };
+                Message::Prepare(prepare)
+            };
+            let to = self.replica(*partition);
+            out.push(SessionOutput::Send(Envelope { to, message }));
+        }
+    }
+
+    pub(super) fn on_prepare_ack(
+        &mut self,
+        now: Now,
+        ack: PrepareAck,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let Call::Committing(committing) = &mut self.call else { return };
+        if committing.id != ack.id || !committing.updates.contains_key(&ack.partition) {
+            return;
+        }
+        match ack.vote {
+            Vote::Prepared(timestamp) => {
+                committing.proposals.insert(ack.partition, timestamp);
+                if committing.proposals.len() < committing.updates.len() {
+                    return;
+                }
+                // All are prepared, on disk: it is committed, whoever says so (1:31-35).
+                let highest = committing.proposals.values().copied().max().unwrap_or_default();
+                let commit_vec = committing.snap_vec.with(committing.dc, highest);
+                self.finish_commit(now, commit_vec, out);
+            }
+            Vote::Decided(Outcome::Committed(commit_vec)) => {
+                self.finish_commit(now, commit_vec, out);
+            }
+            Vote::Decided(Outcome::Aborted) => self.finish_abort(Refusal::Aborted, out),
+            Vote::Refused(refusal) => self.finish_abort(refusal, out),
+            Vote::Unknown(refusal) if refusal.is_retryable() => committing.timer.refusal = refusal,
+            Vote::Unknown(refusal) => self.give_up(refusal, out),
+        }
+    }
+
+    pub(super) fn on_outcome_reply(
+        &mut self,
+        now: Now,
+        partition: PartitionId,
+        reply: OutcomeReply,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let Call::Committing(committing) = &mut self.call else { return };
+        if committing.id != reply.id {
+            return;
+        }
+        match reply.result {
+            Ok(Some(Outcome::Committed(commit_vec))) => self.finish_commit(now, commit_vec, out),
+            Ok(Some(Outcome::Aborted)) => self.finish_abort(Refusal::Aborted, out),
+            Ok(None) if committing.dc != self.config.dc => {
+                committing.ignorant.insert(partition);
+                if committing.ignorant.len() == committing.updates.len() {
+                    // It may be on its way from a data center that is cut off.
+                    self.give_up(Refusal::TimedOut { on: None }, out);
+                }
+            }
+            Ok(None) => {}
+            Err(refusal @ Refusal::TransactionTooOld { .. }) => self.give_up(refusal, out),
+            Err(refusal @ Refusal::ClockAhead { .. }) => committing.timer.refusal = refusal,
+            Err(refusal) => self.finish_abort(refusal, out),
+        }
+    }
+
+    fn finish_commit(&mut self, now: Now, commit_vec: Vector, out: &mut Vec<SessionOutput>) {
+        let Call::Committing(committing) = std::mem::replace(&mut self.call, Call::Idle) else {
+            return;
+        };
+        let id = committing.id;
+        if committing.updates.len() > 1 && committing.dc == self.config.dc {
+            for partition in committing.updates.keys() {
+                let message = Message::Commit(Commit { id, commit_vec });
+                let to = self.replica(*partition);
+                out.push(SessionOutput::Send(Envelope { to, message }));
+            }
+        }
+        self.past_vec.join(&commit_vec);
+        // Part of it is at this data center. The rest need not be.
+        self.is_attached &= committing.dc == self.config.dc;
+        let timestamp = commit_vec[committing.dc];
+        if timestamp > self.handout.uniform_vec[committing.dc] {
+            self.fresh.push_back(Fresh { id, dc: committing.dc, timestamp });
+        }
+        if self.fresh.len() > FRESH_COMMITS_MAX {
+            self.fresh.pop_front();
+            self.forgot_fresh = true;
+        }
+        if self.config.is_durable && self.is_attached {
+            let (request, timer) = (self.next_request(), self.timer(now));
+            self.call = Call::Settling { id, commit_vec, request, timer };
+            return self.send_barrier(request, out);
+        }
+        let event = Event::Committed { id, commit_vec, is_uniform: false };
+        out.push(SessionOutput::Event(event));
+    }
+
+    fn finish_abort(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {
+        let Call::Committing(committing) = std::mem::replace(&mut self.call, Call::Idle) else {
+            return;
+        };
+        let id = committing.id;
+        // A refusal stands on some participant's disk: the others need not ask.
+        if committing.updates.len() > 1 && committing.dc == self.config.dc {
+            for partition in committing.updates.keys() {
+                let to = self.replica(*partition);
+                let message = Message::Abort(Abort { id });
+                out.push(SessionOutput::Send(Envelope { to, message }));
+            }
+        }
+        out.push(SessionOutput::Event(Event::Aborted { id, refusal }));
+    }
+}

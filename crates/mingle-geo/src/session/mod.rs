@@ -1,0 +1,500 @@
+//! A client's session, which coordinates its own transactions.
+//!
+//! A state machine like the replica's: calls begin something, [`Session::handle`] and
+//! [`Session::tick`] go on with it, and what comes of it is an [`Event`]. One call is under way at a
+//! time. What is lost on the way is sent again: every request may be repeated.
+//!
+//! The session carries `past_vec`, the join of the vectors that it read or wrote, and what replicas
+//! handed out with their answers: so a transaction begins without a message of its own, and reads
+//! of several partitions go out in one round.
+
+mod attach;
+mod commit;
+mod read;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::sync::Arc;
+
+use mingle_model::{Origin, TransactionId};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Refusal;
+use crate::message::{Address, Envelope, Handout, Message, Missing};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::types::{State, Update};
+use crate::vector::Vector;
+
+use attach::Attaching;
+use commit::Committing;
+use read::Reading;
+
+/// What a session is told when it is made.
+#[derive(Clone, Debug)]
+pub struct SessionConfig {
+    /// Names this incarnation of the session for ever.
+    pub id: Origin,
+    /// The data center that it uses.
+    pub dc: DcId,
+    /// How many partitions there are.
+    pub partition_count: u16,
+    /// Whether a commit is acknowledged only once it is uniform.
+    pub is_durable: bool,
+    /// What is not answered after this long is sent again.
+    pub retry_ms: u64,
+    /// A call that is not answered after this long fails.
+    pub deadline_ms: u64,
+    /// What replicas handed out is used for new transactions up to this age; after that the first
+    /// read of several partitions takes two rounds, and shows what is newer.
+    pub handout_ms_max: u64,
+}
+
+impl SessionConfig {
+    /// The usual settings.
+    pub fn new(id: Origin, dc: DcId, partition_count: u16) -> Self {
+        Self {
+            id,
+            dc,
+            partition_count,
+            is_durable: false,
+            retry_ms: 500,
+            deadline_ms: 10_000,
+            handout_ms_max: 50,
+        }
+    }
+}
+
+/// What came of a call.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Event {
+    /// The states of the keys, in the order asked for, with the transaction's own writes.
+    Read(Vec<Arc<State>>),
+    /// The transaction is committed.
+    Committed {
+        /// The transaction.
+        id: TransactionId,
+        /// Its commit vector; of one that wrote nothing, its snapshot.
+        commit_vec: Vector,
+        /// Whether it is known to be uniform: always, for a durable session that got this in time.
+        is_uniform: bool,
+    },
+    /// The transaction is not committed, and never will be.
+    Aborted {
+        /// The transaction.
+        id: TransactionId,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// Whether the transaction is committed is not known: no answer came in time. See
+    /// [`Session::ask`].
+    Unknown {
+        /// The transaction.
+        id: TransactionId,
+        /// The last that was heard.
+        refusal: Refusal,
+    },
+    /// A read, barrier or attach failed; a transaction that was running is given up.
+    Failed(Refusal),
+    /// All that the session read or wrote survives `f` losses.
+    Uniform,
+    /// The data center to go on at lacks some of the session's past. It is waited for.
+    Waiting(Vec<Missing>),
+    /// The session goes on at this data center.
+    Resumed(DcId),
+    /// The session goes on without what was lost.
+    ResumedWithLoss {
+        /// Where.
+        dc: DcId,
+        /// Its own transactions that are not here; they may yet come, should what had them return.
+        lost: Vec<TransactionId>,
+        /// Whether `lost` names all of them.
+        is_complete: bool,
+    },
+}
+
+/// What a session wants done.
+#[derive(Clone, Debug, PartialEq)]
+pub enum SessionOutput {
+    /// Send this.
+    Send(Envelope),
+    /// Tell the caller.
+    Event(Event),
+}
+
+/// Why a call cannot begin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CallError {
+    /// Another call is under way.
+    Busy,
+    /// The session has to be attached first.
+    Detached,
+    /// A commit has not been answered; see [`Session::ask`].
+    Unanswered,
+    /// A transaction is running.
+    InTransaction,
+    /// There is nothing to ask for.
+    Nothing,
+    /// The operation does not fit the key's type.
+    WrongKind,
+}
+
+impl fmt::Display for CallError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Busy => "another call of this session is under way",
+            Self::Detached => "the session is not attached to a data center",
+            Self::Unanswered => "a commit of this session has not been answered",
+            Self::InTransaction => "a transaction of this session is running",
+            Self::Nothing => "there is nothing to ask for",
+            Self::WrongKind => "the operation does not fit the key's type",
+        })
+    }
+}
+
+impl std::error::Error for CallError {}
+
+/// What a session takes with it to another process: to be signed by whoever hands it out.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Token {
+    /// The data center that it used.
+    pub dc: DcId,
+    /// What it read or wrote.
+    pub past_vec: Vector,
+}
+
+/// One client's session.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::session::SessionOutput;
+/// use mingle_geo::{Address, Config, DcId, Event, Input, Key, Kind, Message, Now, Op, Output};
+/// use mingle_geo::{PartitionId, Replica, Session, SessionConfig, Update};
+/// use mingle_model::Origin;
+///
+/// let now = Now { wall_us: 1_000_000, mono_us: 0 };
+/// let mut replica = Replica::new(Config::new(DcId(0), 1, PartitionId(0), 1)).expect("settings");
+/// let mut session = Session::new(SessionConfig::new(Origin(7), DcId(0), 1));
+///
+/// let key = Key::new(Kind::Counter, "visits");
+/// session.write(now, Update { key, op: Op::Add(1), id: None }).expect("no call under way");
+/// let mut outputs = Vec::new();
+/// session.commit(now, &mut outputs).expect("no call under way");
+///
+/// // A shell: it carries messages and writes records, here into nothing.
+/// let Some(SessionOutput::Send(request)) = outputs.pop() else { panic!("{outputs:?}") };
+/// let mut done = Vec::new();
+/// let input = Input::Message { from: Address::Client(1), message: request.message };
+/// replica.handle(now, input, &mut done);
+/// for output in done {
+///     let Output::Persist(persist) = output else { panic!("{output:?}") };
+///     for answer in persist.then {
+///         session.handle(now, request.to, answer.message, &mut outputs);
+///     }
+/// }
+/// assert!(matches!(outputs[0], SessionOutput::Event(Event::Committed { .. })));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Session {
+    config: SessionConfig,
+    past_vec: Vector,
+    handout: Handout,
+    handout_us: Option<u64>,
+    is_attached: bool,
+    /// Of the last transaction.
+    sequence: u64,
+    /// Of the last request.
+    request: u64,
+    /// The partition that barriers and attaches go to.
+    contact: u16,
+    running: Option<Running>,
+    call: Call,
+    unanswered: Option<Committing>,
+    fresh: VecDeque<Fresh>,
+    forgot_fresh: bool,
+}
+
+/// A transaction between its first operation and its commit.
+#[derive(Clone, Debug)]
+struct Running {
+    id: TransactionId,
+    begun_us: u64,
+    snapshot: Option<Vector>,
+    updates: Vec<Update>,
+}
+
+/// A commit of this session that is not known to be uniform.
+#[derive(Clone, Copy, Debug)]
+struct Fresh {
+    id: TransactionId,
+    dc: DcId,
+    timestamp: Timestamp,
+}
+
+/// What is under way.
+#[derive(Clone, Debug)]
+enum Call {
+    Idle,
+    Reading(Reading),
+    Committing(Committing),
+    /// A durable session's commit on its way to be uniform.
+    Settling {
+        id: TransactionId,
+        commit_vec: Vector,
+        request: u64,
+        timer: Timer,
+    },
+    Barrier {
+        request: u64,
+        timer: Timer,
+    },
+    Attaching(Attaching),
+}
+
+/// When to send again, and when to give up.
+#[derive(Clone, Debug)]
+struct Timer {
+    again_us: u64,
+    deadline_us: u64,
+    /// The last refusal that may pass.
+    refusal: Refusal,
+}
+
+impl Session {
+    /// A new session, attached to its data center since it has no past.
+    pub fn new(config: SessionConfig) -> Self {
+        Self {
+            contact: (config.id.0 % u128::from(config.partition_count.max(1))) as u16,
+            config,
+            past_vec: Vector::ZERO,
+            handout: Handout::default(),
+            handout_us: None,
+            is_attached: true,
+            sequence: 0,
+            request: 0,
+            running: None,
+            call: Call::Idle,
+            unanswered: None,
+            fresh: VecDeque::new(),
+            forgot_fresh: false,
+        }
+    }
+
+    /// A session with another's past: it must be attached before it does anything.
+    pub fn resume(config: SessionConfig, token: &Token) -> Self {
+        Self { past_vec: token.past_vec, is_attached: false, ..Self::new(config) }
+    }
+
+    /// Adds another session's past to this one's: tokens join. What may not be here yet has to be
+    /// attached to first.
+    pub fn join(&mut self, token: &Token) {
+        if !self.past_vec.covers(&token.past_vec) {
+            self.past_vec.join(&token.past_vec);
+            self.is_attached = false;
+        }
+    }
+
+    /// What another session needs to go on from here.
+    pub fn token(&self) -> Token {
+        Token { dc: self.config.dc, past_vec: self.past_vec }
+    }
+
+    /// The data center that it uses.
+    pub fn dc(&self) -> DcId {
+        self.config.dc
+    }
+
+    /// The join of the vectors that it read or wrote.
+    pub fn past_vec(&self) -> Vector {
+        self.past_vec
+    }
+
+    /// Whether no call is under way.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.call, Call::Idle)
+    }
+
+    /// The commit that has not been answered, if there is one.
+    pub fn unanswered(&self) -> Option<TransactionId> {
+        self.unanswered.as_ref().map(Committing::id)
+    }
+
+    /// Adds a write to the running transaction, or begins one.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot be added.
+    pub fn write(&mut self, now: Now, update: Update) -> Result<(), CallError> {
+        self.check_idle()?;
+        if !update.op.fits(update.key.kind) || update.op.is_measured() {
+            return Err(CallError::WrongKind);
+        }
+        self.run(now).updates.push(update);
+        Ok(())
+    }
+
+    /// Gives up the running transaction.
+    pub fn rollback(&mut self) {
+        self.running = None;
+    }
+
+    fn check_idle(&self) -> Result<(), CallError> {
+        if !self.is_idle() {
+            return Err(CallError::Busy);
+        }
+        if self.unanswered.is_some() {
+            return Err(CallError::Unanswered);
+        }
+        if self.is_attached { Ok(()) } else { Err(CallError::Detached) }
+    }
+
+    fn run(&mut self, now: Now) -> &mut Running {
+        let origin = self.config.id;
+        let stable_us = self.handout.stable_vec[self.config.dc].micros();
+        let sequence = &mut self.sequence;
+        self.running.get_or_insert_with(|| {
+            *sequence += 1;
+            Running {
+                id: TransactionId { origin, sequence: *sequence },
+                // A client whose clock is behind goes by that of its data center.
+                begun_us: now.wall_us.max(stable_us),
+                snapshot: None,
+                updates: Vec::new(),
+            }
+        })
+    }
+
+    fn next_request(&mut self) -> u64 {
+        self.request += 1;
+        self.request
+    }
+
+    fn timer(&self, now: Now) -> Timer {
+        Timer {
+            again_us: now.mono_us.saturating_add(self.config.retry_ms * 1_000),
+            deadline_us: now.mono_us.saturating_add(self.config.deadline_ms * 1_000),
+            refusal: Refusal::TimedOut { on: None },
+        }
+    }
+
+    fn replica(&self, partition: PartitionId) -> Address {
+        Address::Replica(self.config.dc, partition)
+    }
+
+    /// The newest snapshot for a causal transaction that the session knows of, if what was handed
+    /// out is not too old.
+    fn fresh_snapshot(&self, now: Now) -> Option<Vector> {
+        let until_us = self.handout_us?.saturating_add(self.config.handout_ms_max * 1_000);
+        if now.mono_us > until_us {
+            return None;
+        }
+        let mut snapshot = self.handout.causal_snapshot(self.config.dc);
+        snapshot.join(&self.past_vec);
+        Some(snapshot)
+    }
+
+    fn take_handout(&mut self, now: Now, handout: &Handout) {
+        self.handout.join(handout);
+        self.handout_us = Some(now.mono_us);
+        let uniform = &self.handout.uniform_vec;
+        self.fresh.retain(|fresh| fresh.timestamp > uniform[fresh.dc]);
+    }
+
+    /// Goes on with what a message answers. What answers nothing that is under way is dropped.
+    pub fn handle(
+        &mut self,
+        now: Now,
+        from: Address,
+        message: Message,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let Address::Replica(dc, partition) = from else { return };
+        let handout = match &message {
+            Message::ReadReply(reply) => reply.handout,
+            Message::PrepareAck(reply) => reply.handout,
+            Message::OutcomeReply(reply) => reply.handout,
+            Message::BarrierReply(reply) => reply.handout,
+            Message::AttachReply(reply) => return self.on_attach_reply(now, dc, reply, out),
+            _ => return,
+        };
+        if dc != self.config.dc {
+            return;
+        }
+        self.take_handout(now, &handout);
+        match message {
+            Message::ReadReply(reply) => self.on_read_reply(partition, reply, out),
+            Message::PrepareAck(ack) => self.on_prepare_ack(now, ack, out),
+            Message::OutcomeReply(reply) => self.on_outcome_reply(now, partition, reply, out),
+            Message::BarrierReply(reply) => self.on_barrier_reply(&reply, out),
+            _ => {}
+        }
+    }
+
+    /// Sends again what was not answered, and gives up what took too long.
+    pub fn tick(&mut self, now: Now, out: &mut Vec<SessionOutput>) {
+        let Some(timer) = self.call.timer() else { return };
+        if timer.deadline_us <= now.mono_us {
+            let refusal = timer.refusal.clone();
+            return self.give_up(refusal, out);
+        }
+        if timer.again_us > now.mono_us {
+            return;
+        }
+        timer.again_us = now.mono_us.saturating_add(self.config.retry_ms * 1_000);
+        // The replica that was asked may be down.
+        self.contact = (self.contact + 1) % self.config.partition_count.max(1);
+        self.resend(out);
+    }
+
+    /// When [`tick`](Self::tick) has something to do, in microseconds of [`Now::mono_us`].
+    pub fn wake_at_us(&mut self) -> Option<u64> {
+        self.call.timer().map(|timer| timer.again_us.min(timer.deadline_us))
+    }
+
+    fn resend(&mut self, out: &mut Vec<SessionOutput>) {
+        match &self.call {
+            Call::Idle => {}
+            Call::Reading(_) => self.send_reads(out),
+            Call::Committing(_) => self.send_commit(out),
+            Call::Settling { request, .. } | Call::Barrier { request, .. } => {
+                let request = *request;
+                self.send_barrier(request, out);
+            }
+            Call::Attaching(_) => self.send_attach(out),
+        }
+    }
+
+    fn give_up(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {
+        match std::mem::replace(&mut self.call, Call::Idle) {
+            Call::Idle => {}
+            Call::Reading(_) => {
+                self.running = None;
+                out.push(SessionOutput::Event(Event::Failed(refusal)));
+            }
+            Call::Committing(committing) => {
+                let id = committing.id();
+                self.unanswered = Some(committing);
+                out.push(SessionOutput::Event(Event::Unknown { id, refusal }));
+            }
+            Call::Settling { id, commit_vec, .. } => {
+                let event = Event::Committed { id, commit_vec, is_uniform: false };
+                out.push(SessionOutput::Event(event));
+            }
+            Call::Barrier { .. } | Call::Attaching(_) => {
+                out.push(SessionOutput::Event(Event::Failed(refusal)));
+            }
+        }
+    }
+}
+
+impl Call {
+    fn timer(&mut self) -> Option<&mut Timer> {
+        match self {
+            Self::Idle => None,
+            Self::Reading(reading) => Some(&mut reading.timer),
+            Self::Committing(committing) => Some(&mut committing.timer),
+            Self::Settling { timer, .. } | Self::Barrier { timer, .. } => Some(timer),
+            Self::Attaching(attaching) => Some(&mut attaching.timer),
+        }
+    }
+}

@@ -1,0 +1,197 @@
+//! Reads of a transaction (1:9-17): in one round, whatever partitions the keys are of.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::{Call, CallError, Event, Session, SessionOutput, Timer};
+use crate::error::Refusal;
+use crate::key::Key;
+use crate::message::{Envelope, Message, Read, ReadReply, Snapshot};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp, Version};
+use crate::types::{Cause, Op, State, Update};
+use crate::vector::Vector;
+
+/// A read under way.
+#[derive(Clone, Debug)]
+pub struct Reading {
+    request: u64,
+    keys: Vec<Key>,
+    /// None while the first partition chooses it.
+    snapshot: Option<Vector>,
+    /// Whether the transaction has read before: then its snapshot stands.
+    is_bound: bool,
+    /// Whether it has begun again at once, with a newer snapshot.
+    is_again: bool,
+    found: BTreeMap<Key, Arc<State>>,
+    /// Partitions that have not answered, with their keys.
+    open: BTreeMap<PartitionId, Vec<Key>>,
+    pub(super) timer: Timer,
+}
+
+impl Session {
+    /// Reads keys, of any partitions, at the running transaction's snapshot, or begins one.
+    /// Answered by [`Event::Read`] or [`Event::Failed`].
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn read(
+        &mut self,
+        now: Now,
+        keys: Vec<Key>,
+        out: &mut Vec<SessionOutput>,
+    ) -> Result<(), CallError> {
+        self.check_idle()?;
+        let mut open: BTreeMap<PartitionId, Vec<Key>> = BTreeMap::new();
+        for key in &keys {
+            let of = open.entry(key.partition(self.config.partition_count)).or_default();
+            if !of.contains(key) {
+                of.push(key.clone());
+            }
+        }
+        if open.is_empty() {
+            out.push(SessionOutput::Event(Event::Read(Vec::new())));
+            return Ok(());
+        }
+        let bound = self.run(now).snapshot;
+        // One partition chooses the newest snapshot; for several, it must be known before.
+        let several = open.len() > 1;
+        let snapshot = bound.or_else(|| if several { self.fresh_snapshot(now) } else { None });
+        let request = self.next_request();
+        let timer = self.timer(now);
+        self.call = Call::Reading(Reading {
+            request,
+            keys,
+            snapshot,
+            is_bound: bound.is_some(),
+            is_again: false,
+            found: BTreeMap::new(),
+            open,
+            timer,
+        });
+        self.send_reads(out);
+        Ok(())
+    }
+
+    pub(super) fn send_reads(&self, out: &mut Vec<SessionOutput>) {
+        let Call::Reading(reading) = &self.call else { return };
+        let (snapshot, count) = match reading.snapshot {
+            Some(snapshot) => (Snapshot::At(snapshot), reading.open.len()),
+            None => (Snapshot::AtLeast(self.past_vec), 1),
+        };
+        for (partition, keys) in reading.open.iter().take(count) {
+            let read = Read { request: reading.request, snapshot, keys: keys.clone() };
+            let to = self.replica(*partition);
+            out.push(SessionOutput::Send(Envelope { to, message: Message::Read(read) }));
+        }
+    }
+
+    pub(super) fn on_read_reply(
+        &mut self,
+        partition: PartitionId,
+        reply: ReadReply,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let Call::Reading(reading) = &mut self.call else { return };
+        if reading.request != reply.request {
+            return;
+        }
+        let (snapshot, states) = match reply.result {
+            Ok(read) => read,
+            Err(refusal) => return self.on_read_refused(refusal, out),
+        };
+        let is_choice = reading.snapshot.is_none();
+        if reading.snapshot.is_some_and(|chosen| chosen != snapshot) {
+            // It answers what was sent before the snapshot was given up for a newer one.
+            return;
+        }
+        let Some(keys) = reading.open.remove(&partition) else { return };
+        if keys.len() != states.len() {
+            return self.give_up(Refusal::TimedOut { on: None }, out);
+        }
+        reading.snapshot = Some(snapshot);
+        reading.found.extend(keys.into_iter().zip(states));
+        if !reading.open.is_empty() {
+            if is_choice {
+                self.send_reads(out);
+            }
+            return;
+        }
+        self.finish_read(snapshot, out);
+    }
+
+    fn on_read_refused(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {
+        let Call::Reading(reading) = &mut self.call else { return };
+        if refusal.is_retryable() {
+            // It is sent again until the deadline: what is missing may be on its way.
+            reading.timer.refusal = refusal;
+            return;
+        }
+        let is_too_old = matches!(refusal, Refusal::SnapshotTooOld { .. });
+        if !is_too_old || reading.is_bound {
+            return self.give_up(refusal, out);
+        }
+        // Nothing was read yet: it begins again with the newest snapshot, once at once.
+        let request = self.next_request();
+        let count = self.config.partition_count;
+        let Call::Reading(reading) = &mut self.call else { return };
+        reading.request = request;
+        reading.snapshot = None;
+        reading.found.clear();
+        reading.open.clear();
+        for key in &reading.keys {
+            let of = reading.open.entry(key.partition(count)).or_default();
+            if !of.contains(key) {
+                of.push(key.clone());
+            }
+        }
+        if std::mem::replace(&mut reading.is_again, true) {
+            return;
+        }
+        self.send_reads(out);
+    }
+
+    fn finish_read(&mut self, snapshot: Vector, out: &mut Vec<SessionOutput>) {
+        let Call::Reading(reading) = std::mem::replace(&mut self.call, Call::Idle) else { return };
+        self.past_vec.join(&snapshot);
+        let dc = self.config.dc;
+        let Some(running) = &mut self.running else { return };
+        running.snapshot = Some(snapshot);
+        let states = reading.keys.iter().filter_map(|key| {
+            let state = reading.found.get(key)?;
+            Some(overlay(state, key, &running.updates, &snapshot, dc))
+        });
+        let states = states.collect();
+        out.push(SessionOutput::Event(Event::Read(states)));
+    }
+}
+
+/// A state with the transaction's own writes (1:13).
+fn overlay(
+    state: &Arc<State>,
+    key: &Key,
+    updates: &[Update],
+    snapshot: &Vector,
+    dc: DcId,
+) -> Arc<State> {
+    let mut own: Vec<(usize, Op)> = Vec::new();
+    for (index, update) in updates.iter().enumerate().filter(|(_, update)| update.key == *key) {
+        for (_, earlier) in &mut own {
+            if update.op.takes_back(earlier) {
+                *earlier = Op::Nothing;
+            }
+        }
+        own.push((index, state.measured(&update.op, snapshot, &[])));
+    }
+    if own.is_empty() {
+        return state.clone();
+    }
+    let mut changed = (**state).clone();
+    for (index, op) in own {
+        let timestamp = Timestamp(u64::MAX);
+        let version = Version { timestamp, origin: dc, index: index as u32 };
+        let cause = Cause { version, seen: *snapshot };
+        changed.apply(&cause, &op, updates[index].id.as_ref());
+    }
+    Arc::new(changed)
+}

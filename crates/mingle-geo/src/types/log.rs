@@ -1,0 +1,56 @@
+//! Logs.
+
+use std::collections::BTreeMap;
+
+use mingle_model::Value;
+use serde::{Deserialize, Serialize};
+
+use super::dots::Seen;
+use super::{Mark, OpId};
+use crate::timestamp::Version;
+use crate::vector::Vector;
+
+/// Lines in the order of their versions, which is an order of causality. Clearing takes away the
+/// lines that it saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Log(BTreeMap<Version, Line>);
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Line {
+    commit_vec: Vector,
+    id: Option<Box<OpId>>,
+    value: Value,
+}
+
+impl Log {
+    /// How many lines it has.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Its lines in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+        self.0.values().map(|line| &line.value)
+    }
+
+    pub(super) fn displace_all(&mut self, seen: &Seen<'_>) {
+        self.0.retain(|version, line| {
+            let mark = Mark { version: *version, commit_vec: line.commit_vec };
+            !seen.observes(&mark, line.id.as_deref())
+        });
+    }
+
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
+        let (id, value) = (id.copied().map(Box::new), value.clone());
+        self.0.insert(mark.version, Line { commit_vec: mark.commit_vec, id, value });
+    }
+
+    /// Lowers the version of the line that stands under `id` at `was`, if it still does.
+    pub(super) fn restamp(&mut self, id: &OpId, was: Version, mark: Mark) {
+        let stands = self.0.get(&was).is_some_and(|line| line.id.as_deref() == Some(id));
+        if stands && mark.version < was {
+            let line = self.0.remove(&was).expect("it stands");
+            self.0.insert(mark.version, Line { commit_vec: mark.commit_vec, ..line });
+        }
+    }
+}

@@ -1,0 +1,120 @@
+//! Maps of registers and counters.
+
+use std::collections::BTreeMap;
+
+use mingle_model::Value;
+use serde::{Deserialize, Serialize};
+
+use super::counter::{Addition, Counter, Removal};
+use super::dots::{Dots, Seen};
+use super::{Mark, Op, OpId, Recent};
+use crate::timestamp::Version;
+use crate::vector::Vector;
+
+/// Registers and counters by key. A key's register and its counter are two things: putting a value
+/// leaves the counter as it is. Deleting a key takes both away, as far as the deletion saw them.
+///
+/// A counter that was deleted leaves its sums behind, one per origin, since a reset must not be
+/// counted twice; registers leave nothing.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Map {
+    entries: BTreeMap<Value, Dots<Value>>,
+    counts: BTreeMap<Value, Counter>,
+}
+
+impl Map {
+    /// The value of the last writer of `key`.
+    pub fn get(&self, key: &Value) -> Option<&Value> {
+        self.entries.get(key).and_then(Dots::last).map(|dot| &dot.value)
+    }
+
+    /// The counter of `key`, if anything was added to it since it was last deleted.
+    pub fn count(&self, key: &Value) -> Option<&Counter> {
+        self.counts.get(key).filter(|counter| counter.is_present())
+    }
+
+    /// The keys that have a value, each with it, in order.
+    pub fn entries(&self) -> impl Iterator<Item = (&Value, &Value)> {
+        self.entries.iter().filter_map(|(key, dots)| dots.last().map(|dot| (key, &dot.value)))
+    }
+
+    /// The keys that have a counter, each with it, in order.
+    pub fn counts(&self) -> impl Iterator<Item = (&Value, &Counter)> {
+        self.counts.iter().filter(|(_, counter)| counter.is_present())
+    }
+
+    pub(super) fn displace(&mut self, key: &Value, seen: &Seen<'_>) {
+        if let Some(dots) = self.entries.get_mut(key) {
+            dots.displace(seen);
+            if dots.is_empty() {
+                self.entries.remove(key);
+            }
+        }
+    }
+
+    pub(super) fn displace_all(&mut self, seen: &Seen<'_>) {
+        self.entries.retain(|_, dots| {
+            dots.displace(seen);
+            !dots.is_empty()
+        });
+    }
+
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, key: &Value, value: &Value) {
+        self.entries.entry(key.clone()).or_default().place(mark, id, value.clone());
+    }
+
+    pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, key: &Value) {
+        if let Some(dots) = self.entries.get_mut(key) {
+            dots.restamp(id, mark);
+        }
+    }
+
+    pub(super) fn add(&mut self, version: Version, key: &Value, amount: i64) {
+        self.counts.entry(key.clone()).or_default().add(version, amount);
+    }
+
+    pub(super) fn restamp_count(
+        &mut self,
+        was: Version,
+        version: Version,
+        key: &Value,
+        amount: i64,
+    ) {
+        self.counts.entry(key.clone()).or_default().restamp(was, version, amount);
+    }
+
+    pub(super) fn remove_count(&mut self, key: &Value, removal: &Removal) {
+        self.counts.entry(key.clone()).or_default().remove(removal);
+    }
+
+    /// What deleting `key` takes away of its counter.
+    pub(super) fn removal(
+        &self,
+        key: &Value,
+        snapshot: &Vector,
+        recent: &[Recent<'_>],
+    ) -> Option<Removal> {
+        self.count(key).map(|counter| counter.removal(snapshot, &additions(key, recent)))
+    }
+
+    /// What emptying the map takes away of its counters.
+    pub(super) fn removals(
+        &self,
+        snapshot: &Vector,
+        recent: &[Recent<'_>],
+    ) -> Vec<(Value, Removal)> {
+        let removals = self.counts().map(|(key, counter)| {
+            (key.clone(), counter.removal(snapshot, &additions(key, recent)))
+        });
+        removals.collect()
+    }
+}
+
+/// What was recently added to the counter of `key`.
+fn additions(key: &Value, recent: &[Recent<'_>]) -> Vec<Addition> {
+    let additions = recent.iter().filter_map(|recent| match recent.op {
+        Op::Increment(of, amount) if of == key => Some(Addition::of(recent, *amount)),
+        _ => None,
+    });
+    additions.collect()
+}

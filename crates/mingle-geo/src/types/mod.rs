@@ -1,0 +1,417 @@
+//! Data types whose concurrent updates merge.
+//!
+//! They are operation-based: a transaction's operations travel, and each replica applies them to
+//! the state that it has, causes before effects. What an operation takes away is exactly what its
+//! transaction's snapshot held, so nothing needs a tombstone, and replicas that have applied the
+//! same operations have the same state, in whatever causal order they came.
+//!
+//! - [`Register`]: the last writer shows, by [`Version`]; what conflicts with it is kept beside it
+//!   and can be offered to a merge function (COPS-CD, Lloyd's thesis §6.3).
+//! - [`Counter`]: sums exactly.
+//! - [`Set`]: an insertion survives a removal that did not see it.
+//! - [`Map`]: of registers and of counters.
+//! - [`Log`]: keeps every line, in the order of versions.
+//!
+//! An operation may carry an [`OpId`]. Of operations with one id, which several data centers may
+//! have run, one counts, the lowest version; see [`ids`].
+
+mod counter;
+pub(crate) mod dots;
+pub mod ids;
+mod log;
+mod map;
+mod register;
+mod set;
+
+#[cfg(test)]
+mod tests;
+
+use std::fmt;
+
+use mingle_model::{TransactionId, Value};
+use serde::{Deserialize, Serialize};
+
+pub use counter::{Counter, Removal};
+pub use log::Log;
+pub use map::Map;
+pub use register::Register;
+pub use set::Set;
+
+use crate::key::Key;
+use crate::timestamp::Version;
+use crate::vector::Vector;
+use ids::{Ids, Noted};
+
+/// The type of a data item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Kind {
+    /// One value.
+    Register,
+    /// A sum.
+    Counter,
+    /// Distinct values.
+    Set,
+    /// Values and counters by key.
+    Map,
+    /// Lines in order.
+    Log,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Register => "register",
+            Self::Counter => "counter",
+            Self::Set => "set",
+            Self::Map => "map",
+            Self::Log => "log",
+        })
+    }
+}
+
+/// Names one operation, whoever runs it and however often (`by-id` of Mingle's later phases).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OpId {
+    /// The transaction that the operation belongs to.
+    pub transaction: TransactionId,
+    /// Its phase.
+    pub phase: u32,
+    /// Its place in the phase.
+    pub position: u32,
+}
+
+/// An operation that changes a data item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Sets a register.
+    Write(Value),
+    /// Empties a register.
+    Erase,
+    /// Adds to a counter.
+    Add(i64),
+    /// Sets a counter to 0, as far as its snapshot saw it.
+    Reset,
+    /// [`Op::Reset`] as it travels.
+    ResetSeen(Removal),
+    /// Puts a value into a set.
+    Insert(Value),
+    /// Takes a value out of a set.
+    Remove(Value),
+    /// Empties a set or a log.
+    Clear,
+    /// Sets the value of a map's key.
+    Put(Value, Value),
+    /// Adds to the counter of a map's key.
+    Increment(Value, i64),
+    /// Takes the value and the counter of a map's key away.
+    Delete(Value),
+    /// [`Op::Delete`] of a key that has a counter, as it travels.
+    DeleteSeen(Value, Removal),
+    /// Empties a map.
+    Empty,
+    /// [`Op::Empty`] of a map that has counters, as it travels.
+    EmptySeen(Vec<(Value, Removal)>),
+    /// Adds a line to a log.
+    Append(Value),
+    /// Nothing: what a later operation of the same transaction takes back.
+    Nothing,
+}
+
+impl Op {
+    /// The type of item that it changes; [`Op::Clear`] and [`Op::Nothing`] fit several.
+    pub fn fits(&self, kind: Kind) -> bool {
+        match self {
+            Self::Write(_) | Self::Erase => kind == Kind::Register,
+            Self::Add(_) | Self::Reset | Self::ResetSeen(_) => kind == Kind::Counter,
+            Self::Insert(_) | Self::Remove(_) => kind == Kind::Set,
+            Self::Clear => matches!(kind, Kind::Set | Kind::Log),
+            Self::Put(..) | Self::Increment(..) | Self::Delete(_) | Self::DeleteSeen(..) => {
+                kind == Kind::Map
+            }
+            Self::Empty | Self::EmptySeen(_) => kind == Kind::Map,
+            Self::Append(_) => kind == Kind::Log,
+            Self::Nothing => true,
+        }
+    }
+
+    /// Whether it takes away part of a sum, which has to be measured where it commits.
+    pub fn measures(&self) -> bool {
+        matches!(self, Self::Reset | Self::Delete(_) | Self::Empty)
+    }
+
+    /// Whether it is one that only replicas make of others.
+    pub fn is_measured(&self) -> bool {
+        matches!(
+            self,
+            Self::ResetSeen(_) | Self::DeleteSeen(..) | Self::EmptySeen(_) | Self::Nothing
+        )
+    }
+
+    /// Whether this removal takes back `earlier`, an addition to a sum by its own transaction,
+    /// which no snapshot holds.
+    pub fn takes_back(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Reset | Self::ResetSeen(_), Self::Add(_))
+            | (Self::Empty | Self::EmptySeen(_), Self::Increment(..)) => true,
+            (Self::Delete(key) | Self::DeleteSeen(key, _), Self::Increment(other, _)) => {
+                key == other
+            }
+            _ => false,
+        }
+    }
+
+    /// A rough count of its bytes of memory.
+    pub fn weight(&self) -> usize {
+        let inner = match self {
+            Self::Write(value) | Self::Insert(value) | Self::Remove(value) => value.weight(),
+            Self::Append(value) | Self::Increment(value, _) | Self::Delete(value) => value.weight(),
+            Self::DeleteSeen(value, _) => value.weight(),
+            Self::Put(key, value) => key.weight() + value.weight(),
+            Self::EmptySeen(keys) => keys.iter().map(|(key, _)| key.weight()).sum(),
+            _ => 0,
+        };
+        size_of::<Self>() + inner
+    }
+}
+
+/// One operation on one data item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// The item.
+    pub key: Key,
+    /// What is done to it.
+    pub op: Op,
+    /// Its name, if others may run it too.
+    pub id: Option<OpId>,
+}
+
+/// Where an operation stands and what its transaction had seen.
+#[derive(Clone, Copy, Debug)]
+pub struct Cause {
+    /// The operation's version.
+    pub version: Version,
+    /// The snapshot of its transaction. At the origin's entry this is less than the timestamp: what
+    /// committed there in between was not seen.
+    pub seen: Vector,
+}
+
+impl Cause {
+    /// Whether its transaction saw the operation of this mark, or ran it before.
+    pub fn observes(&self, mark: &Mark) -> bool {
+        let Version { timestamp, origin, index } = mark.version;
+        if timestamp == self.version.timestamp && origin == self.version.origin {
+            index < self.version.index
+        } else {
+            self.seen.covers(&mark.commit_vec)
+        }
+    }
+
+    /// What the operation leaves on what it puts there.
+    pub fn mark(&self) -> Mark {
+        let Version { timestamp, origin, .. } = self.version;
+        Mark { version: self.version, commit_vec: self.seen.with(origin, timestamp) }
+    }
+}
+
+/// By which operation something stands in an item.
+///
+/// A snapshot that reaches to an operation's timestamp at its origin need not hold it: it may lack
+/// something that the operation's transaction had seen of a third data center. So whether it was
+/// seen is asked of the commit vector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mark {
+    /// The operation's version.
+    pub version: Version,
+    /// The commit vector of its transaction.
+    pub commit_vec: Vector,
+}
+
+/// An operation on an item whose timestamp a snapshot reaches to, and that is not folded.
+#[derive(Clone, Copy, Debug)]
+pub struct Recent<'a> {
+    /// Its version.
+    pub version: Version,
+    /// What it does.
+    pub op: &'a Op,
+    /// Whether the snapshot holds it.
+    pub is_held: bool,
+}
+
+/// The state of one data item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct State {
+    body: Body,
+    ids: Ids,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+enum Body {
+    Register(Register),
+    Counter(Counter),
+    Set(Set),
+    Map(Map),
+    Log(Log),
+}
+
+impl State {
+    /// An item of this type that nothing was done to.
+    pub fn new(kind: Kind) -> Self {
+        let body = match kind {
+            Kind::Register => Body::Register(Register::default()),
+            Kind::Counter => Body::Counter(Counter::default()),
+            Kind::Set => Body::Set(Set::default()),
+            Kind::Map => Body::Map(Map::default()),
+            Kind::Log => Body::Log(Log::default()),
+        };
+        Self { body, ids: Ids::default() }
+    }
+
+    /// Applies an operation. All that its transaction saw must have been applied before; what does
+    /// not fit the item's type is left out (it is refused where it comes in).
+    pub fn apply(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
+        let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause));
+        if noted == Noted::Seen {
+            return;
+        }
+        self.displace(cause, op);
+        match noted {
+            Noted::Repeat { was } => {
+                if let Some(id) = id {
+                    self.restamp(cause, op, id, was);
+                }
+            }
+            _ => self.place(cause, op, id),
+        }
+    }
+
+    /// Takes away what `op` takes away.
+    fn displace(&mut self, cause: &Cause, op: &Op) {
+        let seen = dots::Seen { cause, ids: &self.ids };
+        match (&mut self.body, op) {
+            (Body::Register(register), Op::Write(_) | Op::Erase) => register.displace(&seen),
+            (Body::Counter(counter), Op::ResetSeen(removal)) => counter.remove(removal),
+            (Body::Set(set), Op::Insert(value) | Op::Remove(value)) => set.displace(value, &seen),
+            (Body::Set(set), Op::Clear) => set.displace_all(&seen),
+            (Body::Map(map), Op::Put(key, _) | Op::Delete(key)) => map.displace(key, &seen),
+            (Body::Map(map), Op::DeleteSeen(key, removal)) => {
+                map.displace(key, &seen);
+                map.remove_count(key, removal);
+            }
+            (Body::Map(map), Op::Empty) => map.displace_all(&seen),
+            (Body::Map(map), Op::EmptySeen(keys)) => {
+                map.displace_all(&seen);
+                for (key, removal) in keys {
+                    map.remove_count(key, removal);
+                }
+            }
+            (Body::Log(log), Op::Clear) => log.displace_all(&seen),
+            _ => {}
+        }
+    }
+
+    /// Adds what `op` adds.
+    fn place(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
+        let (mark, version) = (cause.mark(), cause.version);
+        match (&mut self.body, op) {
+            (Body::Register(register), Op::Write(value)) => register.place(mark, id, value),
+            (Body::Counter(counter), Op::Add(amount)) => counter.add(version, *amount),
+            (Body::Set(set), Op::Insert(value)) => set.place(mark, id, value),
+            (Body::Map(map), Op::Put(key, value)) => map.place(mark, id, key, value),
+            (Body::Map(map), Op::Increment(key, amount)) => map.add(version, key, *amount),
+            (Body::Log(log), Op::Append(value)) => log.place(mark, id, value),
+            _ => {}
+        }
+    }
+
+    /// The operation stands here already, under the version `was`: the lower one counts.
+    fn restamp(&mut self, cause: &Cause, op: &Op, id: &OpId, was: Version) {
+        let (mark, version) = (cause.mark(), cause.version);
+        match (&mut self.body, op) {
+            (Body::Register(register), Op::Write(_)) => register.restamp(id, mark),
+            (Body::Counter(counter), Op::Add(amount)) => counter.restamp(was, version, *amount),
+            (Body::Set(set), Op::Insert(value)) => set.restamp(id, mark, value),
+            (Body::Map(map), Op::Put(key, _)) => map.restamp(id, mark, key),
+            (Body::Map(map), Op::Increment(key, amount)) => {
+                map.restamp_count(was, version, key, *amount);
+            }
+            (Body::Log(log), Op::Append(_)) => log.restamp(id, was, mark),
+            _ => {}
+        }
+    }
+
+    /// The form in which `op`, of a transaction with this snapshot, travels; the state must be that
+    /// of the snapshot. `recent` are the operations on the item that are not folded and whose
+    /// timestamps the snapshot reaches to.
+    pub fn measured(&self, op: &Op, snapshot: &Vector, recent: &[Recent<'_>]) -> Op {
+        match (&self.body, op) {
+            (Body::Counter(counter), Op::Reset) => {
+                Op::ResetSeen(counter.removal(snapshot, &counter::additions(recent)))
+            }
+            (Body::Map(map), Op::Delete(key)) => match map.removal(key, snapshot, recent) {
+                Some(removal) => Op::DeleteSeen(key.clone(), removal),
+                None => op.clone(),
+            },
+            (Body::Map(map), Op::Empty) => {
+                let removals = map.removals(snapshot, recent);
+                if removals.is_empty() { op.clone() } else { Op::EmptySeen(removals) }
+            }
+            _ => op.clone(),
+        }
+    }
+
+    /// Forgets operation ids that can come no more.
+    pub fn forget_ids(&mut self, is_past: impl Fn(&OpId) -> bool) {
+        self.ids.forget(is_past);
+    }
+
+    /// Its type.
+    pub fn kind(&self) -> Kind {
+        match self.body {
+            Body::Register(_) => Kind::Register,
+            Body::Counter(_) => Kind::Counter,
+            Body::Set(_) => Kind::Set,
+            Body::Map(_) => Kind::Map,
+            Body::Log(_) => Kind::Log,
+        }
+    }
+
+    /// The register, if it is one.
+    pub fn as_register(&self) -> Option<&Register> {
+        match &self.body {
+            Body::Register(register) => Some(register),
+            _ => None,
+        }
+    }
+
+    /// The counter, if it is one.
+    pub fn as_counter(&self) -> Option<&Counter> {
+        match &self.body {
+            Body::Counter(counter) => Some(counter),
+            _ => None,
+        }
+    }
+
+    /// The set, if it is one.
+    pub fn as_set(&self) -> Option<&Set> {
+        match &self.body {
+            Body::Set(set) => Some(set),
+            _ => None,
+        }
+    }
+
+    /// The map, if it is one.
+    pub fn as_map(&self) -> Option<&Map> {
+        match &self.body {
+            Body::Map(map) => Some(map),
+            _ => None,
+        }
+    }
+
+    /// The log, if it is one.
+    pub fn as_log(&self) -> Option<&Log> {
+        match &self.body {
+            Body::Log(log) => Some(log),
+            _ => None,
+        }
+    }
+}

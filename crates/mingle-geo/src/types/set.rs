@@ -1,0 +1,56 @@
+//! Sets in which additions win.
+
+use std::collections::BTreeMap;
+
+use mingle_model::Value;
+use serde::{Deserialize, Serialize};
+
+use super::dots::{Dots, Seen};
+use super::{Mark, OpId};
+
+/// Distinct values in their order. A removal takes away the insertions that it saw, no others.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Set(BTreeMap<Value, Dots<()>>);
+
+impl Set {
+    /// Whether `value` is in it.
+    pub fn contains(&self, value: &Value) -> bool {
+        self.0.contains_key(value)
+    }
+
+    /// How many values it has.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
+    /// Its values in order.
+    pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
+        self.0.keys()
+    }
+
+    pub(super) fn displace(&mut self, value: &Value, seen: &Seen<'_>) {
+        if let Some(dots) = self.0.get_mut(value) {
+            dots.displace(seen);
+            if dots.is_empty() {
+                self.0.remove(value);
+            }
+        }
+    }
+
+    pub(super) fn displace_all(&mut self, seen: &Seen<'_>) {
+        self.0.retain(|_, dots| {
+            dots.displace(seen);
+            !dots.is_empty()
+        });
+    }
+
+    pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
+        self.0.entry(value.clone()).or_default().place(mark, id, ());
+    }
+
+    pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, value: &Value) {
+        if let Some(dots) = self.0.get_mut(value) {
+            dots.restamp(id, mark);
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! A data center that was away for longer than logs are kept returns by state transfer, and
+//! everything counts once.
+
+use mingle_geo::{Alarm, Key, Kind, Op};
+
+use crate::support::World;
+
+fn value(world: &mut World, client: u64, key: &Key) -> i128 {
+    let states = world.read(client, &[key]).expect("a read");
+    world.call(client, |session, _, _| session.rollback());
+    states[0].as_counter().expect("a counter").value()
+}
+
+fn add(world: &mut World, client: u64, key: &Key, amount: i64) {
+    world.write(client, key, Op::Add(amount));
+    world.committed(client);
+}
+
+fn transfers(world: &World) -> usize {
+    let is_complete = |alarm: &Alarm| matches!(alarm, Alarm::Transfer { is_complete: true, .. });
+    world.alarms.iter().filter(|(_, alarm)| is_complete(alarm)).count()
+}
+
+/// d2 is away while the others write more than is kept, and writes itself.
+fn away() -> (World, Key) {
+    let mut world = World::with(3, 1, 1, |config| {
+        config.forward_bytes_max = 1_000;
+        config.transaction_ms_max = 200;
+    });
+    let key = Key::new(Kind::Counter, "sum");
+    for client in 0..3 {
+        world.open(client, client as u8);
+    }
+    for client in 0..3 {
+        add(&mut world, client, &key, 1);
+    }
+    world.run_ms(1_000);
+    world.isolate(2);
+    for _ in 0..50 {
+        add(&mut world, 0, &key, 10);
+        add(&mut world, 1, &key, 100);
+        add(&mut world, 2, &key, 1_000);
+    }
+    world.run_ms(2_000);
+    (world, key)
+}
+
+const SUM: i128 = 3 + 50 * 1_110;
+
+#[test]
+fn everything_counts_once() {
+    let (mut world, key) = away();
+    assert_eq!(transfers(&world), 0);
+    world.heal();
+    for client in 0..3 {
+        world.run_until("all is there", |world| value(world, client, &key) == SUM);
+    }
+    assert_eq!(transfers(&world), 1);
+    world.run_ms(2_000);
+    for client in 0..3 {
+        assert_eq!(value(&mut world, client, &key), SUM, "d{client}");
+    }
+}
+
+#[test]
+fn a_restart_after_it_finds_the_same() {
+    let (mut world, key) = away();
+    world.heal();
+    world.run_until("a transfer", |world| transfers(world) == 1);
+    world.run_ms(500);
+    world.crash(2, 0, false);
+    world.restart(2, 0);
+    world.run_ms(2_000);
+    for client in 0..3 {
+        assert_eq!(value(&mut world, client, &key), SUM, "d{client}");
+    }
+}
+
+#[test]
+fn a_crash_in_its_midst_begins_it_again() {
+    let (mut world, key) = away();
+    // More items than one part holds.
+    for index in 0..2_500 {
+        world.write(0, &Key::new(Kind::Counter, format!("{index}")), Op::Add(1));
+    }
+    world.committed(0);
+    world.run_ms(2_000);
+    world.heal();
+    let mut parts = 0;
+    world.run_until("two parts", |world| {
+        parts = world.alarms.iter().filter(|(at, _)| *at == (2, 0)).count();
+        parts > 0
+    });
+    world.run_ms(45);
+    assert_eq!(transfers(&world), 0, "it is under way");
+    world.crash(2, 0, false);
+    world.restart(2, 0);
+    world.run_until("all is there", |world| value(world, 2, &key) == SUM);
+    let last = Key::new(Kind::Counter, "2499");
+    assert_eq!(value(&mut world, 2, &last), 1);
+}
+
+#[test]
+fn own_transactions_that_nobody_else_has_are_kept_beyond_the_bound() {
+    let (world, _) = away();
+    let own = world.replica(2, 0).kept_bytes(mingle_geo::DcId(2));
+    assert!(own > 1_000, "{own} bytes of 50 transactions");
+    let others = world.replica(0, 0).kept_bytes(mingle_geo::DcId(0));
+    assert!(others <= 1_000, "{others} bytes are kept for a data center that is away");
+}
+
+#[test]
+fn two_data_centers_that_need_each_others_state_both_get_it() {
+    let mut world = World::with(3, 2, 1, |config| {
+        config.forward_bytes_max = 1_000;
+        config.transaction_ms_max = 200;
+    });
+    let keys = [0, 1].map(|partition| crate::support::key_of(Kind::Counter, partition, 2, "sum"));
+    for client in 0..3 {
+        world.open(client, client as u8);
+    }
+    world.run_ms(500);
+    // First d2 is away, then d0; in between d2 hears at partition 0 alone. So each lacks at some
+    // partition what the others no longer keep.
+    let mut sum = 0;
+    for (away, other) in [(2, 0), (0, 1)] {
+        world.isolate(away);
+        for _ in 0..50 {
+            for key in &keys {
+                add(&mut world, other, key, 10);
+                add(&mut world, away.into(), key, 1);
+                sum += 11;
+            }
+        }
+        world.run_ms(1_000);
+        if away == 2 {
+            world.filter(|_, envelope| match envelope.to {
+                mingle_geo::Address::Replica(dc, partition) if dc.0 == 2 && partition.0 == 1 => {
+                    crate::support::Verdict::Drop
+                }
+                _ => crate::support::Verdict::Pass,
+            });
+            world.heal();
+            world.run_ms(2_000);
+        }
+    }
+    world.no_filter();
+    world.heal();
+    for client in 0..3 {
+        for key in &keys {
+            world.run_until("all is there", |world| value(world, client, key) * 2 == sum);
+        }
+    }
+}

@@ -1,0 +1,100 @@
+//! Checks of what sessions saw, by a model that knows nothing of vectors.
+//!
+//! Every transaction appends its number to logs, from which nothing is removed. So a read of a log
+//! says which transactions it saw, and what a transaction saw before says what whoever sees it has
+//! to see.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_geo::{Key, State};
+use mingle_model::Value;
+
+pub type Number = i64;
+
+/// What is known of a transaction.
+#[derive(Clone, Debug, Default)]
+pub struct Known {
+    /// The logs that it appends to.
+    pub keys: BTreeSet<Key>,
+    /// What its session had seen when it was sent off, and what that had seen.
+    pub past: BTreeSet<Number>,
+    pub is_aborted: bool,
+    pub is_committed: bool,
+    /// Its session was told that it survives `f` losses.
+    pub is_uniform: bool,
+}
+
+/// All transactions of a run.
+#[derive(Debug, Default)]
+pub struct History {
+    pub transactions: BTreeMap<Number, Known>,
+}
+
+/// The numbers in a log.
+pub fn numbers(state: &State) -> Vec<Number> {
+    let lines = state.as_log().expect("a log").iter();
+    lines.map(|line| line.as_int().expect("a number")).collect()
+}
+
+impl History {
+    pub fn aborted_count(&self) -> usize {
+        self.transactions.values().filter(|known| known.is_aborted).count()
+    }
+
+    /// Checks what one transaction read, and adds it to what its session has seen. `reads` are all
+    /// its reads, of all keys.
+    pub fn check_reads(
+        &self,
+        reads: &BTreeMap<Key, Vec<Number>>,
+        seen: &mut BTreeSet<Number>,
+    ) -> Result<(), String> {
+        for (key, numbers) in reads {
+            let distinct: BTreeSet<Number> = numbers.iter().copied().collect();
+            if distinct.len() != numbers.len() {
+                return Err(format!("{key:?} has something twice: {numbers:?}"));
+            }
+            for number in numbers {
+                let known = self.transactions.get(number).ok_or("a line that nobody wrote")?;
+                if known.is_aborted {
+                    return Err(format!("{key:?} shows {number}, which was aborted"));
+                }
+                if !known.keys.contains(key) {
+                    return Err(format!("{key:?} shows {number}, which did not write it"));
+                }
+            }
+            // Of two lines of which one's transaction saw the other's, that comes first.
+            for (place, number) in numbers.iter().enumerate() {
+                let past = &self.transactions[number].past;
+                if let Some(late) = numbers[place..].iter().find(|later| past.contains(later)) {
+                    return Err(format!("{key:?} shows {late} after {number}, which saw it"));
+                }
+            }
+        }
+        for number in reads.values().flatten() {
+            seen.insert(*number);
+            seen.extend(&self.transactions[number].past);
+        }
+        for number in seen.iter() {
+            for key in &self.transactions[number].keys {
+                if reads.get(key).is_some_and(|numbers| !numbers.contains(number)) {
+                    return Err(format!("{key:?} lacks {number}, which was seen"));
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// What an item shows, for comparison.
+pub fn shown(state: &State) -> String {
+    let register = state.as_register().and_then(|register| register.value().cloned());
+    let counter = state.as_counter().map(mingle_geo::types::Counter::value);
+    let set: Option<Vec<Value>> = state.as_set().map(|set| set.iter().cloned().collect());
+    let log = state.as_log().map(|log| log.iter().cloned().collect::<Vec<Value>>());
+    let map = state.as_map().map(|map| {
+        let entries: Vec<_> = map.entries().collect();
+        let counts: Vec<_> = map.counts().map(|(key, count)| (key, count.value())).collect();
+        format!("{entries:?} {counts:?}")
+    });
+    format!("{register:?} {counter:?} {set:?} {log:?} {map:?}")
+}
