@@ -1,6 +1,6 @@
 //! Nothing is said that a crash could take back.
 
-use mingle_geo::message::CommitOne;
+use mingle_geo::message::{CommitOne, Snapshot};
 use mingle_geo::{DcId, Message, Op, Update, Vector};
 use mingle_model::{Origin, TransactionId, Value};
 
@@ -12,7 +12,7 @@ fn commit(world: &World, value: i64) -> Message {
         id: TransactionId { origin: Origin(7), sequence: value as u64 },
         begun_us: EPOCH_US + world.now_us,
         answered: 0,
-        snap_vec: Vector::ZERO,
+        snapshot: Snapshot::At(Vector::ZERO),
         updates: vec![update],
     })
 }
