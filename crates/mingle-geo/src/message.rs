@@ -171,8 +171,8 @@ pub struct CommitOne {
     pub begun_us: u64,
     /// The session has the answers to its transactions below this sequence.
     pub answered: u64,
-    /// Its snapshot.
-    pub snap_vec: Vector,
+    /// Its snapshot; of one that read nothing, at least the session's past.
+    pub snapshot: Snapshot,
     /// What it does.
     pub updates: Vec<Update>,
 }

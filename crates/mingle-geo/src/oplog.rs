@@ -350,6 +350,24 @@ mod tests {
     }
 
     #[test]
+    fn a_state_that_is_installed_keeps_what_is_above_it() {
+        let key = Key::new(Kind::Register, "k");
+        let mut log = OpLog::default();
+        for transaction in [write(&key, 0, [3, 0], 1), write(&key, 0, [6, 0], 2)] {
+            log.append(&transaction);
+        }
+        let state = log.read(&key, &vector([3, 0])).expect("readable");
+        log.install(vector([3, 9]), [(key.clone(), state)]);
+        assert_eq!(log.operation_count(), 1);
+        assert_eq!(value(&mut log, &key, [5, 9]), Some(Value::Int(1)));
+        assert_eq!(value(&mut log, &key, [6, 9]), Some(Value::Int(2)));
+        // An item that did not come was not there; before that it cannot be told.
+        let other = Key::new(Kind::Register, "other");
+        assert_eq!(value(&mut log, &other, [3, 9]), None);
+        assert_eq!(log.read(&other, &vector([3, 8])), Err(vector([3, 9])));
+    }
+
+    #[test]
     fn bytes_are_those_of_what_is_not_folded() {
         let key = Key::new(Kind::Register, "k");
         let mut log = OpLog::default();

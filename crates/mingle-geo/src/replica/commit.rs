@@ -9,7 +9,7 @@ use crate::error::{Counted, Refusal};
 use crate::floors::Raised;
 use crate::limits::UPDATES_MAX;
 use crate::message::{
-    Address, CommitOne, FloorRaised, Message, OutcomeQuery, OutcomeReply, RaiseFloor,
+    Address, CommitOne, FloorRaised, Message, OutcomeQuery, OutcomeReply, RaiseFloor, Snapshot,
 };
 use crate::record::{Decided, Record};
 use crate::timestamp::{DcId, Now};
@@ -18,7 +18,7 @@ use crate::types::{Op, OpId, Update};
 use crate::vector::Vector;
 
 impl Replica {
-    pub(super) fn on_commit_one(&mut self, now: Now, from: Address, commit: CommitOne) {
+    pub(super) fn on_commit_one(&mut self, now: Now, from: Address, mut commit: CommitOne) {
         self.refresh(now);
         let (id, begun_us) = (commit.id, commit.begun_us);
         if let Some(outcome) = self.outcomes.get(&id) {
@@ -30,29 +30,30 @@ impl Replica {
         if let Err(refusal) = self.check_age(now, &id, begun_us) {
             return self.reply_outcome(from, id, Err(refusal));
         }
+        let snap_vec = self.choose_snapshot(commit.snapshot);
         self.note_answered(id, commit.answered, begun_us);
-        if let Err(refusal) = self.check_writes(now, &commit.snap_vec, &commit.updates) {
+        if let Err(refusal) = self.check_writes(now, &snap_vec, &commit.updates) {
             return self.refuse_commit_one(from, id, begun_us, refusal);
         }
-        if self.must_wait(now, &commit.snap_vec, &commit.updates) {
-            let snapshot = commit.snap_vec;
-            if let Err(refusal) = self.wait(now, from, snapshot, Message::CommitOne(commit)) {
+        if self.must_wait(now, &snap_vec, &commit.updates) {
+            commit.snapshot = Snapshot::At(snap_vec);
+            if let Err(refusal) = self.wait(now, from, snap_vec, Message::CommitOne(commit)) {
                 self.refuse_commit_one(from, id, begun_us, refusal);
             }
             return;
         }
-        let updates = match self.measure(&commit.snap_vec, commit.updates) {
+        let updates = match self.measure(&snap_vec, commit.updates) {
             Ok(updates) => updates,
             Err(refusal) => return self.refuse_commit_one(from, id, begun_us, refusal),
         };
         let own = self.config.dc;
-        let timestamp = self.clock.next(now.wall_us, commit.snap_vec.highest());
+        let timestamp = self.clock.next(now.wall_us, snap_vec.highest());
         let transaction = Arc::new(Transaction {
             id,
             begun_us,
             origin: own,
-            commit_vec: commit.snap_vec.with(own, timestamp),
-            snapshot_own: commit.snap_vec[own],
+            commit_vec: snap_vec.with(own, timestamp),
+            snapshot_own: snap_vec[own],
             updates,
         });
         self.disk.commits.push_back((self.next_index(), timestamp));

@@ -33,16 +33,7 @@ impl Waiting {
 impl Replica {
     pub(super) fn on_read(&mut self, now: Now, from: Address, mut read: Read) {
         self.refresh(now);
-        let snapshot = match read.snapshot {
-            Snapshot::At(snapshot) => snapshot,
-            Snapshot::AtLeast(past_vec) => {
-                let mut snapshot = self.handout().causal_snapshot(self.config.dc);
-                snapshot.join(&past_vec);
-                // What a state transfer brought is uniform, though not yet known to be stable here.
-                snapshot.join(&self.pins.folded());
-                snapshot
-            }
-        };
+        let snapshot = self.choose_snapshot(read.snapshot);
         // Who waits keeps its snapshot.
         read.snapshot = Snapshot::At(snapshot);
         let request = read.request;
@@ -63,6 +54,20 @@ impl Replica {
             self.send(from, reply);
         } else {
             self.send_now(from, reply);
+        }
+    }
+
+    /// The snapshot of a transaction (1:2-7), after [`refresh`](Self::refresh).
+    pub(super) fn choose_snapshot(&self, snapshot: Snapshot) -> Vector {
+        match snapshot {
+            Snapshot::At(snapshot) => snapshot,
+            Snapshot::AtLeast(past_vec) => {
+                let mut snapshot = self.handout().causal_snapshot(self.config.dc);
+                snapshot.join(&past_vec);
+                // What a state transfer brought is uniform, though not yet known to be stable here.
+                snapshot.join(&self.pins.folded());
+                snapshot
+            }
         }
     }
 

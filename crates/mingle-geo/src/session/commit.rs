@@ -9,7 +9,7 @@ use crate::error::Refusal;
 use crate::limits::FRESH_COMMITS_MAX;
 use crate::message::{
     Abort, Commit, CommitOne, Envelope, Message, OutcomeQuery, OutcomeReply, Prepare, PrepareAck,
-    Vote,
+    Snapshot, Vote,
 };
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
 use crate::tx::Outcome;
@@ -24,6 +24,8 @@ pub struct Committing {
     /// Where it is committed; elsewhere it can only be asked for.
     dc: DcId,
     snap_vec: Vector,
+    /// Whether it read that snapshot.
+    is_bound: bool,
     updates: BTreeMap<PartitionId, Vec<Update>>,
     proposals: BTreeMap<PartitionId, Timestamp>,
     /// Partitions that were asked for the outcome and do not know it.
@@ -47,8 +49,14 @@ impl Session {
     pub fn commit(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         self.check_idle()?;
         let running = self.running.take().ok_or(CallError::Nothing)?;
-        let mut snapshot = running.snapshot.or_else(|| self.fresh_snapshot(now));
-        let snap_vec = *snapshot.get_or_insert(self.past_vec);
+        // One that read nothing sees what was handed out, however long ago; at a single partition, what
+        // that has when it commits.
+        let is_bound = running.snapshot.is_some();
+        let snap_vec = running.snapshot.unwrap_or_else(|| {
+            let mut snapshot = self.handout.causal_snapshot(self.config.dc);
+            snapshot.join(&self.past_vec);
+            snapshot
+        });
         if running.updates.is_empty() {
             // It read a snapshot (1:28).
             let event =
@@ -67,6 +75,7 @@ impl Session {
             begun_us: running.begun_us,
             dc: self.config.dc,
             snap_vec,
+            is_bound,
             updates,
             proposals: BTreeMap::new(),
             ignorant: BTreeSet::new(),
@@ -114,7 +123,12 @@ impl Session {
                 Message::OutcomeQuery(OutcomeQuery { id })
             } else if participants.len() == 1 {
                 let updates = updates.clone();
-                Message::CommitOne(CommitOne { id, begun_us, answered, snap_vec, updates })
+                let snapshot = if committing.is_bound {
+                    Snapshot::At(snap_vec)
+                } else {
+                    Snapshot::AtLeast(snap_vec)
+                };
+                Message::CommitOne(CommitOne { id, begun_us, answered, snapshot, updates })
             } else {
                 let (participants, updates) = (participants.clone(), updates.clone());
                 let prepare = Prepare { id, begun_us, answered, participants, snap_vec, updates };

@@ -1,6 +1,6 @@
 //! Nothing is said that a crash could take back.
 
-use mingle_geo::message::CommitOne;
+use mingle_geo::message::{CommitOne, Snapshot};
 use mingle_geo::{DcId, Message, Op, Update, Vector};
 use mingle_model::{Origin, TransactionId, Value};
 
@@ -12,7 +12,7 @@ fn commit(world: &World, value: i64) -> Message {
         id: TransactionId { origin: Origin(7), sequence: value as u64 },
         begun_us: EPOCH_US + world.now_us,
         answered: 0,
-        snap_vec: Vector::ZERO,
+        snapshot: Snapshot::At(Vector::ZERO),
         updates: vec![update],
     })
 }
@@ -114,4 +114,22 @@ fn a_log_that_was_written_anew_makes_the_same_replica() {
     assert_eq!(world.replica(0, 0).outcome_count(), outcomes);
     world.run_ms(50);
     assert_eq!(world.get(1, &[&keys[0], &keys[1], &keys[2]]), [Some(0), Some(1), Some(2)]);
+}
+
+#[test]
+fn what_others_have_only_in_memory_is_kept_for_them() {
+    let mut world = World::new(2, 1, 1);
+    world.run_ms(200);
+    world.stick_disk(1, 0);
+    world.open(1, 0);
+    world.put(1, &register("k"), 1);
+    world.run_ms(500);
+    assert!(world.replica(0, 0).kept_bytes(DcId(0)) > 0, "dropped, and may be lost there");
+    world.crash(1, 0, false);
+    world.restart(1, 0);
+    world.open(2, 1);
+    world.run_until("it is sent again", |world| world.get(2, &[&register("k")]) == [Some(1)]);
+    let is_transfer =
+        |alarm: &mingle_geo::Alarm| matches!(alarm, mingle_geo::Alarm::Transfer { .. });
+    assert!(!world.alarms.iter().any(|(_, alarm)| is_transfer(alarm)));
 }

@@ -144,3 +144,16 @@ fn writes_are_refused_when_too_much_cannot_be_folded_and_reads_go_on() {
     world.put(1, &key, 7);
     assert!(world.replica(1, 0).known_vec()[DcId(0)] > mingle_geo::Timestamp::ZERO);
 }
+
+#[test]
+fn writes_that_read_nothing_do_not_pile_up_as_conflicts() {
+    let mut world = World::new(1, 1, 1);
+    let key = register("k");
+    for client in 0..50 {
+        world.open(client, 0);
+        world.put(client, &key, client as i64);
+    }
+    world.open(99, 0);
+    let states = world.read(99, &[&key]).expect("a read");
+    assert_eq!(states[0].as_register().expect("a register").siblings().len(), 1);
+}

@@ -1,6 +1,6 @@
 //! A commit whose answer was lost is asked for again, with no other effect than the answer.
 
-use mingle_geo::message::CommitOne;
+use mingle_geo::message::{CommitOne, Snapshot};
 use mingle_geo::{Event, Key, Kind, Message, Op, Outcome, Refusal, Update, Vector};
 use mingle_model::{Origin, TransactionId};
 
@@ -49,7 +49,7 @@ fn the_outcome_survives_a_restart() {
         id: TransactionId { origin: Origin(7), sequence: 1 },
         begun_us: EPOCH_US + world.now_us,
         answered: 1,
-        snap_vec: Vector::ZERO,
+        snapshot: Snapshot::At(Vector::ZERO),
         updates: vec![Update { key: key.clone(), op: Op::Add(1), id: None }],
     });
     let mut outcomes = Vec::new();
@@ -82,7 +82,7 @@ fn what_was_refused_stays_refused() {
         id: TransactionId { origin: Origin(7), sequence: 1 },
         begun_us: EPOCH_US + world.now_us,
         answered: 1,
-        snap_vec: Vector::ZERO,
+        snapshot: Snapshot::At(Vector::ZERO),
         updates: vec![Update { key: key.clone(), op: Op::Add(1), id: None }],
     });
     world.inject(7, 0, 0, commit.clone());

@@ -152,3 +152,22 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
         }
     }
 }
+
+#[test]
+fn own_transactions_above_the_state_that_came_are_kept() {
+    let (mut world, key) = away();
+    // Nobody hears of what d2 wrote before it has the others' state.
+    world.filter(|_, envelope| match &envelope.message {
+        mingle_geo::Message::Replicate(replicate) if replicate.origin.0 == 2 => {
+            crate::support::Verdict::Drop
+        }
+        _ => crate::support::Verdict::Pass,
+    });
+    world.heal();
+    world.run_until("a transfer", |world| transfers(world) == 1);
+    assert!(value(&mut world, 2, &key) >= 50_000, "d2 lost what it wrote");
+    world.no_filter();
+    for client in 0..3 {
+        world.run_until("all is there", |world| value(world, client, &key) == SUM);
+    }
+}
