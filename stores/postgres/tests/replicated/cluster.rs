@@ -186,18 +186,29 @@ impl Cluster {
         let name: String = rows.first().expect("a subscription to it").get(0);
         let own = self.servers[from].addresses()[0].port();
         let url = url.replace(&format!(":{own}/"), &format!(":{port}/"));
+        // A worker that is just about to begin would still go the old way.
+        self.slot_is(from, &name, true).await;
         let off = format!("ALTER SUBSCRIPTION {name} DISABLE");
         self.clients[at].batch_execute(&off).await.expect("it is off");
-        let sql = "SELECT active FROM pg_replication_slots WHERE slot_name = $1";
-        let deadline = Instant::now() + PATIENCE;
-        while self.clients[from].query_one(sql, &[&name]).await.expect("a slot").get(0) {
-            assert!(Instant::now() < deadline, "the slot {name} is still used");
-            tokio::time::sleep(Duration::from_millis(2)).await;
-        }
+        self.slot_is(from, &name, false).await;
         let sql = format!(
             "ALTER SUBSCRIPTION {name} CONNECTION '{url}'; ALTER SUBSCRIPTION {name} ENABLE"
         );
         self.clients[at].batch_execute(&sql).await.expect("it is moved");
+    }
+
+    /// Waits until a slot is used, or is not.
+    async fn slot_is(&self, at: usize, name: &str, is_active: bool) {
+        let sql = "SELECT active FROM pg_replication_slots WHERE slot_name = $1";
+        let deadline = Instant::now() + PATIENCE;
+        loop {
+            let row = self.clients[at].query_one(sql, &[&name]).await.expect("a slot");
+            if row.get::<_, bool>(0) == is_active {
+                return;
+            }
+            assert!(Instant::now() < deadline, "the slot {name}: is it used? {}", !is_active);
+            tokio::time::sleep(Duration::from_millis(2)).await;
+        }
     }
 
     /// What the servers' logs say that has these words in it.
