@@ -79,8 +79,7 @@ pub fn begin_commit(layout: &Layout, beginning: Beginning<'_>) -> Step {
     Step::new(sql, params)
 }
 
-/// A commit takes effect only where a guard holds of what was last committed. `is_written` says
-/// that it writes the record itself, and so finds out.
+/// A commit takes effect only where a guard holds of what was last committed.
 ///
 /// # Errors
 ///

@@ -205,7 +205,7 @@ impl Outcome {
             let ratio = cell.ratio.median();
             if ratio.is_nan() || ratio < bars.pair {
                 missed.push(format!(
-                    "a row in PostgreSQL and one in Cassandra, {} clients: {ratio:.2} times the throughput of two \
+                    "a row in PostgreSQL and one in Cassandra, clients: {}: {ratio:.2} times the throughput of two \
                      plain writes, at least {} is demanded",
                     cell.clients, bars.pair
                 ));

@@ -17,7 +17,7 @@ pub fn render(outcome: &Outcome, options: &Options, missed: &[String]) -> String
     let mut page = String::from(HEAD);
     let _ = write!(
         page,
-        "<h1>Stores in PostgreSQL: what mixing gains, and what Mingle costs</h1><p class=lead>{verdict}</p>\
+        "<h1>Stores in PostgreSQL and Cassandra: what mixing gains, and what Mingle costs</h1>{verdict}\
          <p>Measured on this machine ({cores} cores, {os}), clients and server included, in {rounds} rounds, forwards and \
          backwards; ratios are medians of rounds, with the lowest and the highest; seed {seed}.</p>",
         verdict = verdict(missed),
@@ -50,10 +50,11 @@ td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}tex
 </style></head><body><main>";
 
 fn verdict(missed: &[String]) -> String {
-    match missed {
-        [] => "Every bar is met.".to_owned(),
-        _ => format!("Bars missed: {}.", escape(&missed.join("; "))),
+    if missed.is_empty() {
+        return "<p class=lead>Every bar is met.</p>".to_owned();
     }
+    let items: Vec<String> = missed.iter().map(|bar| format!("<li>{}", escape(bar))).collect();
+    format!("<p class=lead>Bars missed:</p><ul>{}</ul>", items.concat())
 }
 
 fn escape(text: &str) -> String {
