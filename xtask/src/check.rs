@@ -67,10 +67,12 @@ pub fn check(skip_tests: bool) -> Outcome {
     }
     step("generated programs", generated_programs)?;
     step("simulation", || crate::run::simulate(&["--seconds", "30"]))?;
+    step("simulation of geo", || crate::run::simulate(&["geo", "--seeds", "600", "--jobs", "2"]))?;
     // Absolute times say more of the machine than of the compiler; how they grow does not.
     step("the compiler scales", || crate::run::bench("compiler", &["--at-most", "2.5"]))?;
     // With bars that only a collapse misses; the benchmark itself has the real ones.
     step("tracking is cheap", || crate::run::bench("witnesses", &["--quick"]))?;
+    step("the geo core is fast", || crate::run::bench("geo", &["--quick"]))?;
     step("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
         // The map of a crate names its private modules too.

@@ -20,10 +20,12 @@ Tasks:
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
-  bench NAME [ARGS…]     one benchmark: interpreter, compiler, witnesses or stores
+  bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores
+                         or geo
   sim [--seconds N] [--seed S] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
+  sim geo [ARGS…]        the same of the geo-replicated store's core
   services TASK [ENGINE…]
                          the servers that tests need: fetch, start, stop, status
   help                   this text

@@ -1,10 +1,13 @@
 //! The demonstration and the benchmarks. `cargo xtask demo` and `cargo xtask bench NAME` run it.
 
 mod compiler;
+mod cpu;
 mod demo;
+mod geo;
 mod groups;
 mod hand;
 mod interpreter;
+mod lsp;
 mod measured;
 mod predict;
 mod stores;
@@ -27,11 +30,15 @@ enum Command {
     Interpreter(interpreter::Options),
     /// Checking and splitting programs of growing size.
     Compiler(compiler::Options),
+    /// The language server: diagnostics after an edit in a long program.
+    Lsp(lsp::Options),
     /// Throughput with tracking against the same without, as in MixT's Figure 15.
     Witnesses(witnesses::Options),
     /// Stores in PostgreSQL: Message Groups against all in PostgreSQL and against an outbox written by
     /// hand, and small transactions against the same statements.
     Stores(stores::Options),
+    /// The causal core of the geo-replicated store: throughput, visibility, catching up.
+    Geo(geo::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -39,8 +46,10 @@ fn main() -> std::process::ExitCode {
         Command::Demo(options) => demo::run(&options),
         Command::Interpreter(options) => interpreter::run(&options),
         Command::Compiler(options) => compiler::run(&options),
+        Command::Lsp(options) => lsp::run(&options),
         Command::Witnesses(options) => witnesses::run(&options),
         Command::Stores(options) => stores::run(&options),
+        Command::Geo(options) => geo::run(&options),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

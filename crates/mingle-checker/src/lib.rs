@@ -14,6 +14,7 @@
 //! - `index` leads reads back to writers; `graph` and `clocks` are orders and cycles; `weak` has read
 //!   atomicity and causal convergence, `causal` causality alone, `serial` what asks for one order,
 //!   and `converge` what asks for agreement in the end.
+//! - [`geo`]: runs of the geo-replicated store, whose values merge and whose vectors are recorded.
 //! - [`limits`]: the named bounds. A check that meets one says so, and never guesses.
 //!
 //! # Departures
@@ -27,6 +28,7 @@ mod causal;
 mod check;
 mod clocks;
 mod converge;
+pub mod geo;
 mod graph;
 pub mod history;
 mod index;

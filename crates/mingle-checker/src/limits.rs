@@ -26,3 +26,24 @@ pub const SHRINK_TRANSACTIONS_MAX: usize = 64;
 
 /// Violations of causality among which the one with the shortest cycle is reported.
 pub const CAUSAL_CANDIDATES_MAX: usize = 32;
+
+/// Problems of one promise that a check of a run of the geo-replicated store reports.
+pub const PROBLEMS_MAX: usize = 16;
+
+/// Values of an item that a problem shows, and how many of them before the first that differs.
+pub const SHOWN_VALUES_MAX: usize = 8;
+
+/// See [`SHOWN_VALUES_MAX`].
+pub const SHOWN_AROUND: usize = 2;
+
+/// A data center at which clients wait, and no fault is to blame, must commit something within
+/// this, in simulated microseconds.
+pub const STALL_US_MAX: u64 = 5_000_000;
+
+/// A strong transaction ends within this, in simulated microseconds, while a majority of the data
+/// centers, its own among them, works and is connected.
+pub const STRONG_US_MAX: u64 = 10_000_000;
+
+/// Sums that a counter of the geo-replicated store may show where resets that did not see each other
+/// took away different runs of its additions: so many are looked at.
+pub const OPEN_SUMS_MAX: usize = 4_096;

@@ -10,7 +10,9 @@ mod exit;
 mod explain;
 mod files;
 mod fmt;
+mod generate;
 mod init;
+mod lsp;
 mod migrate;
 mod open;
 mod output;
@@ -43,6 +45,8 @@ Examples:
   mingle init postgres://app@db/shop   begin with the tables of a database
   mingle migrate shop.mingle           which SQL do its tables still need?
   mingle fmt shop.mingle               lay it out
+  mingle lsp                           serve an editor
+  mingle gen rust shop.mingle          call it from Rust, with types
   mingle check-history run.jsonl       does what was recorded keep its promise?
 
 Exit codes:
@@ -65,6 +69,7 @@ enum Command {
     Check(check::Args),
     Explain(explain::Args),
     Fmt(fmt::Args),
+    Gen(generate::Args),
     Run(run::Args),
     Show(show::Args),
     Repl(repl::Args),
@@ -72,6 +77,7 @@ enum Command {
     Migrate(migrate::Args),
     Init(init::Args),
     CheckHistory(check_history::Args),
+    Lsp(lsp::Args),
     Completions(completions::Args),
 }
 
@@ -81,6 +87,7 @@ fn main() -> ExitCode {
         Command::Check(args) => Ok(check::run(&args, cli.color)),
         Command::Explain(args) => explain::run(&args, cli.color),
         Command::Fmt(args) => Ok(fmt::run(&args, cli.color)),
+        Command::Gen(args) => generate::run(&args, cli.color),
         Command::Run(args) => run::run(&args, cli.color),
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
@@ -88,6 +95,7 @@ fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args, cli.color),
         Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };
     match exit {

@@ -1,5 +1,6 @@
 //! The hybrid logical clock of one replica, and its ceiling on disk.
 
+use crate::limits::CEILING_STEP_US;
 use crate::timestamp::{PartitionId, Timestamp};
 
 /// A clock that never goes back, whatever the machine's clock does, and that a restart finds above
@@ -63,12 +64,18 @@ impl Clock {
     }
 
     /// The ceiling that must reach the disk before anything that was said since leaves, if it has
-    /// to be raised: `ahead_us` above the clock, so that this is rare.
-    pub fn raise_ceiling(&mut self, ahead_us: u64) -> Option<Timestamp> {
+    /// to be raised: `ahead_us` above the machine's clock, so that this is rare.
+    ///
+    /// Where this clock is ahead of the machine's it goes forward by events alone, and little is
+    /// enough. Were it more, each restart, which goes on above the ceiling, would put the clock as
+    /// much further ahead, until others refuse what it says.
+    pub fn raise_ceiling(&mut self, wall_us: u64, ahead_us: u64) -> Option<Timestamp> {
         if self.last < self.ceiling {
             return None;
         }
-        self.ceiling = Timestamp::new(self.last.micros() + ahead_us.max(1), self.partition);
+        let least_us = self.last.micros().saturating_add(ahead_us.clamp(1, CEILING_STEP_US));
+        let to_us = least_us.max(wall_us.saturating_add(ahead_us));
+        self.ceiling = Timestamp::new(to_us, self.partition);
         Some(self.ceiling)
     }
 }
@@ -92,9 +99,9 @@ mod tests {
     fn a_restart_begins_above_all_that_was_said() {
         let mut clock = Clock::new(PartitionId(0), Timestamp::ZERO);
         let said = clock.next(5_000, Timestamp::ZERO);
-        let ceiling = clock.raise_ceiling(1_000).expect("the first ceiling");
+        let ceiling = clock.raise_ceiling(5_000, 1_000).expect("the first ceiling");
         assert!(ceiling > said);
-        assert_eq!(clock.raise_ceiling(1_000), None);
+        assert_eq!(clock.raise_ceiling(5_000, 1_000), None);
         let mut restarted = Clock::new(PartitionId(0), ceiling);
         assert!(restarted.next(0, Timestamp::ZERO) > ceiling);
     }

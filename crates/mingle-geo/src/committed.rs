@@ -24,10 +24,10 @@ impl Committed {
     /// Keeps a transaction, unless it lies below the cut.
     pub fn keep(&mut self, transaction: &Arc<Transaction>) {
         let timestamp = transaction.timestamp();
-        if timestamp > self.cut
-            && self.transactions.insert(timestamp, transaction.clone()).is_none()
-        {
+        if timestamp > self.cut {
+            let before = self.transactions.insert(timestamp, transaction.clone());
             self.bytes += transaction.weight();
+            self.bytes -= before.map_or(0, |before| before.weight());
         }
     }
 
@@ -103,6 +103,19 @@ impl Committed {
             }
             self.bytes -= entry.remove().weight();
         }
+    }
+
+    /// The timestamp of the last that is kept.
+    pub fn last(&self) -> Option<Timestamp> {
+        self.transactions.last_key_value().map(|(timestamp, _)| *timestamp)
+    }
+
+    /// A mistake ([`Flaw::ForwardLogDropped`](crate::flaw::Flaw)): drops those up to `to`, and goes on
+    /// as if what is left were complete.
+    pub fn forget(&mut self, to: Timestamp) {
+        let cut = self.cut;
+        self.raise_cut(to);
+        self.cut = cut;
     }
 
     /// All that are kept, in order.

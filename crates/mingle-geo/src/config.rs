@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
+use crate::flaw::Planted;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
@@ -27,7 +28,8 @@ pub struct Config {
     pub partition: PartitionId,
     /// How many partitions there are.
     pub partition_count: u16,
-    /// What `f + 1` data centers have is uniform.
+    /// What `f + 1` data centers have is uniform. With 0, remote transactions show once this data center
+    /// has them: the paper's baseline without uniformity (CureFT, §8.2).
     pub f: u8,
     /// Timestamps more than this ahead of the machine's clock are refused.
     pub clock_ahead_ms_max: u64,
@@ -52,6 +54,9 @@ pub struct Config {
     /// Writes are refused while the operations that are not folded, or the own transactions that
     /// are kept for others, take more than this.
     pub log_bytes_max: usize,
+    /// A mistake to make; see [`flaw`](crate::flaw).
+    #[serde(skip)]
+    pub planted: Planted,
 }
 
 impl Config {
@@ -74,6 +79,7 @@ impl Config {
             forward_after_ms: 1_000,
             forward_bytes_max: 64 << 20,
             log_bytes_max: 1 << 30,
+            planted: Planted::default(),
         }
     }
 

@@ -63,6 +63,12 @@ pub enum Refusal {
     },
     /// The transaction is aborted, for good.
     Aborted,
+    /// The strong transaction is aborted: it conflicts with one that it has not seen. Run again on a
+    /// snapshot that covers this, it may succeed.
+    Conflict {
+        /// What it has to see.
+        until: Vector,
+    },
     /// The key belongs to another partition.
     WrongPartition {
         /// The key.
@@ -146,6 +152,9 @@ impl fmt::Display for Refusal {
                 write!(f, "the transaction is too old, expected one begun after {floor_us} us")
             }
             Self::Aborted => f.write_str("the transaction is aborted"),
+            Self::Conflict { until } => {
+                write!(f, "the transaction conflicts with what it has not seen, up to {until}")
+            }
             Self::WrongPartition { key, partition } => {
                 write!(f, "key {key:?} does not belong to partition {}", partition.0)
             }

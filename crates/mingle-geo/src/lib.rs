@@ -16,37 +16,50 @@
 //! - [`tx`], [`message`], [`record`]: what is committed, said and written; [`floors`]: which operation
 //!   ids come no more.
 //! - [`replica`]: the protocol at the replicas; [`session`]: at the client.
-//! - [`config`], [`limits`], [`error`]: settings, bounds, refusals.
+//! - [`config`], [`limits`], [`memory`], [`error`]: settings, bounds, refusals; [`counters`]: what was met.
+//! - [`wire`]: what siblings say, as bytes; [`flaw`]: mistakes to plant.
 //!
-//! Strong transactions have their places, but no certification yet: vectors have an entry for them
-//! ([`DcId::STRONG`]), and [`Input::Deliver`] takes what certification would deliver.
+//! - [`certify`]: votes on strong transactions, from the log that a partition's replicas agree on.
+//!
+//! - [`strong`]: a replica that takes part in certification.
+//!
+//! Vectors have an entry for strong transactions ([`DcId::STRONG`]), and [`Input::Deliver`] takes what
+//! certification delivers.
 
+pub mod certify;
 pub mod clock;
 mod committed;
 pub mod config;
+pub mod counters;
 pub mod error;
+pub mod flaw;
 pub mod floors;
 pub mod key;
 pub mod limits;
+pub mod memory;
 pub mod message;
 mod oplog;
 mod outcomes;
 pub mod record;
 pub mod replica;
 pub mod session;
+pub mod strong;
 pub mod timestamp;
 pub mod tx;
 pub mod types;
 pub mod vector;
+pub mod wire;
 
 pub use clock::Clock;
 pub use config::Config;
+pub use counters::Counters;
 pub use error::{ConfigError, Refusal};
 pub use key::Key;
 pub use message::{Address, Envelope, Message};
 pub use record::{Alarm, Output, Persist, Record};
 pub use replica::{Delivery, Input, Replica};
 pub use session::{Event, Session, SessionConfig};
+pub use strong::StrongReplica;
 pub use timestamp::{DcId, Now, PartitionId, Timestamp, Version};
 pub use tx::{Outcome, Transaction};
 pub use types::{Cause, Kind, Mark, Op, OpId, State, Update};

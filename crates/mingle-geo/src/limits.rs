@@ -30,3 +30,6 @@ pub const FOLD_OPERATIONS: usize = 64;
 /// A session remembers at most this many commits of its own that are not known to be uniform; of
 /// older ones it knows only that there are some.
 pub const FRESH_COMMITS_MAX: usize = 1_000;
+
+/// The ceiling of a clock that is ahead of the machine's is raised by at most so many microseconds.
+pub const CEILING_STEP_US: u64 = 10_000;

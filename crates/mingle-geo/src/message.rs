@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use crate::certify::GroupMessage;
 use crate::error::Refusal;
 use crate::floors::Raised;
 use crate::key::Key;
@@ -85,6 +86,8 @@ pub enum Message {
     TransferPull(TransferPull),
     /// A part of a state transfer.
     TransferPart(TransferPart),
+    /// Of the certification of strong transactions.
+    Group(GroupMessage),
 }
 
 impl Message {
@@ -113,6 +116,9 @@ pub enum Snapshot {
     /// The newest that the replica hands out, and at least this: START_TX (1:1) in the same message.
     /// Never too old.
     AtLeast(Vector),
+    /// The same for a strong transaction, whose snapshot is uniform but for what it must at least
+    /// hold.
+    UniformAtLeast(Vector),
 }
 
 /// Session to replica: read these keys. Answered by [`ReadReply`].
@@ -141,6 +147,12 @@ impl Handout {
     pub fn causal_snapshot(&self, own: DcId) -> Vector {
         let stable = &self.stable_vec;
         self.uniform_vec.with(own, stable[own]).with(DcId::STRONG, stable[DcId::STRONG])
+    }
+
+    /// The snapshot of a strong transaction: what is uniform, and all strong transactions that are
+    /// here.
+    pub fn strong_snapshot(&self) -> Vector {
+        self.uniform_vec.with(DcId::STRONG, self.stable_vec[DcId::STRONG])
     }
 
     /// Both joined.

@@ -7,10 +7,12 @@
 //!
 //! Beside its base an item keeps the newest state that was read, so that reads do not replay.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Bound;
 use std::sync::Arc;
 
+use crate::flaw::{Flaw, Planted};
 use crate::key::Key;
 use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
 use crate::timestamp::{DcId, Timestamp, Version};
@@ -21,12 +23,18 @@ use crate::vector::Vector;
 /// All items of one partition.
 #[derive(Clone, Debug, Default)]
 pub struct OpLog {
-    items: BTreeMap<Key, Item>,
-    /// The snapshot of the last state transfer: an item that is not here was not there.
+    /// Never iterated for what is sent or kept: the hash is fixed, but its order says nothing.
+    items: HashMap<Key, Item, BuildHasherDefault<DefaultHasher>>,
+    /// Those of `items`, in order.
+    keys: BTreeSet<Key>,
+    /// An item that is not here was not there, or empty: at the snapshot of the last state transfer, and
+    /// where the last empty item was left out.
     floor: Vector,
-    /// Items that have operations to fold, each once.
-    foldable: VecDeque<Key>,
+    /// Items that have operations to fold, each once, by the first of its operations.
+    foldable: VecDeque<Entry>,
     bytes: usize,
+    operation_count: usize,
+    planted: Planted,
 }
 
 #[derive(Clone, Debug)]
@@ -40,6 +48,11 @@ struct Item {
     cached_count: usize,
     is_queued: bool,
 }
+
+/// What an item takes with its key, what the key takes elsewhere, and an operation in a list.
+pub const ITEM_BYTES: usize = size_of::<(Key, Item)>();
+pub const KEY_BYTES: usize = size_of::<Key>();
+pub const ENTRY_BYTES: usize = size_of::<Entry>();
 
 /// A state at a snapshot: all operations whose commit vectors the snapshot covers.
 #[derive(Clone, Debug)]
@@ -57,6 +70,10 @@ struct Entry {
 impl Entry {
     fn version(&self) -> Version {
         self.transaction.version(self.index)
+    }
+
+    fn key(&self) -> &Key {
+        &self.transaction.updates[self.index as usize].key
     }
 
     fn weight(&self) -> usize {
@@ -144,6 +161,11 @@ impl Item {
 }
 
 impl OpLog {
+    /// An empty log that makes this mistake, if one is planted.
+    pub fn new(planted: Planted) -> Self {
+        Self { planted, ..Self::default() }
+    }
+
     /// Adds the operations of a transaction. What is here already, or folded, is left out, so this
     /// may be repeated.
     pub fn append(&mut self, transaction: &Arc<Transaction>) {
@@ -153,6 +175,7 @@ impl OpLog {
                 Some(item) => item,
                 None => {
                     let item = Item::new(&update.key, self.floor);
+                    self.keys.insert(update.key.clone());
                     self.items.entry(update.key.clone()).or_insert(item)
                 }
             };
@@ -171,12 +194,13 @@ impl OpLog {
                 _ => item.entries.len(),
             };
             self.bytes += entry.weight();
-            item.entries.insert(place, entry);
-            item.cached_count = item.cached_count.min(place);
+            self.operation_count += 1;
             if !item.is_queued {
                 item.is_queued = true;
-                self.foldable.push_back(update.key.clone());
+                self.foldable.push_back(entry.clone());
             }
+            item.entries.insert(place, entry);
+            item.cached_count = item.cached_count.min(place);
         }
     }
 
@@ -190,6 +214,9 @@ impl OpLog {
         if !snapshot.covers(&item.cached.snapshot) {
             return self.peek(key, snapshot);
         }
+        if item.cached_count == item.entries.len() {
+            return Ok(item.cached.state.clone());
+        }
         let state = item.advance(&item.cached, item.cached_count, snapshot);
         item.keep(At { snapshot: *snapshot, state: state.clone() });
         Ok(state)
@@ -201,7 +228,7 @@ impl OpLog {
             let is_readable = snapshot.covers(&self.floor);
             return if is_readable { Ok(Arc::new(State::new(key.kind))) } else { Err(self.floor) };
         };
-        if !snapshot.covers(&item.base.snapshot) {
+        if !snapshot.covers(&item.base.snapshot) && !self.planted.is(Flaw::TooOldFromBase) {
             return Err(item.base.snapshot);
         }
         Ok(item.advance(&item.base, 0, snapshot))
@@ -218,24 +245,43 @@ impl OpLog {
         let recent = reached.map(|entry| Recent {
             version: entry.version(),
             op: &entry.transaction.updates[entry.index as usize].op,
+            id: entry.id(),
             is_held: snapshot.covers(&entry.transaction.commit_vec),
         });
         recent.collect()
     }
 
-    /// Folds up to `snapshot`, a bounded number of items.
-    pub fn fold_some(&mut self, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) {
+    /// Folds up to `snapshot`, a bounded number of items; says how many had operations to fold.
+    ///
+    /// The queue is about in the order of what may be folded: the first item whose operation is not in
+    /// `snapshot` goes to its end, lest it should hold up all others, and the second ends the search.
+    pub fn fold_some(&mut self, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) -> u64 {
+        let (mut count, mut has_missed) = (0, false);
         for _ in 0..self.foldable.len().min(FOLDS_PER_TICK_MAX) {
-            let Some(key) = self.foldable.pop_front() else { return };
-            self.fold(&key, snapshot, &is_past);
-            if let Some(item) = self.items.get_mut(&key) {
-                if item.entries.is_empty() {
-                    item.is_queued = false;
-                } else {
-                    self.foldable.push_back(key);
+            let Some(first) = self.foldable.front() else { break };
+            if !first.is_in(snapshot) {
+                if has_missed {
+                    break;
+                }
+                has_missed = true;
+                self.foldable.rotate_left(1);
+                continue;
+            }
+            let Some(first) = self.foldable.pop_front() else { break };
+            count += u64::from(self.fold(first.key(), snapshot, &is_past) > 0);
+            if let Some(item) = self.items.get_mut(first.key()) {
+                item.is_queued = !item.entries.is_empty();
+                self.foldable.extend(item.entries.first().cloned());
+                if item.entries.is_empty() && item.base.state.is_blank() {
+                    // Nothing stands in it, so it is as if it had never been there; snapshots that
+                    // could tell the difference are not read any more.
+                    self.floor.join(&item.base.snapshot);
+                    self.items.remove(first.key());
+                    self.keys.remove(first.key());
                 }
             }
         }
+        count
     }
 
     /// Folds one item up to `snapshot`, if its log is long.
@@ -245,10 +291,13 @@ impl OpLog {
         }
     }
 
-    fn fold(&mut self, key: &Key, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) {
-        if let Some(item) = self.items.get_mut(key) {
-            self.bytes -= item.fold(snapshot, is_past);
-        }
+    fn fold(&mut self, key: &Key, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) -> usize {
+        let Some(item) = self.items.get_mut(key) else { return 0 };
+        let before = item.entries.len();
+        let freed = item.fold(snapshot, is_past);
+        self.bytes -= freed;
+        self.operation_count -= before - item.entries.len();
+        freed
     }
 
     /// About how many bytes the operations take that are not folded.
@@ -258,13 +307,18 @@ impl OpLog {
 
     /// How many operations are not folded.
     pub fn operation_count(&self) -> usize {
-        self.items.values().map(|item| item.entries.len()).sum()
+        self.operation_count
     }
 
     /// The keys of all items, those after `after` if it is given.
     pub fn keys(&self, after: Option<&Key>) -> impl Iterator<Item = &Key> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
-        self.items.range((from, Bound::Unbounded)).map(|(key, _)| key)
+        self.keys.range((from, Bound::Unbounded))
+    }
+
+    /// The keys of all items from `first` on.
+    pub fn keys_from<'a>(&'a self, first: &Key) -> impl Iterator<Item = &'a Key> {
+        self.keys.range(first..)
     }
 
     /// All transactions that have operations here which `snapshot` does not cover.
@@ -280,10 +334,17 @@ impl OpLog {
     /// Replaces everything by the states at a snapshot, which must cover all that is folded here;
     /// operations above it stay.
     pub fn install(&mut self, at: Vector, states: impl IntoIterator<Item = (Key, Arc<State>)>) {
-        let kept = self.above(&at);
-        let items =
-            states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot: at, state })));
-        *self = Self { items: items.collect(), floor: at, foldable: VecDeque::new(), bytes: 0 };
+        let planted = self.planted;
+        let doubled = planted.is(Flaw::TransferDoubles).then_some(self.floor);
+        let snapshot = doubled.unwrap_or(at);
+        let mut kept = self.above(&snapshot);
+        if planted.is(Flaw::TransferLoses) {
+            kept.clear();
+        }
+        let items = states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot, state })));
+        let items: HashMap<_, _, _> = items.collect();
+        let keys = items.keys().cloned().collect();
+        *self = Self { items, keys, floor: snapshot, planted, ..Self::default() };
         for transaction in kept.values() {
             self.append(transaction);
         }
@@ -365,6 +426,26 @@ mod tests {
         let other = Key::new(Kind::Register, "other");
         assert_eq!(value(&mut log, &other, [3, 9]), None);
         assert_eq!(log.read(&other, &vector([3, 8])), Err(vector([3, 9])));
+    }
+
+    #[test]
+    fn an_item_in_which_nothing_stands_is_left_out_once_it_is_folded() {
+        let key = Key::new(Kind::Register, "k");
+        let mut log = OpLog::default();
+        log.append(&write(&key, 0, [1, 0], 1));
+        let mut erased = (*write(&key, 0, [2, 0], 0)).clone();
+        erased.snapshot_own = Timestamp(1);
+        erased.updates[0].op = Op::Erase;
+        log.append(&Arc::new(erased));
+        log.fold_some(&vector([1, 0]), |_| false);
+        assert_eq!(value(&mut log, &key, [1, 0]), Some(Value::Int(1)));
+        log.fold_some(&vector([2, 0]), |_| false);
+        assert_eq!(log.keys(None).count(), 0);
+        assert_eq!(value(&mut log, &key, [2, 0]), None);
+        assert_eq!(log.read(&key, &vector([1, 0])), Err(vector([2, 0])));
+        log.append(&write(&key, 0, [3, 0], 3));
+        assert_eq!(value(&mut log, &key, [2, 0]), None);
+        assert_eq!(value(&mut log, &key, [3, 0]), Some(Value::Int(3)));
     }
 
     #[test]

@@ -23,14 +23,45 @@ struct Session {
     answered: u64,
     /// When the last one that was met began.
     begun_us: u64,
-    ended: BTreeMap<u64, (u64, Outcome)>,
+    /// By sequence. Mostly there are one or two.
+    ended: Vec<Ended>,
 }
+
+#[derive(Clone, Copy, Debug)]
+struct Ended {
+    sequence: u64,
+    begun_us: u64,
+    outcome: Outcome,
+}
+
+impl Session {
+    fn insert(&mut self, ended: Ended) {
+        self.begun_us = self.begun_us.max(ended.begun_us);
+        match self.ended.binary_search_by_key(&ended.sequence, |ended| ended.sequence) {
+            Ok(place) => self.ended[place] = ended,
+            Err(place) => {
+                if self.ended.len() < FEW {
+                    self.ended.reserve_exact(1);
+                }
+                self.ended.insert(place, ended);
+            }
+        }
+    }
+}
+
+/// What a session takes, and each of its outcomes.
+pub const SESSION_BYTES: usize = size_of::<Session>();
+pub const ENDED_BYTES: usize = size_of::<Ended>();
+
+/// Up to so many outcomes of a session take no more memory than they need.
+const FEW: usize = 4;
 
 impl Outcomes {
     /// How a transaction ended, if that is remembered.
     pub fn get(&self, id: &TransactionId) -> Option<Outcome> {
         let session = self.sessions.get(&id.origin)?;
-        session.ended.get(&id.sequence).map(|(_, outcome)| *outcome)
+        let place = session.ended.binary_search_by_key(&id.sequence, |ended| ended.sequence);
+        place.ok().map(|place| session.ended[place].outcome)
     }
 
     /// Whether a transaction, whose outcome is not remembered, is not to be accepted any more.
@@ -42,8 +73,7 @@ impl Outcomes {
     /// Remembers how a transaction ended.
     pub fn insert(&mut self, id: TransactionId, begun_us: u64, outcome: Outcome) {
         let session = self.sessions.entry(id.origin).or_default();
-        session.begun_us = session.begun_us.max(begun_us);
-        session.ended.insert(id.sequence, (begun_us, outcome));
+        session.insert(Ended { sequence: id.sequence, begun_us, outcome });
     }
 
     /// Remembers a commit of another data center. Its session went on to it, so it knows how its
@@ -57,11 +87,10 @@ impl Outcomes {
         stable: Timestamp,
     ) {
         let session = self.sessions.entry(id.origin).or_default();
-        session.begun_us = session.begun_us.max(begun_us);
-        session.ended.retain(|sequence, (_, outcome)| {
-            *sequence >= id.sequence || !is_forgettable(outcome, own, stable)
+        session.ended.retain(|ended| {
+            ended.sequence >= id.sequence || !is_forgettable(&ended.outcome, own, stable)
         });
-        session.ended.insert(id.sequence, (begun_us, outcome));
+        session.insert(Ended { sequence: id.sequence, begun_us, outcome });
     }
 
     /// A session says that it knows how its transactions below `answered` ended. They are forgotten;
@@ -79,8 +108,8 @@ impl Outcomes {
         session.begun_us = session.begun_us.max(begun_us);
         if answered > session.answered {
             session.answered = answered;
-            session.ended.retain(|sequence, (_, outcome)| {
-                *sequence >= answered || !is_forgettable(outcome, own, stable)
+            session.ended.retain(|ended| {
+                ended.sequence >= answered || !is_forgettable(&ended.outcome, own, stable)
             });
         }
     }
@@ -91,8 +120,8 @@ impl Outcomes {
         self.floor_us = self.floor_us.max(floor_us);
         let floor_us = self.floor_us;
         self.sessions.retain(|_, session| {
-            session.ended.retain(|_, (begun_us, outcome)| {
-                *begun_us > floor_us || !is_forgettable(outcome, own, stable)
+            session.ended.retain(|ended| {
+                ended.begun_us > floor_us || !is_forgettable(&ended.outcome, own, stable)
             });
             // Nothing that began later than the floor is below `answered`.
             session.begun_us > floor_us || !session.ended.is_empty()
@@ -107,10 +136,10 @@ impl Outcomes {
     /// All that is remembered.
     pub fn remembered(&self) -> Remembered {
         let ended = self.sessions.iter().flat_map(|(origin, session)| {
-            session.ended.iter().map(|(sequence, (begun_us, outcome))| Decided {
-                id: TransactionId { origin: *origin, sequence: *sequence },
-                begun_us: *begun_us,
-                outcome: *outcome,
+            session.ended.iter().map(|ended| Decided {
+                id: TransactionId { origin: *origin, sequence: ended.sequence },
+                begun_us: ended.begun_us,
+                outcome: ended.outcome,
             })
         });
         let answered = self.sessions.iter();

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use crate::certify::GroupRecord;
 use crate::floors::Raised;
 use crate::key::Key;
 use crate::message::Envelope;
@@ -38,6 +39,8 @@ pub enum Record {
     Install(Install),
     /// In a log that was written anew: how transactions ended.
     Remembered(Remembered),
+    /// Of the log of strong transactions.
+    Group(GroupRecord),
 }
 
 /// See [`Record::Vectors`].

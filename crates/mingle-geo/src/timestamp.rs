@@ -101,3 +101,12 @@ pub struct Version {
     /// The operation's place among those of its transaction at this partition.
     pub index: u32,
 }
+
+impl Version {
+    /// The same number for all operations of a transaction, and as good as never that of another
+    /// transaction; not 0.
+    pub fn digest(&self) -> u64 {
+        let Self { timestamp, origin, .. } = self;
+        mingle_model::random::mix(timestamp.0.rotate_left(8) ^ u64::from(origin.0) << 1 | 1).max(1)
+    }
+}

@@ -13,15 +13,17 @@ pub(crate) fn keep_what_helps(
     source: &Source,
     diagnostics: &mut [Diagnostic],
     errors: usize,
-    count_errors: impl Fn(String) -> usize,
+    mut count_errors: impl FnMut(String) -> usize,
 ) {
     let mut left = TRIED_BYTES_MAX;
     for diagnostic in diagnostics {
+        for help in &mut diagnostic.help {
+            fill(source, &mut help.edits);
+        }
         if !diagnostic.code.text().starts_with("M03") {
             continue;
         }
-        diagnostic.help.retain_mut(|help| {
-            fill(source, &mut help.edits);
+        diagnostic.help.retain(|help| {
             let Some(rest) = left.checked_sub(source.text.len()) else { return false };
             left = rest;
             count_errors(apply_edits(source, &help.edits)) < errors

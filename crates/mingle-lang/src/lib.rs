@@ -8,6 +8,9 @@
 //! - [`flow`]: what influences what, and whether that is allowed;
 //! - [`split`]: one phase for each store, and what they hand on;
 //! - [`code`]: the instruction list;
+//! - [`incremental`]: all of it again after an edit, without all of the work;
+//! - [`insight`]: where statements run and what values depend on, for editors;
+//! - [`names`]: which name stands for what, for editors;
 //! - [`diagnostic`]: what is wrong, as data, and as text;
 //! - [`mod@format`]: the tree as text again, laid out in the one way.
 //!
@@ -24,7 +27,10 @@ pub mod format;
 #[cfg(feature = "generate")]
 pub mod generate;
 pub mod hir;
+pub mod incremental;
+pub mod insight;
 mod last;
+pub mod names;
 pub mod ops;
 pub mod plain;
 mod program;

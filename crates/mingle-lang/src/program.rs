@@ -78,7 +78,7 @@ pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> 
 }
 
 /// Checks, with advice that was not tried yet.
-fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
+pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let source = syntax::lex(text);
     let (tree, found) = syntax::parse(&source);
     let mut diagnostics = Diagnostics::default();
@@ -86,12 +86,12 @@ fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Chec
         diagnostics.push_distinct(diagnostic);
     }
     let is_broken = diagnostics.has_errors();
-    let (program, good) = names_and_types::check(&tree, is_broken, &mut diagnostics);
+    let (program, outcomes) = names_and_types::check(&tree, is_broken, &mut diagnostics);
     let mut endorsements = Vec::new();
     let mut plans = Vec::new();
     if !is_broken {
-        for (transaction, good) in program.transactions.iter().zip(good) {
-            if good {
+        for (transaction, outcome) in program.transactions.iter().zip(outcomes) {
+            if outcome.is_good {
                 let plan = split(
                     &program,
                     transaction,
@@ -130,18 +130,31 @@ fn split(
     endorsements: &mut Vec<EndorsementInfo>,
     diagnostics: &mut Diagnostics,
 ) -> Option<Plan> {
+    let (flat, flow) = flow_of(program, transaction, rules, diagnostics)?;
+    endorsements.extend(flat.endorsements.iter().map(|endorsement| EndorsementInfo {
+        span: endorsement.span,
+        level: program.levels.name(endorsement.level).clone(),
+        reason: endorsement.reason.clone(),
+    }));
+    flow.map(|flow| code::plan(program, transaction, flat, &flow, mutation))
+}
+
+/// Flattens a transaction and checks its flow; no flow if it breaks a rule, nothing at all if it
+/// is too large.
+pub(crate) fn flow_of(
+    program: &hir::Program,
+    transaction: &hir::Transaction,
+    rules: Rules,
+    diagnostics: &mut Diagnostics,
+) -> Option<(flat::Flat, Option<flow::Flow>)> {
     let Some(flat) = flat::lower(program, transaction) else {
         let unfit =
             m0204::Unfit::TooLarge { name: transaction.name.to_string(), limit: flat::INLINED_MAX };
         diagnostics.push(m0204::render(unfit, transaction.span));
         return None;
     };
-    endorsements.extend(flat.endorsements.iter().map(|endorsement| EndorsementInfo {
-        span: endorsement.span,
-        level: program.levels.name(endorsement.level).clone(),
-        reason: endorsement.reason.clone(),
-    }));
     let errors = diagnostics.errors;
     let flow = flow::analyse(program, transaction, &flat, rules, diagnostics);
-    (diagnostics.errors == errors).then(|| code::plan(program, transaction, flat, &flow, mutation))
+    let is_sound = diagnostics.errors == errors;
+    Some((flat, is_sound.then_some(flow)))
 }

@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 use time::OffsetDateTime;
 use time::format_description::well_known::Rfc3339;
 
-use crate::limits::{VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
+use crate::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 
 /// A name in a program: of a store, an object, a field.
 pub type Name = Arc<str>;
@@ -85,6 +85,51 @@ impl Value {
     /// bound.
     pub fn is_within_bounds(&self) -> bool {
         self.fits(VALUE_DEPTH_MAX, &mut VALUE_BYTES_MAX.clone())
+    }
+
+    /// Checks a value from outside against the bounds of the language, all that is in it included.
+    ///
+    /// # Errors
+    ///
+    /// What it holds that no value may: U+0000 in a string, or too much.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_model::Value;
+    ///
+    /// let value = Value::list([Value::from("a\0b")]);
+    /// assert_eq!(value.check(), Err("a string holds no U+0000".to_owned()));
+    /// ```
+    pub fn check(&self) -> Result<(), String> {
+        if !self.is_within_bounds() {
+            return Err(format!(
+                "a value holds at most {VALUE_BYTES_MAX} bytes, and {VALUE_DEPTH_MAX} levels of others"
+            ));
+        }
+        self.check_parts()
+    }
+
+    fn check_parts(&self) -> Result<(), String> {
+        let too_many = |what: &str, max: usize, found: usize| {
+            if found <= max {
+                return Ok(());
+            }
+            Err(format!("{what} at most {max}, found {found}"))
+        };
+        match self {
+            Self::String(text) if text.contains('\0') => Err("a string holds no U+0000".into()),
+            Self::String(text) => too_many("a string's bytes are", STRING_BYTES_MAX, text.len()),
+            Self::Bytes(bytes) => too_many("bytes are", STRING_BYTES_MAX, bytes.len()),
+            Self::List(items) => {
+                too_many("a list's items are", LIST_ITEMS_MAX, items.len())?;
+                items.iter().try_for_each(Self::check_parts)
+            }
+            Self::Struct(values) => values.iter().try_for_each(Self::check_parts),
+            Self::Option(Some(value)) => value.check_parts(),
+            Self::Ref(object) => object.key().check_parts(),
+            _ => Ok(()),
+        }
     }
 
     fn fits(&self, depth_left: usize, bytes_left: &mut usize) -> bool {

@@ -28,13 +28,15 @@ pub struct Call {
     /// The caller has its result as soon as this store has committed, and all before it; the rest
     /// follows. None waits for all of them.
     pub until: Option<Name>,
+    /// Conflicts are retried, and others waited for, for so long; none leaves that to the settings.
+    pub deadline: Option<Duration>,
 }
 
 impl Call {
     /// A call in a session of its own, which waits for all stores.
     pub fn new(transaction: impl Into<Name>, arguments: Vec<Value>) -> Self {
         let transaction = transaction.into();
-        Self { transaction, arguments, session: Session::default(), until: None }
+        Self { transaction, arguments, session: Session::default(), until: None, deadline: None }
     }
 }
 

@@ -92,6 +92,23 @@ impl Error {
         }
     }
 
+    /// The store that cannot be reached, if that is why.
+    pub fn unreachable(&self) -> Option<&Name> {
+        match self {
+            Self::Store(StoreError::Unavailable { store, .. }) => Some(store),
+            Self::Incomplete { cause, .. } => cause.unreachable(),
+            _ => None,
+        }
+    }
+
+    /// The stores that have committed all the same; it follows at the others by itself.
+    pub fn committed(&self) -> &[Name] {
+        match self {
+            Self::Incomplete { committed, .. } => committed,
+            _ => &[],
+        }
+    }
+
     /// What happened, without saying that nothing was written.
     fn without_promise(&self) -> String {
         let text = self.to_string();

@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mingle_model::{Name, TransactionId, WitnessRow};
-use mingle_store::StoreError;
+use mingle_store::{Once, StoreError};
+use tracing::{Instrument as _, debug_span, field};
 
 use crate::attempt::Step;
 use crate::call::{PhaseReport, Shared};
@@ -22,6 +23,8 @@ pub(crate) struct Control<'a> {
     pub(crate) shared: Option<&'a Shared>,
     /// When to give up.
     pub(crate) deadline: Duration,
+    /// How long it may take up to then.
+    pub(crate) patience: Duration,
 }
 
 /// How a phase ended.
@@ -61,6 +64,21 @@ impl Runtime {
         index: usize,
         control: &Control<'_>,
     ) -> Result<PhaseEnd, Error> {
+        let store = execution.store_name(&execution.plan.phases[index]).unwrap_or_default();
+        let span = debug_span!("phase", %store, attempts = field::Empty);
+        let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
+        if let Ok(PhaseEnd::Ran(report)) = &end {
+            span.record("attempts", report.attempts);
+        }
+        end
+    }
+
+    async fn try_phase(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        control: &Control<'_>,
+    ) -> Result<PhaseEnd, Error> {
         let begin = self.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
@@ -83,7 +101,7 @@ impl Runtime {
                     return Ok(PhaseEnd::StartOver);
                 }
                 Ok(Step::Again) if self.world.elapsed() > control.deadline => {
-                    return Err(self.conflict(&report));
+                    return Err(conflict(&report, control));
                 }
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
@@ -98,7 +116,7 @@ impl Runtime {
                 self.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
                 if self.world.elapsed() > control.deadline {
-                    return Err(self.conflict(&report));
+                    return Err(conflict(&report, control));
                 }
                 continue;
             }
@@ -107,17 +125,12 @@ impl Runtime {
             let pause = self.backoff(report.attempts);
             if self.world.elapsed() + pause > control.deadline {
                 return Err(match failed {
-                    StoreError::Conflict => self.conflict(&report),
+                    StoreError::Conflict => conflict(&report, control),
                     other => Error::Store(other),
                 });
             }
             self.world.sleep(pause).await;
         }
-    }
-
-    fn conflict(&self, report: &PhaseReport) -> Error {
-        let (store, deadline) = (report.store.clone().unwrap_or_default(), self.settings.deadline);
-        Error::Conflict { store, attempts: report.attempts, deadline }
     }
 
     /// Sees whether the phase may be tried again after a store's error.
@@ -142,12 +155,30 @@ impl Runtime {
             }
             StoreError::Unknown { .. } | StoreError::Unavailable { .. } if has_begun => {
                 tries.look = true;
+                self.turn_elsewhere(tries, report);
                 Ok(())
             }
             StoreError::Refused { reason, .. } if has_begun => {
                 Err(self.park(execution, &reason).await)
             }
             error => Err(Error::Store(error)),
+        }
+    }
+
+    /// Where a later phase may run anywhere, since its store counts one of several copies or its replicas
+    /// agree, it runs at another replica once its own has failed a few times.
+    fn turn_elsewhere(&self, tries: &mut Tries, report: &PhaseReport) {
+        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+            return;
+        };
+        let capabilities = self.stores[store].capabilities();
+        let anywhere = capabilities.once == Once::ById || capabilities.serializable;
+        if !anywhere || report.attempts < 3 {
+            return;
+        }
+        let next = report.attempts as usize % capabilities.replicas.len().max(1);
+        if let Some(replica) = capabilities.replicas.get(next) {
+            tries.replica = Some(replica.clone());
         }
     }
 
@@ -189,7 +220,7 @@ impl Runtime {
         let (id, _) = awaited.first().expect("it waits for somebody");
         if now > control.deadline {
             let store = report.store.clone().unwrap_or_default();
-            return Err(Error::Waiting { store, id: *id, deadline: self.settings.deadline });
+            return Err(Error::Waiting { store, id: *id, deadline: control.patience });
         }
         if now.saturating_sub(since) >= self.settings.help_after
             && self.planted != Planted::NobodyHelps
@@ -220,4 +251,9 @@ impl Runtime {
         report.waited += self.world.elapsed().saturating_sub(now);
         Ok(())
     }
+}
+
+fn conflict(report: &PhaseReport, control: &Control<'_>) -> Error {
+    let (store, deadline) = (report.store.clone().unwrap_or_default(), control.patience);
+    Error::Conflict { store, attempts: report.attempts, deadline }
 }

@@ -8,6 +8,7 @@ use mingle_lang::split::{Mode, Mutation};
 use mingle_lang::{Plan, Program};
 use mingle_model::{Name, Origin, Ref, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
+use tracing::Instrument as _;
 
 use crate::call::{Call, CallReport, Finish, Running, Shared};
 use crate::error::Error;
@@ -202,12 +203,13 @@ impl Runtime {
         let running = Running(shared.clone());
         let runtime = self.clone();
         let finish = Finish(shared.clone());
-        self.world.spawn(Box::pin(async move {
+        let task = async move {
             // Moved in, so that it answers even if this task is dropped or panics.
             let finish = finish;
             let result = runtime.run(&plan, &call, &shared).await;
             finish.0.finish(result);
-        }));
+        };
+        self.world.spawn(Box::pin(task.in_current_span()));
         running.await
     }
 
@@ -239,6 +241,8 @@ impl Runtime {
                     "{param} of {name} is of type {param_type}, found {argument}"
                 )));
             }
+            let bounds = argument.check();
+            bounds.map_err(|why| Error::Misuse(format!("{param} of {name}: {why}")))?;
         }
         if let Some(until) = &call.until
             && !plan.phases.iter().any(|phase| self.name_of(phase) == Some(until))
@@ -351,18 +355,21 @@ impl Runtime {
         self.stores.iter().position(|store| *store.capabilities().store == *name)
     }
 
-    /// Whether what a store has acknowledged may be missing at a replica of it.
+    /// Whether what a store has acknowledged may be missing at a replica of it. Replicas of a
+    /// serializable store agree.
     pub(crate) fn is_many(&self, store: usize) -> bool {
-        self.stores[store].capabilities().replicas.len() > 1
+        let capabilities = self.stores[store].capabilities();
+        capabilities.replicas.len() > 1 && !capabilities.serializable
     }
 
-    /// Each replica of a store; none for the one of a store that has one.
+    /// Each replica of a store of which one may lack what another has; none for a store that has one,
+    /// or whose replicas agree.
     pub(crate) fn replicas(&self, store: usize) -> Vec<Option<Name>> {
-        let replicas = &self.stores[store].capabilities().replicas;
-        if replicas.is_empty() {
+        let capabilities = self.stores[store].capabilities();
+        if capabilities.serializable || capabilities.replicas.is_empty() {
             return vec![None];
         }
-        replicas.iter().cloned().map(Some).collect()
+        capabilities.replicas.iter().cloned().map(Some).collect()
     }
 
     /// The origin cannot begin transactions any more: it goes on as another one. What it began is

@@ -164,6 +164,22 @@ impl Session {
         self.state().worklist.join(&theirs.worklist);
     }
 
+    /// Goes on without what it has seen of a store beyond `visible`: where it goes on that will not
+    /// come, or not soon, since the data center that had it is gone. Nothing is done again. Says
+    /// whether there was any such thing.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_runtime::session::Session;
+    ///
+    /// let session = Session::at("oslo");
+    /// assert!(!session.accept_loss("inboxes", &Default::default()), "it has seen nothing");
+    /// ```
+    pub fn accept_loss(&self, store: &str, visible: &Stamp) -> bool {
+        self.state().worklist.cut(store, visible)
+    }
+
     /// What it waits for.
     pub fn worklist(&self) -> Worklist {
         self.state().worklist.clone()

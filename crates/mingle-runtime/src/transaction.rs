@@ -9,6 +9,7 @@ use mingle_lang::split::Mode;
 use mingle_lang::{Phase, Plan, Program};
 use mingle_model::{Name, TransactionId, Value};
 use mingle_store::{Data, Read};
+use tracing::{Instrument as _, field, info_span};
 
 use crate::call::{Call, CallReport, PhaseReport, Shared};
 use crate::error::Error;
@@ -195,13 +196,29 @@ impl Runtime {
         Facts { now: self.world.now(), seed }
     }
 
+    /// Runs a transaction to its end, in a span of its own.
     pub(crate) async fn run(
         &self,
         plan: &Arc<Plan>,
         call: &Call,
         shared: &Shared,
     ) -> Result<CallReport, Error> {
-        let deadline = self.world.elapsed() + self.settings.deadline;
+        let span = info_span!("transaction", name = %plan.name, error = field::Empty);
+        let result = self.run_until_over(plan, call, shared).instrument(span.clone()).await;
+        if let Err(error) = &result {
+            span.record("error", error.code());
+        }
+        result
+    }
+
+    async fn run_until_over(
+        &self,
+        plan: &Arc<Plan>,
+        call: &Call,
+        shared: &Shared,
+    ) -> Result<CallReport, Error> {
+        let patience = call.deadline.unwrap_or(self.settings.deadline);
+        let deadline = self.world.elapsed().saturating_add(patience);
         let mut attempts = 0;
         loop {
             attempts += 1;
@@ -218,8 +235,8 @@ impl Runtime {
             let pause = self.backoff(attempts);
             if self.world.elapsed() + pause > deadline {
                 let store = plan.phases.first().and_then(|phase| execution.store_name(phase));
-                let (store, deadline) = (store.unwrap_or_default(), self.settings.deadline);
-                return Err(Error::Conflict { store, attempts, deadline });
+                let store = store.unwrap_or_default();
+                return Err(Error::Conflict { store, attempts, deadline: patience });
             }
             self.world.sleep(pause).await;
         }
@@ -295,6 +312,7 @@ impl Runtime {
         shared: &Shared,
         mut deadline: Duration,
     ) -> Result<Run, Error> {
+        let patience = call.deadline.unwrap_or(self.settings.deadline);
         let mut report = CallReport {
             result: None,
             phases: Vec::with_capacity(execution.plan.phases.len()),
@@ -307,7 +325,7 @@ impl Runtime {
         let mut committed: Vec<Name> = Vec::new();
         for index in 0..execution.plan.phases.len() {
             let had_written = execution.has_written;
-            let control = Control { shared: Some(shared), deadline };
+            let control = Control { shared: Some(shared), deadline, patience };
             match self.phase(execution, index, &control).await {
                 Ok(PhaseEnd::Ran(phase)) => {
                     let phase: PhaseReport = phase;
@@ -330,7 +348,7 @@ impl Runtime {
             }
             if execution.has_written && !had_written {
                 // What is committed has to be finished, however long it took to get there.
-                deadline = self.world.elapsed() + self.settings.deadline;
+                deadline = self.world.elapsed().saturating_add(patience);
             }
             report.result = execution.result.clone();
             report.id = execution.begun.as_ref().map(|begun| begun.id);

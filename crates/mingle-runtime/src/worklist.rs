@@ -104,6 +104,15 @@ impl Worklist {
         }
     }
 
+    /// Depends on no more of `store` than `visible`; whether it did before.
+    pub fn cut(&mut self, store: &str, visible: &Stamp) -> bool {
+        let Some(seen) = self.seen.get_mut(store).filter(|seen| !visible.covers(seen)) else {
+            return false;
+        };
+        seen.meet(visible);
+        true
+    }
+
     /// By transaction that wrote, the stores to wait at for it, and where its intent is; without
     /// the stores in `except`.
     pub fn passed_on(&self, except: &BTreeSet<Name>) -> BTreeMap<TransactionId, (Name, Vec<Name>)> {

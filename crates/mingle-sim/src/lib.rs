@@ -11,6 +11,7 @@
 //! - [`flaw`], [`sabotage`]: faults that are planted to see that the checks notice.
 
 pub mod flaw;
+pub mod geo;
 pub mod process;
 pub mod recorded;
 pub mod sabotage;

@@ -1,10 +1,12 @@
 //! `cargo xtask sim`: simulates seed after seed.
 
+mod geo_command;
+
 use std::collections::BTreeMap;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use clap::Parser;
+use clap::{Parser, Subcommand};
 use mingle_sim::Flaw;
 use mingle_sim::workload::promises::Broken;
 use mingle_sim::workload::setup::Plan;
@@ -12,7 +14,10 @@ use mingle_sim::workload::{judged, shrunk};
 
 /// Seeded simulation: clients of processes that die, stores that are away, networks that part.
 #[derive(Parser)]
+#[command(args_conflicts_with_subcommands = true)]
 struct Options {
+    #[command(subcommand)]
+    command: Option<Command>,
     /// For how long seeds are run; with a planted fault, at most so long for each.
     #[arg(long, default_value_t = 10)]
     seconds: u64,
@@ -30,6 +35,11 @@ struct Options {
     shrink: usize,
 }
 
+#[derive(Subcommand)]
+enum Command {
+    Geo(geo_command::Options),
+}
+
 /// How a series of seeds ended.
 enum Series {
     Held { seeds: u64, transactions: u64, covered: BTreeMap<String, u64> },
@@ -40,6 +50,9 @@ fn main() -> ExitCode {
     let options = Options::parse();
     // Panics are verdicts here, and are told as such.
     std::panic::set_hook(Box::new(|_| {}));
+    if let Some(Command::Geo(options)) = options.command {
+        return geo_command::run(&options);
+    }
     let held = match options.planted.as_deref() {
         None => run(&options),
         Some("all") => Flaw::all().map(|flaw| find(&options, flaw, 0)).fold(true, |a, b| a & b),

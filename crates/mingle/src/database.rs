@@ -7,9 +7,10 @@ use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
-use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
+use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
+use mingle_store_embedded::GeoStore;
 use serde_json::{Map, Value as Json};
 
 use crate::binding::Binding;
@@ -25,6 +26,7 @@ pub struct Database {
     /// Whether what earlier processes have left is being finished.
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
+    geo: BTreeMap<Name, Arc<GeoStore>>,
 }
 
 impl Database {
@@ -96,28 +98,56 @@ impl Database {
     ) -> Result<Self, OpenError> {
         check_names(&program, binding)?;
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
-        let mut warnings = Vec::new();
+        let (mut warnings, mut geo) = (Vec::new(), BTreeMap::new());
         for (index, declared) in program.checked.stores.iter().enumerate() {
             let id = StoreId(index as u32);
             let opened = open_store(&program, id, binding, folder, &world).await?;
             warnings.extend(opened.warnings);
             warnings.extend(late_refusals(&program, id, &opened.may_refuse));
+            geo.extend(opened.geo.map(|geo| (declared.name.clone(), geo)));
             stores.push(wrap(&declared.name, opened.store));
         }
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
-        Ok(Self { warnings, ..Self::over(runtime) })
+        Ok(Self { warnings, geo, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
     /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new() }
+        Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new(), geo: BTreeMap::new() }
     }
 
     /// What its user should know of the stores as they are set up, a sentence each: what a server
     /// could lose, and what could refuse a write once the transaction is committed elsewhere.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The data centers of a store that has several in this process: to stop one and see what stays
+    /// available.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle::{Binding, Database, Session};
+    ///
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+    /// let text = "store inboxes: causal;
+    ///     object User in inboxes { key name: string; inbox: log<string>; }
+    ///     transaction send(to: ref User, text: string) { to.inbox.append(text); }";
+    /// let binding = "[stores.inboxes]\ndatacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"30ms\"";
+    /// let binding = Binding::parse(binding).unwrap();
+    /// let database = Database::open(mingle::compile(text).unwrap(), &binding, None).await.unwrap();
+    /// let send = database.arguments("send", [("to", "ana"), ("text", "hello")]).unwrap();
+    ///
+    /// database.geo("inboxes").unwrap().kill("oslo").unwrap();
+    /// let error = database.call("send", send.clone(), Session::at("oslo")).await.unwrap_err();
+    /// assert!(error.to_string().contains("its data center oslo is down"));
+    /// database.call("send", send, Session::at("rome")).await.unwrap();
+    /// # });
+    /// ```
+    pub fn geo(&self, store: &str) -> Option<&Arc<GeoStore>> {
+        self.geo.get(store)
     }
 
     /// The runtime.

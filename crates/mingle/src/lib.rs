@@ -4,9 +4,35 @@
 //! - [`database`]: a program over its stores; `open` opens them, `late`
 //!   says which of their constraints come into play too late;
 //! - [`migration`]: what the tables of its stores still need;
-//! - [`recovery`]: what is not finished yet.
+//! - [`recovery`]: what is not finished yet;
+//! - [`typed`]: what [`program!`] generates builds upon this.
 //!
 //! # Examples
+//!
+//! [`program!`] makes a program a part of the crate, with types; the chapter `docs/rust.md` of the book tells
+//! all of it.
+//!
+//! ```
+//! mod bank {
+//!     mingle::program! {
+//!         store accounts: linearizable;
+//!         object Account in accounts { key owner: string; balance: int; }
+//!         /// Pays in money.
+//!         transaction deposit(account: ref Account, amount: int) -> int {
+//!             require amount > 0 else "an amount is positive" as amount;
+//!             account.balance += amount;
+//!             return account.balance;
+//!         }
+//!     }
+//! }
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+//! let db = bank::Database::connect().await.unwrap();
+//! assert_eq!(db.deposit(&bank::Account::new("ana"), 20).await, Ok(20));
+//! # });
+//! ```
+//!
+//! A program may also be read while the application runs.
 //!
 //! ```
 //! use mingle::{Binding, Database};
@@ -68,15 +94,24 @@ mod late;
 pub mod migration;
 mod open;
 pub mod recovery;
+pub mod typed;
 
 use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
 pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
+pub use mingle_macros::program;
 pub use mingle_runtime::{Call, CallReport, Error, PhaseReport, Settings, Swept, Unfinished};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
+pub use mingle_store::StoreError;
+pub use mingle_store_embedded::GeoStore;
 pub use open::OpenError;
+
+/// The chapter of the book, whose examples run.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/rust.md")]
+struct Chapter;
 
 /// Checks and splits a program.
 ///

@@ -11,7 +11,7 @@ use mingle_model::{Level, Name};
 use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 use mingle_store_cassandra::Cassandra;
-use mingle_store_embedded::{Embedded, EmbeddedConfig};
+use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoStore};
 use mingle_store_postgres::{MayRefuse, Postgres, ReplicatedPostgres};
 use mingle_store_redis::Redis;
 
@@ -112,6 +112,14 @@ pub(crate) struct Opened {
     pub(crate) warnings: Vec<String>,
     /// What may refuse changes, by kind of object.
     pub(crate) may_refuse: BTreeMap<Name, MayRefuse>,
+    /// Its data centers, if they are in this process.
+    pub(crate) geo: Option<Arc<GeoStore>>,
+}
+
+impl Opened {
+    fn new(store: Arc<dyn DataStore>) -> Self {
+        Self { store, warnings: Vec::new(), may_refuse: BTreeMap::new(), geo: None }
+    }
 }
 
 pub(crate) async fn open_store(
@@ -126,34 +134,31 @@ pub(crate) async fn open_store(
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
     let schema = store_schema(program, id, bound);
     match &bound.engine {
-        Engine::Embedded(embedded) => {
-            let store = open_embedded(embedded, schema, folder, world)?;
-            Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
-        }
+        Engine::Embedded(embedded) => open_embedded(embedded, schema, folder, world),
         Engine::Postgres(config) if !config.servers.is_empty() => {
             let store = ReplicatedPostgres::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Postgres)?;
-            Ok(Opened { store, warnings: Vec::new(), may_refuse: BTreeMap::new() })
+            Ok(Opened::new(store))
         }
         Engine::Postgres(config) => {
             let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
             let store = Postgres::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Postgres)?;
             let may_refuse = store.constraints_that_may_refuse();
-            Ok(Opened { store, warnings: Vec::new(), may_refuse })
+            Ok(Opened { may_refuse, ..Opened::new(store) })
         }
         Engine::Redis(config) => {
             let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
             let store = Redis::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Redis)?;
             let warnings = store.warnings().to_vec();
-            Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
+            Ok(Opened { warnings, ..Opened::new(store) })
         }
         Engine::Cassandra(config) => {
             let store = Cassandra::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Cassandra)?;
             let warnings = store.warnings().to_vec();
-            Ok(Opened { store, warnings, may_refuse: BTreeMap::new() })
+            Ok(Opened { warnings, ..Opened::new(store) })
         }
     }
 }
@@ -191,7 +196,7 @@ fn open_embedded(
     schema: StoreSchema,
     folder: Option<&Path>,
     world: &Arc<dyn World>,
-) -> Result<Arc<dyn DataStore>, OpenError> {
+) -> Result<Opened, OpenError> {
     let mut config = match folder {
         Some(folder) => EmbeddedConfig::in_folder(folder),
         None => EmbeddedConfig::in_memory(),
@@ -199,9 +204,17 @@ fn open_embedded(
     config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
     config.delay = bound.delay.mean;
     config.jitter = bound.delay.jitter;
-    let store = Embedded::open(config, schema, world.clone()).map_err(OpenError::Embedded)?;
-    if bound.distance.mean.is_zero() {
-        return Ok(store);
+    config.geo.clone_from(&bound.geo);
+    let mut opened = if config.geo.is_some() {
+        let geo = Embedded::open_geo(&config, &schema, world.clone());
+        let geo = geo.map_err(OpenError::Embedded)?;
+        Opened { geo: Some(Arc::clone(&geo)), ..Opened::new(geo) }
+    } else {
+        let store = Embedded::open(config, schema, world.clone());
+        Opened::new(store.map_err(OpenError::Embedded)?)
+    };
+    if !bound.distance.mean.is_zero() {
+        opened.store = DistantStore::new(opened.store, bound.distance, world.clone());
     }
-    Ok(DistantStore::new(store, bound.distance, world.clone()))
+    Ok(opened)
 }

@@ -4,11 +4,12 @@ mod support;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use mingle::{Error, Session};
 use mingle_lang::generate::Random;
-use mingle_store::BoxFuture;
 use mingle_store::test_world::join_all;
+use mingle_store::{BoxFuture, World};
 use serde_json::json;
 use support::Setup;
 
@@ -21,6 +22,20 @@ const TRANSFERS: usize = 15;
 #[test]
 fn money_is_neither_made_nor_lost() {
     let binding = "[stores.accounts]\ndistance = \"85ms±10ms\"\n[stores.notifications]\ndistance = \"1ms\"\n[runtime]\ndeadline = \"10min\"";
+    money(binding, &[]);
+}
+
+/// The same with clients in each of three data centers, over which both stores are spread.
+#[test]
+fn money_is_neither_made_nor_lost_over_three_data_centers() {
+    let geo = "datacenters = 3\nbetween = \"40ms±5ms\"\n";
+    let binding = format!(
+        "[stores.accounts]\n{geo}[stores.notifications]\n{geo}[runtime]\ndeadline = \"10min\""
+    );
+    money(&binding, &["dc1", "dc2", "dc3"]);
+}
+
+fn money(binding: &str, places: &[&'static str]) {
     let setup =
         Setup::with(include_str!("../../../examples/bank.mingle"), binding, &BTreeMap::new());
     for number in 0..ACCOUNTS {
@@ -34,6 +49,8 @@ fn money_is_neither_made_nor_lost() {
         let client: BoxFuture<'_, u64> = Box::pin(async move {
             let mut random = Random::new(seed * 1_000 + client);
             let mut moved = 0_u64;
+            let place = places.get(client as usize % places.len().max(1));
+            let session = place.map_or_else(Session::default, |place| Session::at(*place));
             for _ in 0..TRANSFERS {
                 let from = random.below(ACCOUNTS);
                 let to = (from + 1 + random.below(ACCOUNTS - 1)) % ACCOUNTS;
@@ -42,7 +59,7 @@ fn money_is_neither_made_nor_lost() {
                 let arguments = [("from", &*from), ("to", &*to), ("amount", &*amount)];
                 let arguments =
                     database.arguments("transfer", arguments).expect("the arguments are right");
-                match database.call("transfer", arguments, Session::default()).await {
+                match database.call("transfer", arguments, session.clone()).await {
                     Ok(_) => moved += 1,
                     Err(Error::Require { code, .. }) => {
                         assert_eq!(code.as_deref(), Some("too_low"));
@@ -55,6 +72,8 @@ fn money_is_neither_made_nor_lost() {
         client
     });
     let moved: u64 = setup.world.block_on(join_all(clients.collect())).into_iter().sum();
+    // What was told in another data center arrives.
+    setup.world.block_on(setup.world.sleep(Duration::from_mins(1)));
     let (mut total, mut entries, mut messages) = (0, 0, 0);
     for number in 0..ACCOUNTS {
         let account = setup.show("Account", &format!("a{number}"));

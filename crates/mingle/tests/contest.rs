@@ -103,6 +103,24 @@ fn the_strong_contest_has_one_winner_too() {
     check_race(&stores, &servers, &seen, 5);
 }
 
+/// Both stores are kept in each of three data centers, and each post is served by the one where its
+/// session is: who wins is certified among them.
+#[test]
+fn one_winner_is_declared_over_three_data_centers() {
+    let geo = "datacenters = [\"r1\", \"r2\", \"r3\"]\nbetween = \"40ms±5ms\"\n";
+    let binding = format!(
+        "[runtime]\ndeadline = \"2min\"\n[stores.contests]\n{geo}[stores.inboxes]\n{geo}\
+         [stores.inboxes.operations]\nstrong_size = \"builtin:size Team.inbox\""
+    );
+    for text in [EFFICIENT, STRONG] {
+        let stores = Stores::new(&with_goal(text, GOAL), &binding);
+        let servers = [stores.server(), stores.server()];
+        let seen = race(&stores, &servers, 3);
+        check_race(&stores, &servers, &seen, 3);
+        assert!(seen.iter().any(Json::is_null) && seen.iter().any(|winner| !winner.is_null()));
+    }
+}
+
 #[test]
 fn one_winner_although_answers_are_lost() {
     let rates = Rates { conflict: 20, unavailable: 0, lost_before: 60, lost_after: 60 };

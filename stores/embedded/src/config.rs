@@ -9,6 +9,8 @@ use std::time::Duration;
 use mingle_model::Name;
 use mingle_store::Once;
 
+use crate::geo::GeoConfig;
+
 /// Which replicas updates can reach: a simulation cuts links, and mends them again.
 ///
 /// It is asked often, and must neither take long nor call the store. Only updates use links: the
@@ -77,6 +79,9 @@ pub struct EmbeddedConfig {
     pub once: Once,
     /// Holds updates up while a link is down; none where all links are always up.
     pub links: Option<LinkTable>,
+    /// Data centers in place of replicas: a causal store that is the core of `mingle-geo`. Then
+    /// `replicas`, `delay` and `once` are of no matter, and links are those between data centers.
+    pub geo: Option<GeoConfig>,
 }
 
 impl EmbeddedConfig {
@@ -89,6 +94,7 @@ impl EmbeddedConfig {
             jitter: Duration::ZERO,
             once: Once::Serial,
             links: None,
+            geo: None,
         }
     }
 
@@ -109,6 +115,13 @@ impl EmbeddedConfig {
     pub fn with_delay(mut self, delay: Duration, jitter: Duration) -> Self {
         self.delay = delay;
         self.jitter = jitter;
+        self
+    }
+
+    /// Data centers in place of replicas.
+    #[must_use]
+    pub fn with_geo(mut self, geo: GeoConfig) -> Self {
+        self.geo = Some(geo);
         self
     }
 

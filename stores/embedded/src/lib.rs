@@ -11,20 +11,24 @@
 //! - `witness`, `guarding`: witness rows, and what a commit demands of rows and records.
 //! - `serializable`: the engine for `linearizable` and `snapshot`.
 //! - `replicated`: the engine for `causal` and `eventual`.
+//! - `geo`: the engine for causal stores over several data centers.
 //! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
 //!   one.
 //!
 //! What grows with use and is never given back: one row for each id that a commit carried
-//! ([`mingle_store::Commit::id`]), and one small row for each object that was deleted.
+//! ([`mingle_store::Commit::id`]), over data centers only where they are kept, and one small row for each
+//! object that was deleted, but not over data centers.
 //!
-//! Invariant: nothing runs in the background. What is due is done when somebody asks, so a test
-//! with a clock of its own sees the same each time.
+//! Invariant: nothing runs in the background, but in `geo`. What is due is done when somebody asks, so a
+//! test with a clock of its own sees the same each time. Data centers tell each other how far they are
+//! whether or not somebody asks: that is a task of the world, and ends with the store.
 
 mod builtin;
 mod catalog;
 pub mod config;
 mod core;
 mod encoding;
+mod geo;
 mod guarding;
 mod layout;
 pub mod limits;
@@ -39,4 +43,5 @@ mod witness;
 mod writing;
 
 pub use config::{EmbeddedConfig, LinkTable, Links, OpenError};
+pub use geo::{DATACENTERS_MAX, GeoConfig, GeoStore};
 pub use open::Embedded;

@@ -1,5 +1,6 @@
 //! Opening a store.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,6 +12,7 @@ use crate::catalog::Catalog;
 use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
+use crate::geo::{GeoConfig, GeoStore};
 use crate::limits::REPLICAS_MAX;
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
@@ -33,23 +35,14 @@ impl Embedded {
         schema: StoreSchema,
         world: Arc<dyn World>,
     ) -> Result<Arc<dyn DataStore>, OpenError> {
+        if config.geo.is_some() {
+            return Ok(Self::open_geo(&config, &schema, world)?);
+        }
         check(&config, &schema)?;
         let Some(folder) = &config.folder else {
             return Self::open_over(Box::<MemoryStorage>::default(), &config, &schema, world);
         };
-        let path = folder.join(format!("{}.redb", schema.store));
-        let failed = |reason: String| OpenError::Storage {
-            store: schema.store.clone(),
-            path: path.clone(),
-            reason,
-        };
-        std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
-        let disk = DiskStorage::open(&path).map_err(|error| match error {
-            DiskError::Locked => {
-                OpenError::Locked { store: schema.store.clone(), folder: folder.clone() }
-            }
-            DiskError::Failed(error) => failed(error.message),
-        })?;
+        let disk = open_disk(folder, &schema)?;
         Self::open_over(Box::new(disk), &config, &schema, world)
     }
 
@@ -65,25 +58,11 @@ impl Embedded {
         schema: &StoreSchema,
         world: Arc<dyn World>,
     ) -> Result<Arc<dyn DataStore>, OpenError> {
+        if config.geo.is_some() {
+            return Ok(Self::open_geo_over(storage, config, schema, world)?);
+        }
         check(config, schema)?;
-        let mut catalog = load_catalog(&*storage, config, schema)?;
-        if let Some(catalog) = &catalog {
-            check_moved(catalog, &*storage, config, schema)?;
-        }
-        let kept = catalog.clone();
-        let layout = catalog
-            .get_or_insert_with(|| Catalog::new(schema, &config.replicas))
-            .merge(schema, &config.replicas)?;
-        let builtins =
-            builtin::parse_all(&schema.operations, &layout).map_err(|(operation, reason)| {
-                OpenError::Operation { store: schema.store.clone(), operation, reason }
-            })?;
-        if catalog != kept {
-            let row = catalog.expect("it was made above").encode();
-            let changes = Changes::from([(key::CATALOG.into(), Some(row.into()))]);
-            storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
-        }
-        let core = Core::new(schema.store.clone(), layout, builtins, storage, world);
+        let core = Self::core(storage, config, schema, &config.replicas, world)?;
         let capabilities = capabilities(config, schema);
         if is_serializable(schema.level) {
             return Ok(Arc::new(SerializableStore::new(core, capabilities)));
@@ -92,6 +71,105 @@ impl Embedded {
             .map_err(|error| broken(config, schema, &error))?;
         Ok(Arc::new(store))
     }
+
+    /// Opens a store over several data centers: [`EmbeddedConfig::geo`] says which.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open`].
+    pub fn open_geo(
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<GeoStore>, OpenError> {
+        check_file_name(config, schema)?;
+        let storage: Box<dyn Storage> = match &config.folder {
+            Some(folder) => {
+                check_geo(config, schema)?;
+                Box::new(open_disk(folder, schema)?)
+            }
+            None => Box::<MemoryStorage>::default(),
+        };
+        Self::open_geo_over(storage, config, schema, world)
+    }
+
+    /// Opens a store over several data centers over rows that are kept elsewhere; `config.folder` only
+    /// names the place in messages.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open`].
+    pub fn open_geo_over(
+        storage: Box<dyn Storage>,
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<GeoStore>, OpenError> {
+        let geo = check_geo(config, schema)?;
+        // It gives no less where a program asks for less.
+        let level = if geo.is_strong { schema.level } else { Level::Causal };
+        let schema = &StoreSchema { level, ..schema.clone() };
+        let core = Self::core(storage, config, schema, &geo.datacenters, world)?;
+        let store = GeoStore::new(core, schema.level, &geo, config.links.clone());
+        let store = store.map_err(|error| broken(config, schema, &error))?;
+        Ok(Arc::new(store))
+    }
+
+    fn core(
+        storage: Box<dyn Storage>,
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        replicas: &[Name],
+        world: Arc<dyn World>,
+    ) -> Result<Core, OpenError> {
+        let mut catalog = load_catalog(&*storage, config, schema)?;
+        check_form(catalog.is_some(), &*storage, config, schema)?;
+        if let Some(catalog) = &catalog {
+            check_moved(catalog, &*storage, config, schema)?;
+        }
+        let kept = catalog.clone();
+        let layout = catalog
+            .get_or_insert_with(|| Catalog::new(schema, replicas))
+            .merge(schema, replicas)?;
+        let builtins =
+            builtin::parse_all(&schema.operations, &layout).map_err(|(operation, reason)| {
+                OpenError::Operation { store: schema.store.clone(), operation, reason }
+            })?;
+        if catalog != kept {
+            let row = catalog.expect("it was made above").encode();
+            let form = form_of(config, schema).into_bytes();
+            let changes = Changes::from([
+                (key::CATALOG.into(), Some(row.into())),
+                (key::FORM.into(), Some(form.into())),
+            ]);
+            storage.commit(changes).map_err(|error| broken(config, schema, &error))?;
+        }
+        Ok(Core::new(schema.store.clone(), layout, builtins, storage, world))
+    }
+}
+
+/// The data centers, if they make sense; of a serializable level, with strong transactions.
+fn check_geo(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<GeoConfig, OpenError> {
+    let refuse = |reason| OpenError::Config { store: schema.store.clone(), reason };
+    let geo = config.geo.as_ref().ok_or_else(|| refuse("it has no data centers".into()))?;
+    geo.check().map_err(refuse)?;
+    Ok(GeoConfig { is_strong: is_serializable(schema.level), ..geo.clone() })
+}
+
+fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, OpenError> {
+    let path = folder.join(format!("{}.redb", schema.store));
+    let failed = |reason: String| OpenError::Storage {
+        store: schema.store.clone(),
+        path: path.clone(),
+        reason,
+    };
+    std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
+    DiskStorage::open(&path).map_err(|error| match error {
+        DiskError::Locked => {
+            OpenError::Locked { store: schema.store.clone(), folder: folder.to_path_buf() }
+        }
+        DiskError::Failed(error) => failed(error.message),
+    })
 }
 
 fn is_serializable(level: Level) -> bool {
@@ -129,12 +207,17 @@ fn check(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError>
     if let Some(index) = (1..count).find(|index| names[*index] == names[index - 1]) {
         return refuse(format!("two replicas are called {}", names[index]));
     }
-    // The name is part of a file name, and must not lead out of the folder.
+    check_file_name(config, schema)
+}
+
+/// The name is part of a file name, and must not lead out of the folder.
+fn check_file_name(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     let fits = |name: &Name| {
         !name.is_empty() && name.chars().all(|c| c.is_alphanumeric() || "_-".contains(c))
     };
     if config.folder.is_some() && !fits(&schema.store) {
-        return refuse("its name cannot be part of a file name".into());
+        let reason = "its name cannot be part of a file name".to_owned();
+        return Err(OpenError::Config { store: schema.store.clone(), reason });
     }
     Ok(())
 }
@@ -154,6 +237,38 @@ fn load_catalog(
         broken(config, schema, &error)
     })?;
     Ok(Some(catalog))
+}
+
+/// What the rows of a store are.
+fn form_of(config: &EmbeddedConfig, schema: &StoreSchema) -> String {
+    let Some(geo) = &config.geo else { return "replicas".into() };
+    let certified = if is_serializable(schema.level) { ", certified" } else { "" };
+    match geo.partitions {
+        1 => format!("data centers of 1 partition{certified}"),
+        many => format!("data centers of {many} partitions{certified}"),
+    }
+}
+
+/// Rows of replicas are not those of data centers, nor are those of other partitions.
+fn check_form(
+    is_kept: bool,
+    storage: &dyn Storage,
+    config: &EmbeddedConfig,
+    schema: &StoreSchema,
+) -> Result<(), OpenError> {
+    if !is_kept {
+        return Ok(());
+    }
+    let row = storage.snapshot().and_then(|view| view.get(key::FORM));
+    let row = row.map_err(|error| broken(config, schema, &error))?;
+    // Stores that were made before there were data centers do not say.
+    let kept = row.map_or("replicas".into(), |row| String::from_utf8_lossy(&row).into_owned());
+    let wanted = form_of(config, schema);
+    if kept == wanted {
+        return Ok(());
+    }
+    let (store, what) = (schema.store.clone(), "its copies".into());
+    Err(OpenError::Changed { store, what, kept, wanted })
 }
 
 /// An object that moved to another store would leave its rows behind, unseen.

@@ -14,12 +14,16 @@ use std::time::Duration;
 use mingle_model::Level;
 use mingle_store::random::next_random;
 use mingle_store::{DataStore, Session, TestWorld, World};
-use mingle_store_embedded::{Embedded, EmbeddedConfig, OpenError};
+use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, OpenError};
 use support::{count_series, nth, session, usual, write};
 use tempfile::TempDir;
 
 const FOLDER: &str = "MINGLE_TEST_FOLDER";
 const LEVEL: &str = "MINGLE_TEST_LEVEL";
+/// How many data centers in place of replicas; none if it is not set.
+const DATACENTERS: &str = "MINGLE_TEST_DATACENTERS";
+/// How many seconds it is after the first process began.
+const LATER: &str = "MINGLE_TEST_LATER";
 const DELAY: Duration = Duration::from_millis(5);
 const KILLS: u64 = 100;
 
@@ -29,6 +33,13 @@ static STARTING: Mutex<()> = Mutex::new(());
 
 fn alone() -> MutexGuard<'static, ()> {
     STARTING.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// A store over three data centers, which are next to each other.
+fn open_geo(world: &Arc<TestWorld>, folder: &Path) -> Result<Arc<dyn DataStore>, OpenError> {
+    let config = EmbeddedConfig::in_folder(folder).with_geo(GeoConfig::new(["r1", "r2", "r3"]));
+    let world: Arc<dyn World> = world.clone();
+    Embedded::open(config, usual(Level::Causal), world)
 }
 
 fn open(
@@ -53,7 +64,13 @@ fn child() {
     let level = Level::ALL.into_iter().find(|l| l.name() == level);
     let level = level.expect("the parent names a level");
     let world = TestWorld::new(1);
-    let store = open(&world, level, Path::new(&folder)).expect("the store opens");
+    let later = std::env::var(LATER).ok().and_then(|later| later.parse().ok()).unwrap_or(0);
+    world.advance(Duration::from_secs(later));
+    let store = match std::env::var(DATACENTERS) {
+        Ok(_) => open_geo(&world, Path::new(&folder)),
+        Err(_) => open(&world, level, Path::new(&folder)),
+    };
+    let store = store.expect("the store opens");
     let mut n = count_series(&world, &store, &Session::default());
     let mut out = std::io::stdout().lock();
     loop {
@@ -69,11 +86,16 @@ fn child() {
 }
 
 fn start(folder: &Path, level: Level) -> Child {
+    start_with(folder, level, &[])
+}
+
+fn start_with(folder: &Path, level: Level, more: &[(&str, &str)]) -> Child {
     let this = std::env::current_exe().expect("the test's own path");
     Command::new(this)
         .args(["child", "--exact", "--nocapture", "--test-threads=1"])
         .env(FOLDER, folder)
         .env(LEVEL, level.name())
+        .envs(more.iter().copied())
         .stdin(Stdio::null())
         .stdout(Stdio::piped())
         .stderr(Stdio::null())
@@ -137,6 +159,38 @@ fn a_killed_process_loses_nothing_at_a_serializable_store() {
 #[test]
 fn a_killed_process_loses_nothing_at_a_replicated_store() {
     kill_often(Level::Causal);
+}
+
+#[test]
+fn a_killed_process_loses_nothing_of_its_data_centers() {
+    let _alone = alone();
+    let folder = TempDir::new().expect("a temporary folder");
+    let mut random = 23;
+    let mut before = 0;
+    for round in 0..KILLS / 4 {
+        let commits = next_random(&mut random) % 4;
+        let spin = next_random(&mut random) % 300_000;
+        // Each process finds the machine's clock where time has brought it.
+        let later = (20 * round).to_string();
+        let more = [(DATACENTERS, "3"), (LATER, later.as_str())];
+        let child = start_with(folder.path(), Level::Causal, &more);
+        let last = kill(child, commits, spin).max(before);
+        let world = TestWorld::new(round);
+        world.advance(Duration::from_secs(20 * round + 10));
+        let store = open_geo(&world, folder.path()).expect("the store opens after a kill");
+        let found = count_series(&world, &store, &Session::default());
+        assert!(
+            found == last || found == last + 1,
+            "round {round} of seed 23: {last} were acknowledged, found {found}"
+        );
+        world.block_on(world.sleep(Duration::from_secs(1)));
+        for place in ["r2", "r3"] {
+            let there = count_series(&world, &store, &session(place));
+            assert_eq!(there, found, "at {place}, round {round} of seed 23");
+        }
+        before = found;
+    }
+    assert!(before > KILLS / 4, "hardly anything was committed");
 }
 
 #[test]

@@ -23,7 +23,7 @@ pub struct Load {
 }
 
 impl Load {
-    /// Fills the database past its distances, then runs the clients.
+    /// Fills the database, then runs the clients.
     pub async fn run(&self, database: Arc<Database>) -> Result<Measured, String> {
         let progress = ProgressBar::new(self.time.as_secs());
         let style = ProgressStyle::with_template("{prefix:<18} {wide_bar} {msg}")
@@ -31,7 +31,7 @@ impl Load {
         progress.set_style(style);
         progress.set_prefix(self.title);
         progress.set_message("filling");
-        self.fill(&database).await?;
+        fill(&database, self.size).await?;
         let done = Arc::new(AtomicU64::new(0));
         let begin = Instant::now();
         let until = begin + self.time;
@@ -62,41 +62,39 @@ impl Load {
         progress.finish();
         Ok(measured)
     }
+}
 
-    /// Writes users and groups in large commits, so that filling costs a few round trips.
-    async fn fill(&self, database: &Database) -> Result<(), String> {
-        let program = database.program().checked.clone();
-        let size = self.size;
-        for (index, object) in program.objects.iter().enumerate() {
-            let mut writes = Vec::new();
-            let is_user = &*object.declared.name == "User";
-            if is_user {
-                writes.extend((0..size.users).map(|number| Write::Create(groups::user(number))));
-            } else {
-                let members =
-                    object.declared.field_index("members").ok_or("the program has no members")?
-                        as u16;
-                for number in 0..size.groups {
-                    for member in 0..size.members {
-                        let address =
-                            mingle_store::Address { object: groups::group(number), field: members };
-                        let member = groups::user((number * size.members + member) % size.users);
-                        writes.push(Write::Insert(address, Value::Ref(member)));
-                    }
+/// A commit to several data centers carries at most 10,000 operations, of which a write makes two.
+const WRITES_AT_ONCE: usize = 4_000;
+
+/// Writes users and groups in large commits, so that filling costs a few round trips.
+pub async fn fill(database: &Database, size: Size) -> Result<(), String> {
+    let program = database.program().checked.clone();
+    for object in &program.objects {
+        let mut writes = Vec::new();
+        if &*object.declared.name == "User" {
+            writes.extend((0..size.users).map(|number| Write::Create(groups::user(number))));
+        } else {
+            let members = object.declared.field_index("members");
+            let field = members.ok_or("the program has no members")? as u16;
+            for number in 0..size.groups {
+                for member in 0..size.members {
+                    let address = mingle_store::Address { object: groups::group(number), field };
+                    let member = groups::user((number * size.members + member) % size.users);
+                    writes.push(Write::Insert(address, Value::Ref(member)));
                 }
             }
-            let store = program.objects[index].store;
-            let failed = |error: mingle_store::StoreError| error.to_string();
-            let transaction = database
-                .runtime()
-                .store(store)
-                .begin(&mingle_store::Session::default())
-                .await
-                .map_err(failed)?;
-            transaction.commit(Commit { writes, ..Commit::default() }).await.map_err(failed)?;
         }
-        Ok(())
+        let store = database.runtime().store(object.store);
+        let failed = |error: mingle_store::StoreError| error.to_string();
+        for writes in writes.chunks(WRITES_AT_ONCE) {
+            let session = mingle_store::Session::default();
+            let transaction = store.begin(&session).await.map_err(failed)?;
+            let commit = Commit { writes: writes.to_vec(), ..Commit::default() };
+            transaction.commit(commit).await.map_err(failed)?;
+        }
     }
+    Ok(())
 }
 
 async fn run_client(

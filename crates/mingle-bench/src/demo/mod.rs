@@ -1,5 +1,7 @@
 //! The demonstration: Message Groups at MixT's distances, mixed against all linearizable.
 
+mod kill;
+mod kill_page;
 mod load;
 mod page;
 
@@ -12,7 +14,7 @@ use clap::Args;
 use mingle::{Binding, Database};
 use mingle_lang::Program;
 use mingle_lang::explain::{Explained, ExplainedPhase};
-use mingle_store::wrap::distance::Distance;
+use mingle_store::wrap::distance::{Distance, parse_duration};
 
 use crate::groups::{self, MIX, Size};
 use crate::measured::Measured;
@@ -22,9 +24,10 @@ use load::Load;
 /// How the demonstration runs.
 #[derive(Args, Clone, Debug)]
 pub struct Options {
-    /// Seconds for each of the two sides.
-    #[arg(long, default_value_t = 20)]
-    seconds: u64,
+    /// Seconds for each of the two sides: 20 if nothing is said. With --kill, seconds of the whole run:
+    /// twice as long as --at.
+    #[arg(long)]
+    seconds: Option<u64>,
     /// Clients, each with one call at a time.
     #[arg(long, default_value_t = 64)]
     clients: usize,
@@ -43,6 +46,19 @@ pub struct Options {
     /// Fail if the measured ratio departs from the predicted one by more than so many percent.
     #[arg(long)]
     within: Option<f64>,
+    /// Run over three data centers, oslo, rome and lima, and stop this one on the way: what stays
+    /// available, and what becomes of its clients?
+    #[arg(long)]
+    kill: Option<String>,
+    /// When to stop it: 20s if nothing is said.
+    #[arg(long, requires = "kill", value_parser = parse_duration)]
+    at: Option<Duration>,
+}
+
+impl Options {
+    fn side_seconds(&self) -> u64 {
+        self.seconds.unwrap_or(20)
+    }
 }
 
 /// Enough users and groups that calls seldom meet.
@@ -66,6 +82,9 @@ impl Side {
 }
 
 pub fn run(options: &Options) -> Result<(), String> {
+    if let Some(killed) = &options.kill {
+        return kill::run(killed, options);
+    }
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -76,13 +95,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         Ok::<_, String>((mixed, linearizable))
     })?;
     report(&mixed, &linearizable, options)?;
-    let page = page::render(&mixed, &linearizable, options, PAPER_RATIO);
-    if let Some(folder) = options.page.parent() {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| format!("{}: {error}", folder.display()))?;
-    }
-    std::fs::write(&options.page, page)
-        .map_err(|error| format!("{}: {error}", options.page.display()))?;
+    write_page(&page::render(&mixed, &linearizable, options, PAPER_RATIO), options)?;
     println!("\nplots and phases: {}", options.page.display());
     let departure =
         (ratio(&mixed, &linearizable) / predicted_ratio(&mixed, &linearizable) - 1.0).abs() * 100.0;
@@ -92,6 +105,15 @@ pub fn run(options: &Options) -> Result<(), String> {
         )),
         _ => Ok(()),
     }
+}
+
+fn write_page(page: &str, options: &Options) -> Result<(), String> {
+    if let Some(folder) = options.page.parent() {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| format!("{}: {error}", folder.display()))?;
+    }
+    std::fs::write(&options.page, page)
+        .map_err(|error| format!("{}: {error}", options.page.display()))
 }
 
 /// Measured throughput, mixed over linearizable.
@@ -114,7 +136,7 @@ async fn side(title: &'static str, text: &str, options: &Options) -> Result<Side
     let load = Load {
         title,
         clients: options.clients,
-        time: Duration::from_secs(options.seconds),
+        time: Duration::from_secs(options.side_seconds()),
         seed: options.seed,
         size: SIZE,
     };
@@ -146,7 +168,10 @@ fn binding(program: &Program, options: &Options) -> Result<Binding, String> {
 fn report(mixed: &Side, linearizable: &Side, options: &Options) -> Result<(), String> {
     println!(
         "\nMessage Groups, {} clients, {} s a side; a round trip takes {} to a linearizable store, {} to a causal one\n",
-        options.clients, options.seconds, options.linearizable, options.causal
+        options.clients,
+        options.side_seconds(),
+        options.linearizable,
+        options.causal
     );
     println!("{:<28}{:>16}{:>20}", "", mixed.title, linearizable.title);
     let row = |name: &str, a: String, b: String| println!("{name:<28}{a:>16}{b:>20}");

@@ -26,7 +26,7 @@ pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) 
          all its objects in one linearizable store; both sides batch their reads and writes alike.</p>",
         os = std::env::consts::OS,
         clients = options.clients,
-        seconds = options.seconds,
+        seconds = options.side_seconds(),
         seed = options.seed,
         far = options.linearizable,
         near = options.causal,
@@ -54,7 +54,7 @@ pub fn render(mixed: &Side, linearizable: &Side, options: &Options, paper: f64) 
     page
 }
 
-const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
+pub(super) const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
 <title>Mingle: Message Groups</title><style>\
 body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fafaf7;margin:0}\
 main{max-width:70rem;margin:0 auto;padding:2rem 1rem}\
@@ -67,7 +67,7 @@ td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}tex
 @media(max-width:30rem){.grid{grid-template-columns:1fr}}\
 </style></head><body><main>";
 
-fn escape(text: &str) -> String {
+pub(super) fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 

@@ -12,7 +12,8 @@ use mingle_store::{DataStore, World};
 
 use super::probe::{Lateness, Probe, Seen};
 use super::workload::{Client, Visits, Zipf};
-use super::{Options, Series, cpu};
+use super::{Options, Series};
+use crate::cpu;
 
 /// The stores, in the order in which the program declares them.
 pub const STORES: [&str; 2] = ["far", "near"];

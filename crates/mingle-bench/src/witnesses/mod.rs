@@ -16,7 +16,6 @@
 //!   met a witness row. So what happens when they are late is measured over few counters.
 
 mod block;
-mod cpu;
 mod page;
 mod probe;
 mod report;

@@ -14,6 +14,8 @@ fn wrong_calls_end_with_2() {
         &["check", "--format", "xml", "good.mingle"],
         &["explain"],
         &["fmt"],
+        &["gen"],
+        &["gen", "rust"],
         &["run", "good.mingle"],
         &["show", "good.mingle", "User"],
         &["repl"],
@@ -58,12 +60,14 @@ fn help_teaches() {
         "check",
         "explain",
         "fmt",
+        "gen",
         "run",
         "show",
         "repl",
         "recover",
         "migrate",
         "init",
+        "lsp",
         "check-history",
         "completions",
     ] {
@@ -109,5 +113,5 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 11);
+    assert_eq!(seen, 13);
 }

@@ -4,6 +4,7 @@ use std::mem;
 
 use super::Replica;
 use crate::error::Refusal;
+use crate::flaw::Flaw;
 use crate::limits::WAITERS_MAX;
 use crate::message::{
     Address, Attach, AttachReply, Attached, Barrier, BarrierReply, Message, Missing,
@@ -67,6 +68,7 @@ impl Replica {
         if !is_barrier {
             self.answer(&waiter, Ok(missing));
         }
+        self.counters.past_waited += 1;
         // Were this partition idle, its clock would follow only later.
         let own = self.config.dc;
         self.clock.observe(past_vec[own]);
@@ -74,13 +76,14 @@ impl Replica {
     }
 
     /// A past that no data center of this system can have, or not yet, is refused.
-    fn check_past(&self, now: Now, past_vec: &Vector) -> Result<(), Refusal> {
+    fn check_past(&mut self, now: Now, past_vec: &Vector) -> Result<(), Refusal> {
         let most = self.highest_accepted(now);
         for (dc, want) in past_vec.iter() {
             if dc.0 >= self.config.dc_count && dc != DcId::STRONG && want > self.known_vec[dc] {
                 return Err(Refusal::Ahead { dc, have: self.known_vec[dc], want });
             }
             if want > most {
+                self.counters.clock_ahead += 1;
                 return Err(Refusal::ClockAhead { timestamp: want, most });
             }
         }
@@ -90,7 +93,10 @@ impl Replica {
     /// What is not here, or not uniform. An attach does not ask that of this data center's own
     /// transactions, which it has.
     fn missing(&self, past_vec: &Vector, is_barrier: bool) -> Vec<Missing> {
-        let missing = past_vec.iter().filter_map(|(dc, want)| {
+        let others = self.config.others();
+        let ignored = others.last().filter(|_| !is_barrier && self.makes(Flaw::AttachIgnoresEntry));
+        let entries = past_vec.iter().filter(|(dc, _)| Some(*dc) != ignored);
+        let missing = entries.filter_map(|(dc, want)| {
             let have = if dc == DcId::STRONG || dc == self.config.dc && !is_barrier {
                 self.stable_vec[dc]
             } else {

@@ -6,6 +6,7 @@ use mingle_model::TransactionId;
 
 use super::Replica;
 use crate::error::{Counted, Refusal};
+use crate::flaw::Flaw;
 use crate::floors::Raised;
 use crate::limits::UPDATES_MAX;
 use crate::message::{
@@ -21,7 +22,10 @@ impl Replica {
     pub(super) fn on_commit_one(&mut self, now: Now, from: Address, mut commit: CommitOne) {
         self.refresh(now);
         let (id, begun_us) = (commit.id, commit.begun_us);
-        if let Some(outcome) = self.outcomes.get(&id) {
+        if let Some(outcome) = self.outcomes.get(&id)
+            && !self.makes(Flaw::CommitRepeated)
+        {
+            self.counters.repeats += 1;
             return self.reply_outcome(from, id, Ok(Some(outcome)));
         }
         if self.prepared_causal.contains_key(&id) {
@@ -47,7 +51,7 @@ impl Replica {
             Err(refusal) => return self.refuse_commit_one(from, id, begun_us, refusal),
         };
         let own = self.config.dc;
-        let timestamp = self.clock.next(now.wall_us, snap_vec.highest());
+        let timestamp = self.next_timestamp(now, &snap_vec);
         let transaction = Arc::new(Transaction {
             id,
             begun_us,
@@ -107,7 +111,7 @@ impl Replica {
         result: Result<Option<Outcome>, Refusal>,
     ) {
         let reply = OutcomeReply { id, result, handout: self.handout() };
-        self.send(to, Message::OutcomeReply(reply));
+        self.acknowledge(to, Message::OutcomeReply(reply));
     }
 
     pub(super) fn on_outcome_query(&mut self, from: Address, query: OutcomeQuery) {
@@ -140,7 +144,7 @@ impl Replica {
     }
 
     pub(super) fn check_writes(
-        &self,
+        &mut self,
         now: Now,
         snap_vec: &Vector,
         updates: &[Update],
@@ -164,6 +168,7 @@ impl Replica {
         let bytes = self.op_log.bytes().max(own.bytes()) as u64;
         let most = self.config.log_bytes_max as u64;
         if bytes > most {
+            self.counters.full += 1;
             return Err(Refusal::Full { bytes, most });
         }
         self.check_snapshot(now, snap_vec)?;
@@ -185,6 +190,11 @@ impl Replica {
         snap_vec: &Vector,
         mut updates: Vec<Update>,
     ) -> Result<Vec<Update>, Refusal> {
+        if self.makes(Flaw::OperationIdsIgnored) {
+            for update in &mut updates {
+                update.id = None;
+            }
+        }
         for index in 0..updates.len() {
             let (earlier, rest) = updates.split_at_mut(index);
             let update = &mut rest[0];
@@ -192,10 +202,11 @@ impl Replica {
                 continue;
             }
             let state = self.op_log.read(&update.key, snap_vec);
-            let state = state.map_err(|oldest| Refusal::SnapshotTooOld { oldest })?;
+            let state = state.map_err(|oldest| self.too_old(oldest))?;
             for earlier in earlier.iter_mut().filter(|earlier| earlier.key == update.key) {
                 if update.op.takes_back(&earlier.op) {
-                    earlier.op = Op::Nothing;
+                    // Nor is it a run of its operation: another one stands by itself.
+                    (earlier.op, earlier.id) = (Op::Nothing, None);
                 }
             }
             let recent = self.op_log.recent(&update.key, snap_vec);

@@ -3,9 +3,12 @@
 use std::sync::Arc;
 
 use super::Replica;
+use crate::error::Refusal;
 use crate::record::{Alarm, Interval, Record};
 use crate::timestamp::{DcId, Now, Timestamp};
 use crate::tx::Transaction;
+use crate::types::Update;
+use crate::vector::Vector;
 
 /// All strong transactions of this partition up to a timestamp that were not delivered before.
 #[derive(Clone, Debug, PartialEq)]
@@ -45,5 +48,41 @@ impl Replica {
             floors: Vec::new(),
         }));
         self.wake(now);
+    }
+
+    /// The updates of a strong transaction as they travel; none while its snapshot is not here.
+    ///
+    /// # Errors
+    ///
+    /// [`Refusal::SnapshotTooOld`] if it cannot be read any more.
+    pub(crate) fn measure_strong(
+        &mut self,
+        now: Now,
+        snap_vec: &Vector,
+        updates: &[Update],
+    ) -> Result<Option<Vec<Update>>, Refusal> {
+        if !updates.iter().any(|update| update.op.measures()) {
+            return Ok(Some(updates.to_vec()));
+        }
+        if self.check_snapshot(now, snap_vec).is_err() || !self.has_reached(now, snap_vec) {
+            return Ok(None);
+        }
+        self.measure(snap_vec, updates.to_vec()).map(Some)
+    }
+
+    /// The most that any partition of this data center has of strong transactions.
+    pub fn strong_ahead(&self) -> Timestamp {
+        let known = self.local_matrix.iter().map(|row| row.known_vec[DcId::STRONG]);
+        known.max().unwrap_or_default()
+    }
+
+    /// The least that all data centers' replicas of this partition are known to have of strong
+    /// transactions.
+    pub fn strong_everywhere(&self) -> Timestamp {
+        let strong = DcId::STRONG;
+        let own = self.local_matrix[usize::from(self.config.partition.0)].known_vec[strong];
+        let others = self.config.others();
+        let others = others.map(|dc| self.global_matrix[usize::from(dc.0)][strong]);
+        others.fold(own, Timestamp::min)
     }
 }

@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::timestamp::{DcId, Now};
 use crate::types::OpId;
 use crate::vector::Vector;
@@ -48,6 +49,10 @@ impl Pins {
         let is_due = |(since_us, _): &(u64, Vector)| {
             mono_us >= since_us.saturating_add((kept_us / PARTS).max(1))
         };
+        if self.handed_out.is_empty() {
+            // What was handed out before the first tick is not known.
+            self.handed_out.push_back((mono_us, Vector::ZERO));
+        }
         if self.handed_out.back().is_none_or(is_due) {
             self.handed_out.push_back((mono_us, current));
         }
@@ -86,10 +91,15 @@ impl Replica {
         if let Some(pinned) = self.transfer.pinned() {
             least.meet(&pinned);
         }
+        if self.makes(Flaw::FoldAboveH) {
+            least = self.handout().causal_snapshot(self.config.dc);
+        }
         self.pins.raise_folded(&least);
         let folded = self.pins.folded();
         let (floors, dcs) = (&self.op_floors, self.config.dcs());
         let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
-        self.op_log.fold_some(&folded, is_settled);
+        let count = self.op_log.fold_some(&folded, is_settled);
+        let is_pinned = !folded.covers(&self.uniform_vec);
+        self.counters.folds_pinned += if is_pinned { count } else { 0 };
     }
 }

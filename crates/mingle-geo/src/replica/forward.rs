@@ -4,6 +4,7 @@
 //! a sibling has lacked for `forward_after_ms` what this replica has.
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::limits::BATCHES_PER_TICK_MAX;
 use crate::timestamp::{DcId, Now, Timestamp};
 
@@ -18,6 +19,9 @@ pub struct Lag {
 impl Replica {
     /// FORWARD_REMOTE_TXS (2:19-22), to whom it concerns.
     pub(super) fn forward_lagging(&mut self, now: Now) {
+        if self.makes(Flaw::NoForwarding) {
+            return;
+        }
         let own = self.config.dc;
         let after_us = self.config.forward_after_ms * 1_000;
         for dc in self.config.others() {
@@ -42,6 +46,7 @@ impl Replica {
             if to <= from {
                 return;
             }
+            self.counters.forwards += 1;
             from = to;
         }
     }
@@ -54,7 +59,11 @@ impl Replica {
             let had = others.map(|dc| self.global_matrix[usize::from(dc.0)][origin]);
             let (had, best) = (had.clone().min(), had.max().unwrap_or_default());
             let known = self.known_vec[origin];
+            let must_drop = self.makes(Flaw::ForwardLogDropped);
             let committed = &mut self.committed_causal[usize::from(origin.0)];
+            if must_drop {
+                committed.forget(self.uniform_vec[origin]);
+            }
             // With nobody else to need them, nothing is kept.
             committed.prune(had.unwrap_or(known).min(known));
             // What nobody else has must be kept, even where one data center is enough to be uniform.

@@ -43,7 +43,9 @@ use mingle_model::TransactionId;
 use crate::clock::Clock;
 use crate::committed::Committed;
 use crate::config::Config;
+use crate::counters::Counters;
 use crate::error::ConfigError;
+use crate::flaw::Flaw;
 use crate::floors::Floors;
 use crate::message::{Address, Envelope, Handout, Message};
 use crate::oplog::OpLog;
@@ -72,6 +74,12 @@ pub enum Input {
     Persisted {
         /// Its index.
         index: u64,
+    },
+    /// The connection to the sibling in this data center was lost and stands again: what was on its
+    /// way is gone. Both ends are told. Of no matter but to the group.
+    Reconnected {
+        /// That data center.
+        dc: DcId,
     },
     /// The certification service delivers strong transactions (DELIVER_UPDATES, 3:4).
     Deliver(Delivery),
@@ -130,6 +138,7 @@ pub struct Replica {
     transfer: transfer::Transfers,
     disk: Disk,
     staged: Staged,
+    counters: Counters,
 }
 
 /// What a replica of this data center has announced.
@@ -152,6 +161,10 @@ struct Disk {
     announced: VecDeque<(u64, Vector)>,
     /// What was last written.
     vectors: Vectors,
+    /// The clock's ceiling that is on disk.
+    ceiling: Timestamp,
+    /// Those on their way there, with their indices.
+    ceilings: VecDeque<(u64, Timestamp)>,
 }
 
 /// What the input at hand brings about.
@@ -180,7 +193,7 @@ impl Replica {
             local_matrix: vec![LocalRow::default(); usize::from(config.partition_count)],
             stable_matrix: vec![Vector::ZERO; dcs],
             global_matrix: vec![Vector::ZERO; dcs],
-            op_log: OpLog::default(),
+            op_log: OpLog::new(config.planted),
             prepared_causal: BTreeMap::new(),
             prepared_at: BTreeSet::new(),
             committed_causal: vec![Committed::default(); dcs],
@@ -195,6 +208,7 @@ impl Replica {
             transfer: transfer::Transfers::default(),
             disk: Disk::default(),
             staged: Staged::default(),
+            counters: Counters::default(),
             config,
         })
     }
@@ -205,9 +219,10 @@ impl Replica {
             Input::Message { from, message } => self.on_message(now, from, message),
             Input::Tick => self.on_tick(now),
             Input::Persisted { index } => self.on_persisted(now, index),
+            Input::Reconnected { .. } => {}
             Input::Deliver(delivery) => self.on_deliver(now, delivery),
         }
-        self.flush(out);
+        self.flush(now, out);
     }
 
     fn on_message(&mut self, now: Now, from: Address, message: Message) {
@@ -247,6 +262,9 @@ impl Replica {
             | Message::FloorRaised(_) => {
                 self.alarm(Alarm::Malformed("an answer came to a replica"));
             }
+            Message::Group(_) => {
+                self.alarm(Alarm::Malformed("a replica without a group is to certify"));
+            }
         }
     }
 
@@ -255,6 +273,9 @@ impl Replica {
         disk.durable = disk.durable.max(index.min(disk.index));
         while disk.commits.front().is_some_and(|(at, _)| *at <= disk.durable) {
             disk.commits.pop_front();
+        }
+        while let Some((_, ceiling)) = disk.ceilings.pop_front_if(|(at, _)| *at <= disk.durable) {
+            disk.ceiling = ceiling;
         }
         let mut has_announced = false;
         while let Some((at, known_vec)) = disk.announced.front().copied()
@@ -272,6 +293,15 @@ impl Replica {
     /// Sends after all that was written so far, this input's records included, is on disk.
     fn send(&mut self, to: Address, message: Message) {
         self.staged.then.push(Envelope { to, message });
+    }
+
+    /// [`send`](Self::send) of an acknowledgement.
+    fn acknowledge(&mut self, to: Address, message: Message) {
+        if self.makes(Flaw::AckBeforeDisk) {
+            self.send_now(to, message);
+        } else {
+            self.send(to, message);
+        }
     }
 
     /// Sends at once: only for what rests on nothing that may still be on its way to the disk.
@@ -292,11 +322,17 @@ impl Replica {
         self.disk.index + 1
     }
 
-    fn flush(&mut self, out: &mut Vec<Output>) {
+    fn flush(&mut self, now: Now, out: &mut Vec<Output>) {
         let staged = &mut self.staged;
-        if let Some(ceiling) = self.clock.raise_ceiling(self.config.clock_ceiling_ms * 1_000) {
-            staged.records.push(Record::ClockCeiling(ceiling));
-            // What was to be sent at once may rest on where the clock is now.
+        let ahead_us = self.config.clock_ceiling_ms * 1_000;
+        if let Some(ceiling) = self.clock.raise_ceiling(now.wall_us, ahead_us) {
+            // First: of a write that a crash tears, what comes before may be all that is left.
+            staged.records.insert(0, Record::ClockCeiling(ceiling));
+            self.disk.ceilings.push_back((self.disk.index + 1, ceiling));
+        }
+        if self.clock.last() >= self.disk.ceiling {
+            // What was to be sent at once may rest on where the clock is now, which a restart would not
+            // know.
             staged.then.append(&mut staged.sends);
         }
         out.extend(staged.alarms.drain(..).map(Output::Alarm));
@@ -315,7 +351,33 @@ impl Replica {
     }
 
     fn handout(&self) -> Handout {
-        Handout { stable_vec: self.stable_vec, uniform_vec: self.uniform_vec }
+        let mut uniform_vec = self.uniform_vec;
+        if self.makes(Flaw::RemoteWhenStable) {
+            uniform_vec.join(&self.stable_vec);
+        }
+        Handout { stable_vec: self.stable_vec, uniform_vec }
+    }
+
+    /// Whether this mistake is to be made.
+    fn makes(&self, flaw: Flaw) -> bool {
+        self.config.planted.is(flaw)
+    }
+
+    /// The timestamp of a transaction with this snapshot: above all that was announced, and above
+    /// all that it saw.
+    fn next_timestamp(&mut self, now: Now, snap_vec: &Vector) -> Timestamp {
+        let (partition, highest) = (self.config.partition, snap_vec.highest());
+        if self.makes(Flaw::EqualTimestamps) {
+            let given = self.committed_causal[usize::from(self.config.dc.0)].last();
+            if let Some(given) = given.filter(|given| *given > highest) {
+                return given;
+            }
+        }
+        if self.makes(Flaw::PrepareBelowAnnounced) {
+            return Clock::new(partition, Timestamp::ZERO).next(now.wall_us, highest);
+        }
+        let unmerged = self.makes(Flaw::UnmergedClocks);
+        self.clock.next(now.wall_us, if unmerged { snap_vec[self.config.dc] } else { highest })
     }
 
     /// The highest timestamp that is accepted: so much ahead of the machine's clock, or where this
@@ -330,6 +392,7 @@ impl Replica {
     fn recompute_known(&mut self, now: Now) {
         let known = match self.prepared_at.first() {
             None => self.clock.announce(now.wall_us),
+            Some(_) if self.makes(Flaw::KnownPastPrepared) => self.clock.announce(now.wall_us),
             Some(first) => first.before(),
         };
         let own = self.config.dc;
@@ -369,6 +432,11 @@ impl Replica {
         self.pins.folded()
     }
 
+    /// What it has met.
+    pub fn counters(&self) -> Counters {
+        self.counters
+    }
+
     /// How many transactions are prepared and not decided.
     pub fn prepared_count(&self) -> usize {
         self.prepared_causal.len()
@@ -397,6 +465,11 @@ impl Replica {
     /// The keys of all items.
     pub fn keys(&self) -> impl Iterator<Item = &crate::key::Key> {
         self.op_log.keys(None)
+    }
+
+    /// The keys of all items from `first` on, in order.
+    pub fn keys_from(&self, first: &crate::key::Key) -> impl Iterator<Item = &crate::key::Key> {
+        self.op_log.keys_from(first)
     }
 
     /// The state of an item at a snapshot, for inspection.

@@ -28,6 +28,8 @@ pub struct Prepared {
     pub updates: Vec<Update>,
     /// What this partition proposed.
     pub timestamp: Timestamp,
+    /// The index with which the preparation reaches the disk.
+    pub index: u64,
     /// When the participants are asked, or asked again.
     pub resolve_at_us: u64,
     /// What other participants proposed, as far as was asked.
@@ -39,10 +41,15 @@ impl Replica {
         self.refresh(now);
         let (id, begun_us) = (prepare.id, prepare.begun_us);
         if let Some(outcome) = self.outcomes.get(&id) {
+            let is_late = outcome == Outcome::Aborted;
+            self.counters.late_prepares += u64::from(is_late);
+            self.counters.repeats += u64::from(!is_late);
             return self.reply_vote(from, id, Vote::Decided(outcome));
         }
         if let Some(prepared) = self.prepared_causal.get(&id) {
-            return self.reply_vote(from, id, Vote::Prepared(prepared.timestamp));
+            let timestamp = prepared.timestamp;
+            self.counters.repeats += 1;
+            return self.reply_vote(from, id, Vote::Prepared(timestamp));
         }
         if let Err(refusal) = self.check_age(now, &id, begun_us) {
             return self.reply_vote(from, id, Vote::Unknown(refusal));
@@ -64,7 +71,7 @@ impl Replica {
         match self.measure(&prepare.snap_vec, prepare.updates) {
             Ok(updates) => {
                 // Above all that was announced, so that `known_vec[d]` is not held below it.
-                let timestamp = self.clock.next(now.wall_us, prepare.snap_vec.highest());
+                let timestamp = self.next_timestamp(now, &prepare.snap_vec);
                 let record = PreparedRecord {
                     id,
                     begun_us,
@@ -73,7 +80,7 @@ impl Replica {
                     updates,
                     timestamp,
                 };
-                self.insert_prepared(now.mono_us, record.clone());
+                self.insert_prepared(now.mono_us, self.next_index(), record.clone());
                 self.write(Record::Prepare(record));
                 self.reply_vote(from, id, Vote::Prepared(timestamp));
             }
@@ -93,7 +100,7 @@ impl Replica {
         Err(Refusal::TooMany { what: Counted::Participants, found, most })
     }
 
-    pub(super) fn insert_prepared(&mut self, mono_us: u64, record: PreparedRecord) {
+    pub(super) fn insert_prepared(&mut self, mono_us: u64, index: u64, record: PreparedRecord) {
         self.prepared_at.insert(record.timestamp);
         let resolve_at_us = mono_us.saturating_add(self.config.resolve_after_ms * 1_000);
         let prepared = Prepared {
@@ -102,6 +109,7 @@ impl Replica {
             snap_vec: record.snap_vec,
             updates: record.updates,
             timestamp: record.timestamp,
+            index,
             resolve_at_us,
             proposals: BTreeMap::new(),
         };
@@ -121,7 +129,8 @@ impl Replica {
 
     fn reply_vote(&mut self, to: Address, id: TransactionId, vote: Vote) {
         let (partition, handout) = (self.config.partition, self.handout());
-        self.send(to, Message::PrepareAck(PrepareAck { id, partition, vote, handout }));
+        let ack = PrepareAck { id, partition, vote, handout };
+        self.acknowledge(to, Message::PrepareAck(ack));
     }
 
     pub(super) fn on_commit(&mut self, now: Now, commit: Commit) {
@@ -147,9 +156,15 @@ impl Replica {
 
     /// Ends a prepared transaction.
     pub(super) fn decide(&mut self, now: Now, id: TransactionId, outcome: Outcome) {
-        let Some(begun_us) = self.prepared_causal.get(&id).map(|prepared| prepared.begun_us) else {
-            return;
-        };
+        let Some(prepared) = self.prepared_causal.get(&id) else { return };
+        let (begun_us, index) = (prepared.begun_us, prepared.index);
+        if let Outcome::Committed(commit_vec) = &outcome
+            && index > self.disk.durable
+        {
+            // The others have said that they are prepared, and this one is not yet on disk: a crash
+            // would still abort it.
+            self.disk.commits.push_back((index, commit_vec[self.config.dc]));
+        }
         self.write(Record::Decide(Decided { id, begun_us, outcome }));
         self.end_prepared(id, outcome);
         self.wake(now);

@@ -6,6 +6,7 @@ use mingle_model::TransactionId;
 
 use super::Replica;
 use crate::error::{Counted, Refusal};
+use crate::flaw::Flaw;
 use crate::key::Key;
 use crate::limits::{READ_KEYS_MAX, WAITERS_MAX};
 use crate::message::{Address, Message, Read, ReadReply, Snapshot};
@@ -32,6 +33,7 @@ impl Waiting {
 
 impl Replica {
     pub(super) fn on_read(&mut self, now: Now, from: Address, mut read: Read) {
+        self.counters.reads += 1;
         self.refresh(now);
         let snapshot = self.choose_snapshot(read.snapshot);
         // Who waits keeps its snapshot.
@@ -40,6 +42,7 @@ impl Replica {
         let result = match self.reach(now, &snapshot, &read.keys) {
             Ok(true) => self.states(&snapshot, &read.keys).map(|states| (snapshot, states)),
             Ok(false) => {
+                self.counters.reads_waited += 1;
                 let Err(refusal) = self.wait(now, from, snapshot, Message::Read(read)) else {
                     return;
                 };
@@ -61,6 +64,12 @@ impl Replica {
     pub(super) fn choose_snapshot(&self, snapshot: Snapshot) -> Vector {
         match snapshot {
             Snapshot::At(snapshot) => snapshot,
+            Snapshot::UniformAtLeast(past_vec) => {
+                let mut snapshot = self.handout().strong_snapshot();
+                snapshot.join(&past_vec);
+                snapshot.join(&self.pins.folded());
+                snapshot
+            }
             Snapshot::AtLeast(past_vec) => {
                 let mut snapshot = self.handout().causal_snapshot(self.config.dc);
                 snapshot.join(&past_vec);
@@ -77,7 +86,12 @@ impl Replica {
         keys: &[Key],
     ) -> Result<Vec<std::sync::Arc<crate::types::State>>, Refusal> {
         let states = keys.iter().map(|key| self.op_log.read(key, snapshot));
-        states.collect::<Result<_, _>>().map_err(|oldest| Refusal::SnapshotTooOld { oldest })
+        states.collect::<Result<_, _>>().map_err(|oldest| self.too_old(oldest))
+    }
+
+    pub(super) fn too_old(&mut self, oldest: Vector) -> Refusal {
+        self.counters.too_old += 1;
+        Refusal::SnapshotTooOld { oldest }
     }
 
     /// Whether everything in `snapshot` is here; false if it will be once what is prepared is
@@ -92,7 +106,7 @@ impl Replica {
             self.check_partition(key)?;
         }
         self.check_snapshot(now, snapshot)?;
-        Ok(self.has_reached(now, snapshot))
+        Ok(self.has_reached(now, snapshot) || self.makes(Flaw::ReadDoesNotWait))
     }
 
     pub(super) fn check_partition(&self, key: &Key) -> Result<(), Refusal> {
@@ -105,15 +119,22 @@ impl Replica {
 
     /// Whether a snapshot can be served: other data centers' entries must not be above `known_vec`,
     /// the own one not too far in the future.
-    pub(super) fn check_snapshot(&self, now: Now, snapshot: &Vector) -> Result<(), Refusal> {
+    pub(super) fn check_snapshot(&mut self, now: Now, snapshot: &Vector) -> Result<(), Refusal> {
+        if self.makes(Flaw::ClientVectorMerged) {
+            let own = self.config.dc;
+            self.uniform_vec.join(&snapshot.with(own, Timestamp::ZERO));
+            return Ok(());
+        }
         let most = self.highest_accepted(now);
         for (dc, want) in snapshot.iter() {
             let have = self.known_vec[dc];
             if dc == self.config.dc {
                 if want > most {
+                    self.counters.clock_ahead += 1;
                     return Err(Refusal::ClockAhead { timestamp: want, most });
                 }
             } else if want > have && dc != DcId::STRONG {
+                self.counters.ahead += 1;
                 return Err(Refusal::Ahead { dc, have, want });
             }
         }

@@ -7,6 +7,7 @@
 //! is noticed with the next.
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::limits::BATCHES_PER_TICK_MAX;
 use crate::message::{Ask, Behind, Message, Replicate};
 use crate::record::{Alarm, Interval, Record};
@@ -64,10 +65,13 @@ impl Replica {
             return;
         }
         let known = self.known_vec[origin];
-        if start > known {
+        let is_believed = replicate.transactions.is_empty() && self.makes(Flaw::HeartbeatOverGap);
+        if start > known && !is_believed {
+            self.counters.gaps += 1;
             return self.ask(now, sender, origin);
         }
         if end > self.highest_accepted(now) {
+            self.counters.clock_ahead += 1;
             // Not now. It will be sent again: to the sender this replica lags.
             return self.alarm(Alarm::ClockAhead { dc: origin, timestamp: end });
         }

@@ -12,6 +12,7 @@
 use mingle_model::TransactionId;
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::message::{Address, Message, Status, StatusQuery, StatusReply};
 use crate::timestamp::Now;
 use crate::tx::Outcome;
@@ -19,6 +20,9 @@ use crate::tx::Outcome;
 impl Replica {
     /// Asks about the transactions that have been prepared for long.
     pub(super) fn resolve_stale(&mut self, now: Now) {
+        if self.makes(Flaw::StaleDropped) {
+            return self.drop_stale(now);
+        }
         let again_us = now.mono_us.saturating_add(self.config.resolve_after_ms * 1_000);
         let own = self.config.partition;
         let mut queries = Vec::new();
@@ -49,7 +53,8 @@ impl Replica {
         } else if let Some(prepared) = self.prepared_causal.get(&query.id) {
             Status::Prepared(prepared.timestamp)
         } else {
-            if !self.outcomes.is_past(&query.id, query.begun_us) {
+            let must_forget = self.makes(Flaw::LatePrepare);
+            if !must_forget && !self.outcomes.is_past(&query.id, query.begun_us) {
                 self.record_refusal(query.id, query.begun_us);
             }
             Status::Decided(Outcome::Aborted)
@@ -64,7 +69,10 @@ impl Replica {
             return;
         }
         match reply.status {
-            Status::Decided(outcome) => self.decide(now, reply.id, outcome),
+            Status::Decided(outcome) => {
+                self.counters.resolved += 1;
+                self.decide(now, reply.id, outcome);
+            }
             Status::Prepared(timestamp) => {
                 prepared.proposals.insert(reply.partition, timestamp);
                 self.commit_if_all_prepared(now, reply.id);
@@ -82,6 +90,17 @@ impl Replica {
         let highest = prepared.proposals.values().copied().max().unwrap_or_default();
         let timestamp = highest.max(prepared.timestamp);
         let commit_vec = prepared.snap_vec.with(self.config.dc, timestamp);
+        self.counters.resolved += 1;
         self.decide(now, id, Outcome::Committed(commit_vec));
+    }
+
+    /// A mistake: [`Flaw::StaleDropped`].
+    fn drop_stale(&mut self, now: Now) {
+        let prepared = self.prepared_causal.iter();
+        let stale = prepared.filter(|(_, prepared)| prepared.resolve_at_us <= now.mono_us);
+        let stale: Vec<TransactionId> = stale.map(|(id, _)| *id).collect();
+        for id in stale {
+            self.decide(now, id, Outcome::Aborted);
+        }
     }
 }

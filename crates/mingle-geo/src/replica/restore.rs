@@ -5,8 +5,9 @@ use super::{LocalRow, Replica};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::error::ConfigError;
+use crate::flaw::Flaw;
 use crate::record::{Install, PreparedRecord, Record, Vectors};
-use crate::timestamp::{Now, Timestamp};
+use crate::timestamp::{DcId, Now, Timestamp};
 use crate::tx::Outcome;
 use crate::vector::Vector;
 
@@ -49,21 +50,34 @@ impl Replica {
             }
         }
         let Config { dc, partition, .. } = replica.config;
-        replica.clock = Clock::new(partition, ceiling);
+        if !replica.makes(Flaw::ClockBack) {
+            replica.clock = Clock::new(partition, ceiling);
+        }
+        replica.disk.ceiling = ceiling;
         replica.pins = {
             let mut pins = Pins::after_restart();
             pins.raise_folded(&replica.pins.folded());
             pins
         };
+        // What an own transaction had seen of others was uniform, though it may have come to be so
+        // after vectors were last written: who begins here sees the transaction.
+        for transaction in replica.op_log.above(&replica.pins.folded()).values() {
+            if transaction.origin == dc {
+                let uniform = &mut replica.uniform_vec;
+                let seen = transaction.commit_vec.with(dc, uniform[dc]);
+                uniform.join(&seen.with(DcId::STRONG, uniform[DcId::STRONG]));
+            }
+        }
         replica.disk.vectors = Vectors {
             known_vec: replica.known_vec,
             stable_vec: replica.stable_vec,
             uniform_vec: replica.uniform_vec,
         };
+        // Whoever lacks something below asks. The first tick tells of all above, up to the clock, so
+        // nobody waits until the machine's clock has passed the ceiling.
+        replica.sent.fill(replica.known_vec[dc]);
         // Nothing below the clock can commit any more, but what is prepared.
         replica.recompute_known(Now::default());
-        // Whoever lacks something below asks.
-        replica.sent.fill(replica.known_vec[dc]);
         let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO };
         replica.local_matrix[usize::from(partition.0)] = row;
         replica.stable_matrix[usize::from(dc.0)] = replica.stable_vec;
@@ -82,7 +96,7 @@ impl Replica {
                 self.stable_vec.join(&vectors.stable_vec);
                 self.uniform_vec.join(&vectors.uniform_vec);
             }
-            Record::Prepare(prepared) => self.insert_prepared(0, prepared),
+            Record::Prepare(prepared) => self.insert_prepared(0, 0, prepared),
             Record::Decide(decided) => {
                 if self.prepared_causal.contains_key(&decided.id) {
                     self.end_prepared(decided.id, decided.outcome);
@@ -108,6 +122,8 @@ impl Replica {
             }
             Record::Install(install) => self.install(install),
             Record::Remembered(remembered) => self.outcomes.restore(remembered),
+            // The group's, beside this replica.
+            Record::Group(_) => {}
         }
     }
 
@@ -155,5 +171,43 @@ impl Replica {
     /// How a transaction ended, if this replica remembers.
     pub fn outcome(&self, id: &mingle_model::TransactionId) -> Option<Outcome> {
         self.outcomes.get(id)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::message::Message;
+    use crate::record::Output;
+    use crate::replica::Input;
+    use crate::timestamp::PartitionId;
+
+    #[test]
+    fn the_first_tick_after_a_restart_tells_the_others() {
+        let config = Config::new(DcId(0), 2, PartitionId(0), 1);
+        let mut replica = Replica::new(config.clone()).expect("settings");
+        let (mut log, mut out) = (Vec::new(), Vec::new());
+        let now = Now { wall_us: 9_000_000, mono_us: 0 };
+        replica.handle(now, Input::Tick, &mut out);
+        for output in out.drain(..) {
+            if let Output::Persist(persist) = output {
+                log.extend(persist.records);
+            }
+        }
+        let mut restarted = Replica::restore(config, log).expect("settings");
+        // The machine's clock has not passed the ceiling.
+        restarted.handle(Now { wall_us: 9_000_001, mono_us: 1 }, Input::Tick, &mut out);
+        let sent = out.iter().flat_map(|output| match output {
+            Output::Persist(persist) => &persist.then[..],
+            Output::Send(envelope) => std::slice::from_ref(envelope),
+            Output::Alarm(_) => &[],
+        });
+        let mut told = sent.filter_map(|envelope| match &envelope.message {
+            Message::Replicate(replicate) => Some((replicate.from, replicate.to)),
+            _ => None,
+        });
+        let (from, to) = told.next().expect("the other data center is told");
+        assert!(from <= replica.known_vec()[DcId(0)] && to == restarted.known_vec()[DcId(0)]);
+        assert!(from < to);
     }
 }

@@ -75,6 +75,16 @@ impl Replica {
         if self.known_vec[origin] >= cut || is_answered {
             return;
         }
+        self.begin_transfer(now, dc);
+    }
+
+    /// Whether it asks for another's state.
+    pub(crate) fn is_pulling(&self) -> bool {
+        self.transfer.is_pulling()
+    }
+
+    /// Asks a sibling for its state.
+    pub(crate) fn begin_transfer(&mut self, now: Now, dc: DcId) {
         self.alarm(Alarm::Transfer { dc, is_complete: false });
         let folded = self.pins.folded();
         let (states, repeat_at_us, repeats) = (Vec::new(), 0, 0);
@@ -164,14 +174,16 @@ impl Replica {
             return self.alarm(Alarm::Malformed("a part of a state transfer"));
         }
         let Some(pulling) = &mut self.transfer.pulling else { return };
-        if pulling.from != part.dc {
+        // Of those that were asked the first to answer serves: others may not be able to.
+        let is_first = part.after.is_none() && pulling.at.is_none();
+        if pulling.from != part.dc && !is_first {
             return;
         }
         if part.after.is_none() {
             if !part.at.covers(&folded) {
                 return;
             }
-            pulling.at = Some(part.at);
+            (pulling.from, pulling.at) = (part.dc, Some(part.at));
             pulling.states.clear();
         } else if pulling.at != Some(part.at)
             || pulling.states.last().map(|(key, _)| key) != part.after.as_ref()
@@ -184,6 +196,7 @@ impl Replica {
         let Some(end) = part.end else { return self.pull(now) };
         let states = std::mem::take(&mut pulling.states);
         self.transfer.pulling = None;
+        self.counters.transfers += 1;
         self.alarm(Alarm::Transfer { dc: part.dc, is_complete: true });
         for (dc, raised) in &end.op_floors {
             self.note_floor(*dc, *raised);

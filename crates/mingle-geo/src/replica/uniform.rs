@@ -1,10 +1,14 @@
 //! What is stable and what is uniform (2:23-38).
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::message::{Address, KnownVecLocal, Message, SiblingVecs};
 use crate::record::{Alarm, Record, Vectors};
-use crate::timestamp::Now;
+use crate::timestamp::{Now, PartitionId, Timestamp};
 use crate::vector::{Vector, uniform_of};
+
+/// What [`Flaw::SilentSkipped`] takes for silent, in microseconds.
+const SILENT_US: u64 = 200_000;
 
 impl Replica {
     /// BROADCAST_VECS (2:23-26). What is announced is written before.
@@ -26,12 +30,23 @@ impl Replica {
         let (known_vec, clock) = (self.known_vec, self.clock.last());
         for partition in self.config.partitions().filter(|partition| *partition != own) {
             let message = KnownVecLocal { partition: own, known_vec, snapshot_floor, clock };
-            self.send(self.peer(partition), Message::KnownVecLocal(message));
+            self.announce(self.peer(partition), Message::KnownVecLocal(message));
         }
         for dc in self.config.others() {
-            let (dc_own, stable_vec) = (self.config.dc, self.stable_vec);
+            // With f = 0 it makes no difference what others have.
+            let is_asked = self.config.f > 0;
+            let stable_vec = if is_asked { self.stable_vec } else { Vector::ZERO };
+            let dc_own = self.config.dc;
             let message = SiblingVecs { dc: dc_own, known_vec, stable_vec };
-            self.send(self.sibling(dc), Message::SiblingVecs(message));
+            self.announce(self.sibling(dc), Message::SiblingVecs(message));
+        }
+    }
+
+    fn announce(&mut self, to: Address, message: Message) {
+        if self.makes(Flaw::VectorBeforeDisk) {
+            self.send_now(to, message);
+        } else {
+            self.send(to, message);
         }
     }
 
@@ -44,6 +59,7 @@ impl Replica {
         row.snapshot_floor.join(&known.snapshot_floor);
         let dc = self.config.dc;
         if known.clock > self.highest_accepted(now) {
+            self.counters.clock_ahead += 1;
             self.alarm(Alarm::ClockAhead { dc, timestamp: known.clock });
         } else {
             self.clock.observe(known.clock);
@@ -71,7 +87,9 @@ impl Replica {
         let row = &mut self.local_matrix[usize::from(self.config.partition.0)];
         // Of this data center nothing below can still commit here, written or not.
         row.known_vec[own] = row.known_vec[own].max(self.known_vec[own]);
+        let heard = self.heard();
         let rows = self.local_matrix.iter().map(|row| row.known_vec);
+        let rows = rows.filter(|row| row[own] >= heard);
         let least = rows.reduce(|mut least, row| {
             least.meet(&row);
             least
@@ -80,11 +98,24 @@ impl Replica {
         self.recompute_uniform(now);
     }
 
+    /// Partitions that have announced less than this are left out: none, but for a mistake
+    /// ([`Flaw::SilentSkipped`]).
+    fn heard(&self) -> Timestamp {
+        if !self.makes(Flaw::SilentSkipped) {
+            return Timestamp::ZERO;
+        }
+        let own = self.config.dc;
+        let newest = self.local_matrix.iter().map(|row| row.known_vec[own]).max();
+        let newest = newest.unwrap_or_default().micros();
+        Timestamp::new(newest.saturating_sub(SILENT_US), PartitionId(0))
+    }
+
     /// `uniform_vec` (2:33-36).
     fn recompute_uniform(&mut self, now: Now) {
         let own = self.config.dc;
         self.stable_matrix[usize::from(own.0)] = self.stable_vec;
-        let f = usize::from(self.config.f);
+        let mistaken = u8::from(self.makes(Flaw::GroupsOfF));
+        let f = usize::from(self.config.f.saturating_sub(mistaken));
         let uniform = uniform_of(&self.stable_matrix, own, f);
         self.uniform_vec.join(&uniform);
         self.wake_attaching(now);

@@ -5,6 +5,7 @@ use crate::message::{
     Attach, AttachReply, Attached, Barrier, BarrierReply, Envelope, Handout, Message,
 };
 use crate::timestamp::{DcId, Now, PartitionId};
+use crate::vector::Vector;
 
 /// An attach under way.
 #[derive(Clone, Debug)]
@@ -42,6 +43,7 @@ impl Session {
             Call::Settling { request, timer, .. } | Call::Barrier { request, timer } => {
                 (*request, timer)
             }
+            Call::Certifying(certifying) => (certifying.request, &mut certifying.timer),
             _ => return,
         };
         if reply.request != awaited {
@@ -51,6 +53,9 @@ impl Session {
             timer.refusal = refusal.clone();
             return;
         }
+        if matches!(self.call, Call::Certifying(_)) {
+            return self.on_snapshot_uniform(out);
+        }
         let event = match std::mem::replace(&mut self.call, Call::Idle) {
             Call::Settling { id, commit_vec, .. } => {
                 Event::Committed { id, commit_vec, is_uniform: true }
@@ -58,9 +63,7 @@ impl Session {
             _ => Event::Uniform,
         };
         // Beyond the handout: the answer is about this very past.
-        let past_vec = self.past_vec;
-        self.fresh.retain(|fresh| fresh.timestamp > past_vec[fresh.dc]);
-        self.forgot_fresh = false;
+        self.forget_fresh(self.past_vec);
         out.push(SessionOutput::Event(event));
     }
 
@@ -141,11 +144,13 @@ impl Session {
         let own = handout.stable_vec[dc].max(self.past_vec[dc]);
         self.past_vec.meet(&handout.causal_snapshot(dc).with(dc, own));
         let past_vec = self.past_vec;
-        let lost = self.fresh.iter().filter(|fresh| fresh.timestamp > past_vec[fresh.dc]);
+        // One may be gone whose timestamp is reached: what it saw elsewhere may not be.
+        let lost = self.fresh.iter().filter(|fresh| !past_vec.covers(&fresh.commit_vec));
         let lost = lost.map(|fresh| fresh.id).collect();
-        let is_complete = !self.forgot_fresh;
+        // What is uniform comes sooner or later, but it may not be here either.
+        let is_complete = past_vec.covers(&self.unnamed);
         self.fresh.clear();
-        self.forgot_fresh = false;
+        self.unnamed = Vector::ZERO;
         self.move_to(now, dc, handout);
         out.push(SessionOutput::Event(Event::ResumedWithLoss { dc, lost, is_complete }));
         Ok(())

@@ -6,6 +6,7 @@ use mingle_model::TransactionId;
 
 use super::{Call, CallError, Event, Fresh, Session, SessionOutput, Timer};
 use crate::error::Refusal;
+use crate::flaw::Flaw;
 use crate::limits::FRESH_COMMITS_MAX;
 use crate::message::{
     Abort, Commit, CommitOne, Envelope, Message, OutcomeQuery, OutcomeReply, Prepare, PrepareAck,
@@ -40,6 +41,13 @@ impl Committing {
 }
 
 impl Session {
+    /// Takes back what the running transaction wrote; its snapshot stays.
+    pub fn take_back(&mut self) {
+        if let Some(running) = &mut self.running {
+            running.updates.clear();
+        }
+    }
+
     /// Commits the running transaction. Answered by [`Event::Committed`], [`Event::Aborted`] or
     /// [`Event::Unknown`].
     ///
@@ -49,6 +57,10 @@ impl Session {
     pub fn commit(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         self.check_idle()?;
         let running = self.running.take().ok_or(CallError::Nothing)?;
+        if running.strong.is_some() {
+            self.commit_strong(now, running, out);
+            return Ok(());
+        }
         // One that read nothing sees what was handed out, however long ago; at a single partition, what
         // that has when it commits.
         let is_bound = running.snapshot.is_some();
@@ -99,6 +111,10 @@ impl Session {
         if !self.is_attached {
             return Err(CallError::Detached);
         }
+        if let Some(certifying) = self.uncertain.take() {
+            self.ask_certified(now, certifying, out);
+            return Ok(());
+        }
         let mut committing = self.unanswered.take().ok_or(CallError::Nothing)?;
         committing.timer = self.timer(now);
         committing.ignorant.clear();
@@ -109,7 +125,8 @@ impl Session {
 
     /// Gives up asking: the session goes on without knowing how the commit ended.
     pub fn leave_unanswered(&mut self) -> Option<TransactionId> {
-        self.unanswered.take().map(|committing| committing.id)
+        let uncertain = self.uncertain.take().map(|certifying| certifying.id());
+        self.unanswered.take().map(|committing| committing.id).or(uncertain)
     }
 
     pub(super) fn send_commit(&self, out: &mut Vec<SessionOutput>) {
@@ -152,7 +169,8 @@ impl Session {
         match ack.vote {
             Vote::Prepared(timestamp) => {
                 committing.proposals.insert(ack.partition, timestamp);
-                if committing.proposals.len() < committing.updates.len() {
+                let is_hasty = self.config.planted.is(Flaw::CommitAtFirstAck);
+                if committing.proposals.len() < committing.updates.len() && !is_hasty {
                     return;
                 }
                 // All are prepared, on disk: it is committed, whoever says so (1:31-35).
@@ -213,14 +231,7 @@ impl Session {
         self.past_vec.join(&commit_vec);
         // Part of it is at this data center. The rest need not be.
         self.is_attached &= committing.dc == self.config.dc;
-        let timestamp = commit_vec[committing.dc];
-        if timestamp > self.handout.uniform_vec[committing.dc] {
-            self.fresh.push_back(Fresh { id, dc: committing.dc, timestamp });
-        }
-        if self.fresh.len() > FRESH_COMMITS_MAX {
-            self.fresh.pop_front();
-            self.forgot_fresh = true;
-        }
+        self.remember(Fresh { id, dc: committing.dc, commit_vec });
         if self.config.is_durable && self.is_attached {
             let (request, timer) = (self.next_request(), self.timer(now));
             self.call = Call::Settling { id, commit_vec, request, timer };
@@ -228,6 +239,17 @@ impl Session {
         }
         let event = Event::Committed { id, commit_vec, is_uniform: false };
         out.push(SessionOutput::Event(event));
+    }
+
+    /// Remembers a commit of its own by name until it is uniform.
+    pub(super) fn remember(&mut self, fresh: Fresh) {
+        self.fresh.push_back(fresh);
+        self.forget_fresh(self.handout.uniform_vec);
+        if self.fresh.len() > FRESH_COMMITS_MAX
+            && let Some(first) = self.fresh.pop_front()
+        {
+            self.unnamed.join(&first.commit_vec);
+        }
     }
 
     fn finish_abort(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {

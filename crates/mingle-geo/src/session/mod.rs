@@ -10,59 +10,31 @@
 
 mod attach;
 mod commit;
+mod config;
+mod error;
 mod read;
+mod strong;
 
 use std::collections::VecDeque;
-use std::fmt;
 use std::sync::Arc;
 
-use mingle_model::{Origin, TransactionId};
+use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use crate::certify::{Access, GroupMessage};
 use crate::error::Refusal;
 use crate::message::{Address, Envelope, Handout, Message, Missing};
-use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::timestamp::{DcId, Now, PartitionId};
 use crate::types::{State, Update};
 use crate::vector::Vector;
+
+pub use config::SessionConfig;
+pub use error::CallError;
 
 use attach::Attaching;
 use commit::Committing;
 use read::Reading;
-
-/// What a session is told when it is made.
-#[derive(Clone, Debug)]
-pub struct SessionConfig {
-    /// Names this incarnation of the session for ever.
-    pub id: Origin,
-    /// The data center that it uses.
-    pub dc: DcId,
-    /// How many partitions there are.
-    pub partition_count: u16,
-    /// Whether a commit is acknowledged only once it is uniform.
-    pub is_durable: bool,
-    /// What is not answered after this long is sent again.
-    pub retry_ms: u64,
-    /// A call that is not answered after this long fails.
-    pub deadline_ms: u64,
-    /// What replicas handed out is used for new transactions up to this age; after that the first
-    /// read of several partitions takes two rounds, and shows what is newer.
-    pub handout_ms_max: u64,
-}
-
-impl SessionConfig {
-    /// The usual settings.
-    pub fn new(id: Origin, dc: DcId, partition_count: u16) -> Self {
-        Self {
-            id,
-            dc,
-            partition_count,
-            is_durable: false,
-            retry_ms: 500,
-            deadline_ms: 10_000,
-            handout_ms_max: 50,
-        }
-    }
-}
+use strong::{Certifying, Touched};
 
 /// What came of a call.
 #[derive(Clone, Debug, PartialEq)]
@@ -121,38 +93,6 @@ pub enum SessionOutput {
     Event(Event),
 }
 
-/// Why a call cannot begin.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum CallError {
-    /// Another call is under way.
-    Busy,
-    /// The session has to be attached first.
-    Detached,
-    /// A commit has not been answered; see [`Session::ask`].
-    Unanswered,
-    /// A transaction is running.
-    InTransaction,
-    /// There is nothing to ask for.
-    Nothing,
-    /// The operation does not fit the key's type.
-    WrongKind,
-}
-
-impl fmt::Display for CallError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Busy => "another call of this session is under way",
-            Self::Detached => "the session is not attached to a data center",
-            Self::Unanswered => "a commit of this session has not been answered",
-            Self::InTransaction => "a transaction of this session is running",
-            Self::Nothing => "there is nothing to ask for",
-            Self::WrongKind => "the operation does not fit the key's type",
-        })
-    }
-}
-
-impl std::error::Error for CallError {}
-
 /// What a session takes with it to another process: to be signed by whoever hands it out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Token {
@@ -210,8 +150,13 @@ pub struct Session {
     running: Option<Running>,
     call: Call,
     unanswered: Option<Committing>,
+    /// A strong commit that has not been answered.
+    uncertain: Option<Certifying>,
+    /// What strong transactions of it conflicted with.
+    conflict_vec: Vector,
     fresh: VecDeque<Fresh>,
-    forgot_fresh: bool,
+    /// The join of its own commits that are not in `fresh`: they are uniform, or too many.
+    unnamed: Vector,
 }
 
 /// A transaction between its first operation and its commit.
@@ -221,6 +166,8 @@ struct Running {
     begun_us: u64,
     snapshot: Option<Vector>,
     updates: Vec<Update>,
+    /// Of a strong one, what it has used.
+    strong: Option<Touched>,
 }
 
 /// A commit of this session that is not known to be uniform.
@@ -228,7 +175,7 @@ struct Running {
 struct Fresh {
     id: TransactionId,
     dc: DcId,
-    timestamp: Timestamp,
+    commit_vec: Vector,
 }
 
 /// What is under way.
@@ -249,6 +196,7 @@ enum Call {
         timer: Timer,
     },
     Attaching(Attaching),
+    Certifying(Certifying),
 }
 
 /// When to send again, and when to give up.
@@ -275,8 +223,10 @@ impl Session {
             running: None,
             call: Call::Idle,
             unanswered: None,
+            uncertain: None,
+            conflict_vec: Vector::ZERO,
             fresh: VecDeque::new(),
-            forgot_fresh: false,
+            unnamed: Vector::ZERO,
         }
     }
 
@@ -316,7 +266,8 @@ impl Session {
 
     /// The commit that has not been answered, if there is one.
     pub fn unanswered(&self) -> Option<TransactionId> {
-        self.unanswered.as_ref().map(Committing::id)
+        let uncertain = self.uncertain.as_ref().map(Certifying::id);
+        self.unanswered.as_ref().map(Committing::id).or(uncertain)
     }
 
     /// Adds a write to the running transaction, or begins one.
@@ -329,7 +280,11 @@ impl Session {
         if !update.op.fits(update.key.kind) || update.op.is_measured() {
             return Err(CallError::WrongKind);
         }
-        self.run(now).updates.push(update);
+        let running = self.run(now);
+        if let Some(touched) = &mut running.strong {
+            touched.entry(update.key.clone()).or_insert((Access::Write, None)).0 = Access::Write;
+        }
+        running.updates.push(update);
         Ok(())
     }
 
@@ -342,7 +297,7 @@ impl Session {
         if !self.is_idle() {
             return Err(CallError::Busy);
         }
-        if self.unanswered.is_some() {
+        if self.unanswered().is_some() {
             return Err(CallError::Unanswered);
         }
         if self.is_attached { Ok(()) } else { Err(CallError::Detached) }
@@ -360,6 +315,7 @@ impl Session {
                 begun_us: now.wall_us.max(stable_us),
                 snapshot: None,
                 updates: Vec::new(),
+                strong: None,
             }
         })
     }
@@ -381,12 +337,15 @@ impl Session {
         Address::Replica(self.config.dc, partition)
     }
 
-    /// The newest snapshot for a causal transaction that the session knows of, if what was handed
-    /// out is not too old.
-    fn fresh_snapshot(&self, now: Now) -> Option<Vector> {
+    /// The newest snapshot for a transaction that the session knows of, if what was handed out is not
+    /// too old.
+    fn fresh_snapshot(&self, now: Now, is_strong: bool) -> Option<Vector> {
         let until_us = self.handout_us?.saturating_add(self.config.handout_ms_max * 1_000);
         if now.mono_us > until_us {
             return None;
+        }
+        if is_strong {
+            return Some(self.strong_snapshot());
         }
         let mut snapshot = self.handout.causal_snapshot(self.config.dc);
         snapshot.join(&self.past_vec);
@@ -396,8 +355,19 @@ impl Session {
     fn take_handout(&mut self, now: Now, handout: &Handout) {
         self.handout.join(handout);
         self.handout_us = Some(now.mono_us);
-        let uniform = &self.handout.uniform_vec;
-        self.fresh.retain(|fresh| fresh.timestamp > uniform[fresh.dc]);
+        self.forget_fresh(self.handout.uniform_vec);
+    }
+
+    /// Its own commits up to there are uniform, and need not be remembered one by one.
+    fn forget_fresh(&mut self, uniform_vec: Vector) {
+        let unnamed = &mut self.unnamed;
+        self.fresh.retain(|fresh| {
+            let is_fresh = fresh.commit_vec[fresh.dc] > uniform_vec[fresh.dc];
+            if !is_fresh {
+                unnamed.join(&fresh.commit_vec);
+            }
+            is_fresh
+        });
     }
 
     /// Goes on with what a message answers. What answers nothing that is under way is dropped.
@@ -415,6 +385,9 @@ impl Session {
             Message::OutcomeReply(reply) => reply.handout,
             Message::BarrierReply(reply) => reply.handout,
             Message::AttachReply(reply) => return self.on_attach_reply(now, dc, reply, out),
+            Message::Group(GroupMessage::Voted(voted)) if dc == self.config.dc => {
+                return self.on_voted(voted, out);
+            }
             _ => return,
         };
         if dc != self.config.dc {
@@ -461,6 +434,7 @@ impl Session {
                 self.send_barrier(request, out);
             }
             Call::Attaching(_) => self.send_attach(out),
+            Call::Certifying(_) => self.send_certify(out),
         }
     }
 
@@ -483,6 +457,7 @@ impl Session {
             Call::Barrier { .. } | Call::Attaching(_) => {
                 out.push(SessionOutput::Event(Event::Failed(refusal)));
             }
+            Call::Certifying(certifying) => self.give_up_certifying(certifying, refusal, out),
         }
     }
 }
@@ -495,6 +470,7 @@ impl Call {
             Self::Committing(committing) => Some(&mut committing.timer),
             Self::Settling { timer, .. } | Self::Barrier { timer, .. } => Some(timer),
             Self::Attaching(attaching) => Some(&mut attaching.timer),
+            Self::Certifying(certifying) => Some(&mut certifying.timer),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::{Call, CallError, Event, Session, SessionOutput, Timer};
+use crate::certify::Access;
 use crate::error::Refusal;
+use crate::flaw::Flaw;
 use crate::key::Key;
 use crate::message::{Envelope, Message, Read, ReadReply, Snapshot};
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp, Version};
@@ -20,6 +22,7 @@ pub struct Reading {
     snapshot: Option<Vector>,
     /// Whether the transaction has read before: then its snapshot stands.
     is_bound: bool,
+    is_strong: bool,
     /// Whether it has begun again at once, with a newer snapshot.
     is_again: bool,
     found: BTreeMap<Key, Arc<State>>,
@@ -53,10 +56,16 @@ impl Session {
             out.push(SessionOutput::Event(Event::Read(Vec::new())));
             return Ok(());
         }
-        let bound = self.run(now).snapshot;
+        let running = self.run(now);
+        if let Some(touched) = &mut running.strong {
+            for key in &keys {
+                touched.entry(key.clone()).or_insert((Access::Read, None));
+            }
+        }
+        let (bound, is_strong) = (running.snapshot, running.strong.is_some());
         // One partition chooses the newest snapshot; for several, it must be known before.
         let several = open.len() > 1;
-        let snapshot = bound.or_else(|| if several { self.fresh_snapshot(now) } else { None });
+        let snapshot = bound.or_else(|| self.fresh_snapshot(now, is_strong).filter(|_| several));
         let request = self.next_request();
         let timer = self.timer(now);
         self.call = Call::Reading(Reading {
@@ -64,6 +73,7 @@ impl Session {
             keys,
             snapshot,
             is_bound: bound.is_some(),
+            is_strong,
             is_again: false,
             found: BTreeMap::new(),
             open,
@@ -77,6 +87,11 @@ impl Session {
         let Call::Reading(reading) = &self.call else { return };
         let (snapshot, count) = match reading.snapshot {
             Some(snapshot) => (Snapshot::At(snapshot), reading.open.len()),
+            None if reading.is_strong => {
+                let mut least = self.past_vec;
+                least.join(&self.conflict_vec);
+                (Snapshot::UniformAtLeast(least), 1)
+            }
             None => (Snapshot::AtLeast(self.past_vec), 1),
         };
         for (partition, keys) in reading.open.iter().take(count) {
@@ -153,7 +168,9 @@ impl Session {
 
     fn finish_read(&mut self, snapshot: Vector, out: &mut Vec<SessionOutput>) {
         let Call::Reading(reading) = std::mem::replace(&mut self.call, Call::Idle) else { return };
-        self.past_vec.join(&snapshot);
+        if !self.config.planted.is(Flaw::ReadNotJoined) {
+            self.past_vec.join(&snapshot);
+        }
         let dc = self.config.dc;
         let Some(running) = &mut self.running else { return };
         running.snapshot = Some(snapshot);
@@ -181,7 +198,7 @@ fn overlay(
                 *earlier = Op::Nothing;
             }
         }
-        own.push((index, state.measured(&update.op, snapshot, &[])));
+        own.push((index, update.op.clone()));
     }
     if own.is_empty() {
         return state.clone();
@@ -191,7 +208,9 @@ fn overlay(
         let timestamp = Timestamp(u64::MAX);
         let version = Version { timestamp, origin: dc, index: index as u32 };
         let cause = Cause { version, seen: *snapshot };
-        changed.apply(&cause, &op, updates[index].id.as_ref());
+        // What is taken back is no run of its operation.
+        let id = updates[index].id.as_ref().filter(|_| op != Op::Nothing);
+        changed.apply_own(&cause, &op, id);
     }
     Arc::new(changed)
 }

@@ -1,6 +1,6 @@
 //! Counters, exact in whatever causal order their additions and resets come.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -11,8 +11,8 @@ use crate::vector::Vector;
 /// A sum of additions, less what resets have taken away.
 ///
 /// For each origin there is the sum of all its additions, and what resets took away of it: all up to
-/// a timestamp, with their sum, and single ones beyond. Of several resets the one that reaches
-/// furthest contains what the others took up to there, so nothing is taken away twice.
+/// a timestamp but some, with their sum. Of several resets that is what any of them took, so nothing
+/// is taken away twice.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter(Vec<Part>);
 
@@ -20,8 +20,8 @@ pub struct Counter(Vec<Part>);
 struct Part {
     origin: DcId,
     added: i128,
-    /// The last addition.
-    last: Timestamp,
+    /// How many additions that were.
+    count: u64,
     removed: Removed,
 }
 
@@ -30,28 +30,38 @@ struct Part {
 struct Removed {
     /// All up to here.
     to: Timestamp,
-    /// The sum of those.
+    /// But these, by timestamp and place: the resets did not see them. They are not folded anywhere
+    /// where a reset is measured that did not see them, while those that it saw may be.
+    except: BTreeMap<(Timestamp, u32), i64>,
+    /// Runs under ids that were seen, and that add nothing here: a lower run does, elsewhere.
+    repeats: BTreeSet<(Timestamp, u32)>,
+    /// The sum of what was taken away.
     sum: i128,
-    /// Single ones beyond, by timestamp and place.
-    beyond: BTreeMap<(Timestamp, u32), i64>,
+    /// How many additions that were.
+    count: u64,
 }
 
 impl Removed {
+    /// Takes away what the other takes away too.
     fn join(&mut self, other: &Self) {
-        if (other.to, other.sum) > (self.to, self.sum) {
-            (self.to, self.sum) = (other.to, other.sum);
+        let (mut further, mut nearer) = (other.clone(), std::mem::take(self));
+        // Of two that reach as far, the one that knows of more repeated runs: whichever came first.
+        let reach = |one: &Self| (one.to, one.repeats.len());
+        let rest = |one: &Self| (one.repeats.clone(), one.sum, one.count);
+        let order = reach(&nearer).cmp(&reach(&further));
+        if order.then_with(|| rest(&nearer).cmp(&rest(&further))).is_gt() {
+            std::mem::swap(&mut further, &mut nearer);
         }
-        self.beyond.extend(&other.beyond);
-        self.beyond = self.beyond.split_off(&(self.to, u32::MAX));
-    }
-
-    fn total(&self) -> i128 {
-        let beyond = self.beyond.values().map(|amount| i128::from(*amount));
-        beyond.fold(self.sum, i128::wrapping_add)
-    }
-
-    fn reaches(&self) -> Timestamp {
-        self.beyond.last_key_value().map_or(self.to, |((timestamp, _), _)| *timestamp)
+        further.except.retain(|at, amount| {
+            let is_taken = at.0 <= nearer.to && !nearer.except.contains_key(at);
+            if is_taken && !nearer.repeats.contains(at) {
+                further.sum = further.sum.wrapping_add(i128::from(*amount));
+                further.count += 1;
+            }
+            !is_taken
+        });
+        further.repeats.append(&mut nearer.repeats);
+        *self = further;
     }
 }
 
@@ -85,7 +95,7 @@ pub(super) fn additions(recent: &[Recent<'_>]) -> Vec<Addition> {
 impl Counter {
     /// The sum.
     pub fn value(&self) -> i128 {
-        let live = self.0.iter().map(|part| part.added.wrapping_sub(part.removed.total()));
+        let live = self.0.iter().map(|part| part.added.wrapping_sub(part.removed.sum));
         live.fold(0, i128::wrapping_add)
     }
 
@@ -96,17 +106,15 @@ impl Counter {
 
     /// Whether anything was added since it was last reset.
     pub fn is_present(&self) -> bool {
-        self.0
-            .iter()
-            .any(|part| part.last > part.removed.reaches() || part.added != part.removed.total())
+        self.0.iter().any(|part| part.count > part.removed.count)
     }
 
     fn part(&mut self, origin: DcId) -> &mut Part {
         let place = match self.0.binary_search_by_key(&origin, |part| part.origin) {
             Ok(place) => place,
             Err(place) => {
-                let (last, removed) = (Timestamp::ZERO, Removed::default());
-                self.0.insert(place, Part { origin, added: 0, last, removed });
+                let removed = Removed::default();
+                self.0.insert(place, Part { origin, added: 0, count: 0, removed });
                 place
             }
         };
@@ -116,7 +124,7 @@ impl Counter {
     pub(super) fn add(&mut self, version: Version, amount: i64) {
         let part = self.part(version.origin);
         part.added = part.added.wrapping_add(i128::from(amount));
-        part.last = part.last.max(version.timestamp);
+        part.count += 1;
     }
 
     /// An addition that stands under the version `was` ran at `version` too.
@@ -139,22 +147,24 @@ impl Counter {
     }
 
     /// What a reset takes away whose snapshot is this, and the state that of the snapshot: of each
-    /// origin all additions up to the first that the snapshot does not hold, and the single ones
-    /// beyond that it holds.
-    pub(super) fn removal(&self, snapshot: &Vector, recent: &[Addition]) -> Removal {
+    /// origin all additions up to there, but those that the snapshot does not hold.
+    pub(super) fn removal(
+        &self,
+        snapshot: &Vector,
+        recent: &[Addition],
+        repeats: &[Version],
+    ) -> Removal {
         let parts = self.0.iter().map(|part| {
-            let of_origin = recent.iter().filter(|recent| recent.version.origin == part.origin);
-            let missing = of_origin.clone().filter(|recent| !recent.is_held);
-            let first = missing.map(|recent| recent.version.timestamp).min();
-            let to = first.map_or(snapshot[part.origin], Timestamp::before);
-            let held = of_origin
-                .filter(|recent| recent.is_held && recent.version.timestamp > to)
+            let missing = recent
+                .iter()
+                .filter(|recent| recent.version.origin == part.origin && !recent.is_held);
+            let except = missing
                 .map(|recent| ((recent.version.timestamp, recent.version.index), recent.amount));
             // What earlier resets took away is part of the sum, here as there.
-            let beyond: BTreeMap<_, _> = held.collect();
-            let single = beyond.values().map(|amount| i128::from(*amount));
-            let sum = part.added.wrapping_sub(single.fold(0, i128::wrapping_add));
-            (part.origin, Removed { to, sum, beyond })
+            let (to, except) = (snapshot[part.origin], except.collect());
+            let repeats = repeats.iter().filter(|version| version.origin == part.origin);
+            let repeats = repeats.map(|version| (version.timestamp, version.index)).collect();
+            (part.origin, Removed { to, except, repeats, sum: part.added, count: part.count })
         });
         Removal(parts.collect())
     }

@@ -45,6 +45,10 @@ impl<T> Dots<T> {
 
     pub fn place(&mut self, mark: Mark, id: Option<&OpId>, value: T) {
         let place = self.0.partition_point(|dot| dot.mark.version < mark.version);
+        // Mostly it is the only one: no room for more.
+        if self.0.is_empty() {
+            self.0.reserve_exact(1);
+        }
         self.0.insert(place, Dot { mark, id: id.copied().map(Box::new), value });
     }
 
@@ -66,6 +70,11 @@ impl<T> Dots<T> {
     /// The one of the highest version.
     pub fn last(&self) -> Option<&Dot<T>> {
         self.0.last()
+    }
+
+    /// The ids under which they stand.
+    pub fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.0.iter().filter_map(|dot| dot.id.as_deref())
     }
 
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Dot<T>> + ExactSizeIterator {

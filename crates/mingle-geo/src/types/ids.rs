@@ -8,13 +8,14 @@
 //! - Of those that did not see each other, the operation stands once, under the lowest version.
 //!   Whoever saw one of them saw the operation: a removal takes it away for good.
 //!
-//! Ids are remembered through folding, until the floor of their origin has passed them.
+//! Ids are remembered through folding, until the floor of their origin has passed them; those of
+//! several runs, until what they put there is taken away.
 //!
 //! Departure: amounts that are added under an id count at the origin of the lowest version. Where
 //! two resets of a counter ran at once, and each had seen a different run of one addition, and
 //! neither the other's, both take it away. All replicas agree on the outcome.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
@@ -60,8 +61,33 @@ impl Ids {
         marks.iter().any(|mark| cause.observes(mark))
     }
 
-    /// Forgets ids that can come no more.
-    pub fn forget(&mut self, is_past: impl Fn(&OpId) -> bool) {
-        self.0.retain(|id, _| !is_past(id));
+    /// Whether the operation `id` stands under no lower version than this one, as far as is known.
+    pub fn may_stand(&self, id: &OpId, version: Version) -> bool {
+        let lowest = self.0.get(id).and_then(|marks| marks.first());
+        lowest.is_none_or(|lowest| lowest.version >= version)
+    }
+
+    /// The runs that are known beside the lowest of each operation.
+    pub fn repeats(&self) -> Vec<Version> {
+        let marks = self.0.values().flat_map(|marks| marks.iter().skip(1));
+        marks.map(|mark| mark.version).collect()
+    }
+
+    /// Whether it has met none, or all are forgotten.
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Forgets ids that can come no more. Those of several runs are remembered while what they put there
+    /// stands, which `stands` says: somebody who saw only one of the runs may yet take it away.
+    pub fn forget(
+        &mut self,
+        is_past: impl Fn(&OpId) -> bool,
+        stands: impl FnOnce() -> BTreeSet<OpId>,
+    ) {
+        let is_repeated = |id: &OpId, marks: &Vec<Mark>| marks.len() > 1 && is_past(id);
+        let must_look = self.0.iter().any(|(id, marks)| is_repeated(id, marks));
+        let standing = if must_look { stands() } else { BTreeSet::new() };
+        self.0.retain(|id, marks| !is_past(id) || marks.len() > 1 && standing.contains(id));
     }
 }

@@ -45,6 +45,10 @@ impl Log {
         self.0.insert(mark.version, Line { commit_vec: mark.commit_vec, id, value });
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.0.values().filter_map(|line| line.id.as_deref())
+    }
+
     /// Lowers the version of the line that stands under `id` at `was`, if it still does.
     pub(super) fn restamp(&mut self, id: &OpId, was: Version, mark: Mark) {
         let stands = self.0.get(&was).is_some_and(|line| line.id.as_deref() == Some(id));

@@ -28,6 +28,11 @@ impl Map {
         self.entries.get(key).and_then(Dots::last).map(|dot| &dot.value)
     }
 
+    /// The version of the last writer of `key`, if it has a value.
+    pub fn version(&self, key: &Value) -> Option<Version> {
+        self.entries.get(key).and_then(Dots::last).map(|dot| dot.mark.version)
+    }
+
     /// The counter of `key`, if anything was added to it since it was last deleted.
     pub fn count(&self, key: &Value) -> Option<&Counter> {
         self.counts.get(key).filter(|counter| counter.is_present())
@@ -63,6 +68,10 @@ impl Map {
         self.entries.entry(key.clone()).or_default().place(mark, id, value.clone());
     }
 
+    pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.entries.values().flat_map(Dots::ids)
+    }
+
     pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, key: &Value) {
         if let Some(dots) = self.entries.get_mut(key) {
             dots.restamp(id, mark);
@@ -87,14 +96,23 @@ impl Map {
         self.counts.entry(key.clone()).or_default().remove(removal);
     }
 
+    pub(super) fn clear_count(&mut self, key: &Value) {
+        self.counts.remove(key);
+    }
+
+    pub(super) fn clear_counts(&mut self) {
+        self.counts.clear();
+    }
+
     /// What deleting `key` takes away of its counter.
     pub(super) fn removal(
         &self,
         key: &Value,
         snapshot: &Vector,
         recent: &[Recent<'_>],
+        repeats: &[Version],
     ) -> Option<Removal> {
-        self.count(key).map(|counter| counter.removal(snapshot, &additions(key, recent)))
+        self.count(key).map(|counter| counter.removal(snapshot, &additions(key, recent), repeats))
     }
 
     /// What emptying the map takes away of its counters.
@@ -102,9 +120,10 @@ impl Map {
         &self,
         snapshot: &Vector,
         recent: &[Recent<'_>],
+        repeats: &[Version],
     ) -> Vec<(Value, Removal)> {
         let removals = self.counts().map(|(key, counter)| {
-            (key.clone(), counter.removal(snapshot, &additions(key, recent)))
+            (key.clone(), counter.removal(snapshot, &additions(key, recent), repeats))
         });
         removals.collect()
     }

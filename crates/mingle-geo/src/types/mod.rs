@@ -20,24 +20,26 @@ pub(crate) mod dots;
 pub mod ids;
 mod log;
 mod map;
+mod op;
 mod register;
 mod set;
 
+#[cfg(test)]
+mod reset_tests;
 #[cfg(test)]
 mod tests;
 
 use std::fmt;
 
-use mingle_model::{TransactionId, Value};
 use serde::{Deserialize, Serialize};
 
 pub use counter::{Counter, Removal};
 pub use log::Log;
 pub use map::Map;
+pub use op::{Op, OpId, Update};
 pub use register::Register;
 pub use set::Set;
 
-use crate::key::Key;
 use crate::timestamp::Version;
 use crate::vector::Vector;
 use ids::{Ids, Noted};
@@ -67,122 +69,6 @@ impl fmt::Display for Kind {
             Self::Log => "log",
         })
     }
-}
-
-/// Names one operation, whoever runs it and however often (`by-id` of Mingle's later phases).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct OpId {
-    /// The transaction that the operation belongs to.
-    pub transaction: TransactionId,
-    /// Its phase.
-    pub phase: u32,
-    /// Its place in the phase.
-    pub position: u32,
-}
-
-/// An operation that changes a data item.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Op {
-    /// Sets a register.
-    Write(Value),
-    /// Empties a register.
-    Erase,
-    /// Adds to a counter.
-    Add(i64),
-    /// Sets a counter to 0, as far as its snapshot saw it.
-    Reset,
-    /// [`Op::Reset`] as it travels.
-    ResetSeen(Removal),
-    /// Puts a value into a set.
-    Insert(Value),
-    /// Takes a value out of a set.
-    Remove(Value),
-    /// Empties a set or a log.
-    Clear,
-    /// Sets the value of a map's key.
-    Put(Value, Value),
-    /// Adds to the counter of a map's key.
-    Increment(Value, i64),
-    /// Takes the value and the counter of a map's key away.
-    Delete(Value),
-    /// [`Op::Delete`] of a key that has a counter, as it travels.
-    DeleteSeen(Value, Removal),
-    /// Empties a map.
-    Empty,
-    /// [`Op::Empty`] of a map that has counters, as it travels.
-    EmptySeen(Vec<(Value, Removal)>),
-    /// Adds a line to a log.
-    Append(Value),
-    /// Nothing: what a later operation of the same transaction takes back.
-    Nothing,
-}
-
-impl Op {
-    /// The type of item that it changes; [`Op::Clear`] and [`Op::Nothing`] fit several.
-    pub fn fits(&self, kind: Kind) -> bool {
-        match self {
-            Self::Write(_) | Self::Erase => kind == Kind::Register,
-            Self::Add(_) | Self::Reset | Self::ResetSeen(_) => kind == Kind::Counter,
-            Self::Insert(_) | Self::Remove(_) => kind == Kind::Set,
-            Self::Clear => matches!(kind, Kind::Set | Kind::Log),
-            Self::Put(..) | Self::Increment(..) | Self::Delete(_) | Self::DeleteSeen(..) => {
-                kind == Kind::Map
-            }
-            Self::Empty | Self::EmptySeen(_) => kind == Kind::Map,
-            Self::Append(_) => kind == Kind::Log,
-            Self::Nothing => true,
-        }
-    }
-
-    /// Whether it takes away part of a sum, which has to be measured where it commits.
-    pub fn measures(&self) -> bool {
-        matches!(self, Self::Reset | Self::Delete(_) | Self::Empty)
-    }
-
-    /// Whether it is one that only replicas make of others.
-    pub fn is_measured(&self) -> bool {
-        matches!(
-            self,
-            Self::ResetSeen(_) | Self::DeleteSeen(..) | Self::EmptySeen(_) | Self::Nothing
-        )
-    }
-
-    /// Whether this removal takes back `earlier`, an addition to a sum by its own transaction,
-    /// which no snapshot holds.
-    pub fn takes_back(&self, earlier: &Self) -> bool {
-        match (self, earlier) {
-            (Self::Reset | Self::ResetSeen(_), Self::Add(_))
-            | (Self::Empty | Self::EmptySeen(_), Self::Increment(..)) => true,
-            (Self::Delete(key) | Self::DeleteSeen(key, _), Self::Increment(other, _)) => {
-                key == other
-            }
-            _ => false,
-        }
-    }
-
-    /// A rough count of its bytes of memory.
-    pub fn weight(&self) -> usize {
-        let inner = match self {
-            Self::Write(value) | Self::Insert(value) | Self::Remove(value) => value.weight(),
-            Self::Append(value) | Self::Increment(value, _) | Self::Delete(value) => value.weight(),
-            Self::DeleteSeen(value, _) => value.weight(),
-            Self::Put(key, value) => key.weight() + value.weight(),
-            Self::EmptySeen(keys) => keys.iter().map(|(key, _)| key.weight()).sum(),
-            _ => 0,
-        };
-        size_of::<Self>() + inner
-    }
-}
-
-/// One operation on one data item.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Update {
-    /// The item.
-    pub key: Key,
-    /// What is done to it.
-    pub op: Op,
-    /// Its name, if others may run it too.
-    pub id: Option<OpId>,
 }
 
 /// Where an operation stands and what its transaction had seen.
@@ -233,6 +119,8 @@ pub struct Recent<'a> {
     pub version: Version,
     /// What it does.
     pub op: &'a Op,
+    /// Its name, if others may run it too.
+    pub id: Option<&'a OpId>,
     /// Whether the snapshot holds it.
     pub is_held: bool,
 }
@@ -242,6 +130,10 @@ pub struct Recent<'a> {
 pub struct State {
     body: Body,
     ids: Ids,
+    /// Digests of all operations, added up; the order in which they came is of no matter.
+    changes: u64,
+    /// The same of those that take away.
+    removals: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -251,6 +143,19 @@ enum Body {
     Set(Set),
     Map(Map),
     Log(Log),
+}
+
+impl Body {
+    /// The operation ids under which something stands. What is added up does not stand under them.
+    fn standing_ids(&self) -> Box<dyn Iterator<Item = &OpId> + '_> {
+        match self {
+            Self::Register(register) => Box::new(register.ids()),
+            Self::Counter(_) => Box::new(std::iter::empty()),
+            Self::Set(set) => Box::new(set.ids()),
+            Self::Map(map) => Box::new(map.ids()),
+            Self::Log(log) => Box::new(log.ids()),
+        }
+    }
 }
 
 impl State {
@@ -263,17 +168,22 @@ impl State {
             Kind::Map => Body::Map(Map::default()),
             Kind::Log => Body::Log(Log::default()),
         };
-        Self { body, ids: Ids::default() }
+        Self { body, ids: Ids::default(), changes: 0, removals: 0 }
     }
 
     /// Applies an operation. All that its transaction saw must have been applied before; what does
     /// not fit the item's type is left out (it is refused where it comes in).
     pub fn apply(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
+        let digest = cause.version.digest();
+        self.changes = self.changes.wrapping_add(digest);
+        if op.takes_away() {
+            self.removals = self.removals.wrapping_add(digest);
+        }
         let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause));
         if noted == Noted::Seen {
             return;
         }
-        self.displace(cause, op);
+        self.displace(cause, op, id);
         match noted {
             Noted::Repeat { was } => {
                 if let Some(id) = id {
@@ -284,12 +194,28 @@ impl State {
         }
     }
 
+    /// Applies an operation of a transaction that still runs to the state at its snapshot. Sums are
+    /// not measured yet: who takes away takes all that is here.
+    pub fn apply_own(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
+        if !id.is_some_and(|id| self.ids.observed(id, cause)) {
+            match (&mut self.body, op) {
+                (Body::Counter(counter), Op::Reset) => *counter = Counter::default(),
+                (Body::Map(map), Op::Delete(key)) => map.clear_count(key),
+                (Body::Map(map), Op::Empty) => map.clear_counts(),
+                _ => {}
+            }
+        }
+        self.apply(cause, op, id);
+    }
+
     /// Takes away what `op` takes away.
-    fn displace(&mut self, cause: &Cause, op: &Op) {
+    fn displace(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
         let seen = dots::Seen { cause, ids: &self.ids };
         match (&mut self.body, op) {
             (Body::Register(register), Op::Write(_) | Op::Erase) => register.displace(&seen),
             (Body::Counter(counter), Op::ResetSeen(removal)) => counter.remove(removal),
+            // Who saw another run of it may take it away: what was there before must still stand then.
+            (Body::Set(_), Op::Insert(_)) if id.is_some() => {}
             (Body::Set(set), Op::Insert(value) | Op::Remove(value)) => set.displace(value, &seen),
             (Body::Set(set), Op::Clear) => set.displace_all(&seen),
             (Body::Map(map), Op::Put(key, _) | Op::Delete(key)) => map.displace(key, &seen),
@@ -343,16 +269,30 @@ impl State {
     /// of the snapshot. `recent` are the operations on the item that are not folded and whose
     /// timestamps the snapshot reaches to.
     pub fn measured(&self, op: &Op, snapshot: &Vector, recent: &[Recent<'_>]) -> Op {
+        // Of several runs the lowest counts, and those that saw another add nothing.
+        let is_counted = |one: &&Recent<'_>| {
+            one.id.is_none_or(|id| {
+                let is_lower =
+                    |other: &Recent<'_>| other.id == one.id && other.version < one.version;
+                self.ids.may_stand(id, one.version) && !recent.iter().any(is_lower)
+            })
+        };
+        let recent: Vec<Recent<'_>> = recent.iter().filter(is_counted).copied().collect();
+        let recent = recent.as_slice();
         match (&self.body, op) {
-            (Body::Counter(counter), Op::Reset) => {
-                Op::ResetSeen(counter.removal(snapshot, &counter::additions(recent)))
+            (Body::Counter(counter), Op::Reset) => Op::ResetSeen(counter.removal(
+                snapshot,
+                &counter::additions(recent),
+                &self.ids.repeats(),
+            )),
+            (Body::Map(map), Op::Delete(key)) => {
+                match map.removal(key, snapshot, recent, &self.ids.repeats()) {
+                    Some(removal) => Op::DeleteSeen(key.clone(), removal),
+                    None => op.clone(),
+                }
             }
-            (Body::Map(map), Op::Delete(key)) => match map.removal(key, snapshot, recent) {
-                Some(removal) => Op::DeleteSeen(key.clone(), removal),
-                None => op.clone(),
-            },
             (Body::Map(map), Op::Empty) => {
-                let removals = map.removals(snapshot, recent);
+                let removals = map.removals(snapshot, recent, &self.ids.repeats());
                 if removals.is_empty() { op.clone() } else { Op::EmptySeen(removals) }
             }
             _ => op.clone(),
@@ -361,7 +301,30 @@ impl State {
 
     /// Forgets operation ids that can come no more.
     pub fn forget_ids(&mut self, is_past: impl Fn(&OpId) -> bool) {
-        self.ids.forget(is_past);
+        let body = &self.body;
+        self.ids.forget(is_past, || body.standing_ids().copied().collect());
+    }
+
+    /// A number that is another one once anything was done to the item; 0 if nothing ever was.
+    pub fn changes(&self) -> u64 {
+        self.changes
+    }
+
+    /// A number that is another one once anything was taken away; 0 if nothing ever was.
+    pub fn removals(&self) -> u64 {
+        self.removals
+    }
+
+    /// Whether nothing stands in it and nothing is remembered, but that it was changed.
+    pub fn is_blank(&self) -> bool {
+        self.ids.is_empty()
+            && match &self.body {
+                Body::Register(register) => register.value().is_none(),
+                Body::Counter(counter) => *counter == Counter::default(),
+                Body::Set(set) => set.count() == 0,
+                Body::Map(map) => *map == Map::default(),
+                Body::Log(log) => log.count() == 0,
+            }
     }
 
     /// Its type.

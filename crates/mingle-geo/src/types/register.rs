@@ -20,6 +20,11 @@ impl Register {
         self.0.last().map(|dot| &dot.value)
     }
 
+    /// The version of the last writer.
+    pub fn version(&self) -> Option<Version> {
+        self.0.last().map(|dot| dot.mark.version)
+    }
+
     /// The values that conflict, in the order of their versions; one or none where nothing does.
     pub fn siblings(&self) -> impl ExactSizeIterator<Item = (&Version, &Value)> {
         self.0.iter().map(|dot| (&dot.mark.version, &dot.value))
@@ -59,6 +64,10 @@ impl Register {
 
     pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
         self.0.place(mark, id, value.clone());
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.0.ids()
     }
 
     pub(super) fn restamp(&mut self, id: &OpId, mark: Mark) {

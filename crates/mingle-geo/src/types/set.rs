@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::dots::{Dots, Seen};
 use super::{Mark, OpId};
+use crate::timestamp::Version;
 
 /// Distinct values in their order. A removal takes away the insertions that it saw, no others.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,6 +17,11 @@ impl Set {
     /// Whether `value` is in it.
     pub fn contains(&self, value: &Value) -> bool {
         self.0.contains_key(value)
+    }
+
+    /// The version of the last insertion of `value`, if it is in it.
+    pub fn version(&self, value: &Value) -> Option<Version> {
+        self.0.get(value).and_then(Dots::last).map(|dot| dot.mark.version)
     }
 
     /// How many values it has.
@@ -46,6 +52,10 @@ impl Set {
 
     pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
         self.0.entry(value.clone()).or_default().place(mark, id, ());
+    }
+
+    pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {
+        self.0.values().flat_map(Dots::ids)
     }
 
     pub(super) fn restamp(&mut self, id: &OpId, mark: Mark, value: &Value) {

@@ -323,6 +323,22 @@ fn who_removes_one_run_of_an_operation_removes_the_operation() {
     }
 }
 
+/// The run that saw the other insertion is not the one that the removal saw.
+#[test]
+fn an_insertion_survives_the_removal_of_a_repeated_one() {
+    let mut sites = Sites::new(Kind::Set);
+    let (value, id) = (Value::Int(1), Some(op_id(1)));
+    sites.run(0, &Op::Insert(value.clone()), id);
+    sites.deliver(0, 2);
+    sites.run(2, &Op::Remove(value.clone()), None);
+    sites.run(1, &Op::Insert(value.clone()), None);
+    sites.run(1, &Op::Insert(value.clone()), id);
+    sites.deliver_all();
+    for site in &sites.sites {
+        assert!(site.state.as_set().expect("a set").contains(&value));
+    }
+}
+
 #[test]
 fn siblings_stand_until_a_write_has_seen_them() {
     let mut sites = Sites::new(Kind::Register);
@@ -353,6 +369,32 @@ fn forgotten_ids_are_new_again() {
 /// A snapshot that reaches to a transaction's timestamp, and lacks something that it had seen of a
 /// third data center: it does not hold it.
 #[test]
+fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
+    let cause = |dc, at: u64, seen: Vector| Cause {
+        version: Version { timestamp: Timestamp(at), origin: DcId(dc), index: 0 },
+        seen,
+    };
+    let (first, second) = (cause(0, 10, Vector::ZERO), cause(1, 20, Vector::ZERO));
+    let (write, id) = (Op::Write(Value::Int(200)), op_id(1));
+    let mut state = State::new(Kind::Register);
+    state.apply(&first, &write, Some(&id));
+    state.apply(&second, &write, Some(&id));
+    // Both are folded, and no more of them can come.
+    state.forget_ids(|_| true);
+    let later = cause(2, 30, Vector::ZERO.with(DcId(1), Timestamp(20)));
+    state.apply(&later, &Op::Write(Value::Int(401)), None);
+    let register = state.as_register().expect("a register");
+    assert_eq!(
+        register.siblings().map(|(_, value)| value.clone()).collect::<Vec<_>>(),
+        [Value::Int(401)]
+    );
+    // Nothing stands under the id any more.
+    state.forget_ids(|_| true);
+    state.apply(&first, &write, Some(&id));
+    assert_eq!(state.as_register().expect("a register").siblings().len(), 2);
+}
+
+#[test]
 fn to_reach_to_a_timestamp_is_not_to_hold_it() {
     let (own, third) = (DcId(0), DcId(1));
     let version = |at| Version { timestamp: Timestamp(at), origin: own, index: 0 };
@@ -374,32 +416,29 @@ fn to_reach_to_a_timestamp_is_not_to_hold_it() {
     }
 }
 
-/// Of additions whose timestamps a reset's snapshot reaches to, it takes away those that it holds.
 #[test]
-fn a_reset_measures_what_its_snapshot_holds() {
-    let own = DcId(0);
-    let version = |at| Version { timestamp: Timestamp(at), origin: own, index: 0 };
-    let cause = |at| Cause { version: version(at), seen: Vector::ZERO };
-    let additions = [(10, 1), (40, 20), (45, 300)];
-    let snapshot = Vector::ZERO.with(own, Timestamp(50));
-    // The one at 40 is not in the snapshot.
-    let mut held = State::new(Kind::Counter);
-    for (at, amount) in [additions[0], additions[2]] {
-        held.apply(&cause(at), &Op::Add(amount), None);
+fn changes_are_told_apart_whatever_the_order() {
+    let ops = [Op::Insert(Value::Int(1)), Op::Remove(Value::Int(1)), Op::Insert(Value::Int(2))];
+    let causes = (0..3).map(|dc| Cause {
+        version: Version { timestamp: Timestamp(10), origin: DcId(dc), index: 0 },
+        seen: Vector::ZERO,
+    });
+    let steps: Vec<_> = causes.zip(&ops).collect();
+    let mut states = vec![State::new(Kind::Set); 2];
+    assert_eq!((states[0].changes(), states[0].removals()), (0, 0));
+    let mut seen = vec![0];
+    for (cause, op) in &steps {
+        states[0].apply(cause, op, None);
+        assert!(!seen.contains(&states[0].changes()));
+        seen.push(states[0].changes());
     }
-    let recent = [
-        Recent { version: version(40), op: &Op::Add(20), is_held: false },
-        Recent { version: version(45), op: &Op::Add(300), is_held: true },
-    ];
-    let reset = held.measured(&Op::Reset, &snapshot, &recent);
-    let mut state = State::new(Kind::Counter);
-    for (at, amount) in additions {
-        state.apply(&cause(at), &Op::Add(amount), None);
+    for (cause, op) in steps.iter().rev() {
+        states[1].apply(cause, op, None);
     }
-    state.apply(&cause(60), &reset, None);
-    // Twice, as when two resets had seen the same.
-    state.apply(&cause(61), &reset, None);
-    let counter = state.as_counter().expect("a counter");
-    assert_eq!(counter.value(), 20);
-    assert!(counter.is_present());
+    assert_eq!(states[0].changes(), states[1].changes());
+    assert_eq!(states[0].removals(), states[1].removals());
+    assert_eq!(states[0].removals(), steps[1].0.version.digest());
+    let set = states[0].as_set().expect("a set");
+    assert_eq!(set.version(&Value::Int(2)), Some(steps[2].0.version));
+    assert_eq!(set.version(&Value::Int(3)), None);
 }

@@ -43,6 +43,25 @@ fn transactions_of_a_clock_that_stands_still_all_arrive() {
 }
 
 #[test]
+fn restarts_in_a_row_do_not_put_a_clock_ahead_each_by_as_much() {
+    let mut world = World::new(2, 1, 1);
+    let key = register("k");
+    // Each goes on above the ceiling on disk, which is 3 s ahead of the machine's clock. Others
+    // refuse what is ahead by more than 5 s.
+    for _ in 0..10 {
+        world.run_ms(50);
+        world.crash(0, 0, false);
+        world.restart(0, 0);
+    }
+    world.open(1, 0);
+    world.put(1, &key, 1);
+    world.run_ms(500);
+    world.open(2, 1);
+    assert_eq!(world.get(2, &[&key]), [Some(1)]);
+    assert!(!world.alarms.iter().any(|(_, alarm)| matches!(alarm, Alarm::ClockAhead { .. })));
+}
+
+#[test]
 fn local_timestamps_are_unique() {
     let mut world = World::new(1, 4, 1);
     let mut seen = std::collections::BTreeSet::new();

@@ -1,7 +1,10 @@
 //! Nothing is said that a crash could take back.
 
-use mingle_geo::message::{CommitOne, Snapshot};
-use mingle_geo::{DcId, Message, Op, Update, Vector};
+use mingle_geo::message::{CommitOne, Prepare, Read, Snapshot};
+use mingle_geo::{
+    Address, Config, DcId, Input, Message, Now, Op, Outcome, Output, PartitionId, Record, Replica,
+    Timestamp, Update, Vector,
+};
 use mingle_model::{Origin, TransactionId, Value};
 
 use crate::support::{EPOCH_US, World, register, register_of};
@@ -35,6 +38,43 @@ fn a_commit_is_acknowledged_only_once_it_is_on_disk() {
     assert_eq!(world.get(1, &[&register("k")]), [Some(1)]);
 }
 
+/// Of a write that a crash tears only the beginning may be left: a commit without the ceiling above it,
+/// and a restart would give its timestamp once more.
+#[test]
+fn a_ceiling_is_written_before_what_rests_on_it() {
+    let world = World::new(1, 1, 1);
+    let mut replica = Replica::new(Config::new(DcId(0), 1, PartitionId(0), 1)).expect("settings");
+    let now = Now { wall_us: EPOCH_US, mono_us: 0 };
+    let input = Input::Message { from: Address::Client(7), message: commit(&world, 1) };
+    let mut out = Vec::new();
+    replica.handle(now, input, &mut out);
+    let Some(Output::Persist(persist)) = out.first() else { panic!("{out:?}") };
+    let [Record::ClockCeiling(ceiling), Record::Commit(transaction)] = &persist.records[..] else {
+        panic!("{:?}", persist.records)
+    };
+    assert!(transaction.timestamp() < *ceiling);
+}
+
+/// A read moves the clock to its snapshot, and nothing may commit below that any more: not after a
+/// restart either, whose clock goes on from the ceiling that is on disk.
+#[test]
+fn a_read_waits_while_a_ceiling_of_the_clock_is_on_its_way() {
+    let mut world = World::with(1, 1, 1, |config| config.clock_ceiling_ms = 50);
+    world.run_ms(100);
+    world.stick_disk(0, 0);
+    // Ticks raise the ceiling, in vain so far.
+    world.run_ms(200);
+    let at = Timestamp::new(EPOCH_US + world.now_us + 1_000, PartitionId(0));
+    let snapshot = Snapshot::At(Vector::ZERO.with(DcId(0), at));
+    let read = Read { request: 1, snapshot, keys: vec![register("k")] };
+    world.inject(7, 0, 0, Message::Read(read));
+    world.run_ms(200);
+    assert!(world.answers(7).is_empty(), "read above the ceiling that a restart would find");
+    world.free_disk(0, 0);
+    world.run_ms(10);
+    assert_eq!(world.answers(7).len(), 1);
+}
+
 #[test]
 fn what_is_not_on_disk_is_neither_announced_nor_replicated_nor_read() {
     let mut world = World::with(2, 1, 1, |config| config.f = 0);
@@ -60,6 +100,42 @@ fn what_is_not_on_disk_is_neither_announced_nor_replicated_nor_read() {
         assert_eq!(seen[0], None);
         seen[1] == Some(5)
     });
+}
+
+#[test]
+fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
+    let mut world = World::new(1, 2, 1);
+    world.run_ms(100);
+    let keys = [register_of(0, 2, "k"), register_of(1, 2, "k")];
+    let id = TransactionId { origin: Origin(7), sequence: 1 };
+    let begun_us = EPOCH_US + world.now_us;
+    world.stick_disk(0, 1);
+    // The coordinator is gone. Partition 1 asks partition 0, whose preparation is on disk.
+    for (partition, key) in keys.iter().enumerate() {
+        let update = Update { key: key.clone(), op: Op::Write(Value::Int(1)), id: None };
+        let prepare = Prepare {
+            id,
+            begun_us,
+            answered: 0,
+            participants: vec![PartitionId(0), PartitionId(1)],
+            snap_vec: Vector::ZERO,
+            updates: vec![update],
+        };
+        world.inject(7, 0, partition as u16, Message::Prepare(prepare));
+    }
+    world.run_ms(1_000);
+    let Some(Outcome::Committed(commit_vec)) = world.replica(0, 1).outcome(&id) else {
+        panic!("it was not decided")
+    };
+    let read = Read { request: 1, snapshot: Snapshot::At(commit_vec), keys: vec![keys[1].clone()] };
+    world.inject(8, 0, 1, Message::Read(read));
+    world.run_ms(300);
+    assert_eq!(world.answers(8), [], "it was read");
+    world.crash(0, 1, false);
+    world.restart(0, 1);
+    // With its preparation it is gone: the partition refuses it now.
+    world.run_until("it is aborted", |world| world.replica(0, 0).prepared_count() == 0);
+    assert_eq!(world.replica(0, 0).outcome(&id), Some(Outcome::Aborted));
 }
 
 #[test]

@@ -74,6 +74,25 @@ fn what_is_lost_is_named() {
 }
 
 #[test]
+fn what_is_uniform_and_not_here_makes_the_loss_one_that_is_not_all_named() {
+    let mut world = World::new(3, 1, 1);
+    let key = register("k");
+    world.run_ms(100);
+    // d1 hears nothing of it, d0 and d2 have it: it is uniform.
+    world.isolate(1);
+    world.open(1, 0);
+    world.put(1, &key, 1);
+    world.call(1, |session, now, out| session.barrier(now, out).expect("idle"));
+    assert_eq!(world.event(1), Event::Uniform);
+    world.call(1, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
+    assert!(matches!(world.event(1), Event::Waiting(_)));
+    world.call(1, |session, now, out| session.accept_loss(now, out).expect("it waits"));
+    let event = Event::ResumedWithLoss { dc: DcId(1), lost: Vec::new(), is_complete: false };
+    assert_eq!(world.event(1), event);
+    assert_eq!(world.get(1, &[&key]), [None]);
+}
+
+#[test]
 fn another_process_goes_on_with_a_token_and_must_attach() {
     let mut world = World::new(3, 1, 1);
     let key = register("k");

@@ -4,23 +4,27 @@
 use std::sync::Arc;
 
 use mingle_geo::message::{Read, Snapshot};
-use mingle_geo::{DcId, Delivery, Input, Message, Op, Timestamp, Transaction, Update, Vector};
+use mingle_geo::{
+    DcId, Delivery, Input, Key, Kind, Message, Op, Timestamp, Transaction, Update, Vector,
+};
 use mingle_model::{Origin, TransactionId, Value};
 
-use crate::support::{World, number, register};
+use crate::support::{World, key_of, number, register};
 
-fn delivery(at: u64, value: i64) -> Delivery {
-    let to = Timestamp(at);
-    let update = Update { key: register("k"), op: Op::Write(Value::Int(value)), id: None };
-    let transaction = Transaction {
+fn transaction(at: u64, key: &Key, op: Op) -> Arc<Transaction> {
+    Arc::new(Transaction {
         id: TransactionId { origin: Origin(900), sequence: at },
         begun_us: 0,
         origin: DcId::STRONG,
-        commit_vec: Vector::ZERO.with(DcId::STRONG, to),
+        commit_vec: Vector::ZERO.with(DcId::STRONG, Timestamp(at)),
         snapshot_own: Timestamp(at - 1),
-        updates: vec![update],
-    };
-    Delivery { to, transactions: vec![Arc::new(transaction)] }
+        updates: vec![Update { key: key.clone(), op, id: None }],
+    })
+}
+
+fn delivery(at: u64, value: i64) -> Delivery {
+    let op = Op::Write(Value::Int(value));
+    Delivery { to: Timestamp(at), transactions: vec![transaction(at, &register("k"), op)] }
 }
 
 #[test]
@@ -59,4 +63,41 @@ fn delivered_transactions_show_in_snapshots_and_survive_restarts() {
     // A causal write that saw it comes after it.
     world.put(1, &register("k"), 5);
     assert_eq!(world.get(1, &[&register("k")]), [Some(5)]);
+}
+
+/// Two partitions are given strong transactions at their own pace: what a replica knows it stores
+/// (Property 6), and what is stable all partitions know (Property 7).
+#[test]
+fn properties_6_and_7_hold_while_partitions_deliver_at_their_own_pace() {
+    let strong = DcId::STRONG;
+    let mut world = World::new(1, 2, 4);
+    world.run_ms(100);
+    let logs: [Key; 2] = [0, 1].map(|partition| key_of(Kind::Log, partition, 2, "log"));
+    let (mut given, mut ahead) = ([0, 0], 0);
+    for to in 1..60_u64 {
+        let partition = u16::from(to / 7 % 3 == 0);
+        let (at, log) = (usize::from(partition), &logs[usize::from(partition)]);
+        let new = (given[at] + 1..=to).filter(|line| line % 2 == u64::from(partition));
+        let line = |line: u64| transaction(line, log, Op::Append(Value::Int(line as i64)));
+        let transactions = new.map(line).collect();
+        world.input((0, partition), Input::Deliver(Delivery { to: Timestamp(to), transactions }));
+        given[at] = to;
+        world.run_ms(5);
+        for partition in 0..2 {
+            let replica = world.replica(0, partition);
+            let known = replica.known_vec()[strong];
+            assert_eq!(known, Timestamp(given[usize::from(partition)]));
+            let all = Vector::ZERO.with(strong, known);
+            let state = replica.inspect(&logs[usize::from(partition)], &all).expect("not folded");
+            let lines = state.as_log().map_or(0, |log| log.iter().count() as u64);
+            let count = (1..=known.0).filter(|line| line % 2 == u64::from(partition)).count();
+            assert_eq!(lines, count as u64, "partition {partition} up to {known:?}");
+            let stable = replica.stable_vec()[strong];
+            assert!(stable.0 <= given[0].min(given[1]), "{stable:?}, and {given:?} are known");
+            ahead += u64::from(stable < known);
+        }
+    }
+    assert!(ahead > 0, "no partition ever was ahead");
+    world.run_ms(200);
+    assert_eq!(world.replica(0, 0).stable_vec()[strong].0, given[0].min(given[1]));
 }

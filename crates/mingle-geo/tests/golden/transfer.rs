@@ -1,9 +1,12 @@
 //! A data center that was away for longer than logs are kept returns by state transfer, and
 //! everything counts once.
 
-use mingle_geo::{Alarm, Key, Kind, Op};
+use std::cell::Cell;
+use std::rc::Rc;
 
-use crate::support::World;
+use mingle_geo::{Address, Alarm, Key, Kind, Message, Op};
+
+use crate::support::{Verdict, World};
 
 fn value(world: &mut World, client: u64, key: &Key) -> i128 {
     let states = world.read(client, &[key]).expect("a read");
@@ -60,6 +63,33 @@ fn everything_counts_once() {
     for client in 0..3 {
         assert_eq!(value(&mut world, client, &key), SUM, "d{client}");
     }
+}
+
+/// Its answer takes longer than d2 takes to turn to another, which cannot serve.
+#[test]
+fn a_late_answer_serves() {
+    let (mut world, key) = away();
+    let turned = Rc::new(Cell::new(None));
+    let first_asked = turned.clone();
+    world.filter(move |from, envelope| match (&envelope.message, from, envelope.to) {
+        (Message::TransferPull(_), _, Address::Replica(to, _)) => match first_asked.get() {
+            None => {
+                first_asked.set(Some((to, false)));
+                Verdict::Pass
+            }
+            Some((first, _)) => {
+                first_asked.set(Some((first, to != first)));
+                Verdict::Drop
+            }
+        },
+        (Message::TransferPart(_), _, _) => Verdict::Hold,
+        _ => Verdict::Pass,
+    });
+    world.heal();
+    world.run_until("d2 turns to another", |_| turned.get().is_some_and(|(_, turned)| turned));
+    world.release();
+    world.run_until("all is there", |world| value(world, 2, &key) == SUM);
+    assert_eq!(transfers(&world), 1);
 }
 
 #[test]
@@ -135,10 +165,8 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
         world.run_ms(1_000);
         if away == 2 {
             world.filter(|_, envelope| match envelope.to {
-                mingle_geo::Address::Replica(dc, partition) if dc.0 == 2 && partition.0 == 1 => {
-                    crate::support::Verdict::Drop
-                }
-                _ => crate::support::Verdict::Pass,
+                Address::Replica(dc, partition) if dc.0 == 2 && partition.0 == 1 => Verdict::Drop,
+                _ => Verdict::Pass,
             });
             world.heal();
             world.run_ms(2_000);
@@ -158,10 +186,8 @@ fn own_transactions_above_the_state_that_came_are_kept() {
     let (mut world, key) = away();
     // Nobody hears of what d2 wrote before it has the others' state.
     world.filter(|_, envelope| match &envelope.message {
-        mingle_geo::Message::Replicate(replicate) if replicate.origin.0 == 2 => {
-            crate::support::Verdict::Drop
-        }
-        _ => crate::support::Verdict::Pass,
+        Message::Replicate(replicate) if replicate.origin.0 == 2 => Verdict::Drop,
+        _ => Verdict::Pass,
     });
     world.heal();
     world.run_until("a transfer", |world| transfers(world) == 1);

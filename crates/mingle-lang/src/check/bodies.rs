@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use super::cycles::Cycles;
-use super::{Body, Checker};
+use super::{Body, Checker, Outcome, Used};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{m0102, m0205, w0501};
-use crate::hir::{Function, FunctionId, Transaction};
+use crate::hir::{Function, FunctionId, ObjectId, StoreId, Transaction};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, ItemKind};
 
@@ -115,8 +115,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    pub(super) fn transactions(&mut self) -> Vec<bool> {
-        let mut good = Vec::new();
+    pub(super) fn transactions(&mut self) -> Vec<Outcome> {
+        let mut outcomes = Vec::new();
         let tree: &'a ast::Program = self.tree;
         let mut seen: HashMap<&str, Span> = HashMap::new();
         for item in &tree.items {
@@ -129,6 +129,7 @@ impl<'a> Checker<'a> {
                 continue;
             }
             let errors_before = self.diagnostics.errors;
+            self.used_here.clear();
             let mut body = Body::new(None);
             body.isolated = declared.isolated;
             body.open();
@@ -161,9 +162,12 @@ impl<'a> Checker<'a> {
                 result: body.result,
                 body: statements,
             });
-            good.push(self.diagnostics.errors == errors_before);
+            outcomes.push(Outcome {
+                is_good: self.diagnostics.errors == errors_before,
+                used: std::mem::take(&mut self.used_here),
+            });
         }
-        good
+        outcomes
     }
 
     fn unused_vars(&mut self, body: &Body, param_count: usize) {
@@ -177,6 +181,18 @@ impl<'a> Checker<'a> {
                 self.diagnostics.push(w0501::render(what, &var.name, var.span, !is_param));
             }
         }
+    }
+
+    /// Notes that an object is used.
+    pub(super) fn use_object(&mut self, object: ObjectId) {
+        self.object_used[object.index()] = true;
+        self.used_here.push(Used::Object(object));
+    }
+
+    /// Notes that a store is used.
+    pub(super) fn use_store(&mut self, store: StoreId) {
+        self.store_used[store.index()] = true;
+        self.used_here.push(Used::Store(store));
     }
 
     pub(super) fn unused_items(&mut self) {

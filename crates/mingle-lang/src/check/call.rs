@@ -6,11 +6,12 @@ use mingle_model::{FieldType, Type};
 
 use super::expr::Evaluated;
 use super::{Body, Checker, DEFAULT, Named};
-use crate::diagnostic::m0101;
 use crate::diagnostic::m0201::{self, Mismatch};
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0204::{self, Unfit};
+use crate::diagnostic::{Diagnostics, m0101};
 use crate::hir::{CollectionRead, CollectionWrite, Expr, ExprKind, Place, StoreId, WriteOp};
+use crate::names::Typed;
 use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
@@ -49,10 +50,15 @@ impl Checker<'_> {
         args: &[ast::Expr],
     ) -> Option<Evaluated> {
         if is_builtin(&name.name) {
+            self.note_builtin(name.span, || format!("the built-in function `{}`", name.name));
             return self.builtin(body, span, name, args).map(Evaluated::Value);
         }
         let id = match self.names.get(&name.name) {
-            Some((Named::Function(id), _)) => *id,
+            Some((Named::Function(id), declared)) => {
+                let (id, declared) = (*id, *declared);
+                self.note_use(name.span, declared);
+                id
+            }
             Some((named, _)) => {
                 let what = match named {
                     Named::Store(_) => "a store",
@@ -107,6 +113,10 @@ impl Checker<'_> {
             let arity =
                 Arity::Arguments { of: of.to_owned(), expected: params.len(), found: args.len() };
             self.diagnostics.push(m0202::render(arity, span));
+            if self.record.is_some() {
+                // An editor wants to know what they are all the same.
+                self.quietly(body, args);
+            }
             return None;
         }
         let checked: Vec<Option<Expr>> = params
@@ -118,6 +128,16 @@ impl Checker<'_> {
             })
             .collect();
         checked.into_iter().collect()
+    }
+
+    /// Resolves what expressions name, and reports nothing.
+    fn quietly(&mut self, body: &mut Body, args: &[ast::Expr]) {
+        let mut ignored = Diagnostics::default();
+        std::mem::swap(self.diagnostics, &mut ignored);
+        for arg in args {
+            self.evaluate(body, arg, None);
+        }
+        std::mem::swap(self.diagnostics, &mut ignored);
     }
 
     fn builtin(
@@ -219,11 +239,14 @@ impl Checker<'_> {
     ) -> Option<Evaluated> {
         if let ast::ExprKind::Name(store) = &object.kind
             && body.find(store).is_none()
-            && let Some((Named::Store(id), _)) = self.names.get(store)
+            && let Some((Named::Store(id), declared)) = self.names.get(store)
         {
-            return self.operation(body, span, *id, name, args);
+            let (id, declared) = (*id, *declared);
+            self.note_use(object.span, declared);
+            return self.operation(body, span, id, name, args);
         }
         let receiver = self.evaluate(body, object, None);
+        self.note_operation(object.span, name);
         let Some(receiver) = receiver else {
             for arg in args {
                 self.value(body, arg);
@@ -258,6 +281,24 @@ impl Checker<'_> {
         self.value_method(body, span, receiver, name, args).map(Evaluated::Value)
     }
 
+    /// Notes a use of what the language itself declares.
+    fn note_builtin(&mut self, at: Span, shown: impl FnOnce() -> String) {
+        if let Some(record) = &mut self.record {
+            record.builtin.insert(at.start, shown());
+        }
+    }
+
+    /// Notes an operation of the type that the expression before the point has.
+    fn note_operation(&mut self, receiver: Span, name: &Ident) {
+        if let Some(record) = &self.record
+            && let Some(on) = record.types.get(&(receiver.end, receiver.start))
+            && operations(on).contains(&&*name.name)
+        {
+            let shown = format!("the operation `{}` of `{on}`", name.name);
+            self.note_builtin(name.span, || shown);
+        }
+    }
+
     fn value_method(
         &mut self,
         body: &mut Body,
@@ -286,15 +327,7 @@ impl Checker<'_> {
                 (Op::CheckedMultiply, vec![Type::Int], option(&Type::Int))
             }
             _ => {
-                let known: &[&str] = match &found {
-                    Type::List(_) => &["size", "get", "contains"],
-                    Type::String => &["size", "contains"],
-                    Type::Option(_) => &["is_some"],
-                    Type::Ref(_) => &["exists", "delete"],
-                    Type::Bytes => &["size"],
-                    _ => &[],
-                };
-                return self.no_method(body, &found.to_string(), name, known, args);
+                return self.no_method(body, &Typed::Value(found), name, args);
             }
         };
         let params: Vec<_> = params.into_iter().map(Some).collect();
@@ -306,13 +339,13 @@ impl Checker<'_> {
     fn no_method<T>(
         &mut self,
         body: &mut Body,
-        on: &str,
+        on: &Typed,
         name: &Ident,
-        known: &[&str],
         args: &[ast::Expr],
     ) -> Option<T> {
-        let near = self.diagnostics.near_miss(&name.name, known.iter().copied()).map(str::to_owned);
-        let unfit = Unfit::Method { on: on.to_owned(), name: name.name.to_string(), near };
+        let known = operations(on).iter().copied();
+        let near = self.diagnostics.near_miss(&name.name, known).map(str::to_owned);
+        let unfit = Unfit::Method { on: on.to_string(), name: name.name.to_string(), near };
         self.diagnostics.push(m0204::render(unfit, name.span));
         for arg in args {
             self.value(body, arg);
@@ -330,13 +363,7 @@ impl Checker<'_> {
         args: &[ast::Expr],
     ) -> Option<Evaluated> {
         let Some(method) = find_method(field_type, &name.name) else {
-            let known: &[&str] = match field_type {
-                FieldType::Counter => &["add", "value"],
-                FieldType::Set(_) => &["insert", "remove", "clear", "contains", "size", "to_list"],
-                FieldType::Map(..) => &["put", "remove", "clear", "get", "size", "keys"],
-                _ => &["append", "clear", "last", "slice", "size", "to_list"],
-            };
-            return self.no_method(body, &field_type.to_string(), name, known, args);
+            return self.no_method(body, &Typed::Collection(field_type.clone()), name, args);
         };
         let params = match &method {
             Method::Read(_, params, _) | Method::Write(_, params) => {
@@ -364,7 +391,7 @@ impl Checker<'_> {
         name: &Ident,
         args: &[ast::Expr],
     ) -> Option<Evaluated> {
-        self.store_used[store.index()] = true;
+        self.use_store(store);
         let declared = &self.program.stores[store.index()];
         let index = declared.operations.iter().position(|operation| operation.name == name.name);
         let Some(index) = index else {
@@ -380,6 +407,7 @@ impl Checker<'_> {
             return None;
         };
         let operation = declared.operations[index].clone();
+        self.note_use(name.span, operation.span);
         let params: Vec<_> =
             operation.params.iter().map(|(_, found)| Some(found.clone())).collect();
         let args = self.arguments(body, span, &name.name, &params, args)?;
@@ -394,6 +422,26 @@ impl Checker<'_> {
             Some(value_type) => Evaluated::Value(Expr { kind, value_type, span }),
             None => Evaluated::Done(Expr { kind, value_type: Type::Bool, span }),
         })
+    }
+}
+
+/// The operations of a type, as they are offered to who misspells one or begins to write it.
+pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
+    match on {
+        Typed::Value(Type::List(_)) => &["size", "get", "contains"],
+        Typed::Value(Type::String) => &["size", "contains"],
+        Typed::Value(Type::Option(_)) => &["is_some"],
+        Typed::Value(Type::Ref(_)) => &["exists", "delete"],
+        Typed::Value(Type::Bytes) => &["size"],
+        Typed::Collection(FieldType::Counter) => &["add", "value"],
+        Typed::Collection(FieldType::Set(_)) => {
+            &["insert", "remove", "clear", "contains", "size", "to_list"]
+        }
+        Typed::Collection(FieldType::Map(..)) => &["put", "remove", "clear", "get", "size", "keys"],
+        Typed::Collection(FieldType::Log(_)) => {
+            &["append", "clear", "last", "slice", "size", "to_list"]
+        }
+        _ => &[],
     }
 }
 

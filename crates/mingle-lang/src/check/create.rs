@@ -1,6 +1,6 @@
 //! Values and objects that are made with their fields in braces, and endorsements.
 
-use mingle_model::{FieldType, Type};
+use mingle_model::{FieldType, Name, Type};
 
 use super::expr::Evaluated;
 use super::{Body, Checker, DEFAULT, Named};
@@ -21,9 +21,13 @@ impl Checker<'_> {
         inits: &[ast::Init],
     ) -> Option<Evaluated> {
         let declared = match self.names.get(&name.name) {
-            Some((Named::Struct, _)) => self.program.schema.structs.get(&name.name)?.clone(),
+            Some((Named::Struct, declared)) => {
+                let declared = *declared;
+                self.note_use(name.span, declared);
+                self.program.schema.structs.get(&name.name)?.clone()
+            }
             Some((Named::Object(_), _)) => {
-                let mismatch = Mismatch::BareObject { name: name.name.to_string() };
+                let mismatch = Mismatch::BareObject { name: name.name.to_string(), is_type: false };
                 return self.mismatch(mismatch, name.span);
             }
             _ => {
@@ -55,7 +59,7 @@ impl Checker<'_> {
     fn inits(
         &mut self,
         body: &mut Body,
-        of: &str,
+        of: &Name,
         fields: &[(&str, Type)],
         inits: &[ast::Init],
     ) -> Option<Vec<(u16, Expr)>> {
@@ -76,6 +80,7 @@ impl Checker<'_> {
                 values = None;
                 continue;
             };
+            self.note_member(&init.name, of);
             if let Some(first) =
                 inits[..index].iter().find(|other| other.name.name == init.name.name)
             {
@@ -102,7 +107,7 @@ impl Checker<'_> {
         inits: &[ast::Init],
     ) -> Option<Evaluated> {
         let kind = self.object(object)?;
-        self.object_used[kind.index()] = true;
+        self.use_object(kind);
         let declared = self.program.objects[kind.index()].declared.clone();
         // The key stands first, then the registers; their indices are one higher than in the object.
         let mut fields = vec![(&*declared.key_name, declared.key_type.clone())];

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{FieldType, Type, Value};
+use mingle_model::{FieldType, Name, Type, Value};
 
 use super::operators::tells_nothing;
 use super::{Body, Checker, Named};
@@ -12,6 +12,7 @@ use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::m0206::{self, Collection};
 use crate::hir::{Expr, ExprKind, ObjectId, Place, WriteOp};
+use crate::names::Typed;
 use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
@@ -90,6 +91,26 @@ impl Checker<'_> {
         expr: &ast::Expr,
         expected: Option<&Type>,
     ) -> Option<Evaluated> {
+        let evaluated = self.evaluate_kind(body, expr, expected);
+        if let Some(record) = &mut self.record {
+            let found = match &evaluated {
+                Some(Evaluated::Value(value)) => Some(Typed::Value(value.value_type.clone())),
+                Some(Evaluated::Collection(_, found)) => Some(Typed::Collection(found.clone())),
+                _ => None,
+            };
+            if let Some(found) = found {
+                record.typed(expr.span, found);
+            }
+        }
+        evaluated
+    }
+
+    fn evaluate_kind(
+        &mut self,
+        body: &mut Body,
+        expr: &ast::Expr,
+        expected: Option<&Type>,
+    ) -> Option<Evaluated> {
         let span = expr.span;
         let value = |kind, value_type| Some(Evaluated::Value(Expr { kind, value_type, span }));
         let constant = |constant, value_type| value(ExprKind::Const(constant), value_type);
@@ -114,33 +135,14 @@ impl Checker<'_> {
                 }
                 None => self.mismatch(Mismatch::Unknown { literal: "none" }, span),
             },
-            ast::ExprKind::Name(name) => {
-                let Some(var) = body.find(name) else {
-                    return self.unknown_variable(body, name, span);
-                };
-                body.used[var.index()] = true;
-                value(ExprKind::Var(var), body.vars[var.index()].var_type.clone()?)
-            }
+            ast::ExprKind::Name(name) => self.variable(body, name, span),
             ast::ExprKind::Paren(inner) => self.evaluate(body, inner, expected),
             ast::ExprKind::Field(object, field) => self.field(body, span, object, field),
             ast::ExprKind::Method(object, name, args) => {
                 self.method(body, span, object, name, args)
             }
             ast::ExprKind::Call(name, args) => self.call(body, span, name, args),
-            ast::ExprKind::Index(object, key) => {
-                let id = self.object(object);
-                let Some(id) = id else {
-                    self.value(body, key);
-                    return None;
-                };
-                self.object_used[id.index()] = true;
-                let declared = self.program.objects[id.index()].declared.clone();
-                let key = self.value_of(body, key, &declared.key_type)?;
-                value(
-                    ExprKind::Local(Op::MakeRef(declared.name.clone()), vec![key]),
-                    Type::Ref(declared.name.clone()),
-                )
-            }
+            ast::ExprKind::Index(object, key) => self.handle(body, object, key, span),
             ast::ExprKind::Create { is_put, object, inits } => {
                 self.create(body, span, *is_put, object, inits)
             }
@@ -225,6 +227,36 @@ impl Checker<'_> {
         result
     }
 
+    fn variable(&mut self, body: &mut Body, name: &str, span: Span) -> Option<Evaluated> {
+        let Some(var) = body.find(name) else {
+            return self.unknown_variable(body, name, span);
+        };
+        body.used[var.index()] = true;
+        self.note_use(span, body.vars[var.index()].span);
+        let value_type = body.vars[var.index()].var_type.clone()?;
+        Some(Evaluated::Value(Expr { kind: ExprKind::Var(var), value_type, span }))
+    }
+
+    /// `O[key]`
+    fn handle(
+        &mut self,
+        body: &mut Body,
+        object: &Ident,
+        key: &ast::Expr,
+        span: Span,
+    ) -> Option<Evaluated> {
+        let Some(id) = self.object(object) else {
+            self.value(body, key);
+            return None;
+        };
+        self.use_object(id);
+        let declared = self.program.objects[id.index()].declared.clone();
+        let key = self.value_of(body, key, &declared.key_type)?;
+        let kind = ExprKind::Local(Op::MakeRef(declared.name.clone()), vec![key]);
+        let value_type = Type::Ref(declared.name.clone());
+        Some(Evaluated::Value(Expr { kind, value_type, span }))
+    }
+
     fn unknown_variable(&mut self, body: &Body, name: &str, span: Span) -> Option<Evaluated> {
         if let Some((named, _)) = self.names.get(name) {
             let what = match named {
@@ -240,21 +272,41 @@ impl Checker<'_> {
         None
     }
 
+    /// Notes a use of what is declared elsewhere.
+    pub(super) fn note_use(&mut self, at: Span, declared: Span) {
+        if let Some(record) = &mut self.record {
+            record.uses.insert(at.start, declared.start);
+        }
+    }
+
+    /// Notes a use of a field or key of this object or struct.
+    pub(super) fn note_member(&mut self, field: &Ident, owner: &Name) {
+        if let Some(record) = &mut self.record {
+            record.member(field.span, owner, &field.name);
+        }
+    }
+
     /// The object and field behind `object.field`; none if a mistake was reported.
     fn place(&mut self, span: Span, object: Expr, kind: ObjectId, field: &Ident) -> Option<Place> {
         let declared = self.program.objects[kind.index()].declared.clone();
         if let Some(index) = declared.field_index(&field.name) {
+            self.note_member(field, &declared.name);
             return Some(Place { object: Box::new(object), kind, field: index as u16, span });
         }
         let known = declared.fields.iter().map(|field| &*field.name).chain([&*declared.key_name]);
-        let near = self.diagnostics.near_miss(&field.name, known);
-        self.diagnostics.push(m0101::render(
-            &format!("field of `{}`", declared.name),
-            &field.name,
-            field.span,
-            near,
-        ));
+        self.unknown_field(&declared.name, field, known);
         None
+    }
+
+    fn unknown_field<'n>(
+        &mut self,
+        of: &str,
+        field: &Ident,
+        known: impl IntoIterator<Item = &'n str>,
+    ) {
+        let near = self.diagnostics.near_miss(&field.name, known);
+        let what = format!("field of `{of}`");
+        self.diagnostics.push(m0101::render(&what, &field.name, field.span, near));
     }
 
     fn field(
@@ -270,6 +322,7 @@ impl Checker<'_> {
                 let kind = self.object_of(&name)?;
                 let declared = self.program.objects[kind.index()].declared.clone();
                 if field.name == declared.key_name {
+                    self.note_member(field, &name);
                     let kind = ExprKind::Local(Op::KeyOf, vec![object]);
                     return Some(Evaluated::Value(Expr {
                         kind,
@@ -291,17 +344,11 @@ impl Checker<'_> {
                 let declared = self.program.schema.structs.get(&name)?.clone();
                 let index = declared.fields.iter().position(|(known, _)| *known == field.name);
                 let Some(index) = index else {
-                    let near = self
-                        .diagnostics
-                        .near_miss(&field.name, declared.fields.iter().map(|(known, _)| &**known));
-                    self.diagnostics.push(m0101::render(
-                        &format!("field of `{name}`"),
-                        &field.name,
-                        field.span,
-                        near,
-                    ));
+                    let known = declared.fields.iter().map(|(known, _)| &**known);
+                    self.unknown_field(&name, field, known);
                     return None;
                 };
+                self.note_member(field, &name);
                 let kind = ExprKind::Local(Op::StructField(index as u16), vec![object]);
                 Some(Evaluated::Value(Expr {
                     kind,
@@ -331,6 +378,7 @@ impl Checker<'_> {
                 let kind = self.object_of(&name)?;
                 let declared = self.program.objects[kind.index()].declared.clone();
                 if field.name == declared.key_name {
+                    self.note_member(field, &name);
                     Fixed::Key { object: name.to_string(), key: field.name.to_string() }
                 } else {
                     let found = self.place(place.span, object, kind, field)?;
@@ -345,7 +393,10 @@ impl Checker<'_> {
                     }
                 }
             }
-            Type::Struct(_) => Fixed::StructField { name: field.name.to_string() },
+            Type::Struct(name) => {
+                self.note_member(field, &name);
+                Fixed::StructField { name: field.name.to_string() }
+            }
             other => {
                 let unfit = Unfit::Field { on: other.to_string(), name: field.name.to_string() };
                 self.diagnostics.push(m0204::render(unfit, field.span));

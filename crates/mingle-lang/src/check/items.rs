@@ -64,6 +64,9 @@ impl<'a> Checker<'a> {
 
     pub(super) fn level(&mut self, ident: &Ident) -> Option<mingle_model::LevelId> {
         let found = self.program.levels.find(&ident.name);
+        if let Some(record) = &mut self.record {
+            record.levels.insert(ident.span.start, ident.name.clone());
+        }
         if found.is_none() {
             let near = self
                 .diagnostics
@@ -233,9 +236,11 @@ impl<'a> Checker<'a> {
     }
 
     fn store_named(&mut self, ident: &Ident) -> Option<StoreId> {
-        if let Some((Named::Store(id), _)) = self.names.get(&ident.name) {
-            self.store_used[id.index()] = true;
-            return Some(*id);
+        if let Some((Named::Store(id), declared)) = self.names.get(&ident.name) {
+            let (id, declared) = (*id, *declared);
+            self.note_use(ident.span, declared);
+            self.use_store(id);
+            return Some(id);
         }
         let near = self
             .diagnostics

@@ -20,18 +20,41 @@ use mingle_model::{Name, Type};
 
 use crate::diagnostic::Diagnostics;
 use crate::hir::{FunctionId, ObjectId, Program, StoreId, Var, VarId};
+use crate::names::Record;
 use crate::syntax::{Span, ast};
+
+pub(crate) use call::operations;
 
 /// Checks names and types. The program that comes back is complete only if no diagnostic is an
 /// error.
 ///
-/// Gives the program, and for each transaction whether it is free of errors; none of them counts
-/// as such if an item that all share has one.
+/// Gives the program, and for each transaction what came of it.
 pub(crate) fn check(
     tree: &ast::Program,
     is_broken: bool,
     diagnostics: &mut Diagnostics,
-) -> (Program, Vec<bool>) {
+) -> (Program, Vec<Outcome>) {
+    let (program, outcomes, _) = check_with(tree, is_broken, None, diagnostics);
+    (program, outcomes)
+}
+
+/// As [`check`], and notes which name stands for what.
+pub(crate) fn check_recording(
+    tree: &ast::Program,
+    is_broken: bool,
+    diagnostics: &mut Diagnostics,
+) -> (Program, Vec<Outcome>, Record) {
+    let record = Some(Record::default());
+    let (program, outcomes, record) = check_with(tree, is_broken, record, diagnostics);
+    (program, outcomes, record.unwrap_or_default())
+}
+
+fn check_with(
+    tree: &ast::Program,
+    is_broken: bool,
+    record: Option<Record>,
+    diagnostics: &mut Diagnostics,
+) -> (Program, Vec<Outcome>, Option<Record>) {
     diagnostics.only_certain = is_broken;
     let mut checker = Checker {
         tree,
@@ -40,17 +63,35 @@ pub(crate) fn check(
         function_uses: Vec::new(),
         object_used: Vec::new(),
         store_used: Vec::new(),
+        used_here: Vec::new(),
+        record,
         diagnostics,
     };
     checker.items();
     checker.functions();
     let items_are_good = !checker.diagnostics.has_errors();
-    let mut good = checker.transactions();
+    let mut outcomes = checker.transactions();
     checker.unused_items();
-    if !items_are_good {
-        good.fill(false);
+    for outcome in &mut outcomes {
+        outcome.is_good &= items_are_good;
     }
-    (checker.program, good)
+    (checker.program, outcomes, checker.record)
+}
+
+/// What came of a transaction.
+#[derive(Clone, Debug)]
+pub(crate) struct Outcome {
+    /// Whether it is free of errors; none is if an item that all share has one.
+    pub(crate) is_good: bool,
+    /// The objects and stores that it uses, with repeats.
+    pub(crate) used: Vec<Used>,
+}
+
+/// What a transaction uses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Used {
+    Object(ObjectId),
+    Store(StoreId),
 }
 
 /// What a name of the shared namespace stands for.
@@ -78,6 +119,10 @@ struct Checker<'a> {
     function_uses: Vec<Vec<(FunctionId, Span)>>,
     object_used: Vec<bool>,
     store_used: Vec<bool>,
+    /// What was used since a transaction began, with repeats.
+    used_here: Vec<Used>,
+    /// What is noted for editors.
+    record: Option<Record>,
     diagnostics: &'a mut Diagnostics,
 }
 

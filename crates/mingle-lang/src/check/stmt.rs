@@ -10,6 +10,7 @@ use crate::diagnostic::m0203::{self, Fixed};
 use crate::diagnostic::m0204::{self, Unfit};
 use crate::diagnostic::{m0002, m0101, m0102};
 use crate::hir::{Expr, Iterated, Stmt, StmtKind, Var, VarId, WriteOp};
+use crate::names::Bound;
 use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, AssignOp, Else, ExprKind, Ident};
@@ -76,6 +77,10 @@ impl Checker<'_> {
             let first = body.vars[first.index()].span;
             self.diagnostics.push(m0102::render(&name.name, name.span, Some(first)));
         }
+        if let Some(record) = &mut self.record {
+            let bound = Bound { name: name.name.clone(), var_type: var_type.clone(), word: "" };
+            record.variables.insert(name.span.start, bound);
+        }
         body.vars.push(Var { name: name.name.clone(), var_type, span: name.span, mutable: false });
         body.used.push(false);
         body.let_spans.push(None);
@@ -99,6 +104,11 @@ impl Checker<'_> {
         };
         let var = self.bind(body, &binding.name, var_type);
         body.vars[var.index()].mutable = binding.mutable;
+        if let Some(record) = &mut self.record
+            && let Some(bound) = record.variables.get_mut(&binding.name.span.start)
+        {
+            bound.word = if binding.mutable { "var " } else { "let " };
+        }
         body.let_spans[var.index()] = Some(Span::token(binding.span.start));
         Some((var, value?))
     }
@@ -141,6 +151,7 @@ impl Checker<'_> {
             return None;
         };
         let Var { var_type, mutable, span: declared, .. } = body.vars[var.index()].clone();
+        self.note_use(place.span, declared);
         if !mutable {
             let name = name.to_owned();
             let fixed = match body.let_spans[var.index()] {

@@ -19,7 +19,7 @@ impl Checker<'_> {
             TypeKind::Named(name) => self.named_type(name, written.span),
             TypeKind::Ref(object) => {
                 let id = self.object(object)?;
-                self.object_used[id.index()] = true;
+                self.use_object(id);
                 Some(Type::Ref(object.name.clone()))
             }
             TypeKind::Option(inner) => Some(Type::Option(Arc::new(self.value_type(inner)?))),
@@ -46,10 +46,16 @@ impl Checker<'_> {
             "bytes" => Type::Bytes,
             "time" => Type::Time,
             _ => match self.names.get(name) {
-                Some((Named::Struct, _)) => Type::Struct(name.clone()),
+                Some((Named::Struct, declared)) => {
+                    let declared = *declared;
+                    self.note_use(span, declared);
+                    Type::Struct(name.clone())
+                }
                 Some((Named::Object(_), _)) => {
-                    self.diagnostics
-                        .push(m0201::render(Mismatch::BareObject { name: name.to_string() }, span));
+                    self.diagnostics.push(m0201::render(
+                        Mismatch::BareObject { name: name.to_string(), is_type: true },
+                        span,
+                    ));
                     return None;
                 }
                 _ => {
@@ -82,8 +88,10 @@ impl Checker<'_> {
 
     /// The object of that name.
     pub(super) fn object(&mut self, ident: &Ident) -> Option<ObjectId> {
-        if let Some((Named::Object(id), _)) = self.names.get(&ident.name) {
-            return Some(*id);
+        if let Some((Named::Object(id), declared)) = self.names.get(&ident.name) {
+            let (id, declared) = (*id, *declared);
+            self.note_use(ident.span, declared);
+            return Some(id);
         }
         let objects = self.names.iter().filter(|(_, (named, _))| matches!(named, Named::Object(_)));
         let near = self.diagnostics.near_miss(&ident.name, objects.map(|(name, _)| &**name));

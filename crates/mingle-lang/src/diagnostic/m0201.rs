@@ -1,6 +1,6 @@
 #![doc = include_str!("m0201.md")]
 
-use super::{Code, Diagnostic};
+use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
 /// How types do not fit.
@@ -22,8 +22,8 @@ pub(crate) enum Mismatch {
     KeyCycle { object: String },
     /// A struct in itself.
     Recursive { name: String },
-    /// The kind of an object as a type.
-    BareObject { name: String },
+    /// The kind of an object as a type, or as a value in braces.
+    BareObject { name: String, is_type: bool },
     /// A write where only reads may stand.
     Write { what: String, place: &'static str },
     /// A default that is not constant.
@@ -40,7 +40,7 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
             if found == format!("option<{expected}>") {
                 plain.with_note("`value ?? default` takes the value out of an option")
             } else if expected == format!("option<{found}>") {
-                plain.with_note("`some(value)` makes an option")
+                plain.with_help("make it an option", vec![Edit { span, text: "some({text})".into() }])
             } else {
                 plain
             }
@@ -64,7 +64,11 @@ pub(crate) fn render(mismatch: Mismatch, span: Span) -> Diagnostic {
         ),
         Mismatch::KeyCycle { object } => new(format!("the key of `{object}` leads back to itself"), "a key cannot hold a ref whose key holds it".into()),
         Mismatch::Recursive { name } => new(format!("`{name}` contains itself"), "expected `option<…>` or `list<…>` around it".into()),
-        Mismatch::BareObject { name } => new(format!("an object is not a value: expected `ref {name}`"), format!("write `ref {name}`")),
+        Mismatch::BareObject { name, is_type } => {
+            let plain = new(format!("an object is not a value: expected `ref {name}`"), format!("write `ref {name}`"));
+            let edit = Edit { span, text: format!("ref {name}") };
+            if is_type { plain.with_help("name it by a ref", vec![edit]) } else { plain }
+        }
         Mismatch::Write { what, place } => new(format!("{what} writes, which is not allowed {place}"), "only reads may stand here".into()),
         Mismatch::NotConstant => new("a default is a constant".into(), "this is not constant".into()),
         Mismatch::Return { expected: Some(expected) } => new(format!("expected a value of type `{expected}` after `return`"), "no value".into()),

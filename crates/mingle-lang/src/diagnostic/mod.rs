@@ -159,6 +159,13 @@ impl Diagnostic {
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }
+
+    /// Every place that it speaks of.
+    pub(crate) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Span> {
+        let edits = self.help.iter_mut().flat_map(|help| &mut help.edits);
+        let labels = self.labels.iter_mut().map(|label| &mut label.span);
+        std::iter::once(&mut self.span).chain(labels).chain(edits.map(|edit| &mut edit.span))
+    }
 }
 
 /// A place and what to see there.
@@ -252,6 +259,16 @@ impl Diagnostics {
         known: impl IntoIterator<Item = &'a str>,
     ) -> Option<&'a str> {
         if self.is_full() { None } else { near_miss(name, known) }
+    }
+
+    /// Those that are kept, as they came.
+    pub(crate) fn found(&self) -> &[Diagnostic] {
+        &self.found
+    }
+
+    /// As [`Self::found`], for good.
+    pub(crate) fn into_found(self) -> Vec<Diagnostic> {
+        self.found
     }
 
     /// All of them, in source order.

@@ -96,33 +96,11 @@ pub(crate) fn analyse(
     rules: Rules,
     diagnostics: &mut Diagnostics,
 ) -> Flow {
-    let mut stores: Vec<StoreId> =
-        flat.live_statements().filter_map(|(_, stmt)| stmt.store()).collect();
-    stores.sort_unstable();
-    stores.dedup();
-    if stores.len() + flat.endorsements.len() > SOURCES_MAX {
+    let Some(analysis) = Analysis::new(program, transaction, flat, rules) else {
         let unfit = crate::diagnostic::m0204::Unfit::TooManySources { limit: SOURCES_MAX };
         diagnostics.push(crate::diagnostic::m0204::render(unfit, transaction.span));
         return Flow::default();
-    }
-    let graph = Graph::new(flat, rules.merges);
-    let mut analysis = Analysis {
-        program,
-        transaction,
-        flat,
-        rules,
-        stores,
-        graph,
-        returns: flat
-            .live_statements()
-            .filter(|(_, stmt)| matches!(stmt.kind, Kind::Return { .. }))
-            .map(|(id, _)| id)
-            .collect(),
-        sources: Vec::new(),
-        contexts: Vec::new(),
     };
-    analysis.sources = analysis.graph.spread(flat, |stmt| analysis.own_sources(stmt), false);
-    analysis.contexts = analysis.contexts_with(&analysis.sources);
     let endorsed = analysis.endorsed_slice();
     let needs = if endorsed.statements.is_empty() {
         analysis.check(None, diagnostics)
@@ -134,6 +112,43 @@ pub(crate) fn analyse(
     };
     let order = analysis.visiting_order(&needs, diagnostics);
     Flow { order, endorsed }
+}
+
+impl<'a> Analysis<'a> {
+    /// Spreads provenance; none if there are more sources than [`SOURCES_MAX`].
+    pub(crate) fn new(
+        program: &'a Program,
+        transaction: &'a Transaction,
+        flat: &'a Flat,
+        rules: Rules,
+    ) -> Option<Self> {
+        let mut stores: Vec<StoreId> =
+            flat.live_statements().filter_map(|(_, stmt)| stmt.store()).collect();
+        stores.sort_unstable();
+        stores.dedup();
+        if stores.len() + flat.endorsements.len() > SOURCES_MAX {
+            return None;
+        }
+        let graph = Graph::new(flat, rules.merges);
+        let mut analysis = Self {
+            program,
+            transaction,
+            flat,
+            rules,
+            stores,
+            graph,
+            returns: flat
+                .live_statements()
+                .filter(|(_, stmt)| matches!(stmt.kind, Kind::Return { .. }))
+                .map(|(id, _)| id)
+                .collect(),
+            sources: Vec::new(),
+            contexts: Vec::new(),
+        };
+        analysis.sources = analysis.graph.spread(flat, |stmt| analysis.own_sources(stmt), false);
+        analysis.contexts = analysis.contexts_with(&analysis.sources);
+        Some(analysis)
+    }
 }
 
 impl Analysis<'_> {

@@ -87,6 +87,29 @@ impl Analysis<'_> {
         }
     }
 
+    /// The sources of a slot in words, and for each the labels from its read to the slot.
+    pub(crate) fn origins(&self, slot: Slot) -> Vec<(String, Vec<Label>)> {
+        let Some(stmt) = self.graph.definition(slot) else { return Vec::new() };
+        let Some(target) = self.stores.first() else { return Vec::new() };
+        let span = self.flat.get(stmt).span;
+        let used = Use {
+            stmt,
+            target: *target,
+            code: Code::M0301,
+            operands: vec![(Operand::Slot(slot), span)],
+            context: false,
+            own: None,
+        };
+        bits(self.sources[slot.index()])
+            .map(|bit| {
+                let mut labels = self.path_labels(&used, 1 << bit);
+                // What is reached at the end is the value itself.
+                labels.pop();
+                (self.source_words(bit).to_string(), labels)
+            })
+            .collect()
+    }
+
     /// Labels from the read at a source to the use, in the order of the flow.
     pub(super) fn path_labels(&self, used: &Use, source: Sources) -> Vec<Label> {
         let mut labels = Vec::new();

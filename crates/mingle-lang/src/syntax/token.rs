@@ -48,6 +48,9 @@ macro_rules! words {
         pub enum $name { $($variant,)* }
 
         impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
             /// How it is written.
             pub fn text(self) -> &'static str {
                 match self { $(Self::$variant => $text,)* }

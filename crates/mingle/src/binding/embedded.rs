@@ -1,6 +1,9 @@
 //! What can be said of a store that is kept in this process.
 
+use std::collections::BTreeMap;
+
 use mingle_store::wrap::distance::Distance;
+use mingle_store_embedded::GeoConfig;
 use serde::Deserialize;
 
 use super::BindingError;
@@ -8,6 +11,9 @@ use super::keys::Keys;
 
 /// A store has at most so many replicas.
 const REPLICAS_MAX: usize = 64;
+
+/// A store has at most so many data centers.
+const DATACENTERS_MAX: usize = mingle_store_embedded::DATACENTERS_MAX;
 
 /// A store of the embedded engine.
 #[derive(Clone, Debug, PartialEq)]
@@ -18,6 +24,18 @@ pub struct EmbeddedBinding {
     pub distance: Distance,
     /// How long it takes until an update reaches the other replicas.
     pub delay: Distance,
+    /// Data centers in place of replicas.
+    pub geo: Option<GeoConfig>,
+}
+
+impl EmbeddedBinding {
+    /// Names of the replicas or data centers at which a session can stay.
+    pub fn places(&self) -> Vec<String> {
+        match &self.geo {
+            Some(geo) => geo.datacenters.iter().map(ToString::to_string).collect(),
+            None => self.replicas.clone(),
+        }
+    }
 }
 
 impl Default for EmbeddedBinding {
@@ -26,6 +44,7 @@ impl Default for EmbeddedBinding {
             replicas: vec!["r1".into()],
             distance: Distance::default(),
             delay: Distance::default(),
+            geo: None,
         }
     }
 }
@@ -36,6 +55,24 @@ struct Written {
     replicas: Option<WrittenReplicas>,
     distance: Option<String>,
     delay: Option<String>,
+    datacenters: Option<WrittenDatacenters>,
+    partitions: Option<u16>,
+    f: Option<u8>,
+    between: Option<WrittenBetween>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "datacenters: expected a number, or a list of names")]
+enum WrittenDatacenters {
+    Count(usize),
+    Names(Vec<String>),
+}
+
+#[derive(Deserialize)]
+#[serde(untagged, expecting = "between: expected a distance, or a table of distances by pair")]
+enum WrittenBetween {
+    All(String),
+    Pairs(BTreeMap<String, String>),
 }
 
 #[derive(Deserialize)]
@@ -47,7 +84,8 @@ enum WrittenReplicas {
 
 pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, BindingError> {
     let written: Written = keys.all(written)?;
-    let mut bound = EmbeddedBinding::default();
+    let mut bound =
+        EmbeddedBinding { geo: bind_geo(keys, &written)?, ..EmbeddedBinding::default() };
     match written.replicas {
         None => {}
         Some(WrittenReplicas::Names(names)) => bound.replicas = names,
@@ -69,4 +107,142 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
         bound.delay = keys.distance("delay", delay)?;
     }
     Ok(bound)
+}
+
+fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, BindingError> {
+    let Some(datacenters) = &written.datacenters else {
+        let only = [
+            ("partitions", written.partitions.is_some()),
+            ("f", written.f.is_some()),
+            ("between", written.between.is_some()),
+        ];
+        return match only.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(keys.wrong(key, "is for a store with datacenters")),
+            None => Ok(None),
+        };
+    };
+    for (key, is_given) in
+        [("replicas", written.replicas.is_some()), ("delay", written.delay.is_some())]
+    {
+        if is_given {
+            let why = "a store with datacenters has none: its data centers are the replicas, and `between` says how far they are from each other";
+            return Err(keys.wrong(key, why));
+        }
+    }
+    let mut geo = match datacenters {
+        WrittenDatacenters::Count(count) => {
+            if *count > DATACENTERS_MAX {
+                let message =
+                    format!("expected 1 to {DATACENTERS_MAX} data centers, found {count}");
+                return Err(keys.wrong("datacenters", message));
+            }
+            GeoConfig::new((1..=*count).map(|number| format!("dc{number}")))
+        }
+        WrittenDatacenters::Names(names) => GeoConfig::new(names.iter().map(String::as_str)),
+    };
+    geo.partitions = written.partitions.unwrap_or(1);
+    geo.f = written.f;
+    geo.check().map_err(|why| keys.wrong("datacenters", why))?;
+    match &written.between {
+        None => {}
+        Some(WrittenBetween::All(text)) => geo.distance = keys.distance("between", text)?,
+        Some(WrittenBetween::Pairs(pairs)) => {
+            for (pair, text) in pairs {
+                let key = format!("between.{pair}");
+                let distance = keys.distance(&key, text)?;
+                let (one, other) = two_of(&geo, pair).map_err(|why| keys.wrong(&key, why))?;
+                geo = geo.with_distance_between(&one, &other, distance);
+            }
+            check_pairs(&geo).map_err(|why| keys.wrong("between", why))?;
+        }
+    }
+    Ok(Some(geo))
+}
+
+/// The two data centers that a key such as `oslo-rome` names.
+fn two_of(geo: &GeoConfig, pair: &str) -> Result<(String, String), String> {
+    let names = &geo.datacenters;
+    let others = names.iter().flat_map(|one| names.iter().map(move |other| (one, other)));
+    let mut fitting = others.filter(|(one, other)| format!("{one}-{other}") == *pair);
+    match fitting.next() {
+        Some((one, other)) if one != other => Ok((one.to_string(), other.to_string())),
+        _ => Err(format!("expected two of {} with a hyphen between", names.join(", "))),
+    }
+}
+
+/// A pair that is left out would be at no distance.
+fn check_pairs(geo: &GeoConfig) -> Result<(), String> {
+    for (index, one) in geo.datacenters.iter().enumerate() {
+        for other in &geo.datacenters[index + 1..] {
+            let pair = (one.min(other).clone(), one.max(other).clone());
+            if !geo.distances.contains_key(&pair) {
+                return Err(format!("the distance {one}-{other} is missing"));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::binding::{Binding, Engine};
+
+    #[track_caller]
+    fn check(text: &str, expected: Result<&[(&str, &str, &str)], &str>) {
+        let found = Binding::parse(&format!("[stores.a]\n{text}"));
+        match (found, expected) {
+            (Ok(binding), Ok(distances)) => {
+                let Engine::Embedded(bound) = &binding.stores["a"].engine else {
+                    panic!("{binding:?}")
+                };
+                let geo = bound.geo.as_ref().expect("it has data centers");
+                for (one, other, distance) in distances {
+                    assert_eq!(geo.between(one, other).to_string(), *distance, "{one} {other}");
+                }
+            }
+            (Err(error), Err(part)) => {
+                assert!(error.to_string().contains(part), "{error}");
+            }
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+
+    #[test]
+    fn data_centers_are_numbered_or_named_and_apart() {
+        check("datacenters = 3", Ok(&[("dc1", "dc3", "0ns")]));
+        check("datacenters = 2\nbetween = \"80ms±5ms\"", Ok(&[("dc1", "dc2", "80ms±5ms")]));
+        check(
+            "datacenters = [\"oslo\", \"rome\", \"lima-2\"]\npartitions = 4\nf = 1\n\
+             between = { oslo-rome = \"30ms\", lima-2-oslo = \"190ms\", rome-lima-2 = \"200ms\" }",
+            Ok(&[
+                ("rome", "oslo", "30ms"),
+                ("oslo", "lima-2", "190ms"),
+                ("lima-2", "rome", "200ms"),
+            ]),
+        );
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        let named = "datacenters = [\"oslo\", \"rome\", \"lima\"]\n";
+        check("partitions = 3", Err("stores.a.partitions: is for a store with datacenters"));
+        check("between = \"3ms\"", Err("stores.a.between: is for a store with datacenters"));
+        check("datacenters = 3\nreplicas = 3", Err("stores.a.replicas: a store with datacenters"));
+        check("datacenters = 3\ndelay = \"1ms\"", Err("stores.a.delay: a store with"));
+        check("datacenters = \"oslo\"", Err("expected a number, or a list of names"));
+        check(
+            "datacenters = 0",
+            Err("stores.a.datacenters: expected 1 to 7 data centers, found 0"),
+        );
+        check("datacenters = 9", Err("expected 1 to 7 data centers, found 9"));
+        check("datacenters = [\"a\", \"a\"]", Err("two data centers are called a"));
+        check("datacenters = 3\nf = 3", Err("at most 2 can be lost"));
+        check("datacenters = 3\npartitions = 0", Err("expected 1 to 4096 partitions, found 0"));
+        let unknown = format!("{named}between = {{ oslo-bonn = \"1ms\" }}");
+        check(&unknown, Err("stores.a.between.oslo-bonn: expected two of oslo, rome, lima"));
+        let missing = format!("{named}between = {{ oslo-rome = \"1ms\" }}");
+        check(&missing, Err("stores.a.between: the distance oslo-lima is missing"));
+        let far = format!("{named}between = \"far\"");
+        check(&far, Err("stores.a.between: expected a distance such as 85ms"));
+    }
 }

@@ -74,7 +74,7 @@ impl Engine {
     /// Names of the replicas at which a session can stay.
     pub fn replicas(&self) -> Vec<String> {
         match self {
-            Self::Embedded(embedded) => embedded.replicas.clone(),
+            Self::Embedded(embedded) => embedded.places(),
             Self::Postgres(config) => config.servers.keys().cloned().collect(),
             Self::Cassandra(cassandra) => cassandra.replicas().to_vec(),
             Self::Redis(_) => Vec::new(),

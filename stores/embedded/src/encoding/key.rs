@@ -3,6 +3,8 @@
 //! | key | row |
 //! | --- | --- |
 //! | `c` | the catalog |
+//! | `h` | what the copies are |
+//! | `l` data-center partition number | a part of a record of a replica's log |
 //! | `m` | how many commits there were (serializable stores) |
 //! | `o` id | the outcome of that commit |
 //! | `r` replica | how far the replica is |
@@ -29,6 +31,9 @@ use super::order;
 
 /// The catalog's key.
 pub const CATALOG: &[u8] = b"c";
+
+/// The key of what the copies are: replicas or data centers.
+pub const FORM: &[u8] = b"h";
 
 /// What the keys of witness rows begin with after section and replica.
 pub const WITNESSES: [u8; 5] = [0; 5];

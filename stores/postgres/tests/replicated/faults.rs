@@ -203,7 +203,10 @@ async fn one_round_trip_each_and_none_for_the_end_of_reads() {
         .collect();
     let writes: Vec<Write> =
         (0..20).map(|n| Write::Assign(at(&format!("k{n}"), 0), Value::Int(n))).collect();
-    for is_warm in [false, true] {
+    // The least of several rounds counts: one may open another connection, which takes round trips of
+    // its own, and what else runs on the machine adds to a time.
+    let mut least: Vec<(&'static str, f64, Duration)> = Vec::new();
+    for is_warm in [false, true, true, true, true, true] {
         // The first round prepares the statements.
         let delay = if is_warm { ROUND_TRIP } else { Duration::ZERO };
         proxy.set_round_trip(Delay::new(delay, Duration::ZERO));
@@ -231,10 +234,16 @@ async fn one_round_trip_each_and_none_for_the_end_of_reads() {
         lap("another batch", 1.0);
         open.commit(Commit::default()).await.expect("an end");
         lap("the end of reads", 0.0);
-        for (what, expected, time) in took.into_iter().filter(|_| is_warm) {
-            let trips = time.as_secs_f64() / ROUND_TRIP.as_secs_f64();
-            let is_fine = trips >= expected - 0.05 && trips < expected + 0.9;
-            assert!(is_fine, "{what} took {trips:.2} round trips, not {expected}");
+        if is_warm && least.is_empty() {
+            least = took;
+        } else if is_warm {
+            least.iter_mut().zip(took).for_each(|(least, took)| least.2 = least.2.min(took.2));
         }
+    }
+    assert_eq!(least.len(), 7);
+    for (what, expected, time) in least {
+        let trips = time.as_secs_f64() / ROUND_TRIP.as_secs_f64();
+        let is_fine = trips >= expected - 0.05 && trips < expected + 0.9;
+        assert!(is_fine, "{what} took {trips:.2} round trips, not {expected}");
     }
 }

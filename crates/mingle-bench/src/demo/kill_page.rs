@@ -1,0 +1,118 @@
+//! The page of the demonstration that stops a data center.
+
+use std::fmt::Write as _;
+
+use super::Options;
+use super::kill::{Moved, Run, fates, per_second};
+use super::page::{HEAD, escape};
+
+const COLORS: [&str; 7] =
+    ["#0b7a75", "#c1440e", "#4059ad", "#b8860b", "#7b2d8b", "#2e7d32", "#555555"];
+
+/// The page as HTML.
+pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
+    let mut page = String::from(HEAD);
+    let cores = std::thread::available_parallelism().map_or(0, usize::from);
+    let _ = write!(
+        page,
+        "<h1>Message Groups over {count} data centers, of which {killed} stops</h1>\
+         <p class=lead>Inboxes are a causal store over {names}; groups are linearizable, and elsewhere. \
+         After {at:.1} s {killed} stops, and its clients go on where it is nearest.</p>\
+         <p>Measured on this machine ({cores} cores, {os}), everything in one process: {clients} clients, each \
+         with one call at a time, seed {seed}.</p><pre>{binding}</pre>",
+        count = run.names.len(),
+        killed = escape(&run.killed),
+        names = escape(&run.names.join(", ")),
+        at = run.at.as_secs_f64(),
+        os = std::env::consts::OS,
+        clients = options.clients,
+        seed = options.seed,
+        binding = escape(&run.binding),
+    );
+    page.push_str("<h2>Calls done by the clients in each data center, by second</h2>");
+    page.push_str(&plot(run));
+    page.push_str(
+        "<h2>Before and after</h2><table><tr><th></th><th>before</th><th>after</th></tr>",
+    );
+    for (dc, name) in run.names.iter().enumerate() {
+        let [before, after] = [false, true].map(|is_after| per_second(run, dc, is_after));
+        let name = escape(name);
+        let _ = write!(page, "<tr><td>{name}</td><td>{before:.0}/s</td><td>{after:.0}/s</td></tr>");
+    }
+    let _ = write!(
+        page,
+        "</table><h2>Sessions of {}</h2><table><tr><th>what became of them</th><th>sessions</th>\
+         <th>longest</th></tr>",
+        escape(&run.killed)
+    );
+    for (what, count, longest) in fates(moved) {
+        let (what, ms) = (escape(&what), longest.as_secs_f64() * 1e3);
+        let _ = write!(page, "<tr><td>{what}</td><td>{count}</td><td>{ms:.0} ms</td></tr>");
+    }
+    page.push_str("</table><h2>By second</h2>");
+    page.push_str(&table(run));
+    page.push_str("</main></body></html>\n");
+    page
+}
+
+fn plot(run: &Run) -> String {
+    let (left, right, top, bottom) = (50.0, 880.0, 10.0, 240.0);
+    let most = run.cells.iter().flatten().map(super::kill::Cell::done).max().unwrap_or(0).max(1);
+    let x = |second: f64| left + second / run.seconds as f64 * (right - left);
+    let y = |done: u64| bottom - done as f64 / most as f64 * (bottom - top);
+    let mut svg = String::from(
+        "<svg viewBox='0 0 900 285' width=900 role=img aria-label='calls done by second'>",
+    );
+    for part in 0..=4 {
+        let done = most * part / 4;
+        let _ = write!(
+            svg,
+            "<line x1={left} x2={right} y1={y:.1} y2={y:.1} stroke='#e5e5e0'/>\
+             <text x=44 y={ty:.1} text-anchor=end>{done}</text>",
+            y = y(done),
+            ty = y(done) + 4.0
+        );
+    }
+    let at = x(run.at.as_secs_f64());
+    let _ = write!(
+        svg,
+        "<line x1={at:.1} x2={at:.1} y1={top} y2={bottom} stroke='#222' stroke-dasharray='4 3'/>\
+         <text x={label:.1} y=22>{killed} stops</text>",
+        label = at + 6.0,
+        killed = escape(&run.killed)
+    );
+    for (dc, name) in run.names.iter().enumerate() {
+        let color = COLORS[dc % COLORS.len()];
+        let points = (0..run.seconds).map(|second| {
+            let done = run.cells[second as usize][dc].done();
+            format!("{:.1},{:.1}", x(second as f64 + 0.5), y(done))
+        });
+        let points: Vec<String> = points.collect();
+        let _ = write!(
+            svg,
+            "<polyline points='{}' fill=none stroke='{color}' stroke-width=2 />\
+             <rect x={lx} y=263 width=10 height=10 fill='{color}'/><text x={tx} y=272>{}</text>",
+            points.join(" "),
+            escape(name),
+            lx = 60 + dc * 120,
+            tx = 76 + dc * 120,
+        );
+    }
+    svg + "</svg>"
+}
+
+fn table(run: &Run) -> String {
+    let mut html = String::from("<table><tr><th>second</th>");
+    for name in &run.names {
+        let _ = write!(html, "<th>{}: done</th><th>failed</th>", escape(name));
+    }
+    html.push_str("</tr>");
+    for second in 0..run.seconds as usize {
+        let _ = write!(html, "<tr><td>{}</td>", second + 1);
+        for cell in &run.cells[second] {
+            let _ = write!(html, "<td>{}</td><td>{}</td>", cell.done(), cell.failed());
+        }
+        html.push_str("</tr>");
+    }
+    html + "</table>"
+}

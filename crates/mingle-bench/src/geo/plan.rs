@@ -1,0 +1,145 @@
+//! What runs: how many of everything, and at which distances.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_geo::{
+    Cause, Config, DcId, Key, Kind, Op, PartitionId, State, Timestamp, Vector, Version,
+};
+use mingle_model::Value;
+
+/// When a commit is acknowledged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Disk {
+    /// Once its batch is encoded, in memory.
+    Memory,
+    /// Once its batch is in its data center's file, synced.
+    File,
+}
+
+/// How far apart data centers are: what one way takes, in microseconds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Distance {
+    /// Side by side.
+    None,
+    /// Virginia, California and Frankfurt, as in UniStore's evaluation (§8).
+    Continents,
+}
+
+impl Distance {
+    pub fn title(self) -> &'static str {
+        match self {
+            Self::None => "side by side",
+            Self::Continents => "three continents",
+        }
+    }
+
+    /// Half of the round trip: 61 ms is the paper's, the others are usual between these regions.
+    pub fn one_way_us(self, from: u8, to: u8) -> u64 {
+        match (self, from.min(to), from.max(to)) {
+            (Self::None, ..) => 0,
+            (Self::Continents, 0, 1) => 30_500,
+            (Self::Continents, 0, 2) => 44_500,
+            (Self::Continents, ..) => 73_000,
+        }
+    }
+}
+
+/// What runs.
+#[derive(Clone, Debug)]
+pub struct Plan {
+    pub dcs: u8,
+    pub partitions: u16,
+    pub threads: usize,
+    /// Clients at each data center, each a session with one transaction at a time.
+    pub clients: usize,
+    /// What a client waits between two transactions.
+    pub think: Duration,
+    /// Keys in all.
+    pub keys: usize,
+    /// Bytes of a value.
+    pub value_bytes: usize,
+    /// Transactions that write, in percent.
+    pub writes_percent: usize,
+    /// How many keys such a transaction writes.
+    pub writes: usize,
+    /// Pairs of a writer and a reader at each data center that measure visibility.
+    pub probes: usize,
+    /// Whether remote transactions are visible only once they are uniform; else once stable.
+    pub is_uniform: bool,
+    pub disk: Disk,
+    pub distance: Distance,
+    /// What is kept of each origin for data centers that lag; none for the usual.
+    pub forward_bytes_max: Option<usize>,
+    /// Where logs are written.
+    pub logs: PathBuf,
+    /// How long a snapshot can be read: so short that folding is under way within seconds.
+    pub transaction_ms_max: u64,
+    pub seed: u64,
+}
+
+impl Default for Plan {
+    fn default() -> Self {
+        Self {
+            dcs: 3,
+            partitions: 4,
+            threads: 2,
+            clients: 64,
+            think: Duration::ZERO,
+            keys: 100_000,
+            value_bytes: 64,
+            writes_percent: 10,
+            writes: 1,
+            probes: 0,
+            is_uniform: true,
+            disk: Disk::Memory,
+            distance: Distance::None,
+            forward_bytes_max: None,
+            transaction_ms_max: 1_000,
+            logs: PathBuf::from("target"),
+            seed: 1,
+        }
+    }
+}
+
+impl Plan {
+    /// The settings of one replica.
+    pub fn config(&self, dc: u8, partition: u16) -> Config {
+        let mut config = Config::new(DcId(dc), self.dcs, PartitionId(partition), self.partitions);
+        if !self.is_uniform {
+            config.f = 0;
+        }
+        config.transaction_ms_max = self.transaction_ms_max;
+        config.outcome_ms_max = self.transaction_ms_max * 6;
+        if let Some(bytes) = self.forward_bytes_max {
+            config.forward_bytes_max = bytes;
+        }
+        config
+    }
+
+    /// The thread that a partition belongs to, with its replicas at all data centers.
+    pub fn thread_of(&self, partition: u16) -> usize {
+        usize::from(partition) % self.threads
+    }
+
+    /// The key of this number.
+    pub fn key(index: usize) -> Key {
+        Key::new(Kind::Register, format!("key:{index}"))
+    }
+
+    /// By partition: a state for each of these keys, written before anything else.
+    pub fn filling(&self, keys: &[Key]) -> Vec<Vec<(Key, Arc<State>)>> {
+        let mut filling = vec![Vec::new(); usize::from(self.partitions)];
+        let version = Version { timestamp: Timestamp::ZERO, origin: DcId(0), index: 0 };
+        let cause = Cause { version, seen: Vector::ZERO };
+        for key in keys {
+            let value = Value::Bytes(vec![0; self.value_bytes].into());
+            let mut state = State::new(Kind::Register);
+            state.apply(&cause, &Op::Write(value), None);
+            let of = &mut filling[usize::from(key.partition(self.partitions).0)];
+            of.push((key.clone(), Arc::new(state)));
+        }
+        filling
+    }
+}

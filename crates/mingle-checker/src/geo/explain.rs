@@ -1,0 +1,153 @@
+//! Whether every value that was read is that of its snapshot, with the transaction's own updates on
+//! top; and where one is not, what would explain it.
+
+use std::collections::HashMap;
+
+use mingle_model::TransactionId;
+
+use super::history::{Action, Commit, Content, Item, Outcome};
+use super::index::{Index, Node};
+use super::problem::{Problem, Promise};
+use super::values::{Entry, Operations, Own};
+use super::vector::Vector;
+use crate::limits::PROBLEMS_MAX;
+
+/// Return value consistency.
+pub fn reads(index: &Index<'_>) -> Vec<Problem> {
+    let nodes = index.nodes.iter().filter(|node| node.transaction.snapshot.is_some());
+    nodes.flat_map(|node| of_transaction(index, node)).take(PROBLEMS_MAX).collect()
+}
+
+fn of_transaction(index: &Index<'_>, node: &Node<'_>) -> Vec<Problem> {
+    let Some(snapshot) = &node.transaction.snapshot else { return Vec::new() };
+    let mut own: HashMap<Item, Vec<Own<'_>>> = HashMap::new();
+    let mut problems = Vec::new();
+    for action in &node.transaction.actions {
+        match action {
+            Action::Update { item, op, id } => {
+                own.entry(*item).or_default().push(Own { op, id: id.as_ref() });
+            }
+            Action::Read { item, found } => {
+                let own = own.get(item).map_or(&[][..], Vec::as_slice);
+                let read = Read { item: *item, snapshot, own, found };
+                if let Some(why) = judge(index, &read) {
+                    let problem = Problem::new(why.promise, why.what).at(*item);
+                    let problem = problem.in_dc(node.transaction.dc).of([node.id()]);
+                    problems.push(problem.of(why.transactions).contents(&why.expected, found));
+                }
+            }
+        }
+    }
+    problems
+}
+
+/// An item that somebody looked at.
+pub struct Read<'a> {
+    pub item: Item,
+    pub snapshot: &'a Vector,
+    pub own: &'a [Own<'a>],
+    pub found: &'a Content,
+}
+
+/// Why a value is not that of its snapshot.
+pub struct Why {
+    pub promise: Promise,
+    pub what: &'static str,
+    pub transactions: Vec<TransactionId>,
+    pub expected: Content,
+}
+
+/// Whether what was found is what there was; if not, why.
+pub fn judge(index: &Index<'_>, read: &Read<'_>) -> Option<Why> {
+    let nothing = Operations::new(read.item.kind, Vec::new());
+    let operations = index.items.get(&read.item).unwrap_or(&nothing);
+    let shown = operations.at(read.snapshot, read.own);
+    if shown.allows(read.found) {
+        return None;
+    }
+    let (promise, what, transactions) = blame(index, read, operations);
+    Some(Why { promise, what, transactions, expected: shown.content })
+}
+
+/// The smallest change that would explain what was found.
+fn blame(
+    index: &Index<'_>,
+    read: &Read<'_>,
+    operations: &Operations<'_>,
+) -> (Promise, &'static str, Vec<TransactionId>) {
+    let entries = operations.entries();
+    let is_held = |place: usize| read.snapshot.covers(&entries[place].commit.commit_vec);
+    let explains =
+        |show: &dyn Fn(usize) -> bool| operations.show(show, read.own).content == *read.found;
+    for entry in entries {
+        let of = entry.transaction;
+        let ids = vec![index.nodes[of].id()];
+        if read.snapshot.covers(&entry.commit.commit_vec) {
+            if explains(&|place| is_held(place) && entries[place].transaction != of) {
+                return (
+                    Promise::ReturnValues,
+                    "what was read lacks a transaction of its snapshot",
+                    ids,
+                );
+            }
+        } else if explains(&|place| is_held(place) || entries[place].transaction == of) {
+            return (
+                Promise::ReturnValues,
+                "what was read shows a transaction that its snapshot does not hold",
+                ids,
+            );
+        }
+    }
+    let plain = entries.iter().map(|entry| Entry { id: None, ..*entry });
+    let plain = Operations::new(read.item.kind, plain.collect());
+    let own: Vec<Own<'_>> = read.own.iter().map(|own| Own { id: None, ..*own }).collect();
+    if plain.at(read.snapshot, &own).content == *read.found {
+        let runs = entries.iter().filter(|entry| entry.id.is_some());
+        let runs = runs.map(|entry| index.nodes[entry.transaction].id()).take(PROBLEMS_MAX);
+        return (
+            Promise::OperationIds,
+            "an operation with an id counts more than once",
+            runs.collect(),
+        );
+    }
+    if let Some(id) = uncommitted(index, read, entries) {
+        return (
+            Promise::ReturnValues,
+            "what was read shows a transaction that is not committed",
+            vec![id],
+        );
+    }
+    (Promise::ReturnValues, "what was read is not what its snapshot holds", Vec::new())
+}
+
+/// A transaction without a commit that would explain what was found.
+fn uncommitted(index: &Index<'_>, read: &Read<'_>, entries: &[Entry<'_>]) -> Option<TransactionId> {
+    let open =
+        index.nodes.iter().enumerate().filter(|(_, node)| {
+            node.commit.is_none() && node.transaction.outcome != Outcome::ReadOnly
+        });
+    for (number, node) in open {
+        let snap_vec = node.transaction.snapshot.unwrap_or(node.past_vec);
+        let origin = node.transaction.dc;
+        let commit_vec = snap_vec.with(origin, snap_vec.highest().saturating_add(1));
+        let commit = Commit { origin, snap_vec, commit_vec };
+        let updates = node.transaction.updates().enumerate();
+        let added = updates.filter(|(_, (item, ..))| *item == read.item);
+        let added: Vec<Entry<'_>> = added
+            .map(|(index, (_, op, id))| Entry { transaction: number, index, commit, op, id })
+            .collect();
+        if added.is_empty() {
+            continue;
+        }
+        let all: Vec<Entry<'_>> = entries.iter().copied().chain(added).collect();
+        let all = Operations::new(read.item.kind, all);
+        let is_shown = |place: usize| {
+            let entry = &all.entries()[place];
+            entry.transaction == number || read.snapshot.covers(&entry.commit.commit_vec)
+        };
+        if all.show(is_shown, read.own).content == *read.found {
+            return Some(node.id());
+        }
+    }
+    None
+}

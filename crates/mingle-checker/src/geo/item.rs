@@ -1,0 +1,128 @@
+//! Items of recorded runs, what is done to them, and what they hold.
+
+use std::fmt;
+
+use mingle_model::{TransactionId, Value};
+
+use super::problem::Short;
+
+/// The type of an item.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum ItemKind {
+    /// One value; the last writer's shows, and what conflicts with it is offered to a merge.
+    Register,
+    /// A sum.
+    Counter,
+    /// Distinct values, in which insertions win.
+    Set,
+    /// Registers and counters by key.
+    Map,
+    /// Lines in the order of versions.
+    Log,
+}
+
+/// A data item. Its type is part of its name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Item {
+    /// Its type.
+    pub kind: ItemKind,
+    /// Its number; two items of different types may share it.
+    pub key: u64,
+}
+
+impl fmt::Display for Item {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let kind = match self.kind {
+            ItemKind::Register => "register",
+            ItemKind::Counter => "counter",
+            ItemKind::Set => "set",
+            ItemKind::Map => "map",
+            ItemKind::Log => "log",
+        };
+        write!(f, "{kind} {}", self.key)
+    }
+}
+
+/// Names one operation, whoever runs it and however often: of those with one id, one counts.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OpId {
+    /// The transaction that the operation belongs to.
+    pub transaction: TransactionId,
+    /// Its phase.
+    pub phase: u32,
+    /// Its place in the phase.
+    pub position: u32,
+}
+
+impl fmt::Display for OpId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { transaction, phase, position } = self;
+        write!(f, "{}/{phase}/{position}", Short(transaction))
+    }
+}
+
+/// An operation that changes an item, as a client says it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Op {
+    /// Sets a register.
+    Write(Value),
+    /// Empties a register.
+    Erase,
+    /// Adds to a counter.
+    Add(i64),
+    /// Takes away all that its transaction sees of a counter.
+    Reset,
+    /// Puts a value into a set.
+    Insert(Value),
+    /// Takes a value out of a set.
+    Remove(Value),
+    /// Takes away all that its transaction sees of a set or log.
+    Clear,
+    /// Sets the value of a map's key.
+    Put(Value, Value),
+    /// Adds to the counter of a map's key.
+    Increment(Value, i64),
+    /// Takes the value and the counter of a map's key away.
+    Delete(Value),
+    /// Takes away all that its transaction sees of a map.
+    Empty,
+    /// Adds a line to a log.
+    Append(Value),
+}
+
+impl Op {
+    /// Whether it changes items of this type.
+    pub fn fits(&self, kind: ItemKind) -> bool {
+        match self {
+            Self::Write(_) | Self::Erase => kind == ItemKind::Register,
+            Self::Add(_) | Self::Reset => kind == ItemKind::Counter,
+            Self::Insert(_) | Self::Remove(_) => kind == ItemKind::Set,
+            Self::Clear => matches!(kind, ItemKind::Set | ItemKind::Log),
+            Self::Put(..) | Self::Increment(..) | Self::Delete(_) | Self::Empty => {
+                kind == ItemKind::Map
+            }
+            Self::Append(_) => kind == ItemKind::Log,
+        }
+    }
+}
+
+/// What an item was found to hold.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Content {
+    /// The values that stand beside each other, in the order of their versions: the last one shows,
+    /// and where there are several they are what a merge is offered. Empty where nothing stands.
+    Register(Vec<Value>),
+    /// The sum.
+    Counter(i128),
+    /// The values, in their order.
+    Set(Vec<Value>),
+    /// A map.
+    Map {
+        /// The keys that have a value, each with that of the last writer, in order of keys.
+        entries: Vec<(Value, Value)>,
+        /// The keys that have a counter, each with its sum, in order of keys.
+        counts: Vec<(Value, i128)>,
+    },
+    /// The lines, in their order.
+    Log(Vec<Value>),
+}

@@ -1,0 +1,180 @@
+//! Commits go on wherever clients want them and nothing is to blame, and nobody is stuck in the end.
+
+use super::history::{Attached, Fault, FaultKind, Outcome, What};
+use super::index::{Index, Node};
+use super::problem::{Problem, Promise};
+use crate::limits::{STALL_US_MAX, STRONG_US_MAX};
+
+/// From when until when, in microseconds.
+type Interval = (u64, u64);
+
+/// Liveness.
+pub fn check(index: &Index<'_>) -> Vec<Problem> {
+    let dcs = 0..index.run.system.dc_count;
+    let mut problems: Vec<Problem> = dcs.flat_map(|dc| stalls(index, dc)).collect();
+    problems.extend(strong_waits(index));
+    problems.extend(stuck(index));
+    problems
+}
+
+/// Where clients of a data center waited for commits and none came, for too long.
+fn stalls(index: &Index<'_>, dc: u8) -> Vec<Problem> {
+    let end_us = index.run.end.at_us;
+    let nodes: Vec<&Node<'_>> = index
+        .nodes
+        .iter()
+        .filter(|node| node.transaction.dc == dc && node.transaction.strong.is_none())
+        .collect();
+    let wanted = nodes.iter().filter_map(|node| {
+        let until_us = node.call.end_us.unwrap_or(end_us);
+        Some((node.transaction.commit_asked_us?, until_us))
+    });
+    let committed =
+        nodes.iter().filter(|node| matches!(node.transaction.outcome, Outcome::Committed { .. }));
+    let commits = committed.filter_map(|node| node.call.end_us).map(|at_us| (at_us, at_us));
+    let faults = index.run.faults.iter().filter(|fault| is_to_blame(fault, dc));
+    let faults = faults.map(|fault| (fault.begin_us, fault.end_us));
+    let losses = index.run.losses.iter().filter(|loss| loss.dc == dc);
+    let losses = losses.map(|loss| (loss.at_us, u64::MAX));
+    let excused: Vec<Interval> = commits.chain(faults).chain(losses).collect();
+    let stalls = without(union(wanted.collect()), union(excused));
+    let long = stalls.into_iter().filter(|(from_us, to_us)| to_us - from_us > STALL_US_MAX);
+    let problems = long.map(|(from_us, to_us)| {
+        let waits = |node: &&&Node<'_>| {
+            let until_us = node.call.end_us.unwrap_or(end_us);
+            node.transaction
+                .commit_asked_us
+                .is_some_and(|asked| asked < to_us && until_us > from_us)
+        };
+        let waiting = nodes.iter().filter(waits).map(|node| node.id()).take(4);
+        let what =
+            format!("nothing was committed from {from_us} to {to_us} us, and no fault is to blame");
+        let problem = Problem::new(Promise::Liveness, what).in_dc(dc).of(waiting);
+        problem
+            .values(format!("a commit within {STALL_US_MAX} us"), format!("{} us", to_us - from_us))
+    });
+    problems.collect()
+}
+
+/// Strong transactions that were not answered for too long, although a majority was there to answer.
+fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
+    let (run, mut problems) = (index.run, Vec::new());
+    for node in index.nodes.iter().filter(|node| node.transaction.strong.is_some()) {
+        let Some(asked_us) = node.transaction.commit_asked_us else { continue };
+        let waits = (asked_us, node.call.end_us.unwrap_or(run.end.at_us));
+        if waits.1.saturating_sub(waits.0) <= STRONG_US_MAX {
+            continue;
+        }
+        let own = node.transaction.dc;
+        let majorities = (0u8..1 << run.system.dc_count).filter(|set| {
+            set >> own & 1 == 1 && set.count_ones() == u32::from(run.system.dc_count / 2 + 1)
+        });
+        let mut waited = majorities.flat_map(|set| without(vec![waits], hindered(index, own, set)));
+        let long = waited.find(|(from_us, to_us)| to_us - from_us > STRONG_US_MAX);
+        problems.extend(long.map(|(from_us, to_us)| {
+            let what = "a strong transaction waits although a majority works and is connected";
+            let problem = Problem::new(Promise::Liveness, what).in_dc(own).of([node.id()]);
+            let expected = format!("an answer within {STRONG_US_MAX} us");
+            problem.values(expected, format!("none from {from_us} to {to_us} us"))
+        }));
+    }
+    problems
+}
+
+/// When these data centers, as bits, may have been unable to answer clients of one of them.
+fn hindered(index: &Index<'_>, own: u8, set: u8) -> Vec<Interval> {
+    let has = |dc: u8| set >> dc & 1 == 1;
+    let faults = index.run.faults.iter().filter(|fault| match &fault.kind {
+        FaultKind::Down { dc, .. } | FaultKind::Disk { dc, .. } | FaultKind::Clock { dc, .. } => {
+            has(*dc)
+        }
+        FaultKind::Clients { dc } => *dc == own,
+        FaultKind::Link { from, to } => has(*from) && has(*to),
+        FaultKind::Noise => true,
+        FaultKind::Other { dcs, .. } => dcs.iter().any(|dc| has(*dc)),
+    });
+    let faults = faults.map(|fault| (fault.begin_us, fault.end_us));
+    let losses = index.run.losses.iter().filter(|loss| has(loss.dc));
+    union(faults.chain(losses.map(|loss| (loss.at_us, u64::MAX))).collect())
+}
+
+/// Whether commits at a data center may have to wait for this. Causal transactions never wait for
+/// another data center, so links between them are not to blame, nor are a few lost messages.
+fn is_to_blame(fault: &Fault, dc: u8) -> bool {
+    match &fault.kind {
+        FaultKind::Down { dc: at, .. }
+        | FaultKind::Disk { dc: at, .. }
+        | FaultKind::Clock { dc: at, .. }
+        | FaultKind::Clients { dc: at } => *at == dc,
+        FaultKind::Link { from, to } => *from == dc && *to == dc,
+        FaultKind::Noise => false,
+        FaultKind::Other { dcs, .. } => dcs.contains(&dc),
+    }
+}
+
+/// Intervals in order, those that meet made one.
+fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
+    intervals.sort_unstable();
+    let mut union: Vec<Interval> = Vec::new();
+    for (from, to) in intervals {
+        match union.last_mut() {
+            Some((_, last)) if from <= *last => *last = to.max(*last),
+            _ => union.push((from, to)),
+        }
+    }
+    union
+}
+
+/// What is left of intervals without others; both are in order, and none meets the next.
+fn without(intervals: Vec<Interval>, others: Vec<Interval>) -> Vec<Interval> {
+    let (mut left, mut first) = (Vec::new(), 0);
+    for (mut from, to) in intervals {
+        while first < others.len() && others[first].1 < from {
+            first += 1;
+        }
+        for (begin, end) in others[first..].iter().take_while(|(begin, _)| *begin <= to) {
+            if *begin > from {
+                left.push((from, *begin));
+            }
+            from = from.max(*end);
+        }
+        if from < to {
+            left.push((from, to));
+        }
+    }
+    left
+}
+
+/// Calls that are still not answered although all had settled. What waits for what is lost, or for
+/// more data centers than are left, may wait.
+fn stuck(index: &Index<'_>) -> Vec<Problem> {
+    let run = index.run;
+    if !run.end.is_settled {
+        return Vec::new();
+    }
+    let mut problems = Vec::new();
+    for session in &run.sessions {
+        for call in session.calls.iter().filter(|call| call.end_us.is_none()) {
+            let may_wait = match &call.what {
+                What::Transaction(transaction) => index.is_lost(transaction.dc),
+                What::Barrier { .. } => !run.losses.is_empty(),
+                What::Attach { answer, .. } => {
+                    *answer != Attached::Failed || !run.losses.is_empty()
+                }
+                What::Join { .. } | What::Learned { .. } => true,
+            };
+            if may_wait || run.end.at_us.saturating_sub(call.begin_us) <= STALL_US_MAX {
+                continue;
+            }
+            let (what, id) = match &call.what {
+                What::Transaction(transaction) => ("a transaction", Some(transaction.id)),
+                What::Barrier { .. } => ("a barrier", None),
+                _ => ("an attach", None),
+            };
+            let what = format!("session {} is stuck in {what}", session.id);
+            let problem = Problem::new(Promise::Liveness, what).of(id);
+            problems.push(problem.values("an answer", format!("none since {} us", call.begin_us)));
+        }
+    }
+    problems
+}

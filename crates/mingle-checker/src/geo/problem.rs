@@ -1,0 +1,199 @@
+//! What a check of a run answers: the promises that were broken, and where.
+
+use std::fmt;
+
+use mingle_model::TransactionId;
+
+use super::history::{Content, Item};
+use crate::limits::{SHOWN_AROUND, SHOWN_VALUES_MAX};
+
+/// A promise of the store, with a checker of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Promise {
+    /// The run is recorded as it has to be. Where it is not, nothing else is checked.
+    Recording,
+    /// Causality preservation: vectors make an order that is transitive and irreflexive and has
+    /// that of sessions, across tokens and from data center to data center (UniStore §3).
+    CausalOrder,
+    /// Return value consistency: every value read is that of its snapshot (UniStore §3).
+    ReturnValues,
+    /// What was read of registers is causal+, whatever vectors say.
+    Registers,
+    /// The order of last writers extends causality and is the same everywhere.
+    VersionOrder,
+    /// Nobody sees a part of a transaction.
+    Atomicity,
+    /// What is committed at a data center that is not lost comes to be everywhere; nothing else
+    /// does, and nothing twice.
+    EventualVisibility,
+    /// What is uniform survives the loss of `f` data centers, and sessions with it.
+    Uniformity,
+    /// Commits go on, and nobody is stuck.
+    Liveness,
+    /// Of operations with one id one counts, and below a floor none is accepted.
+    OperationIds,
+    /// Of two strong transactions that conflict one has seen the other (UniStore §3).
+    ConflictOrder,
+    /// Strong transactions happen in the order of their timestamps, which is that of time.
+    StrictSerializability,
+    /// What strong transactions see to stays so: no account is overdrawn.
+    Invariants,
+}
+
+impl Promise {
+    /// All of them, in the order in which they are checked.
+    pub const ALL: [Self; 13] = [
+        Self::Recording,
+        Self::CausalOrder,
+        Self::ReturnValues,
+        Self::Registers,
+        Self::VersionOrder,
+        Self::Atomicity,
+        Self::EventualVisibility,
+        Self::Uniformity,
+        Self::Liveness,
+        Self::OperationIds,
+        Self::ConflictOrder,
+        Self::StrictSerializability,
+        Self::Invariants,
+    ];
+
+    /// The name in messages.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Recording => "recording",
+            Self::CausalOrder => "causal-order",
+            Self::ReturnValues => "return-values",
+            Self::Registers => "registers",
+            Self::VersionOrder => "version-order",
+            Self::Atomicity => "atomicity",
+            Self::EventualVisibility => "eventual-visibility",
+            Self::Uniformity => "uniformity",
+            Self::Liveness => "liveness",
+            Self::OperationIds => "operation-ids",
+            Self::ConflictOrder => "conflict-order",
+            Self::StrictSerializability => "strict-serializability",
+            Self::Invariants => "invariants",
+        }
+    }
+}
+
+impl fmt::Display for Promise {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A promise that was broken.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Problem {
+    /// Which.
+    pub promise: Promise,
+    /// One line that says how, without a full stop.
+    pub what: String,
+    /// The transactions that it is about; the first is the one at which it shows.
+    pub transactions: Vec<TransactionId>,
+    /// The item, if it is about one.
+    pub item: Option<Item>,
+    /// The data center, if it is about one.
+    pub dc: Option<u8>,
+    /// What should have been.
+    pub expected: String,
+    /// What was.
+    pub found: String,
+}
+
+impl Problem {
+    pub(crate) fn new(promise: Promise, what: impl Into<String>) -> Self {
+        Self {
+            promise,
+            what: what.into(),
+            transactions: Vec::new(),
+            item: None,
+            dc: None,
+            expected: String::new(),
+            found: String::new(),
+        }
+    }
+
+    pub(crate) fn of(mut self, transactions: impl IntoIterator<Item = TransactionId>) -> Self {
+        self.transactions.extend(transactions);
+        self
+    }
+
+    pub(crate) fn at(mut self, item: Item) -> Self {
+        self.item = Some(item);
+        self
+    }
+
+    pub(crate) fn in_dc(mut self, dc: u8) -> Self {
+        self.dc = Some(dc);
+        self
+    }
+
+    pub(crate) fn values(mut self, expected: impl ToString, found: impl ToString) -> Self {
+        (self.expected, self.found) = (expected.to_string(), found.to_string());
+        self
+    }
+
+    /// The contents that were expected and found, cut to where they differ.
+    pub(crate) fn contents(self, expected: &Content, found: &Content) -> Self {
+        let (expected, found) = (pieces(expected), pieces(found));
+        let same = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
+        self.values(cut(&expected, same), cut(&found, same))
+    }
+}
+
+impl fmt::Display for Problem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {}", self.promise, self.what)?;
+        if let Some(dc) = self.dc {
+            write!(f, ", at d{dc}")?;
+        }
+        if let Some(item) = self.item {
+            write!(f, ", {item}")?;
+        }
+        for (index, id) in self.transactions.iter().enumerate() {
+            let before = if index == 0 { "; transactions" } else { "," };
+            write!(f, "{before} {}", Short(id))?;
+        }
+        if !self.expected.is_empty() || !self.found.is_empty() {
+            write!(f, "; expected {}, found {}", self.expected, self.found)?;
+        }
+        Ok(())
+    }
+}
+
+fn pieces(content: &Content) -> Vec<String> {
+    fn all<T: fmt::Debug>(values: &[T]) -> Vec<String> {
+        values.iter().map(|value| format!("{value:?}")).collect()
+    }
+    match content {
+        Content::Register(values) | Content::Set(values) | Content::Log(values) => all(values),
+        Content::Counter(sum) => vec![sum.to_string()],
+        Content::Map { entries, counts } => {
+            let entries = entries.iter().map(|(key, value)| format!("{key:?}={value:?}"));
+            entries.chain(counts.iter().map(|(key, sum)| format!("{key:?}+{sum}"))).collect()
+        }
+    }
+}
+
+/// At most so many pieces, from a little before the first that differs.
+fn cut(pieces: &[String], same: usize) -> String {
+    let first = same.saturating_sub(SHOWN_AROUND);
+    let shown = &pieces[first.min(pieces.len())..];
+    let last = shown.len().min(SHOWN_VALUES_MAX);
+    let (before, after) = (first.min(pieces.len()), shown.len() - last);
+    let before = if before > 0 { format!("{before} more, ") } else { String::new() };
+    let after = if after > 0 { format!(", {after} more") } else { String::new() };
+    format!("[{before}{}{after}]", shown[..last].join(", "))
+}
+
+/// A transaction's id as messages show it.
+pub(crate) struct Short<'a>(pub &'a TransactionId);
+
+impl fmt::Display for Short<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:x}-{}", self.0.origin.0, self.0.sequence)
+    }
+}

@@ -1,0 +1,159 @@
+//! What comes to be in the end: everything that has to, nothing else, and nothing twice.
+
+use std::collections::{BTreeMap, HashSet};
+
+use mingle_model::Value;
+
+use super::explain::{Read, judge};
+use super::history::{Content, Item, Op, OpId, Outcome, View};
+use super::index::Index;
+use super::problem::{Problem, Promise};
+use super::vector::STRONG;
+use crate::limits::PROBLEMS_MAX;
+
+/// Eventual visibility. A run that was not left alone until everything had settled says little of it.
+pub fn check(index: &Index<'_>) -> Vec<Problem> {
+    let mut problems = told_otherwise(index);
+    if index.run.end.is_settled {
+        let checks = [views, lacking, differing, contents, twice];
+        problems.extend(checks.iter().flat_map(|check| check(index)));
+    }
+    problems
+}
+
+/// What a session was told of the end of a transaction is so.
+fn told_otherwise(index: &Index<'_>) -> Vec<Problem> {
+    let ended = index.committed().filter_map(|(node, commit)| {
+        let what = match node.transaction.outcome {
+            Outcome::Aborted => {
+                "a transaction is committed although its session was told it is not"
+            }
+            Outcome::GivenUp => "a transaction is committed that its session gave up",
+            Outcome::ReadOnly => "a transaction that updates nothing is committed",
+            Outcome::Committed { .. } | Outcome::Unknown => return None,
+        };
+        let problem = Problem::new(Promise::EventualVisibility, what).of([node.id()]);
+        Some(problem.values("nothing", commit.commit_vec))
+    });
+    ended.take(PROBLEMS_MAX).collect()
+}
+
+/// There is a view of every data center that is not lost, and in it every item.
+fn views(index: &Index<'_>) -> Vec<Problem> {
+    let run = index.run;
+    let seen: HashSet<u8> = run.end.views.iter().map(|view| view.dc).collect();
+    let alive = (0..run.system.dc_count).filter(|dc| !index.is_lost(*dc));
+    let unseen = alive.filter(|dc| !seen.contains(dc)).map(|dc| {
+        Problem::new(Promise::Recording, "a data center was not looked at in the end").in_dc(dc)
+    });
+    let missing = run.end.views.iter().flat_map(|view| {
+        let missing = index.items.keys().filter(|item| !view.items.contains_key(item));
+        missing.map(|item| {
+            let what = "an item was not looked at in the end";
+            Problem::new(Promise::Recording, what).in_dc(view.dc).at(*item)
+        })
+    });
+    unseen.chain(missing).take(PROBLEMS_MAX).collect()
+}
+
+/// What has to be there: everything strong, and all that a data center committed which is not lost.
+/// With fewer than `f + 1` left, what comes from elsewhere is not shown any more.
+fn lacking(index: &Index<'_>) -> Vec<Problem> {
+    let (run, mut problems) = (index.run, Vec::new());
+    let alive = usize::from(run.system.dc_count) - run.lost_dcs().len();
+    let is_open = alive > usize::from(run.system.losses_max) && !index.lost_too_many();
+    for (node, commit) in index.committed().filter(|(_, commit)| !index.is_lost(commit.origin)) {
+        let lacks = |view: &&View| {
+            let is_promised = is_open || view.dc == commit.origin;
+            is_promised && !view.snapshot.covers(&commit.commit_vec)
+        };
+        let Some(view) = run.end.views.iter().find(lacks) else { continue };
+        let what = match commit.origin {
+            STRONG => "a strong transaction is not visible in the end",
+            _ => "a transaction of a data center that is not lost is not visible in the end",
+        };
+        let problem = Problem::new(Promise::EventualVisibility, what).of([node.id()]);
+        let expected = format!("a snapshot that holds {}", commit.commit_vec);
+        problems.push(problem.in_dc(view.dc).values(expected, view.snapshot));
+        if problems.len() >= PROBLEMS_MAX {
+            break;
+        }
+    }
+    problems
+}
+
+/// All data centers hold the same.
+fn differing(index: &Index<'_>) -> Vec<Problem> {
+    let Some((first, others)) = index.run.end.views.split_first() else { return Vec::new() };
+    let pairs = others.iter().flat_map(|other| {
+        first
+            .items
+            .iter()
+            .filter_map(move |(item, one)| Some((other, *item, one, other.items.get(item)?)))
+    });
+    let differing = pairs.filter(|(_, _, one, found)| one != found);
+    let problems = differing.map(|(other, item, one, found)| {
+        let what = format!("two data centers hold different things in the end: d{} and", first.dc);
+        Problem::new(Promise::EventualVisibility, what)
+            .in_dc(other.dc)
+            .at(item)
+            .contents(one, found)
+    });
+    problems.take(PROBLEMS_MAX).collect()
+}
+
+/// Each item holds what the snapshot that was read holds, by the meaning of its type.
+fn contents(index: &Index<'_>) -> Vec<Problem> {
+    let views = index.run.end.views.iter();
+    let looks =
+        views.flat_map(|view| view.items.iter().map(move |(item, found)| (view, *item, found)));
+    let problems = looks.filter_map(|(view, item, found)| {
+        let why = judge(index, &Read { item, snapshot: &view.snapshot, own: &[], found })?;
+        let promise = match why.promise {
+            Promise::ReturnValues => Promise::EventualVisibility,
+            promise => promise,
+        };
+        let problem = Problem::new(promise, format!("in the end {}", why.what)).at(item);
+        Some(problem.in_dc(view.dc).of(why.transactions).contents(&why.expected, found))
+    });
+    problems.take(PROBLEMS_MAX).collect()
+}
+
+/// No line of a log is there more often than it was appended, nor without having been.
+fn twice(index: &Index<'_>) -> Vec<Problem> {
+    let mut problems = Vec::new();
+    for view in &index.run.end.views {
+        for (item, found) in &view.items {
+            let Content::Log(lines) = found else { continue };
+            let appended = appended(index, *item);
+            let mut shown: BTreeMap<&Value, usize> = BTreeMap::new();
+            for line in lines {
+                *shown.entry(line).or_default() += 1;
+            }
+            for (line, count) in shown {
+                let most = appended.get(line).copied().unwrap_or(0);
+                if count > most {
+                    let what = format!("a line is there more often than it was appended: {line:?}");
+                    let problem = Problem::new(Promise::EventualVisibility, what).at(*item);
+                    problems.push(problem.in_dc(view.dc).values(format!("at most {most}"), count));
+                }
+            }
+        }
+    }
+    problems.truncate(PROBLEMS_MAX);
+    problems
+}
+
+/// How often each line was appended, by operations of different ids.
+fn appended<'r>(index: &Index<'r>, item: Item) -> BTreeMap<&'r Value, usize> {
+    let (mut counts, mut ids) = (BTreeMap::new(), HashSet::<&OpId>::new());
+    let entries = index.items.get(&item).map_or(&[][..], |operations| operations.entries());
+    for entry in entries {
+        if let Op::Append(line) = entry.op
+            && entry.id.is_none_or(|id| ids.insert(id))
+        {
+            *counts.entry(line).or_default() += 1;
+        }
+    }
+    counts
+}

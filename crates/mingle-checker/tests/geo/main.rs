@@ -1,0 +1,13 @@
+//! The checkers of runs of the geo-replicated store: on sound runs, on runs that break exactly one
+//! promise, against brute force, and in the large.
+
+mod broken;
+mod brute;
+mod ends;
+mod holes;
+mod random;
+mod scale;
+mod script;
+mod store;
+mod strong;
+mod translate;

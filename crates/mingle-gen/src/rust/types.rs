@@ -1,0 +1,129 @@
+//! Types of a program as types of Rust.
+
+use std::collections::BTreeSet;
+
+use mingle_model::{Name, Type};
+use proc_macro2::TokenStream;
+use quote::quote;
+
+use super::Context;
+
+impl Context<'_> {
+    /// The type of a value that is owned: of a field, or of a result.
+    pub(super) fn owned(&self, value_type: &Type) -> TokenStream {
+        self.owned_in(value_type, &BTreeSet::new())
+    }
+
+    /// As [`Self::owned`], with a box around structs of which the field is itself a part: Rust
+    /// needs to know how large they are.
+    fn owned_in(&self, value_type: &Type, boxed: &BTreeSet<&Name>) -> TokenStream {
+        match value_type {
+            Type::Bool => quote!(bool),
+            Type::Int => quote!(i64),
+            Type::Float => quote!(f64),
+            Type::String => quote!(::std::string::String),
+            Type::Bytes => quote!(::std::vec::Vec<u8>),
+            Type::Time => quote!(::mingle::typed::Time),
+            Type::Struct(name) => {
+                let ident = self.types.ident(name);
+                if boxed.contains(name) {
+                    quote!(::std::boxed::Box<#ident>)
+                } else {
+                    quote!(#ident)
+                }
+            }
+            Type::Ref(name) => {
+                let ident = self.types.ident(name);
+                quote!(#ident)
+            }
+            Type::Option(inner) => {
+                let inner = self.owned_in(inner, boxed);
+                quote!(::std::option::Option<#inner>)
+            }
+            // Its items stand elsewhere.
+            Type::List(inner) => {
+                let inner = self.owned(inner);
+                quote!(::std::vec::Vec<#inner>)
+            }
+        }
+    }
+
+    /// The type of a field of a struct.
+    pub(super) fn of_field(&self, owner: &Name, value_type: &Type) -> TokenStream {
+        let structs = &self.program.schema().structs;
+        let boxed = structs.keys().filter(|name| self.reaches(name, owner)).collect();
+        self.owned_in(value_type, &boxed)
+    }
+
+    /// The type of a parameter: borrowed where a copy would cost something.
+    pub(super) fn borrowed(&self, value_type: &Type) -> TokenStream {
+        match value_type {
+            Type::String => quote!(&str),
+            Type::Bytes => quote!(&[u8]),
+            Type::Struct(_) | Type::Ref(_) => {
+                let owned = self.owned(value_type);
+                quote!(&#owned)
+            }
+            Type::List(inner) => {
+                let inner = self.owned(inner);
+                quote!(&[#inner])
+            }
+            Type::Option(inner) => {
+                let inner = self.borrowed(inner);
+                quote!(::std::option::Option<#inner>)
+            }
+            Type::Bool | Type::Int | Type::Float | Type::Time => self.owned(value_type),
+        }
+    }
+
+    /// Whether a value of struct `from` holds one of struct `to` without a list between.
+    fn reaches(&self, from: &Name, to: &Name) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![from];
+        while let Some(name) = open.pop() {
+            if name == to {
+                return true;
+            }
+            if seen.insert(name) {
+                let fields = &self.program.schema().structs[name].fields;
+                open.extend(fields.iter().filter_map(|(_, inner)| held(inner)));
+            }
+        }
+        false
+    }
+
+    /// Whether values of a type are ordered and hashed by Rust: floats are not.
+    pub(super) fn is_total(&self, name: &Name) -> bool {
+        let mut seen = BTreeSet::new();
+        let mut open = vec![name];
+        while let Some(name) = open.pop() {
+            if !seen.insert(name) {
+                continue;
+            }
+            for (_, field) in &self.program.schema().structs[name].fields {
+                match innermost(field) {
+                    Type::Float => return false,
+                    Type::Struct(inner) => open.push(inner),
+                    _ => {}
+                }
+            }
+        }
+        true
+    }
+}
+
+/// The struct that a value of this type holds, in an option or by itself.
+fn held(value_type: &Type) -> Option<&Name> {
+    match value_type {
+        Type::Struct(name) => Some(name),
+        Type::Option(inner) => held(inner),
+        _ => None,
+    }
+}
+
+fn innermost(value_type: &Type) -> &Type {
+    match value_type {
+        Type::Option(inner) | Type::List(inner) => innermost(inner),
+        other => other,
+    }
+}

@@ -1,0 +1,118 @@
+//! Which two strong transactions conflict (UniStore §3: the relation that applications declare).
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+
+use crate::key::Key;
+
+/// What a transaction does to an item, by a name for which conflicts are declared: `withdraw`, say.
+pub type Label = Arc<str>;
+
+/// How an item is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Access {
+    /// It is read.
+    Read,
+    /// It is written, whether it is read or not.
+    Write,
+}
+
+/// What of a touch decides whether it conflicts with another one of the same item.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub enum Class {
+    /// Of a labelled one, its label.
+    Labelled(Label),
+    /// Of any other, whether it writes.
+    Plain(Access),
+}
+
+/// An item that a transaction uses.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Touch {
+    /// The item.
+    pub key: Key,
+    /// How it is used.
+    pub access: Access,
+    /// By what name, if conflicts are declared for it.
+    pub label: Option<Label>,
+}
+
+impl Touch {
+    /// An item that is used without a label.
+    pub fn new(key: Key, access: Access) -> Self {
+        Self { key, access, label: None }
+    }
+
+    pub(super) fn class(&self) -> Class {
+        match &self.label {
+            Some(label) => Class::Labelled(label.clone()),
+            None => Class::Plain(self.access),
+        }
+    }
+}
+
+/// Pairs of labels that conflict where they are put on one item.
+///
+/// Two touches of an item that both have labels conflict if the pair is declared. Of others that
+/// have none on one side or on both, they conflict if at least one writes, as without any labels;
+/// a labelled touch counts as a write there.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_geo::certify::{Access, Conflicts, Touch};
+/// use mingle_geo::{Key, Kind};
+///
+/// let conflicts = Conflicts::new([("withdraw", "withdraw")]);
+/// let account = Key::new(Kind::Counter, "account:7");
+/// let labelled = |label: &str| Touch {
+///     label: Some(label.into()),
+///     ..Touch::new(account.clone(), Access::Write)
+/// };
+/// assert!(conflicts.between(&labelled("withdraw"), &labelled("withdraw")));
+/// assert!(!conflicts.between(&labelled("withdraw"), &labelled("deposit")));
+/// assert!(conflicts.between(&labelled("deposit"), &Touch::new(account.clone(), Access::Read)));
+/// ```
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Conflicts {
+    /// Each pair in both orders.
+    pairs: BTreeSet<(Label, Label)>,
+    touching_is_enough: bool,
+}
+
+impl Conflicts {
+    /// The relation in which these pairs of labels conflict.
+    pub fn new<A: Into<Label>, B: Into<Label>>(pairs: impl IntoIterator<Item = (A, B)>) -> Self {
+        let mut both = BTreeSet::new();
+        for (a, b) in pairs {
+            let (a, b) = (a.into(), b.into());
+            both.insert((a.clone(), b.clone()));
+            both.insert((b, a));
+        }
+        Self { pairs: both, touching_is_enough: false }
+    }
+
+    /// The relation in which any two transactions that touch one item conflict (`RedBlue` of the
+    /// paper's evaluation, §8).
+    pub fn all() -> Self {
+        Self { pairs: BTreeSet::new(), touching_is_enough: true }
+    }
+
+    /// Whether two touches conflict.
+    pub fn between(&self, a: &Touch, b: &Touch) -> bool {
+        a.key == b.key && self.of_classes(&a.class(), &b.class())
+    }
+
+    pub(super) fn of_classes(&self, a: &Class, b: &Class) -> bool {
+        let writes = |class: &Class| *class != Class::Plain(Access::Read);
+        match (a, b) {
+            _ if self.touching_is_enough => true,
+            (Class::Labelled(a), Class::Labelled(b)) => {
+                self.pairs.contains(&(a.clone(), b.clone()))
+            }
+            (a, b) => writes(a) || writes(b),
+        }
+    }
+}

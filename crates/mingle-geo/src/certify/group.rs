@@ -1,0 +1,479 @@
+//! A replica's part in the group of its partition: the replicas in all data centers, which agree on
+//! the log that a [`Certifier`] follows.
+//!
+//! What is said and decided waits here until what the consensus wrote is on disk
+//! ([`consensus`](super::consensus)). Proposals go to the leader, and again after a while until the
+//! log has them: one that dies with a leader is not missed.
+//!
+//! Any replica finishes what a coordinator began: the leader of each participant asks the others for
+//! their votes, who refuse first what they have not voted on ([`resolve`](super::resolve)).
+
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+use mingle_model::TransactionId;
+
+use super::certifier::{Certifier, CertifierConfig};
+use super::consensus::Consensus;
+use super::entry::{Decision, Entry, Proposal, Vote};
+use super::message::{GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Voted};
+use super::mirror::GroupRecord;
+use super::resolve::Resolving;
+use crate::flaw::Flaw;
+use crate::message::Address;
+use crate::record::Alarm;
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+
+/// Which part in which group, and its settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GroupConfig {
+    /// The data center.
+    pub dc: DcId,
+    /// How many data centers there are.
+    pub dc_count: u8,
+    /// What all replicas of the partition share.
+    pub certifier: CertifierConfig,
+    /// How often the library's clock ticks: more than a round trip between data centers.
+    pub tick_ms: u64,
+    /// A leader that is not heard from for so many ticks is replaced.
+    pub election_ticks: u64,
+    /// Of several that could lead, the highest does.
+    pub priority: u32,
+    /// What the log does not have after this long is proposed again.
+    pub retry_ms: u64,
+    /// A transaction that is undecided for longer is finished without its coordinator.
+    pub resolve_after_ms: u64,
+    /// Timestamps more than this ahead of the machine's clock are refused.
+    pub clock_ahead_ms_max: u64,
+    /// So many entries are kept one by one for replicas that lag.
+    pub keep_entries: usize,
+}
+
+impl GroupConfig {
+    /// The usual settings.
+    pub fn new(dc: DcId, dc_count: u8, certifier: CertifierConfig) -> Self {
+        Self {
+            dc,
+            dc_count,
+            certifier,
+            tick_ms: 250,
+            election_ticks: 2,
+            priority: 0,
+            retry_ms: 500,
+            resolve_after_ms: 1_000,
+            clock_ahead_ms_max: 5_000,
+            keep_entries: 10_000,
+        }
+    }
+}
+
+/// What the log is to have.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Wanted {
+    /// A vote.
+    Vote(TransactionId, u64),
+    /// An outcome.
+    Outcome(TransactionId, u64),
+    Advance,
+}
+
+/// A replica's part in its group.
+#[derive(Debug)]
+pub struct Group {
+    pub(super) config: GroupConfig,
+    consensus: Consensus,
+    pub(super) certifier: Certifier,
+    /// The certifier has followed the log up to here.
+    applied: usize,
+    /// Up to here the partition's replica was given what committed.
+    delivered: Timestamp,
+    stable: Timestamp,
+    everywhere: Timestamp,
+    /// What this replica wants in the log, and when it proposes it again.
+    wanted: BTreeMap<Wanted, (Entry, u64)>,
+    /// Who waits for which vote.
+    asked: BTreeMap<TransactionId, (u64, BTreeSet<Address>)>,
+    pub(super) resolving: BTreeMap<TransactionId, Resolving>,
+    disk_index: u64,
+    durable: u64,
+    /// What is decided once this index is on disk.
+    decided: VecDeque<(u64, usize)>,
+    tick_at_us: u64,
+    sends: Vec<GroupEnvelope>,
+    then: Vec<GroupEnvelope>,
+    alarms: Vec<Alarm>,
+}
+
+impl Group {
+    /// The part of a replica that wrote these records, and has delivered strong transactions up to
+    /// `delivered`; of a new one, none.
+    ///
+    /// # Errors
+    ///
+    /// What the consensus library does not accept about the settings.
+    pub fn restore<'a>(
+        config: GroupConfig,
+        records: impl IntoIterator<Item = &'a GroupRecord>,
+        delivered: Timestamp,
+    ) -> Result<Self, String> {
+        let consensus = Consensus::restore(&config, records)?;
+        let (applied, certifier) = consensus.log().state();
+        let mut group = Self {
+            config,
+            consensus,
+            certifier,
+            applied,
+            delivered,
+            stable: Timestamp::ZERO,
+            everywhere: Timestamp::ZERO,
+            wanted: BTreeMap::new(),
+            asked: BTreeMap::new(),
+            resolving: BTreeMap::new(),
+            disk_index: 0,
+            durable: 0,
+            decided: VecDeque::new(),
+            tick_at_us: 0,
+            sends: Vec::new(),
+            then: Vec::new(),
+            alarms: Vec::new(),
+        };
+        group.follow(group.consensus.decided_index());
+        Ok(group)
+    }
+
+    /// One record that stands for all that was written.
+    pub fn checkpoint(&self) -> GroupRecord {
+        self.consensus.log().checkpoint()
+    }
+
+    /// What its log says.
+    pub fn certifier(&self) -> &Certifier {
+        &self.certifier
+    }
+
+    /// How many entries of the log it has followed.
+    pub fn applied(&self) -> usize {
+        self.applied
+    }
+
+    /// Up to where it has given out what committed.
+    pub fn delivered(&self) -> Timestamp {
+        self.delivered
+    }
+
+    /// Whether it leads its group, as far as it knows.
+    pub fn is_leader(&self) -> bool {
+        self.consensus.leader() == Some((self.config.dc, true))
+    }
+
+    /// A state transfer has brought all strong transactions up to there.
+    pub fn brought_up(&mut self, to: Timestamp) {
+        self.delivered = self.delivered.max(to);
+    }
+
+    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    pub fn handle(&mut self, now: Now, input: GroupInput, out: &mut Vec<GroupOutput>) {
+        match input {
+            GroupInput::Message { from, message } => self.on_message(now, from, message),
+            GroupInput::Tick => {
+                self.on_tick(now);
+                // After a restart, or once it is brought up.
+                self.deliver(out);
+            }
+            GroupInput::Persisted { index } => {
+                self.durable = self.durable.max(index.min(self.disk_index));
+            }
+            GroupInput::Reconnected { dc } => self.consensus.reconnected(dc),
+            GroupInput::Delivered { stable, everywhere } => {
+                self.stable = self.stable.max(stable);
+                self.everywhere = self.everywhere.max(everywhere);
+            }
+        }
+        self.flush(out);
+        let mut reached = None;
+        while let Some((_, index)) = self.decided.pop_front_if(|(at, _)| *at <= self.durable) {
+            reached = Some(index);
+        }
+        if let Some(index) = reached {
+            self.follow(index);
+            self.answer();
+            self.deliver(out);
+            self.compact();
+            self.flush(out);
+        }
+    }
+
+    fn on_message(&mut self, now: Now, from: Address, message: GroupMessage) {
+        match message {
+            GroupMessage::Certify(proposal) => self.on_certify(now, from, proposal),
+            GroupMessage::Voted(voted) => self.on_voted(now, &voted),
+            GroupMessage::Decided { id, begun_us, decision } => {
+                self.want_decided(now, id, begun_us, decision);
+            }
+            GroupMessage::Query { id, begun_us, must_refuse } => {
+                if self.certifier.vote(&id, begun_us).is_some() || !must_refuse {
+                    return self.say_vote(from, id, begun_us);
+                }
+                if self.makes(Flaw::AbortWithoutRefuse) {
+                    return self.say(from, id, Some(Vote::No));
+                }
+                self.asked.entry(id).or_insert((begun_us, BTreeSet::new())).1.insert(from);
+                let entry = Entry::Refuse { id, begun_us };
+                self.want(now, Wanted::Vote(id, begun_us), entry);
+            }
+            GroupMessage::Advance { to } => self.on_advance(now, to),
+            GroupMessage::Propose(entries) => self.append(entries),
+            GroupMessage::Consensus(bytes) => {
+                let is_sound = match from {
+                    Address::Replica(dc, _) => self.consensus.handle(dc, &bytes),
+                    Address::Client(_) => false,
+                };
+                if !is_sound {
+                    self.alarms.push(Alarm::Malformed("a message of the consensus"));
+                }
+            }
+        }
+    }
+
+    fn on_certify(&mut self, now: Now, from: Address, mut proposal: Proposal) {
+        let (id, begun_us) = (proposal.id, proposal.begun_us);
+        if self.certifier.vote(&id, begun_us).is_some() {
+            return self.say_vote(from, id, begun_us);
+        }
+        let own = self.config.certifier.partition;
+        let is_sound = proposal.participants.contains(&own)
+            && proposal.participants.windows(2).all(|pair| pair[0] < pair[1]);
+        if !is_sound {
+            return self.alarms.push(Alarm::Malformed("participants of a strong transaction"));
+        }
+        let ahead_us = self.config.clock_ahead_ms_max.saturating_mul(1_000);
+        let most_us = now.wall_us.saturating_add(ahead_us).max(self.certifier.last().micros());
+        let highest = proposal.snap_vec.highest();
+        if highest.micros().max(begun_us) > most_us {
+            let (dc, timestamp) = (self.config.dc, highest);
+            return self.alarms.push(Alarm::ClockAhead { dc, timestamp });
+        }
+        proposal.clock = Timestamp::new(now.wall_us, own);
+        proposal.stable = self.stable;
+        proposal.everywhere = self.everywhere;
+        let entry = Entry::Prepare(Arc::new(proposal));
+        if self.makes(Flaw::VoteFromMemory) && self.is_leader() {
+            let mut foreseen = self.certifier.clone();
+            foreseen.apply(&entry);
+            self.say(from, id, foreseen.vote(&id, begun_us));
+        }
+        self.asked.entry(id).or_insert((begun_us, BTreeSet::new())).1.insert(from);
+        self.want(now, Wanted::Vote(id, begun_us), entry);
+    }
+
+    fn on_advance(&mut self, now: Now, to: Timestamp) {
+        if self.makes(Flaw::AdvanceForgotten) {
+            return;
+        }
+        let ahead_us = self.config.clock_ahead_ms_max.saturating_mul(1_000);
+        if to.micros() > now.wall_us.saturating_add(ahead_us) {
+            let dc = self.config.dc;
+            return self.alarms.push(Alarm::ClockAhead { dc, timestamp: to });
+        }
+        if let Some((Entry::Advance { to: before }, _)) = self.wanted.get(&Wanted::Advance)
+            && *before < to
+        {
+            self.wanted.remove(&Wanted::Advance);
+        }
+        self.want(now, Wanted::Advance, Entry::Advance { to });
+    }
+
+    pub(super) fn want_decided(
+        &mut self,
+        now: Now,
+        id: TransactionId,
+        begun_us: u64,
+        decision: Decision,
+    ) {
+        let entry = Entry::Decide { id, begun_us, decision };
+        self.want(now, Wanted::Outcome(id, begun_us), entry);
+    }
+
+    /// Proposes an entry until the log has what it says, unless it has that.
+    fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
+        if self.has(wanted, &entry) || self.wanted.contains_key(&wanted) {
+            return;
+        }
+        let again_us = now.mono_us.saturating_add(self.config.retry_ms * 1_000);
+        self.wanted.insert(wanted, (entry.clone(), again_us));
+        self.submit(vec![entry]);
+    }
+
+    fn has(&self, wanted: Wanted, entry: &Entry) -> bool {
+        match wanted {
+            Wanted::Vote(id, begun_us) => self.certifier.vote(&id, begun_us).is_some(),
+            Wanted::Outcome(id, begun_us) => {
+                // One that is undecided is not over, however long ago it began.
+                let certifier = &self.certifier;
+                certifier.outcome(&id).is_some() || certifier.is_forgotten(&id, begun_us)
+            }
+            Wanted::Advance => match entry {
+                Entry::Advance { to } => self.certifier.last() >= *to,
+                _ => true,
+            },
+        }
+    }
+
+    /// To the leader, if there is one: what is lost is proposed again.
+    fn submit(&mut self, entries: Vec<Entry>) {
+        let own = self.config.dc;
+        match self.consensus.leader() {
+            Some((dc, true)) if dc == own => self.append(entries),
+            Some((dc, _)) if dc != own => {
+                let to = Address::Replica(dc, self.config.certifier.partition);
+                self.sends.push(GroupEnvelope { to, message: GroupMessage::Propose(entries) });
+            }
+            _ => {}
+        }
+    }
+
+    /// Appends to the log, if this replica leads.
+    fn append(&mut self, entries: Vec<Entry>) {
+        for entry in entries {
+            if !self.consensus.append(entry) {
+                self.alarms.push(Alarm::Malformed("the log of strong transactions has ended"));
+            }
+        }
+    }
+
+    fn on_tick(&mut self, now: Now) {
+        if now.mono_us >= self.tick_at_us {
+            self.tick_at_us = now.mono_us.saturating_add(self.config.tick_ms * 1_000);
+            self.consensus.tick();
+        }
+        let certifier = &self.certifier;
+        let mut again = Vec::new();
+        for (entry, again_us) in self.wanted.values_mut() {
+            if *again_us <= now.mono_us {
+                *again_us = now.mono_us.saturating_add(self.config.retry_ms * 1_000);
+                again.push(match entry {
+                    // What others have by now.
+                    Entry::Prepare(proposal) => Entry::Prepare(Arc::new(Proposal {
+                        stable: self.stable.max(proposal.stable),
+                        everywhere: self.everywhere.max(proposal.everywhere),
+                        ..(**proposal).clone()
+                    })),
+                    entry => entry.clone(),
+                });
+            }
+        }
+        let floor_us = certifier.floor_us();
+        self.asked.retain(|_, (begun_us, _)| *begun_us > floor_us);
+        if !again.is_empty() {
+            self.submit(again);
+        }
+        self.resolve(now);
+    }
+
+    /// Follows the log up to an index.
+    fn follow(&mut self, index: usize) {
+        if let Some((compacted, state)) = self.consensus.log().state_beyond(self.applied) {
+            self.certifier = state;
+            self.applied = compacted;
+        }
+        for entry in self.consensus.log().decided_from(self.applied, index) {
+            self.certifier.apply(&entry);
+            self.applied += 1;
+        }
+    }
+
+    /// Forgets what the log has, and answers who waited for it.
+    fn answer(&mut self) {
+        let wanted = std::mem::take(&mut self.wanted);
+        let rest = wanted.into_iter().filter(|(wanted, (entry, _))| !self.has(*wanted, entry));
+        self.wanted = rest.collect();
+        let known = self
+            .asked
+            .iter()
+            .filter(|(id, (begun_us, _))| self.certifier.vote(id, *begun_us).is_some());
+        let known: Vec<TransactionId> = known.map(|(id, _)| *id).collect();
+        for id in known {
+            let Some((begun_us, waiting)) = self.asked.remove(&id) else { continue };
+            for to in waiting {
+                self.say_vote(to, id, begun_us);
+            }
+        }
+    }
+
+    fn say_vote(&mut self, to: Address, id: TransactionId, begun_us: u64) {
+        let voted = Voted {
+            id,
+            partition: self.config.certifier.partition,
+            vote: self.certifier.vote(&id, begun_us),
+            decision: self.certifier.outcome(&id),
+            is_forgotten: self.certifier.is_forgotten(&id, begun_us),
+        };
+        self.then.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
+    }
+
+    /// A mistake: says a vote that the log does not have.
+    fn say(&mut self, to: Address, id: TransactionId, vote: Option<Vote>) {
+        let partition = self.config.certifier.partition;
+        let voted = Voted { id, partition, vote, decision: None, is_forgotten: false };
+        self.sends.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
+    }
+
+    pub(super) fn makes(&self, flaw: Flaw) -> bool {
+        self.config.certifier.planted.is(flaw)
+    }
+
+    fn deliver(&mut self, out: &mut Vec<GroupOutput>) {
+        match self.certifier.deliver(self.delivered) {
+            Ok(Some(delivery)) => {
+                self.delivered = delivery.to;
+                out.push(GroupOutput::Deliver(delivery));
+            }
+            Ok(None) => {}
+            Err(_) => out.push(GroupOutput::Behind),
+        }
+    }
+
+    /// Puts a state in the place of a long log.
+    fn compact(&mut self) {
+        if self.consensus.log().entry_count() < self.config.keep_entries.saturating_mul(2) {
+            return;
+        }
+        self.consensus.compact(self.applied, &self.certifier);
+    }
+
+    pub(super) fn send(&mut self, to: PartitionId, message: GroupMessage) {
+        let to = Address::Replica(self.config.dc, to);
+        self.sends.push(GroupEnvelope { to, message });
+    }
+
+    fn flush(&mut self, out: &mut Vec<GroupOutput>) {
+        for (dc, bytes) in self.consensus.take_outgoing() {
+            let to = Address::Replica(dc, self.config.certifier.partition);
+            self.then.push(GroupEnvelope { to, message: GroupMessage::Consensus(bytes) });
+        }
+        let mut records = self.consensus.log().take_written();
+        if self.makes(Flaw::PersistsReordered) {
+            records.reverse();
+        }
+        let is_hasty = self.makes(Flaw::DecisionBeforeDisk);
+        if is_hasty {
+            out.extend(self.then.drain(..).map(GroupOutput::Send));
+        }
+        out.extend(self.alarms.drain(..).map(GroupOutput::Alarm));
+        out.extend(self.sends.drain(..).map(GroupOutput::Send));
+        let must_wait = self.durable < self.disk_index && !self.then.is_empty();
+        if !records.is_empty() || must_wait {
+            self.disk_index += 1;
+            let then = std::mem::take(&mut self.then);
+            out.push(GroupOutput::Persist { index: self.disk_index, records, then });
+        } else {
+            out.extend(self.then.drain(..).map(GroupOutput::Send));
+        }
+        let index = self.consensus.decided_index();
+        let known = self.decided.back().map_or(self.applied, |(_, index)| *index);
+        if index > known {
+            let at = if is_hasty { self.durable } else { self.disk_index };
+            self.decided.push_back((at, index));
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Strong transactions: run speculatively on a uniform snapshot, then certified (UniStore §6.2).
+//!
+//! A strong transaction reads like a causal one, on a snapshot of what is uniform. To commit, the
+//! session waits until that snapshot is uniform (3:2), which takes time only if it holds the session's
+//! own fresh writes, and asks the participants to certify
+//! ([`Coordinator`](crate::certify::Coordinator)). If it conflicts it is aborted, and run again by the
+//! caller; the next strong transaction of the session sees what it conflicted with.
+
+use std::collections::BTreeMap;
+
+use mingle_model::TransactionId;
+
+use super::{Call, CallError, Event, Fresh, Running, Session, SessionOutput, Timer};
+use crate::certify::{
+    Access, Certified, Coordinator, GroupEnvelope, Label, Proposal, Touch, Voted,
+};
+use crate::error::Refusal;
+use crate::flaw::Flaw;
+use crate::key::Key;
+use crate::message::{Barrier, Envelope, Message};
+use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
+use crate::types::Update;
+use crate::vector::Vector;
+
+/// The items that a running strong transaction has used.
+pub type Touched = BTreeMap<Key, (Access, Option<Label>)>;
+
+/// A strong commit under way.
+#[derive(Clone, Debug)]
+pub struct Certifying {
+    coordinator: Coordinator,
+    id: TransactionId,
+    snap_vec: Vector,
+    /// Of the barrier.
+    pub(super) request: u64,
+    /// The barrier is passed: participants were asked.
+    is_asked: bool,
+    pub(super) timer: Timer,
+}
+
+impl Certifying {
+    pub fn id(&self) -> TransactionId {
+        self.id
+    }
+}
+
+impl Session {
+    /// Begins a strong transaction. What it reads and writes conflicts with what other strong
+    /// transactions read and write, as the store's [`Conflicts`](crate::certify::Conflicts) say.
+    ///
+    /// # Errors
+    ///
+    /// Why it cannot begin.
+    pub fn begin_strong(&mut self, now: Now) -> Result<(), CallError> {
+        self.check_idle()?;
+        if self.running.is_some() {
+            return Err(CallError::InTransaction);
+        }
+        self.run(now).strong = Some(Touched::new());
+        Ok(())
+    }
+
+    /// Says what the running strong transaction does to an item, by a name for which conflicts are
+    /// declared.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Nothing`] if no strong transaction is running.
+    pub fn label(&mut self, key: Key, access: Access, label: Label) -> Result<(), CallError> {
+        let strong = self.running.as_mut().and_then(|running| running.strong.as_mut());
+        let entry = strong.ok_or(CallError::Nothing)?.entry(key).or_insert((access, None));
+        *entry = (entry.0.max(access), Some(label));
+        Ok(())
+    }
+
+    /// Says what the running strong transaction has used, in place of what it has read and written so
+    /// far: for a caller that knows better, as one does whose keys hold many elements each. Keys of
+    /// touches need not name items.
+    ///
+    /// # Errors
+    ///
+    /// [`CallError::Nothing`] if no strong transaction is running.
+    pub fn declare(&mut self, touches: impl IntoIterator<Item = Touch>) -> Result<(), CallError> {
+        let strong = self.running.as_mut().and_then(|running| running.strong.as_mut());
+        let touches = touches.into_iter().map(|touch| (touch.key, (touch.access, touch.label)));
+        *strong.ok_or(CallError::Nothing)? = touches.collect();
+        Ok(())
+    }
+
+    /// The snapshot of a strong transaction: all of it uniform, but what the session wrote itself.
+    pub(super) fn strong_snapshot(&self) -> Vector {
+        let mut snapshot = self.handout.strong_snapshot();
+        snapshot.join(&self.past_vec);
+        snapshot.join(&self.conflict_vec);
+        snapshot
+    }
+
+    pub(super) fn commit_strong(
+        &mut self,
+        now: Now,
+        running: Running,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let snap_vec = running.snapshot.unwrap_or_else(|| self.strong_snapshot());
+        let Running { id, begun_us, updates, strong, .. } = running;
+        let parts = self.parts(id, begun_us, snap_vec, updates, strong.unwrap_or_default());
+        if parts.is_empty() {
+            let event = Event::Committed { id, commit_vec: snap_vec, is_uniform: false };
+            return out.push(SessionOutput::Event(event));
+        }
+        let coordinator = Coordinator::new(self.config.dc, self.config.partition_count, parts);
+        let (request, timer) = (self.next_request(), self.timer(now));
+        let is_asked = self.config.planted.is(Flaw::BarrierSkipped);
+        self.call =
+            Call::Certifying(Certifying { coordinator, id, snap_vec, request, is_asked, timer });
+        self.send_certify(out);
+    }
+
+    fn parts(
+        &self,
+        id: TransactionId,
+        begun_us: u64,
+        snap_vec: Vector,
+        updates: Vec<Update>,
+        touched: Touched,
+    ) -> BTreeMap<PartitionId, Proposal> {
+        let count = self.config.partition_count;
+        let mut parts: BTreeMap<PartitionId, Proposal> = BTreeMap::new();
+        let empty = || Proposal {
+            id,
+            begun_us,
+            participants: Vec::new(),
+            touches: Vec::new(),
+            updates: Vec::new(),
+            snap_vec,
+            clock: Timestamp::ZERO,
+            stable: Timestamp::ZERO,
+            everywhere: Timestamp::ZERO,
+        };
+        let must_drop = self.config.planted.is(Flaw::ReadSetDropped) && !updates.is_empty();
+        for (key, (access, label)) in touched {
+            if must_drop && access == Access::Read {
+                continue;
+            }
+            let part = parts.entry(key.partition(count)).or_insert_with(empty);
+            part.touches.push(Touch { key, access, label });
+        }
+        for update in updates {
+            parts.entry(update.key.partition(count)).or_insert_with(empty).updates.push(update);
+        }
+        let participants: Vec<PartitionId> = parts.keys().copied().collect();
+        for part in parts.values_mut() {
+            part.participants.clone_from(&participants);
+        }
+        parts
+    }
+
+    pub(super) fn send_certify(&self, out: &mut Vec<SessionOutput>) {
+        let Call::Certifying(certifying) = &self.call else { return };
+        if certifying.is_asked {
+            let mut envelopes = Vec::new();
+            certifying.coordinator.ask(&mut envelopes);
+            return send_all(envelopes, out);
+        }
+        let (request, past_vec) = (certifying.request, certifying.snap_vec);
+        let to = self.replica(PartitionId(self.contact));
+        let message = Message::Barrier(Barrier { request, past_vec });
+        out.push(SessionOutput::Send(Envelope { to, message }));
+    }
+
+    /// The snapshot is uniform: whatever the strong transaction rests on survives it (§4).
+    pub(super) fn on_snapshot_uniform(&mut self, out: &mut Vec<SessionOutput>) {
+        if let Call::Certifying(certifying) = &mut self.call {
+            certifying.is_asked = true;
+            self.send_certify(out);
+        }
+    }
+
+    pub(super) fn on_voted(&mut self, voted: &Voted, out: &mut Vec<SessionOutput>) {
+        let Call::Certifying(certifying) = &mut self.call else { return };
+        let mut envelopes = Vec::new();
+        let ended = certifying.coordinator.on_voted(voted, &mut envelopes);
+        let id = certifying.id;
+        send_all(envelopes, out);
+        let Some(ended) = ended else { return };
+        let call = std::mem::replace(&mut self.call, Call::Idle);
+        let event = match ended {
+            Certified::Committed(commit_vec) => {
+                self.past_vec.join(&commit_vec);
+                // It is never lost, but where the session goes on it may not be yet.
+                self.remember(Fresh { id, dc: DcId::STRONG, commit_vec });
+                Event::Committed { id, commit_vec, is_uniform: true }
+            }
+            Certified::Conflict(until) => {
+                self.conflict_vec.join(&until);
+                Event::Aborted { id, refusal: Refusal::Conflict { until } }
+            }
+            Certified::Refused => Event::Aborted { id, refusal: Refusal::Aborted },
+            Certified::Forgotten => {
+                if let Call::Certifying(certifying) = call {
+                    self.uncertain = Some(certifying);
+                }
+                Event::Unknown { id, refusal: Refusal::TransactionTooOld { floor_us: 0 } }
+            }
+        };
+        out.push(SessionOutput::Event(event));
+    }
+
+    /// It took too long: aborted for certain only if nobody was asked.
+    pub(super) fn give_up_certifying(
+        &mut self,
+        certifying: Certifying,
+        refusal: Refusal,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let id = certifying.id;
+        let event = if certifying.is_asked {
+            self.uncertain = Some(certifying);
+            Event::Unknown { id, refusal }
+        } else {
+            Event::Aborted { id, refusal }
+        };
+        out.push(SessionOutput::Event(event));
+    }
+
+    /// Asks again how a strong commit ended, wherever the session is by now: votes are the same in
+    /// all data centers.
+    pub(super) fn ask_certified(
+        &mut self,
+        now: Now,
+        certifying: Certifying,
+        out: &mut Vec<SessionOutput>,
+    ) {
+        let coordinator = certifying.coordinator.at_data_center(self.config.dc);
+        let timer = self.timer(now);
+        self.call = Call::Certifying(Certifying { coordinator, timer, ..certifying });
+        self.send_certify(out);
+    }
+}
+
+fn send_all(envelopes: Vec<GroupEnvelope>, out: &mut Vec<SessionOutput>) {
+    for GroupEnvelope { to, message } in envelopes {
+        let message = Message::Group(message);
+        out.push(SessionOutput::Send(Envelope { to, message }));
+    }
+}

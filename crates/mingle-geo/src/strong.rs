@@ -1,0 +1,213 @@
+//! A replica with its part in the group that certifies strong transactions: one state machine to a
+//! shell, with one log on disk.
+
+use std::collections::VecDeque;
+
+use crate::certify::{
+    Group, GroupConfig, GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Proposal,
+};
+use crate::config::Config;
+use crate::message::{Address, Envelope, Message};
+use crate::record::{Output, Persist, Record};
+use crate::replica::{Input, Replica};
+use crate::timestamp::{DcId, Now};
+
+/// Whose [`Persist`] something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Whose {
+    Replica,
+    Group,
+}
+
+/// The replica of one partition in one data center, which takes part in certification.
+///
+/// Inputs and outputs are those of a [`Replica`]; the shell carries [`Message::Group`] like all other
+/// messages, over connections that keep the order between siblings, and says when one of these was
+/// lost ([`Input::Reconnected`]).
+#[derive(Debug)]
+pub struct StrongReplica {
+    replica: Replica,
+    group: Group,
+    /// Of the last [`Persist`].
+    index: u64,
+    /// Those that are not on disk yet, in order: their index, and whose index that stands for.
+    on_the_way: VecDeque<(u64, Whose, u64)>,
+    /// The sibling that was last asked for a state transfer.
+    asked: u8,
+}
+
+impl StrongReplica {
+    /// The replica that wrote these records, in this order; of a new one, none.
+    ///
+    /// # Errors
+    ///
+    /// The setting that is out of bounds, or that the consensus does not accept.
+    pub fn restore(
+        config: Config,
+        group_config: GroupConfig,
+        records: impl IntoIterator<Item = Record>,
+    ) -> Result<Self, String> {
+        let (mut own, mut of_group) = (Vec::new(), Vec::new());
+        for record in records {
+            match record {
+                Record::Group(record) => of_group.push(record),
+                record => own.push(record),
+            }
+        }
+        let replica =
+            if own.is_empty() { Replica::new(config) } else { Replica::restore(config, own) };
+        let replica = replica.map_err(|error| error.to_string())?;
+        let delivered = replica.known_vec()[DcId::STRONG];
+        let group = Group::restore(group_config, &of_group, delivered)?;
+        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0 })
+    }
+
+    /// The replica.
+    pub fn replica(&self) -> &Replica {
+        &self.replica
+    }
+
+    /// Its part in the group.
+    pub fn group(&self) -> &Group {
+        &self.group
+    }
+
+    /// Records that make a replica like this one: a log that begins with them needs nothing that
+    /// was written before.
+    pub fn checkpoint(&self) -> Vec<Record> {
+        let mut records = self.replica.checkpoint();
+        records.push(Record::Group(self.group.checkpoint()));
+        records
+    }
+
+    /// How soon the shell should give [`Input::Tick`] again, in milliseconds.
+    pub fn tick_in_ms(&self) -> u64 {
+        self.replica.tick_in_ms()
+    }
+
+    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        match input {
+            Input::Message { from, message: Message::Group(GroupMessage::Certify(proposal)) } => {
+                self.certify(now, from, proposal, out);
+            }
+            Input::Message { from, message: Message::Group(message) } => {
+                self.give_group(now, GroupInput::Message { from, message }, out);
+            }
+            Input::Reconnected { dc } => {
+                self.give_group(now, GroupInput::Reconnected { dc }, out);
+            }
+            Input::Tick => {
+                self.give_replica(now, Input::Tick, out);
+                let stable = self.replica.stable_vec()[DcId::STRONG];
+                let everywhere = self.replica.strong_everywhere();
+                self.give_group(now, GroupInput::Delivered { stable, everywhere }, out);
+                self.give_group(now, GroupInput::Tick, out);
+                self.advance(now, out);
+            }
+            Input::Persisted { index } => {
+                while let Some((_, whose, index)) = self.on_the_way.pop_front_if(|on| on.0 <= index)
+                {
+                    match whose {
+                        Whose::Replica => self.give_replica(now, Input::Persisted { index }, out),
+                        Whose::Group => {
+                            self.give_group(now, GroupInput::Persisted { index }, out);
+                        }
+                    }
+                }
+            }
+            input => self.give_replica(now, input, out),
+        }
+    }
+
+    /// What takes away part of a sum says how much before the log has it, so that all replicas take
+    /// away the same. Where the snapshot is not here yet, whoever asks asks again.
+    fn certify(&mut self, now: Now, from: Address, proposal: Proposal, out: &mut Vec<Output>) {
+        let Proposal { id, begun_us, snap_vec, .. } = proposal;
+        let message = match self.replica.measure_strong(now, &snap_vec, &proposal.updates) {
+            Ok(Some(updates)) => GroupMessage::Certify(Proposal { updates, ..proposal }),
+            Ok(None) => return,
+            // Nobody can say any more what it takes away.
+            Err(_) => GroupMessage::Query { id, begun_us, must_refuse: true },
+        };
+        self.give_group(now, GroupInput::Message { from, message }, out);
+    }
+
+    /// Where other partitions have delivered more, this one holds back what all may see: its leader
+    /// lets it go on, should whoever committed there not have said so.
+    fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
+        let to = self.replica.strong_ahead();
+        if to > self.group.delivered() && self.group.is_leader() {
+            let from = self.replica.address();
+            let message = GroupMessage::Advance { to };
+            self.give_group(now, GroupInput::Message { from, message }, out);
+        }
+    }
+
+    fn give_replica(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        let mut outputs = Vec::new();
+        self.replica.handle(now, input, &mut outputs);
+        for output in outputs {
+            match output {
+                Output::Persist(Persist { index, records, then }) => {
+                    out.push(self.persist(Whose::Replica, index, records, then));
+                }
+                output => out.push(output),
+            }
+        }
+        let known = self.replica.known_vec()[DcId::STRONG];
+        if known > self.group.delivered() {
+            // By a state transfer.
+            self.group.brought_up(known);
+        }
+    }
+
+    fn give_group(&mut self, now: Now, input: GroupInput, out: &mut Vec<Output>) {
+        let mut outputs = Vec::new();
+        self.group.handle(now, input, &mut outputs);
+        for output in outputs {
+            match output {
+                GroupOutput::Send(envelope) => out.push(Output::Send(wrapped(envelope))),
+                GroupOutput::Persist { index, records, then } => {
+                    let records = records.into_iter().map(Record::Group).collect();
+                    let then = then.into_iter().map(wrapped).collect();
+                    out.push(self.persist(Whose::Group, index, records, then));
+                }
+                GroupOutput::Deliver(delivery) => {
+                    self.give_replica(now, Input::Deliver(delivery), out);
+                }
+                GroupOutput::Behind if self.replica.is_pulling() => {}
+                GroupOutput::Behind => {
+                    let others: Vec<DcId> = self.replica.config().others().collect();
+                    self.asked = self.asked.wrapping_add(1);
+                    if let Some(dc) = others.get(usize::from(self.asked) % others.len().max(1)) {
+                        self.replica.begin_transfer(now, *dc);
+                        self.give_replica(now, Input::Persisted { index: 0 }, out);
+                    }
+                }
+                GroupOutput::Alarm(alarm) => out.push(Output::Alarm(alarm)),
+            }
+        }
+    }
+
+    fn persist(
+        &mut self,
+        whose: Whose,
+        index: u64,
+        records: Vec<Record>,
+        then: Vec<Envelope>,
+    ) -> Output {
+        self.index += 1;
+        self.on_the_way.push_back((self.index, whose, index));
+        Output::Persist(Persist { index: self.index, records, then })
+    }
+
+    /// The address of this replica.
+    pub fn address(&self) -> Address {
+        self.replica.address()
+    }
+}
+
+fn wrapped(GroupEnvelope { to, message }: GroupEnvelope) -> Envelope {
+    Envelope { to, message: Message::Group(message) }
+}

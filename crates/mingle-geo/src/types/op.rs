@@ -1,0 +1,137 @@
+//! Operations, and their names.
+
+use mingle_model::{TransactionId, Value};
+use serde::{Deserialize, Serialize};
+
+use super::{Kind, Removal};
+use crate::key::Key;
+
+/// Names one operation, whoever runs it and however often (`by-id` of Mingle's later phases).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct OpId {
+    /// The transaction that the operation belongs to.
+    pub transaction: TransactionId,
+    /// Its phase.
+    pub phase: u32,
+    /// Its place in the phase.
+    pub position: u32,
+}
+
+/// An operation that changes a data item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Op {
+    /// Sets a register.
+    Write(Value),
+    /// Empties a register.
+    Erase,
+    /// Adds to a counter.
+    Add(i64),
+    /// Sets a counter to 0, as far as its snapshot saw it.
+    Reset,
+    /// [`Op::Reset`] as it travels.
+    ResetSeen(Removal),
+    /// Puts a value into a set.
+    Insert(Value),
+    /// Takes a value out of a set.
+    Remove(Value),
+    /// Empties a set or a log.
+    Clear,
+    /// Sets the value of a map's key.
+    Put(Value, Value),
+    /// Adds to the counter of a map's key.
+    Increment(Value, i64),
+    /// Takes the value and the counter of a map's key away.
+    Delete(Value),
+    /// [`Op::Delete`] of a key that has a counter, as it travels.
+    DeleteSeen(Value, Removal),
+    /// Empties a map.
+    Empty,
+    /// [`Op::Empty`] of a map that has counters, as it travels.
+    EmptySeen(Vec<(Value, Removal)>),
+    /// Adds a line to a log.
+    Append(Value),
+    /// Nothing: what a later operation of the same transaction takes back.
+    Nothing,
+}
+
+impl Op {
+    /// The type of item that it changes; [`Op::Clear`] and [`Op::Nothing`] fit several.
+    pub fn fits(&self, kind: Kind) -> bool {
+        match self {
+            Self::Write(_) | Self::Erase => kind == Kind::Register,
+            Self::Add(_) | Self::Reset | Self::ResetSeen(_) => kind == Kind::Counter,
+            Self::Insert(_) | Self::Remove(_) => kind == Kind::Set,
+            Self::Clear => matches!(kind, Kind::Set | Kind::Log),
+            Self::Put(..) | Self::Increment(..) | Self::Delete(_) | Self::DeleteSeen(..) => {
+                kind == Kind::Map
+            }
+            Self::Empty | Self::EmptySeen(_) => kind == Kind::Map,
+            Self::Append(_) => kind == Kind::Log,
+            Self::Nothing => true,
+        }
+    }
+
+    /// Whether it takes away what others have put there, and puts nothing in its place.
+    pub fn takes_away(&self) -> bool {
+        !matches!(
+            self,
+            Self::Write(_)
+                | Self::Add(_)
+                | Self::Insert(_)
+                | Self::Put(..)
+                | Self::Increment(..)
+                | Self::Append(_)
+                | Self::Nothing
+        )
+    }
+
+    /// Whether it takes away part of a sum, which has to be measured where it commits.
+    pub fn measures(&self) -> bool {
+        matches!(self, Self::Reset | Self::Delete(_) | Self::Empty)
+    }
+
+    /// Whether it is one that only replicas make of others.
+    pub fn is_measured(&self) -> bool {
+        matches!(
+            self,
+            Self::ResetSeen(_) | Self::DeleteSeen(..) | Self::EmptySeen(_) | Self::Nothing
+        )
+    }
+
+    /// Whether this removal takes back `earlier`, an addition to a sum by its own transaction,
+    /// which no snapshot holds.
+    pub fn takes_back(&self, earlier: &Self) -> bool {
+        match (self, earlier) {
+            (Self::Reset | Self::ResetSeen(_), Self::Add(_))
+            | (Self::Empty | Self::EmptySeen(_), Self::Increment(..)) => true,
+            (Self::Delete(key) | Self::DeleteSeen(key, _), Self::Increment(other, _)) => {
+                key == other
+            }
+            _ => false,
+        }
+    }
+
+    /// A rough count of its bytes of memory.
+    pub fn weight(&self) -> usize {
+        let inner = match self {
+            Self::Write(value) | Self::Insert(value) | Self::Remove(value) => value.weight(),
+            Self::Append(value) | Self::Increment(value, _) | Self::Delete(value) => value.weight(),
+            Self::DeleteSeen(value, _) => value.weight(),
+            Self::Put(key, value) => key.weight() + value.weight(),
+            Self::EmptySeen(keys) => keys.iter().map(|(key, _)| key.weight()).sum(),
+            _ => 0,
+        };
+        size_of::<Self>() + inner
+    }
+}
+
+/// One operation on one data item.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Update {
+    /// The item.
+    pub key: Key,
+    /// What is done to it.
+    pub op: Op,
+    /// Its name, if others may run it too.
+    pub id: Option<OpId>,
+}

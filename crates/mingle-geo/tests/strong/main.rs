@@ -1,0 +1,31 @@
+//! Strong and causal transactions of sessions over replicas that crash, links that break and a data
+//! center that is lost: nothing is overdrawn, no increment is lost, and what a strong transaction
+//! rested on is where it is.
+
+mod clients;
+mod one;
+mod single;
+mod world;
+
+use world::{Met, World};
+
+#[test]
+fn invariants_hold_whatever_crashes() {
+    let mut all = Met::default();
+    for seed in 0..16 {
+        let outcome = std::panic::catch_unwind(|| World::new(seed).play());
+        let met = outcome.unwrap_or_else(|_| panic!("seed {seed}"));
+        all.strong += met.strong;
+        all.causal += met.causal;
+        all.conflicts += met.conflicts;
+        all.unknown += met.unknown;
+        all.crashes += met.crashes;
+        all.resets += met.resets;
+        all.losses += met.losses;
+        all.refused_withdrawals += met.refused_withdrawals;
+    }
+    let Met { strong, causal, conflicts, unknown, crashes, resets, losses, refused_withdrawals } =
+        all;
+    let counts = [strong, causal, conflicts, unknown, crashes, resets, losses, refused_withdrawals];
+    assert!(counts.iter().all(|count| *count > 3), "{all:?}");
+}

@@ -1,0 +1,309 @@
+//! Completion: what can stand at a place.
+//!
+//! While somebody types, the text around the place seldom parses. So a name is put there, for the
+//! compiler to read the rest as it is meant, and what it then knows of the place is offered.
+
+use std::collections::BTreeSet;
+
+use lsp_types::{CompletionItem, CompletionItemKind, CompletionResponse, Position};
+use mingle_lang::names::{Kind, Names, visible};
+use mingle_lang::syntax::token::{Keyword, Punct};
+use mingle_lang::syntax::{Source, TokenKind, ast, lex, parse};
+use serde_json::{Value, json};
+
+use crate::document::Document;
+
+/// Stands where the cursor is; no program would call anything so.
+const PLACE: &str = "completed_here__";
+
+const ITEMS: [&str; 7] =
+    ["level", "store", "object", "struct", "fn", "transaction", "isolated transaction"];
+
+const TYPES: [&str; 13] = [
+    "bool", "int", "float", "string", "bytes", "time", "ref", "option", "list", "counter", "set",
+    "map", "log",
+];
+
+const FUNCTIONS: [&str; 11] = [
+    "now",
+    "unique",
+    "string",
+    "int",
+    "float",
+    "min",
+    "max",
+    "abs",
+    "checked_add",
+    "checked_sub",
+    "checked_mul",
+];
+
+const LEVELS: [&str; 4] = ["linearizable", "snapshot", "causal", "eventual"];
+
+const STATEMENTS: [Keyword; 9] = [
+    Keyword::Let,
+    Keyword::Var,
+    Keyword::If,
+    Keyword::While,
+    Keyword::For,
+    Keyword::Match,
+    Keyword::Require,
+    Keyword::Return,
+    Keyword::Else,
+];
+
+const EXPRESSIONS: [Keyword; 7] = [
+    Keyword::New,
+    Keyword::Put,
+    Keyword::Some,
+    Keyword::None,
+    Keyword::True,
+    Keyword::False,
+    Keyword::Endorse,
+];
+
+/// What can stand at a place.
+pub(crate) fn complete(document: &Document, position: Position) -> Value {
+    let text = document.text();
+    let at = document.byte(position);
+    let start = at
+        - text[..at].chars().rev().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
+    let end =
+        at + text[at..].chars().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
+    if is_inside_text(&document.checked().source, at) {
+        return json!(CompletionResponse::Array(Vec::new()));
+    }
+    let source = lex(format!("{}{PLACE}{}", &text[..start], &text[end..]));
+    let token = source.tokens.partition_point(|token| (token.start as usize) < start) as u32;
+    if source.tokens.get(token as usize).is_none_or(|token| token.start as usize != start) {
+        return json!(CompletionResponse::Array(Vec::new()));
+    }
+    let (tree, found) = parse(&source);
+    let place =
+        Place { source: &source, tree: &tree, names: Names::of(&tree, !found.is_empty()), token };
+    let mut offer = Offer::default();
+    place.offer(&mut offer);
+    json!(CompletionResponse::Array(offer.items))
+}
+
+fn is_word(character: char) -> bool {
+    character.is_alphanumeric() || character == '_'
+}
+
+/// Whether a byte stands within a comment or a string.
+fn is_inside_text(source: &Source, at: usize) -> bool {
+    let at = at as u32;
+    let comment = source.trivia.partition_point(|trivia| trivia.start < at);
+    let in_comment = comment > 0 && {
+        // A comment goes on to the end of its line.
+        let start = source.trivia[comment - 1].start as usize;
+        !source.text[start..at as usize].contains('\n')
+    };
+    let token = source.tokens.partition_point(|token| token.end < at);
+    let token = source.tokens.get(token);
+    let in_string = token.is_some_and(|token| {
+        let is_text = matches!(token.kind, TokenKind::String | TokenKind::Bytes);
+        is_text && token.start < at && at < token.end
+    });
+    in_comment || in_string
+}
+
+/// The place that is completed.
+struct Place<'a> {
+    source: &'a Source,
+    tree: &'a ast::Program,
+    names: Names,
+    token: u32,
+}
+
+impl Place<'_> {
+    /// The text of the token so many before the place.
+    fn before(&self, count: u32) -> &str {
+        self.token.checked_sub(count).map_or("", |token| self.source.token_text(token))
+    }
+
+    fn kind_before(&self) -> Option<TokenKind> {
+        Some(self.source.tokens[self.token.checked_sub(1)? as usize].kind)
+    }
+
+    fn offer(&self, offer: &mut Offer) {
+        match self.before(1) {
+            "." => self.members(offer),
+            "ref" | "new" | "put" => self.declared(offer, &[Kind::Object]),
+            "between" | "and" => self.levels(offer),
+            "as" if self.before(2) == ")" => self.levels(offer),
+            "as" => {}
+            "in" if self.before(3) == "object" => self.declared(offer, &[Kind::Store]),
+            ":" if self.before(3) == "store" => self.levels(offer),
+            ":" if !self.is_in_fields() => self.types(offer),
+            "->" => self.types(offer),
+            "<" | "," if self.is_in_type_arguments() => self.types(offer),
+            "{" | "," if self.is_in_fields() => self.fields(offer),
+            _ => self.anything(offer),
+        }
+    }
+
+    /// Fields and operations of what stands before the point.
+    fn members(&self, offer: &mut Offer) {
+        let point = self.token - 1;
+        let members = match self.names.type_before(point) {
+            Some(found) => self.names.members(found),
+            None => self.names.operations(self.before(2)),
+        };
+        for member in members {
+            offer.add(&member.name, item_kind(member.kind), Some(member.shown));
+        }
+    }
+
+    fn levels(&self, offer: &mut Offer) {
+        for level in LEVELS {
+            offer.add(level, CompletionItemKind::ENUM_MEMBER, None);
+        }
+        self.declared(offer, &[Kind::Level]);
+    }
+
+    fn types(&self, offer: &mut Offer) {
+        for name in TYPES {
+            offer.add(name, CompletionItemKind::KEYWORD, None);
+        }
+        self.declared(offer, &[Kind::Struct]);
+    }
+
+    fn declared(&self, offer: &mut Offer, kinds: &[Kind]) {
+        for found in self.names.declarations().filter(|found| kinds.contains(&found.kind)) {
+            offer.add(&found.name, item_kind(found.kind), Some(found.shown.clone()));
+        }
+    }
+
+    /// Whether the place stands between `<` and `>` of a type, on its line.
+    fn is_in_type_arguments(&self) -> bool {
+        let mut depth = 0;
+        for token in (0..self.token).rev() {
+            match self.source.tokens[token as usize].kind {
+                TokenKind::Punct(Punct::Greater) => depth += 1,
+                TokenKind::Punct(Punct::Less) if depth > 0 => depth -= 1,
+                TokenKind::Punct(Punct::Less) => {
+                    let of = token.checked_sub(1).map(|token| self.source.token_text(token));
+                    return of.is_some_and(|of| TYPES.contains(&of));
+                }
+                TokenKind::Punct(Punct::Comma) | TokenKind::Ident => {}
+                _ => return false,
+            }
+        }
+        false
+    }
+
+    /// The object or struct whose fields are given in the braces around the place.
+    fn fields_of(&self) -> Option<(&str, bool)> {
+        let mut depth = 0_usize;
+        for token in (0..self.token).rev() {
+            match self.source.tokens[token as usize].kind {
+                TokenKind::Punct(Punct::RightBrace | Punct::RightParen | Punct::RightBracket) => {
+                    depth += 1;
+                }
+                TokenKind::Punct(Punct::LeftBrace) if depth == 0 => {
+                    let name = self.source.token_text(token.checked_sub(1)?);
+                    let word = self.source.token_text(token.checked_sub(2)?);
+                    let is_object = matches!(word, "new" | "put");
+                    let is_struct = word != "struct"
+                        && word != "object"
+                        && self.names.item(Kind::Struct, name).is_some();
+                    return (is_object || is_struct).then_some((name, is_object));
+                }
+                TokenKind::Punct(Punct::LeftBrace | Punct::LeftParen | Punct::LeftBracket) => {
+                    depth = depth.checked_sub(1)?;
+                }
+                TokenKind::Punct(Punct::Semicolon) if depth == 0 => return None,
+                _ => {}
+            }
+        }
+        None
+    }
+
+    fn is_in_fields(&self) -> bool {
+        self.fields_of().is_some()
+    }
+
+    fn fields(&self, offer: &mut Offer) {
+        let Some((name, is_object)) = self.fields_of() else { return };
+        for member in self.names.fields(name, is_object) {
+            offer.add(&member.name, item_kind(member.kind), Some(member.shown));
+        }
+    }
+
+    /// What can start an item, a statement or an expression.
+    fn anything(&self, offer: &mut Offer) {
+        let is_inside = self
+            .tree
+            .items
+            .iter()
+            .any(|item| item.span.start < self.token && self.token < item.span.end);
+        let ends_item = matches!(
+            self.kind_before(),
+            None | Some(TokenKind::Punct(Punct::RightBrace | Punct::Semicolon))
+        );
+        if !is_inside && ends_item {
+            for word in ITEMS {
+                offer.add(word, CompletionItemKind::KEYWORD, None);
+            }
+            return;
+        }
+        for name in visible(self.tree, self.token).into_iter().rev() {
+            let shown = self.names.at(name.span.start).map(|found| found.shown.clone());
+            offer.add(&name.name, CompletionItemKind::VARIABLE, shown);
+        }
+        let kinds = [Kind::Function, Kind::Object, Kind::Struct];
+        self.declared(offer, &kinds);
+        for found in self.names.declarations().filter(|found| found.kind == Kind::Store) {
+            if !self.names.operations(&found.name).is_empty() {
+                offer.add(&found.name, CompletionItemKind::MODULE, Some(found.shown.clone()));
+            }
+        }
+        for name in FUNCTIONS {
+            offer.add(name, CompletionItemKind::FUNCTION, None);
+        }
+        let starts = matches!(
+            self.kind_before(),
+            Some(TokenKind::Punct(Punct::LeftBrace | Punct::RightBrace | Punct::Semicolon))
+        );
+        let statements = STATEMENTS.iter().filter(|_| starts);
+        for word in EXPRESSIONS.iter().chain(statements) {
+            offer.add(word.text(), CompletionItemKind::KEYWORD, None);
+        }
+        offer.add("if", CompletionItemKind::KEYWORD, None);
+    }
+}
+
+/// What is offered, each name once.
+#[derive(Default)]
+struct Offer {
+    items: Vec<CompletionItem>,
+    names: BTreeSet<String>,
+}
+
+impl Offer {
+    fn add(&mut self, name: &str, kind: CompletionItemKind, detail: Option<String>) {
+        if name != PLACE && self.names.insert(name.to_owned()) {
+            self.items.push(CompletionItem {
+                label: name.to_owned(),
+                kind: Some(kind),
+                detail,
+                ..CompletionItem::default()
+            });
+        }
+    }
+}
+
+fn item_kind(kind: Kind) -> CompletionItemKind {
+    match kind {
+        Kind::Level => CompletionItemKind::ENUM_MEMBER,
+        Kind::Store => CompletionItemKind::MODULE,
+        Kind::Operation => CompletionItemKind::METHOD,
+        Kind::Object => CompletionItemKind::CLASS,
+        Kind::Key | Kind::Field | Kind::StructField => CompletionItemKind::FIELD,
+        Kind::Struct => CompletionItemKind::STRUCT,
+        Kind::Function => CompletionItemKind::FUNCTION,
+        Kind::Transaction => CompletionItemKind::EVENT,
+        Kind::Parameter | Kind::Variable => CompletionItemKind::VARIABLE,
+    }
+}

@@ -1,0 +1,79 @@
+//! Diagnostics, as the protocol has them.
+
+use lsp_types::{
+    CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
+    NumberOrString, Position, PublishDiagnosticsParams, Range, Uri,
+};
+use mingle_lang::diagnostic::{self as lang, Code, Severity};
+use serde_json::{Value, json};
+
+use crate::document::Document;
+
+/// The scheme of the pages that explain codes, for a client that says it can show them.
+pub(crate) const EXPLAIN_SCHEME: &str = "mingle-explain";
+
+/// What the client is told of a document; it was checked.
+pub(crate) fn publish(document: &Document, explains: bool) -> Value {
+    let version = document.checked();
+    let all = version.diagnostics.iter().map(|found| diagnostic(document, found, explains));
+    let mut diagnostics: Vec<Diagnostic> = all.collect();
+    if version.omitted > 0 {
+        diagnostics.push(Diagnostic {
+            range: Range { start: Position::default(), end: Position::default() },
+            severity: Some(DiagnosticSeverity::INFORMATION),
+            source: Some("mingle".into()),
+            message: format!("{} more diagnostics are not shown", version.omitted),
+            ..Diagnostic::default()
+        });
+    }
+    json!(PublishDiagnosticsParams {
+        uri: document.uri.clone(),
+        diagnostics,
+        version: Some(document.version),
+    })
+}
+
+/// One diagnostic. The places of its path are related information, in their order; the notes
+/// stand in the message.
+pub(crate) fn diagnostic(
+    document: &Document,
+    found: &lang::Diagnostic,
+    explains: bool,
+) -> Diagnostic {
+    let mut message = found.title.clone();
+    let alone = found.labels.len() == 1 && found.labels[0].span == found.span;
+    if alone {
+        message.push('\n');
+        message.push_str(&found.labels[0].message);
+    }
+    for note in &found.notes {
+        message.push_str("\nnote: ");
+        message.push_str(note);
+    }
+    let related =
+        found.labels.iter().filter(|_| !alone).map(|label| DiagnosticRelatedInformation {
+            location: document.location(label.span),
+            message: label.message.clone(),
+        });
+    let related: Vec<_> = related.collect();
+    Diagnostic {
+        range: document.range(found.span),
+        severity: Some(match found.severity() {
+            Severity::Error => DiagnosticSeverity::ERROR,
+            Severity::Warning => DiagnosticSeverity::WARNING,
+        }),
+        code: Some(NumberOrString::String(found.code.text().into())),
+        code_description: page(found.code).filter(|_| explains),
+        source: Some("mingle".into()),
+        message,
+        related_information: (!related.is_empty()).then_some(related),
+        tags: (found.code == Code::W0501).then(|| vec![DiagnosticTag::UNNECESSARY]),
+        data: None,
+    }
+}
+
+/// The page that explains a code.
+fn page(code: Code) -> Option<CodeDescription> {
+    let href: Uri = format!("{EXPLAIN_SCHEME}:/{}.md", code.text()).parse().ok()?;
+    Some(CodeDescription { href })
+}

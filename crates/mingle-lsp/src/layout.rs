@@ -1,0 +1,35 @@
+//! Formatting: the one layout that there is, as the smallest change of whole lines.
+
+use lsp_types::{Range, TextEdit};
+use mingle_lang::format::format;
+use serde_json::{Value, json};
+
+use crate::document::Document;
+
+/// The change that lays a document out; none while parts of it cannot be read.
+pub(crate) fn layout(document: &Document) -> Value {
+    let version = document.checked();
+    if version.is_broken {
+        return Value::Null;
+    }
+    let new = format(&version.source, &version.syntax);
+    let old = document.text();
+    if new == old {
+        return json!([]);
+    }
+    let before = common_lines(old.split_inclusive('\n'), new.split_inclusive('\n'));
+    let (old_rest, new_rest) = (&old[before..], &new[before..]);
+    let after =
+        common_lines(old_rest.split_inclusive('\n').rev(), new_rest.split_inclusive('\n').rev());
+    let range =
+        Range { start: document.position(before), end: document.position(old.len() - after) };
+    json!([TextEdit { range, new_text: new_rest[..new_rest.len() - after].to_owned() }])
+}
+
+/// How many bytes the lines have that both begin with.
+fn common_lines<'a>(
+    old: impl Iterator<Item = &'a str>,
+    new: impl Iterator<Item = &'a str>,
+) -> usize {
+    old.zip(new).take_while(|(old, new)| old == new).map(|(old, _)| old.len()).sum()
+}

@@ -1,0 +1,65 @@
+//! What client and server tell each other at the start.
+
+use lsp_types::{
+    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions,
+    HoverProviderCapability, InitializeParams, OneOf, PositionEncodingKind, RenameOptions,
+    ServerCapabilities, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+    WorkDoneProgressOptions,
+};
+use serde_json::{Value, json};
+
+use super::Server;
+use crate::diagnostics::EXPLAIN_SCHEME;
+use crate::text::Encoding;
+
+impl Server {
+    /// Settles on an encoding and says what the server can do.
+    pub(super) fn initialize(&mut self, params: &InitializeParams) -> Value {
+        let general = params.capabilities.general.as_ref();
+        let offered = general.and_then(|general| general.position_encodings.as_deref());
+        if offered.is_some_and(|offered| offered.contains(&PositionEncodingKind::UTF8)) {
+            self.encoding = Encoding::Utf8;
+        }
+        let options = params.initialization_options.as_ref();
+        let scheme = options.and_then(|options| options["explainScheme"].as_str());
+        self.explains = scheme == Some(EXPLAIN_SCHEME);
+        json!({
+            "capabilities": capabilities(self.encoding),
+            "serverInfo": { "name": "mingle", "version": env!("CARGO_PKG_VERSION") },
+        })
+    }
+}
+
+fn capabilities(encoding: Encoding) -> ServerCapabilities {
+    ServerCapabilities {
+        position_encoding: Some(match encoding {
+            Encoding::Utf8 => PositionEncodingKind::UTF8,
+            Encoding::Utf16 => PositionEncodingKind::UTF16,
+        }),
+        text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+            open_close: Some(true),
+            change: Some(TextDocumentSyncKind::INCREMENTAL),
+            ..TextDocumentSyncOptions::default()
+        })),
+        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        completion_provider: Some(CompletionOptions {
+            trigger_characters: Some(vec![".".into()]),
+            ..CompletionOptions::default()
+        }),
+        definition_provider: Some(OneOf::Left(true)),
+        references_provider: Some(OneOf::Left(true)),
+        document_highlight_provider: Some(OneOf::Left(true)),
+        document_symbol_provider: Some(OneOf::Left(true)),
+        code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
+            code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]),
+            ..CodeActionOptions::default()
+        })),
+        document_formatting_provider: Some(OneOf::Left(true)),
+        rename_provider: Some(OneOf::Right(RenameOptions {
+            prepare_provider: Some(true),
+            work_done_progress_options: WorkDoneProgressOptions::default(),
+        })),
+        inlay_hint_provider: Some(OneOf::Left(true)),
+        ..ServerCapabilities::default()
+    }
+}

@@ -1,0 +1,221 @@
+//! The order of things: messages in, messages out, from `initialize` to `exit`.
+
+mod capabilities;
+mod requests;
+#[cfg(test)]
+mod tests;
+
+use std::collections::{BTreeMap, VecDeque};
+
+use lsp_types::{
+    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
+    MessageType, Uri,
+};
+use serde_json::{Value, json};
+
+use crate::diagnostics::publish;
+use crate::document::Document;
+use crate::rpc::{self, ErrorCode, Failure, Incoming};
+use crate::text::Encoding;
+
+/// Where the server stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum State {
+    /// Before `initialize`.
+    New,
+    Running,
+    /// After `shutdown`.
+    Stopping,
+    /// After `exit`, and whether `shutdown` came before.
+    Ended(bool),
+}
+
+/// A language server.
+///
+/// # Examples
+///
+/// ```
+/// let mut server = mingle_lsp::Server::default();
+/// server.receive(br#"{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"capabilities":{}}}"#);
+/// let answer = server.poll().unwrap();
+/// assert_eq!(answer["result"]["serverInfo"]["name"], "mingle");
+/// assert!(server.poll().is_none());
+/// ```
+#[derive(Debug)]
+pub struct Server {
+    state: State,
+    /// Messages that were not looked at yet.
+    queue: VecDeque<Incoming>,
+    /// Messages for the client.
+    outbox: VecDeque<Value>,
+    documents: BTreeMap<String, Document>,
+    encoding: Encoding,
+    /// Whether the client shows pages that explain codes.
+    explains: bool,
+}
+
+impl Default for Server {
+    fn default() -> Self {
+        Self {
+            state: State::New,
+            queue: VecDeque::new(),
+            outbox: VecDeque::new(),
+            documents: BTreeMap::new(),
+            encoding: Encoding::default(),
+            explains: false,
+        }
+    }
+}
+
+impl Server {
+    /// Takes the body of a message. Whoever has several hands over all of them before the next
+    /// [`Self::poll`]: a request that is taken back then costs nothing, and of several edits only
+    /// the last version is checked.
+    pub fn receive(&mut self, body: &[u8]) {
+        match rpc::read(body) {
+            Ok(Incoming::Response) => {}
+            Ok(Incoming::Notification { method, params }) if method == "$/cancelRequest" => {
+                self.cancel(&params["id"]);
+            }
+            Ok(message) => self.queue.push_back(message),
+            Err(answer) => self.outbox.push_back(answer),
+        }
+    }
+
+    /// The next message for the client; none when there is nothing left to do.
+    pub fn poll(&mut self) -> Option<Value> {
+        loop {
+            if let Some(message) = self.outbox.pop_front() {
+                return Some(message);
+            }
+            match self.queue.pop_front() {
+                Some(message) => self.handle(message),
+                None => return self.next_diagnostics(),
+            }
+        }
+    }
+
+    /// With which code the process is to end, once the client asked for that.
+    pub fn exit_code(&self) -> Option<u8> {
+        match self.state {
+            State::Ended(was_shut_down) => Some(u8::from(!was_shut_down)),
+            _ => None,
+        }
+    }
+
+    fn cancel(&mut self, cancelled: &Value) {
+        let is_it =
+            |message: &Incoming| matches!(message, Incoming::Request { id, .. } if id == cancelled);
+        // One that was answered already is none of our business any more.
+        if let Some(at) = self.queue.iter().position(is_it) {
+            self.queue.remove(at);
+            let failure = Failure::new(ErrorCode::RequestCancelled, "the client took it back");
+            self.outbox.push_back(rpc::response(cancelled.clone(), Err(failure)));
+        }
+    }
+
+    fn handle(&mut self, message: Incoming) {
+        match message {
+            Incoming::Request { id, method, params } => {
+                let answer = self.answer(&method, params);
+                self.outbox.push_back(rpc::response(id, answer));
+            }
+            Incoming::Notification { method, params } => {
+                if let Err(failure) = self.notice(&method, params) {
+                    self.log(&format!("{method}: {}", failure.message));
+                }
+            }
+            Incoming::Response => {}
+        }
+    }
+
+    fn answer(&mut self, method: &str, params: Value) -> rpc::Answer {
+        match (self.state, method) {
+            (State::New, "initialize") => {
+                let params = rpc::params(params)?;
+                self.state = State::Running;
+                Ok(self.initialize(&params))
+            }
+            (State::New, _) => Err(Failure::new(
+                ErrorCode::ServerNotInitialized,
+                "expected `initialize` before anything else",
+            )),
+            (_, "initialize") => {
+                Err(Failure::new(ErrorCode::InvalidRequest, "the server is initialized already"))
+            }
+            (State::Running, "shutdown") => {
+                self.state = State::Stopping;
+                Ok(Value::Null)
+            }
+            (State::Running, _) => self.request(method, params),
+            (State::Stopping | State::Ended(_), _) => Err(Failure::new(
+                ErrorCode::InvalidRequest,
+                "the server is shut down and only waits for `exit`",
+            )),
+        }
+    }
+
+    /// Takes note of a notification. Those that are unknown, or come before `initialize`, are
+    /// dropped, as the protocol has it.
+    fn notice(&mut self, method: &str, params: Value) -> Result<(), Failure> {
+        if method == "exit" {
+            self.state = State::Ended(self.state == State::Stopping);
+            return Ok(());
+        }
+        if self.state != State::Running {
+            return Ok(());
+        }
+        match method {
+            "textDocument/didOpen" => {
+                let DidOpenTextDocumentParams { text_document: opened } = rpc::params(params)?;
+                let (uri, version) = (opened.uri, opened.version);
+                let key = uri.as_str().to_owned();
+                let document = Document::new(uri, version, opened.text, self.encoding);
+                self.documents.insert(key, document);
+            }
+            "textDocument/didChange" => {
+                let params: DidChangeTextDocumentParams = rpc::params(params)?;
+                let document = self.document(&params.text_document.uri)?;
+                document.version = params.text_document.version;
+                for change in params.content_changes {
+                    document.change(change);
+                }
+            }
+            "textDocument/didClose" => {
+                let params: DidCloseTextDocumentParams = rpc::params(params)?;
+                let uri = params.text_document.uri;
+                self.document(&uri)?;
+                self.documents.remove(uri.as_str());
+                let empty = json!({ "uri": uri, "diagnostics": [] });
+                self.outbox.push_back(rpc::notification("textDocument/publishDiagnostics", empty));
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// An open document.
+    fn document(&mut self, uri: &Uri) -> Result<&mut Document, Failure> {
+        self.documents.get_mut(uri.as_str()).ok_or_else(|| {
+            let message = format!("no document `{}` is open", uri.as_str());
+            Failure::new(ErrorCode::InvalidParams, message)
+        })
+    }
+
+    fn log(&mut self, message: &str) {
+        let params = json!({ "type": MessageType::ERROR, "message": message });
+        self.outbox.push_back(rpc::notification("window/logMessage", params));
+    }
+
+    /// The diagnostics of a document whose newest ones the client does not know.
+    fn next_diagnostics(&mut self) -> Option<Value> {
+        if self.state != State::Running {
+            return None;
+        }
+        let document = self.documents.values_mut().find(|document| !document.is_published)?;
+        document.check();
+        document.is_published = true;
+        let params = publish(document, self.explains);
+        Some(rpc::notification("textDocument/publishDiagnostics", params))
+    }
+}

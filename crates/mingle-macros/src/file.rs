@@ -1,0 +1,106 @@
+//! A program that stands in a file.
+
+use std::path::{Path, PathBuf};
+
+use mingle_lang::diagnostic::{Diagnostic, Severity, render_human};
+use mingle_lang::syntax::Source;
+use proc_macro2::{Span, TokenStream, TokenTree};
+use quote::quote_spanned;
+
+use crate::mistakes::{error, warning};
+
+/// The file that a macro call names.
+pub(crate) struct Named {
+    /// As it is written.
+    path: String,
+    span: Span,
+}
+
+impl Named {
+    /// Reads `"path"`, with a comma after it or without; none if the input is something else.
+    pub(crate) fn parse(input: &TokenStream) -> Option<Self> {
+        let mut tokens = input.clone().into_iter();
+        let TokenTree::Literal(literal) = unwrapped(tokens.next()?) else { return None };
+        let span = literal.span();
+        let syn::Lit::Str(path) = syn::Lit::new(literal) else { return None };
+        let is_end = match tokens.next() {
+            None => true,
+            Some(TokenTree::Punct(comma)) => comma.as_char() == ',' && tokens.next().is_none(),
+            Some(_) => false,
+        };
+        is_end.then(|| Self { path: path.value(), span })
+    }
+
+    pub(crate) fn expand(&self) -> TokenStream {
+        let whole = self.whole_path();
+        let text = match read(&whole) {
+            Ok(text) => text,
+            Err(reason) => {
+                let message = format!("cannot read {}: {reason}", whole.display());
+                return error(self.span, self.span, &message);
+            }
+        };
+        let mut items = self.expand_text(text);
+        // The compiler looks at the file again once it has changed.
+        if let Some(whole) = whole.to_str() {
+            items.extend(quote_spanned! { self.span=>
+                const _: &[u8] = ::core::include_bytes!(#whole);
+            });
+        }
+        items
+    }
+
+    fn expand_text(&self, text: String) -> TokenStream {
+        let checked = mingle_lang::check(text);
+        let mistakes = checked.diagnostics.iter().enumerate().map(|(index, found)| {
+            let message = self.message(&checked.source, found);
+            match found.severity() {
+                Severity::Error => error(self.span, self.span, &message),
+                Severity::Warning => warning(self.span, index, &message),
+            }
+        });
+        let mut items: TokenStream = mistakes.collect();
+        let name = Path::new(&self.path).file_name().unwrap_or_default().to_string_lossy();
+        items.extend(mingle_gen::rust::items(&checked, &format!("`{name}`")));
+        items
+    }
+
+    /// As `mingle check` shows it; the compiler itself says whether it is an error.
+    fn message(&self, source: &Source, found: &Diagnostic) -> String {
+        let shown = render_human(source, &self.path, std::slice::from_ref(found), false);
+        let shown = shown.trim_end();
+        shown.strip_prefix(found.severity().name()).unwrap_or(shown).to_owned()
+    }
+
+    /// Paths are relative to the folder of the crate that is compiled.
+    fn whole_path(&self) -> PathBuf {
+        let folder = std::env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default();
+        Path::new(&folder).join(&self.path)
+    }
+}
+
+/// What a declarative macro hands on may stand in a group without brackets.
+fn unwrapped(token: TokenTree) -> TokenTree {
+    match token {
+        TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::None => {
+            let mut inner = group.stream().into_iter();
+            match (inner.next(), inner.next()) {
+                (Some(only), None) => unwrapped(only),
+                _ => TokenTree::Group(group),
+            }
+        }
+        token => token,
+    }
+}
+
+fn read(path: &Path) -> Result<String, String> {
+    let bytes = std::fs::read(path).map_err(|error| match error.kind() {
+        std::io::ErrorKind::NotFound => "there is no such file".to_owned(),
+        _ => error.to_string(),
+    })?;
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
+        format!("it is not UTF-8: see line {line}")
+    })
+}

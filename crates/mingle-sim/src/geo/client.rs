@@ -1,0 +1,489 @@
+//! A client: it does what its script says, one thing after the other, by a session.
+
+use std::collections::VecDeque;
+
+use mingle_checker::geo::{self, Call, Outcome, What};
+use mingle_geo::session::{CallError, SessionOutput};
+use mingle_geo::{Address, Envelope, Key, Message, Now, Session};
+use mingle_model::{Origin, TransactionId};
+
+use super::node::MachineClock;
+use super::reach::Seen;
+use super::record::{self, vector};
+use super::script::{Act, Close, Step, act};
+use super::setup::within;
+use super::world::{Happening, World};
+
+/// What a client is at.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Stage {
+    /// Nothing, until it is due.
+    Thinking,
+    Reading(Vec<Key>),
+    Committing,
+    Barrier,
+    Attaching(u8),
+    /// It has done everything.
+    Done,
+}
+
+/// A transaction under way.
+pub(super) struct Open {
+    pub steps: VecDeque<Step>,
+    pub end: Close,
+    pub begin_us: u64,
+    pub transaction: geo::Transaction,
+}
+
+pub(super) struct Client {
+    /// Of its session: its origin and its address.
+    pub id: u64,
+    pub session: Session,
+    pub clock: MachineClock,
+    pub stage: Stage,
+    /// The acts that are left, the next one last.
+    pub acts: Vec<usize>,
+    /// Which act it is at, and how often it has tried that before, if it is strong.
+    pub act: usize,
+    pub attempt: u32,
+    pub record: geo::Session,
+    pub open: Option<Open>,
+    /// The call whose commit has not been answered.
+    pub unanswered: Option<usize>,
+    /// Whether the session has gone on with loss since: what it is told now it was not told then.
+    pub is_past_loss: bool,
+    pub asks: u32,
+    /// Of the last transaction.
+    pub sequence: u64,
+    pub begin_us: u64,
+    pub due_us: u64,
+    /// When it will be woken next.
+    pub wake_us: u64,
+    /// It vanishes after so many more messages.
+    pub sends_left: Option<u32>,
+    pub must_attach: bool,
+    pub failures: u32,
+    /// Since when a read or a commit of it has not been answered.
+    pub waits_since_us: Option<u64>,
+    /// Since when it has waited for what other data centers have to do.
+    pub waits_far_since_us: Option<u64>,
+    /// Since when it has tried the same strong transaction, and nothing came of it.
+    pub waits_strong_since_us: Option<u64>,
+    /// When it will go on without what it waits for.
+    pub loses_patience_us: Option<u64>,
+}
+
+impl Client {
+    pub fn dc(&self) -> u8 {
+        self.session.dc().0
+    }
+
+    pub fn is_done(&self) -> bool {
+        self.stage == Stage::Done
+    }
+
+    fn now(&self, now_us: u64) -> Now {
+        Now { wall_us: self.clock.wall_us(now_us), mono_us: now_us }
+    }
+
+    /// The strong transaction that it tries is over, or not tried any more.
+    pub fn give_up_strong(&mut self) {
+        self.waits_strong_since_us = None;
+        self.attempt = 0;
+    }
+
+    pub fn next_id(&mut self) -> TransactionId {
+        self.sequence += 1;
+        TransactionId { origin: Origin(self.id.into()), sequence: self.sequence }
+    }
+}
+
+impl World<'_> {
+    pub fn open_client(&mut self, slot: usize, acts: Vec<usize>) {
+        let id = (slot + self.setup.clients) as u64;
+        let living: Vec<u8> = self.living().collect();
+        let dc = living[slot % living.len()];
+        let client = self.make_client(slot, id, dc, acts);
+        self.clients.push(client);
+        self.think(slot);
+    }
+
+    fn make_client(&mut self, slot: usize, id: u64, dc: u8, acts: Vec<usize>) -> Client {
+        let is_durable = slot % 4 == 3;
+        let skew = self.setup.client_skews[slot];
+        Client {
+            id,
+            session: Session::new(self.plan.session_config(id, dc, is_durable)),
+            clock: MachineClock { skew, stepped_us: 0 },
+            stage: Stage::Thinking,
+            acts,
+            act: 0,
+            attempt: 0,
+            record: geo::Session { id, calls: Vec::new() },
+            open: None,
+            unanswered: None,
+            is_past_loss: false,
+            asks: 0,
+            sequence: 0,
+            begin_us: self.now_us,
+            due_us: self.now_us,
+            wake_us: u64::MAX,
+            sends_left: None,
+            must_attach: false,
+            failures: 0,
+            waits_since_us: None,
+            waits_far_since_us: None,
+            waits_strong_since_us: None,
+            loses_patience_us: None,
+        }
+    }
+
+    /// The client is gone, whatever it was at, and another goes on in its place.
+    pub fn vanish(&mut self, slot: usize) {
+        let now_us = self.now_us;
+        let (is_committing, next) = {
+            let client = &mut self.clients[slot];
+            let is_committing = client.stage == Stage::Committing;
+            if let Some(mut open) = client.open.take() {
+                if is_committing {
+                    open.transaction.outcome = Outcome::Unknown;
+                }
+                let what = What::Transaction(Box::new(open.transaction));
+                let (begin_us, end_us) = (open.begin_us, Some(now_us));
+                client.record.calls.push(Call { begin_us, end_us, what });
+            }
+            if let Some(call) = client.unanswered {
+                client.record.calls[call].end_us = Some(now_us);
+            }
+            (is_committing, client.id + self.setup.clients as u64)
+        };
+        self.reach.saw(Seen::ClientVanished);
+        if is_committing {
+            self.reach.saw(Seen::CoordinatorVanished);
+        }
+        let living: Vec<u8> = self.living().collect();
+        let dc = *self.random.pick(&living);
+        let acts = std::mem::take(&mut self.clients[slot].acts);
+        let attempt = self.clients[slot].attempt;
+        let client = Client { attempt, ..self.make_client(slot, next, dc, acts) };
+        let gone = std::mem::replace(&mut self.clients[slot], client);
+        self.recorder.session(gone.record);
+        self.clients[slot].due_us = now_us;
+        self.think(slot);
+    }
+
+    /// Goes on as another session with the token of this one.
+    fn move_session(&mut self, slot: usize, to: u8) {
+        let (token, from) = {
+            let client = &self.clients[slot];
+            (client.session.token(), (client.id, client.record.calls.len()))
+        };
+        let next = self.clients[slot].id + self.setup.clients as u64;
+        let acts = std::mem::take(&mut self.clients[slot].acts);
+        let mut client = self.make_client(slot, next, to, acts);
+        let config = self.plan.session_config(next, to, slot % 4 == 3);
+        client.session = Session::resume(config, &token);
+        client.attempt = self.clients[slot].attempt;
+        client.must_attach = true;
+        let (session, call_count) = from;
+        let past_vec = vector(&token.past_vec);
+        let what = What::Join { session, call_count, past_vec };
+        let at_us = self.now_us;
+        client.record.calls.push(Call { begin_us: at_us, end_us: Some(at_us), what });
+        let gone = std::mem::replace(&mut self.clients[slot], client);
+        self.recorder.session(gone.record);
+        self.reach.saw(Seen::Moved);
+        self.think(slot);
+    }
+
+    pub fn think(&mut self, slot: usize) {
+        let range = self.setup.think_us;
+        self.think_for(slot, range);
+    }
+
+    pub fn think_for(&mut self, slot: usize, range: (u64, u64)) {
+        let takes_us = within(&mut self.random, range);
+        let client = &mut self.clients[slot];
+        client.stage = Stage::Thinking;
+        client.due_us = self.now_us + takes_us;
+        self.schedule_wake(slot);
+    }
+
+    fn schedule_wake(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        let due_us = (client.stage == Stage::Thinking).then_some(client.due_us);
+        let at_us = [client.session.wake_at_us(), due_us, client.loses_patience_us];
+        let Some(at_us) = at_us.into_iter().flatten().min() else { return };
+        let at_us = at_us.max(self.now_us);
+        if at_us < client.wake_us {
+            client.wake_us = at_us;
+            self.queue.push(at_us, Happening::Wake { client: slot, session: client.id });
+        }
+    }
+
+    pub fn wake_client(&mut self, slot: usize, session: u64) {
+        let now_us = self.now_us;
+        let client = &mut self.clients[slot];
+        if client.id != session || client.wake_us > now_us {
+            return;
+        }
+        client.wake_us = u64::MAX;
+        if client.loses_patience_us.is_some_and(|at_us| at_us <= now_us) {
+            self.accept_loss(slot);
+        } else if client.stage == Stage::Thinking && client.due_us <= now_us {
+            self.act(slot);
+        } else {
+            self.call(slot, Session::tick);
+        }
+        if self.clients[slot].id == session {
+            self.schedule_wake(slot);
+        }
+    }
+
+    pub fn on_message_to_client(
+        &mut self,
+        slot: usize,
+        session: u64,
+        from: Address,
+        message: Message,
+    ) {
+        if self.clients.get(slot).is_none_or(|client| client.id != session) {
+            return;
+        }
+        let snapshot = match &message {
+            Message::ReadReply(reply) => reply.result.as_ref().ok().map(|(snapshot, _)| *snapshot),
+            _ => None,
+        };
+        let client = &mut self.clients[slot];
+        if let (Some(open), Some(snapshot)) = (&mut client.open, snapshot)
+            && open.transaction.snapshot.is_none()
+        {
+            // Kept only if the read ends with this answer.
+            open.transaction.snapshot = Some(vector(&snapshot));
+        }
+        self.see_answer(&message);
+        self.tell(|| format!("{from:?} to session {session}: {message:?}"));
+        self.call(slot, |session, now, out| session.handle(now, from, message, out));
+        let Some(client) = self.clients.get_mut(slot) else { return };
+        if client.id != session {
+            return;
+        }
+        let has_read = |open: &Open| {
+            open.transaction.actions.iter().any(|action| matches!(action, geo::Action::Read { .. }))
+        };
+        if let Some(open) = client.open.as_mut().filter(|open| !has_read(open)) {
+            open.transaction.snapshot = None;
+        }
+        self.schedule_wake(slot);
+    }
+
+    /// Does something with the session, and what comes of it.
+    fn call(&mut self, slot: usize, call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>)) {
+        let client = &mut self.clients[slot];
+        let id = client.id;
+        let (mut out, now) = (Vec::new(), client.now(self.now_us));
+        call(&mut client.session, now, &mut out);
+        for output in out {
+            if self.clients[slot].id != id {
+                return;
+            }
+            match output {
+                SessionOutput::Send(envelope) => self.send_from_client(slot, envelope),
+                SessionOutput::Event(event) => self.on_event(slot, event),
+            }
+        }
+    }
+
+    /// The same, for calls that may be refused at once.
+    pub fn try_call(
+        &mut self,
+        slot: usize,
+        call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>) -> Result<(), CallError>,
+    ) -> Result<(), CallError> {
+        let mut result = Ok(());
+        self.call(slot, |session, now, out| result = call(session, now, out));
+        result
+    }
+
+    fn send_from_client(&mut self, slot: usize, envelope: Envelope) {
+        let client = &mut self.clients[slot];
+        if let Some(left) = &mut client.sends_left {
+            if *left == 0 {
+                return self.vanish(slot);
+            }
+            *left -= 1;
+        }
+        let (id, from) = (client.id, self.nodes.len() + slot);
+        if let Address::Replica(dc, partition) = envelope.to {
+            self.tell(|| format!("session {id} sends {:?}", envelope.message));
+            let to = self.index_of(dc.0, partition.0);
+            self.send(from, to, id, envelope.message);
+        }
+    }
+
+    /// The next thing to do.
+    fn act(&mut self, slot: usize) {
+        let client = &self.clients[slot];
+        let dc = client.dc();
+        if client.unanswered.is_some() {
+            return self.resolve(slot);
+        }
+        if client.open.is_some() {
+            return self.go_on(slot);
+        }
+        if self.is_lost(dc) || client.failures >= 3 {
+            return self.attach_anywhere(slot);
+        }
+        if client.must_attach {
+            return self.attach(slot, dc);
+        }
+        let Some(index) = self.clients[slot].acts.pop() else {
+            // Its last read may have failed: it does not wait for that any more.
+            let client = &mut self.clients[slot];
+            (client.stage, client.waits_since_us) = (Stage::Done, None);
+            return;
+        };
+        self.clients[slot].act = index;
+        let attempt = self.clients[slot].attempt;
+        match act(self.setup, self.plan.seed, slot, index, attempt) {
+            Act::Transaction { steps, end, is_strong: false } => {
+                self.begin_transaction(slot, steps, end, None);
+            }
+            Act::Transaction { steps, end, is_strong: true } => self.begin_strong(slot, steps, end),
+            Act::Barrier => self.barrier(slot),
+            Act::Attach(to) if !self.is_lost(to) => self.attach(slot, to),
+            Act::Move(to) if !self.is_lost(to) => self.move_session(slot, to),
+            Act::Attach(_) | Act::Move(_) => self.think(slot),
+            Act::Join(other) => self.join(slot, other),
+            Act::Leave => self.vanish(slot),
+        }
+    }
+
+    pub fn begin_transaction(
+        &mut self,
+        slot: usize,
+        steps: Vec<Step>,
+        end: Close,
+        strong: Option<geo::Strong>,
+    ) {
+        let client = &mut self.clients[slot];
+        let (dc, id) = (client.dc(), client.next_id());
+        let transaction = geo::Transaction {
+            id,
+            dc,
+            strong,
+            snapshot: None,
+            actions: Vec::new(),
+            outcome: Outcome::GivenUp,
+            commit: None,
+            commit_asked_us: None,
+        };
+        let begin_us = self.now_us;
+        client.open = Some(Open { steps: steps.into(), end, begin_us, transaction });
+        self.go_on(slot);
+    }
+
+    /// The next steps of the transaction under way.
+    fn go_on(&mut self, slot: usize) {
+        loop {
+            let client = &mut self.clients[slot];
+            let Some(open) = &mut client.open else { return };
+            let Some(step) = open.steps.pop_front() else { return self.close(slot) };
+            let called = match step {
+                Step::Label(key, label) => self.label(slot, key, label),
+                Step::Take(key, amount) => {
+                    self.take(slot, key, amount);
+                    continue;
+                }
+                Step::Write(update) => {
+                    let (item, op) = (self.recorder.item(&update.key), record::op(&update.op));
+                    let id = update.id.map(record::op_id);
+                    let task = id.map_or(0, |id| id.transaction.sequence);
+                    self.helped_most = self.helped_most.max(task);
+                    let called = self.try_call(slot, |session, now, _| session.write(now, update));
+                    if let (Ok(()), Some(open)) = (called, &mut self.clients[slot].open) {
+                        open.transaction.actions.push(geo::Action::Update { item, op, id });
+                    }
+                    called
+                }
+                Step::Read(keys) => {
+                    client.stage = Stage::Reading(keys.clone());
+                    self.waits(slot);
+                    self.try_call(slot, |session, now, out| session.read(now, keys, out))
+                }
+            };
+            if let Err(error) = called {
+                return self.on_call_error(slot, error);
+            }
+            if self.clients[slot].stage != Stage::Thinking {
+                return;
+            }
+        }
+    }
+
+    pub fn on_call_error(&mut self, slot: usize, error: CallError) {
+        let client = &mut self.clients[slot];
+        if error != CallError::Detached {
+            let how = format!("session {} cannot go on: {error}", client.id);
+            return self.breaks("a call of a session can begin", how);
+        }
+        // It has done nothing yet: sessions attach between transactions.
+        client.must_attach = true;
+        client.session.rollback();
+        client.open = None;
+        client.waits_since_us = None;
+        client.give_up_strong();
+        client.sequence -= 1;
+        self.think_for(slot, (0, 1_000));
+    }
+
+    fn close(&mut self, slot: usize) {
+        let now_us = self.now_us;
+        let client = &mut self.clients[slot];
+        let Some(open) = &mut client.open else { return };
+        match open.end {
+            Close::Rollback => {
+                client.session.rollback();
+                client.give_up_strong();
+                self.close_call(slot, Outcome::GivenUp, Some(now_us));
+                return self.think(slot);
+            }
+            Close::Vanish(sends) => client.sends_left = Some(sends),
+            Close::Commit => {}
+        }
+        client.stage = Stage::Committing;
+        open.transaction.commit_asked_us = Some(now_us);
+        open.transaction.outcome = Outcome::Unknown;
+        let id = client.id;
+        self.waits(slot);
+        let called = self.try_call(slot, Session::commit);
+        if self.clients[slot].id == id
+            && let Err(error) = called
+        {
+            self.on_call_error(slot, error);
+        }
+    }
+
+    /// Writes down the transaction under way, which is over; gives its place among the calls.
+    pub fn close_call(&mut self, slot: usize, outcome: Outcome, end_us: Option<u64>) -> usize {
+        let client = &mut self.clients[slot];
+        if let Some(open) = client.open.take() {
+            let transaction = geo::Transaction { outcome, ..open.transaction };
+            let what = What::Transaction(Box::new(transaction));
+            client.record.calls.push(Call { begin_us: open.begin_us, end_us, what });
+        }
+        client.sends_left = None;
+        client.record.calls.len() - 1
+    }
+
+    pub fn push_call(&mut self, slot: usize, end_us: Option<u64>, what: What) {
+        let client = &mut self.clients[slot];
+        client.record.calls.push(Call { begin_us: client.begin_us, end_us, what });
+        // What data centers do together is no time of the one that it waits for.
+        if let (Some(far_us), Some(since_us)) =
+            (client.waits_far_since_us.take(), &mut client.waits_since_us)
+        {
+            *since_us += self.now_us - far_us;
+        }
+    }
+}

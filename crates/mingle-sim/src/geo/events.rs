@@ -1,0 +1,255 @@
+//! What comes of a client's calls.
+
+use std::sync::Arc;
+
+use mingle_checker::geo::{Action, Attached, Call, Outcome, What};
+use mingle_geo::message::{Message, Missing, Vote};
+use mingle_geo::{Event, Refusal, State};
+
+use super::client::Stage;
+use super::reach::Seen;
+use super::record::{content, vector};
+use super::setup::within;
+use super::world::World;
+
+impl World<'_> {
+    pub fn on_event(&mut self, slot: usize, event: Event) {
+        let now_us = self.now_us;
+        match event {
+            Event::Read(states) => return self.on_read(slot, &states),
+            Event::Committed { id, commit_vec, is_uniform } => {
+                self.check_id(slot, id);
+                let commit_vec = vector(&commit_vec);
+                self.on_ended(slot, Outcome::Committed { commit_vec, is_uniform });
+            }
+            Event::Aborted { id, refusal } => {
+                self.check_id(slot, id);
+                self.see_refusal(slot, &refusal);
+                self.on_ended(slot, Outcome::Aborted);
+                self.try_again(slot, &refusal);
+            }
+            Event::Unknown { id, refusal } => {
+                self.check_id(slot, id);
+                self.see_refusal(slot, &refusal);
+                self.reach.saw(Seen::Unknown);
+                if self.clients[slot].unanswered.is_none() {
+                    let call = self.close_call(slot, Outcome::Unknown, None);
+                    self.clients[slot].unanswered = Some(call);
+                    self.clients[slot].is_past_loss = false;
+                    self.clients[slot].asks = 0;
+                }
+            }
+            Event::Failed(refusal) => return self.on_failed(slot, &refusal),
+            Event::Uniform => {
+                self.reach.saw(Seen::BarrierUniform);
+                if self.lost != 0 {
+                    self.reach.saw(Seen::BarrierAcrossLoss);
+                }
+                let dc = self.clients[slot].dc();
+                self.push_call(slot, Some(now_us), What::Barrier { dc, is_uniform: true });
+            }
+            Event::Waiting(missing) => return self.on_waiting(slot, &missing),
+            Event::Resumed(dc) => {
+                self.reach.saw(Seen::Resumed);
+                self.on_attached(slot, dc.0, Attached::Resumed);
+            }
+            Event::ResumedWithLoss { dc, lost, is_complete } => {
+                self.reach.saw(Seen::LossAccepted);
+                if !lost.is_empty() {
+                    self.reach.saw(Seen::LossNamed);
+                }
+                let past_vec = vector(&self.clients[slot].session.past_vec());
+                self.on_attached(slot, dc.0, Attached::WithLoss { lost, is_complete, past_vec });
+            }
+        }
+        self.think(slot);
+    }
+
+    /// Its session numbers transactions as this client does.
+    fn check_id(&mut self, slot: usize, id: mingle_model::TransactionId) {
+        let client = &self.clients[slot];
+        let expected = (u128::from(client.id), client.sequence);
+        if (id.origin.0, id.sequence) != expected {
+            let how = format!("{id} was answered, expected number {}", client.sequence);
+            self.breaks("answers are of the transaction that was asked for", how);
+        }
+    }
+
+    fn on_read(&mut self, slot: usize, states: &[Arc<State>]) {
+        let range = self.setup.pause_us;
+        let pause_us = within(&mut self.random, range);
+        let client = &mut self.clients[slot];
+        let Stage::Reading(keys) = std::mem::replace(&mut client.stage, Stage::Thinking) else {
+            return self.breaks("answers are to what was asked", "a read that nobody asked".into());
+        };
+        client.waits_since_us = None;
+        client.failures = 0;
+        client.due_us = self.now_us + pause_us;
+        let Some(open) = &mut client.open else { return };
+        for (key, state) in keys.iter().zip(states) {
+            let (item, found) = (self.recorder.item(key), content(state));
+            if matches!(&found, mingle_checker::geo::Content::Register(all) if all.len() > 1) {
+                self.reach.saw(Seen::Siblings);
+            }
+            let is_own =
+                |action: &Action| matches!(action, Action::Update { item: of, .. } if *of == item);
+            if open.transaction.actions.iter().any(is_own) {
+                self.reach.saw(Seen::ReadOwn);
+            }
+            open.transaction.actions.push(Action::Read { item, found });
+        }
+    }
+
+    /// A transaction is over, as far as its session is told.
+    fn on_ended(&mut self, slot: usize, outcome: Outcome) {
+        let now_us = self.now_us;
+        let client = &mut self.clients[slot];
+        client.waits_since_us = None;
+        client.failures = 0;
+        let was_asked = client.unanswered.is_some();
+        let call = match client.unanswered.take() {
+            Some(call) => call,
+            None => self.close_call(slot, Outcome::Unknown, Some(now_us)),
+        };
+        let client = &mut self.clients[slot];
+        client.record.calls[call].end_us = Some(now_us);
+        let What::Transaction(transaction) = &mut client.record.calls[call].what else { return };
+        if was_asked && client.is_past_loss {
+            if let Outcome::Committed { commit_vec, .. } = outcome {
+                let what = What::Learned { id: transaction.id, commit_vec };
+                client.record.calls.push(Call { begin_us: now_us, end_us: Some(now_us), what });
+            }
+            return;
+        }
+        transaction.outcome = match outcome {
+            Outcome::Committed { .. }
+                if transaction.updates().next().is_none() && transaction.strong.is_none() =>
+            {
+                Outcome::ReadOnly
+            }
+            outcome => outcome,
+        };
+        let is_elsewhere = transaction.dc != client.session.dc().0;
+        let is_strong = transaction.strong.is_some();
+        match &transaction.outcome {
+            Outcome::Aborted => self.reach.saw(Seen::Aborted),
+            Outcome::Committed { is_uniform, .. } => {
+                self.reach.saw(Seen::Committed);
+                self.committed += 1;
+                if is_strong {
+                    self.reach.saw(Seen::StrongCommitted);
+                    if client.attempt > 0 {
+                        self.reach.saw(Seen::StrongRepeated);
+                    }
+                    if transaction.updates().next().is_none() {
+                        self.reach.saw(Seen::StrongReadOnly);
+                    }
+                    if was_asked {
+                        self.reach.saw(Seen::StrongAsked);
+                    }
+                    client.give_up_strong();
+                } else if *is_uniform {
+                    self.reach.saw(Seen::DurableCommit);
+                }
+                if is_elsewhere && !is_strong {
+                    self.reach.saw(Seen::CommitFoundElsewhere);
+                    client.must_attach = true;
+                }
+            }
+            Outcome::ReadOnly => self.read += 1,
+            _ => {}
+        }
+    }
+
+    fn on_failed(&mut self, slot: usize, refusal: &Refusal) {
+        self.see_refusal(slot, refusal);
+        let now_us = self.now_us;
+        let client = &mut self.clients[slot];
+        client.failures += 1;
+        client.loses_patience_us = None;
+        let dc = client.dc();
+        match client.stage {
+            Stage::Reading(_) => {
+                if !matches!(refusal, Refusal::TimedOut { .. }) {
+                    client.waits_since_us = None;
+                }
+                self.reach.saw(Seen::ReadFailed);
+                self.close_call(slot, Outcome::GivenUp, Some(now_us));
+                self.try_again(slot, refusal);
+            }
+            Stage::Barrier => {
+                self.reach.saw(Seen::BarrierFailed);
+                self.push_call(slot, Some(now_us), What::Barrier { dc, is_uniform: false });
+            }
+            Stage::Attaching(to) => {
+                self.reach.saw(Seen::AttachFailed);
+                let what = What::Attach { dc: to, answer: Attached::Failed };
+                self.push_call(slot, Some(now_us), what);
+                self.clients[slot].failures = 3;
+            }
+            _ => {}
+        }
+        self.think(slot);
+    }
+
+    fn on_attached(&mut self, slot: usize, dc: u8, answer: Attached) {
+        let now_us = self.now_us;
+        let client = &mut self.clients[slot];
+        client.must_attach = false;
+        client.is_past_loss |= matches!(answer, Attached::WithLoss { .. });
+        client.loses_patience_us = None;
+        client.failures = 0;
+        self.push_call(slot, Some(now_us), What::Attach { dc, answer });
+    }
+
+    /// An attach has to wait: for what is lost, not for ever.
+    fn on_waiting(&mut self, slot: usize, missing: &[Missing]) {
+        self.reach.saw(Seen::AttachWaited);
+        let is_hopeless = missing.iter().any(|missing| self.is_lost(missing.dc.0));
+        if is_hopeless || !self.is_healed && self.random.one_in(6) {
+            let patience_us = within(&mut self.random, (1_000, 900_000));
+            self.clients[slot].loses_patience_us = Some(self.now_us + patience_us);
+        }
+    }
+
+    /// Whatever is refused, it is for a reason that this client can meet with.
+    fn see_refusal(&mut self, slot: usize, refusal: &Refusal) {
+        match refusal {
+            Refusal::SnapshotTooOld { .. } => self.reach.saw(Seen::SnapshotTooOld),
+            Refusal::TransactionTooOld { .. } => self.reach.saw(Seen::TransactionTooOld),
+            Refusal::ClockAhead { .. } => self.reach.saw(Seen::ClockAhead),
+            Refusal::BelowFloor { .. } => self.reach.saw(Seen::IdRefused),
+            Refusal::Full { .. } => self.reach.saw(Seen::LogFull),
+            Refusal::Ahead { .. } => self.reach.saw(Seen::ImplicitAttach),
+            Refusal::TimedOut { on: Some(_) } => self.reach.saw(Seen::WaitTimedOut),
+            Refusal::Conflict { .. } => self.reach.saw(Seen::Conflict),
+            Refusal::TimedOut { on: None } | Refusal::Aborted => {}
+            Refusal::WrongPartition { .. }
+            | Refusal::WrongKind { .. }
+            | Refusal::TooMany { .. }
+            | Refusal::Busy => {
+                let how = format!("session {}: {refusal}", self.clients[slot].id);
+                self.breaks("nothing is refused without reason", how);
+            }
+        }
+    }
+
+    pub fn see_answer(&mut self, message: &Message) {
+        match message {
+            Message::PrepareAck(ack) => match &ack.vote {
+                Vote::Refused(_) => self.reach.saw(Seen::Refused),
+                Vote::Decided(mingle_geo::Outcome::Committed(_)) => {
+                    self.reach.saw(Seen::ParticipantsDecided);
+                }
+                _ => {}
+            },
+            Message::ReadReply(reply) => match &reply.result {
+                Err(Refusal::SnapshotTooOld { .. }) => self.reach.saw(Seen::SnapshotTooOld),
+                Err(Refusal::Ahead { .. }) => self.reach.saw(Seen::ImplicitAttach),
+                Err(Refusal::ClockAhead { .. }) => self.reach.saw(Seen::ClockAhead),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,192 @@
+//! A run from its start to what every replica shows in the end.
+
+use std::collections::BTreeMap;
+
+use mingle_checker::geo::{Content, End, Item, Run, View};
+use mingle_geo::message::{Message, Read, Snapshot};
+use mingle_geo::{Address, Input, Key, Output, Vector};
+
+use super::plan::Plan;
+use super::record::{content, vector, visible};
+use super::world::World;
+use crate::workload::promises::Broken;
+
+/// Clients that are not through so long after all was put right are stuck, in microseconds.
+const PATIENCE_US: u64 = 30_000_000;
+
+/// What clients have left to do when all is put right is cut to so many acts.
+const ACTS_AFTER: usize = 4;
+
+/// An address that no session has.
+const READER: u64 = u64::MAX;
+
+/// What came of a run.
+pub(super) struct Played {
+    pub run: Run,
+    pub covered: BTreeMap<String, u64>,
+    pub broken: Option<Broken>,
+    /// Transactions that committed updates, those that only read, faults that struck.
+    pub committed: u64,
+    pub read: u64,
+    pub struck: u64,
+    pub events: u64,
+    pub trace: Option<Vec<String>>,
+}
+
+pub(super) fn play(plan: &Plan, is_traced: bool) -> Played {
+    let mut world = World::new(plan);
+    world.trace = is_traced.then(Vec::new);
+    world.run_until(plan.setup.lasts_us);
+    if world.broken.is_none() {
+        world.heal();
+        world.blame_healing();
+        world.finish_clients();
+    }
+    if world.broken.is_none() {
+        let until_us = world.now_us + world.settle_us();
+        world.run_until(until_us);
+    }
+    if world.broken.is_none() {
+        world.view();
+    }
+    world.finish()
+}
+
+impl World<'_> {
+    /// By how much clocks may still be ahead of what is accepted.
+    fn ahead_us(&self) -> u64 {
+        let (by_us, drift_us) = self.setup.spread_us();
+        let drifted = self.now_us / 1_000 * drift_us / 1_000;
+        by_us + drifted + self.stepped_most_us
+    }
+
+    fn settle_us(&self) -> u64 {
+        let config = &self.setup.config;
+        let rounds_us = 30 * config.tick_idle_ms * 1_000 + 12 * self.setup.network.far_us.1;
+        let forwards_us = 4 * config.forward_after_ms * 1_000;
+        let accepted_us = config.clock_ahead_ms_max * 1_000;
+        let strong_us = self.setup.strong.settle_us(self.setup.network.far_us.1);
+        1_000_000
+            + rounds_us
+            + forwards_us
+            + strong_us
+            + self.ahead_us().saturating_sub(accepted_us / 2)
+    }
+
+    /// Lets clients come to an end.
+    fn finish_clients(&mut self) {
+        for client in &mut self.clients {
+            let left = client.acts.len();
+            client.acts.drain(..left.saturating_sub(ACTS_AFTER));
+        }
+        let until_us = self.now_us + PATIENCE_US + self.ahead_us();
+        while self.clients.iter().any(|client| !client.is_done()) {
+            for _ in 0..200 {
+                if !self.step() {
+                    return;
+                }
+            }
+            if self.now_us > until_us {
+                let stuck = self.clients.iter().filter(|client| !client.is_done());
+                let stuck: Vec<String> = stuck
+                    .map(|client| {
+                        format!("session {} at d{}, {:?}", client.id, client.dc(), client.stage)
+                    })
+                    .collect();
+                let how = stuck.join("; ");
+                return self.breaks("once all is put right every session goes on", how);
+            }
+        }
+    }
+
+    /// What every data center shows.
+    fn view(&mut self) {
+        let mut views = Vec::new();
+        for dc in self.living().collect::<Vec<u8>>() {
+            let Some(snapshot) = self.visible_at(dc) else { continue };
+            let mut items: BTreeMap<Item, Content> = BTreeMap::new();
+            for key in self.setup.keys.clone() {
+                match self.read_now(dc, &key, snapshot) {
+                    Ok(found) => {
+                        items.insert(self.recorder.item(&key), found);
+                    }
+                    Err(how) => {
+                        let how = format!("{key:?} at d{dc}: {how}");
+                        return self.breaks("in the end everything can be read", how);
+                    }
+                }
+            }
+            views.push(View { dc, snapshot: vector(&snapshot), items });
+        }
+        let at_us = self.now_us;
+        self.recorder.run.end = End { at_us, is_settled: true, views };
+    }
+
+    /// What all partitions of a data center show new sessions.
+    fn visible_at(&self, dc: u8) -> Option<Vector> {
+        let nodes = self.nodes.iter().filter(|node| node.dc == dc);
+        let replicas = nodes.filter_map(|node| node.replica.as_ref());
+        let shown = replicas.map(|replica| visible(replica.replica()));
+        shown.reduce(|mut least, shown| {
+            least.meet(&shown);
+            least
+        })
+    }
+
+    fn read_now(&mut self, dc: u8, key: &Key, snapshot: Vector) -> Result<Content, String> {
+        let partition = key.partition(self.setup.config.partition_count);
+        let index = self.index_of(dc, partition.0);
+        let node = &mut self.nodes[index];
+        let now = node.now(self.now_us);
+        let replica = node.replica.as_mut().ok_or("the replica is down")?;
+        let read = Read { request: 1, snapshot: Snapshot::At(snapshot), keys: vec![key.clone()] };
+        let (from, message) = (Address::Client(READER), Message::Read(read));
+        let mut out = Vec::new();
+        replica.handle(now, Input::Message { from, message }, &mut out);
+        let sent = out.into_iter().flat_map(|output| match output {
+            Output::Send(envelope) => vec![envelope],
+            Output::Persist(persist) => persist.then,
+            Output::Alarm(_) => Vec::new(),
+        });
+        let mut answers = sent.filter(|envelope| envelope.to == Address::Client(READER));
+        match answers.next().map(|envelope| envelope.message) {
+            Some(Message::ReadReply(reply)) => match reply.result {
+                Ok((_, states)) => {
+                    states.first().map(|state| content(state)).ok_or("nothing".into())
+                }
+                Err(refusal) => Err(refusal.to_string()),
+            },
+            _ => Err("no answer".to_owned()),
+        }
+    }
+
+    fn finish(mut self) -> Played {
+        for node in &self.nodes {
+            if let Some(replica) = &node.replica {
+                self.recorder.claim(self.now_us, replica.replica());
+                self.met.add(&replica.replica().counters());
+            }
+        }
+        for client in std::mem::take(&mut self.clients) {
+            self.recorder.session(client.record);
+        }
+        if self.recorder.run.end.at_us == 0 {
+            self.recorder.run.end.at_us = self.now_us;
+        }
+        let mut covered = self.reach.counts();
+        covered.insert("tie of timestamps".to_owned(), self.recorder.ties);
+        let floors = self.recorder.run.floors.len() as u64;
+        covered.insert("floor of operation ids raised".to_owned(), floors);
+        covered.extend(self.met.counts());
+        Played {
+            covered,
+            broken: self.broken.take(),
+            committed: self.committed,
+            read: self.read,
+            struck: self.struck,
+            events: self.events,
+            trace: self.trace,
+            run: self.recorder.finish(),
+        }
+    }
+}

@@ -1,0 +1,128 @@
+//! Whether the run goes on: what may be waited for, and for how long.
+
+use mingle_checker::geo::FaultKind;
+use mingle_geo::{DcId, Timestamp};
+
+use super::fault::Fault;
+use super::setup::Setup;
+use super::world::World;
+
+/// Without a fault to blame, nothing takes longer than this, in microseconds.
+const PROGRESS_US: u64 = 5_000_000;
+
+/// Without a fault to blame, a strong transaction is over in this time, in microseconds.
+const STRONG_US: u64 = 10_000_000;
+
+/// A fault may be felt so much longer than it lasts.
+const AFTER_US: u64 = 2_500_000;
+
+/// Clocks that differ by more than this are a fault of their own.
+const SPREAD_US: u64 = 4_000_000;
+
+/// Until when faults may be blamed.
+#[derive(Debug, Default)]
+pub(super) struct Blame {
+    /// By data center, for what it has to do by itself.
+    near_until_us: Vec<u64>,
+    /// For what data centers have to do together.
+    far_until_us: u64,
+}
+
+impl Blame {
+    pub fn new(setup: &Setup) -> Self {
+        let (by_us, drift_us) = setup.spread_us();
+        let after = setup.lasts_us / 1_000 * drift_us / 1_000;
+        let until_us =
+            if by_us + after > SPREAD_US || setup.has_small_limits() { u64::MAX } else { 0 };
+        let near_until_us = vec![until_us; usize::from(setup.config.dc_count)];
+        Self { near_until_us, far_until_us: until_us }
+    }
+}
+
+impl World<'_> {
+    /// Writes down what is wrong from the start to the end of a run.
+    pub fn note_setup(&mut self) {
+        let until_us = self.blame.far_until_us;
+        if until_us == u64::MAX {
+            let dcs = (0..self.setup.config.dc_count).collect();
+            let name = "clocks far apart, or small limits".to_owned();
+            self.recorder.wrong(FaultKind::Other { name, dcs }, 0);
+        }
+    }
+
+    /// What has to wait for a fault may do so until then.
+    pub fn blame(&mut self, fault: Fault, until_us: u64) {
+        let until_us = until_us + AFTER_US;
+        let near = match fault {
+            Fault::Crash { place, .. } | Fault::Pause { place } | Fault::Step { place, .. } => {
+                Some(place.dc())
+            }
+            Fault::FailedWrite { dc, .. } | Fault::FullDisk { dc, .. } | Fault::Slow { dc, .. } => {
+                Some(dc)
+            }
+            Fault::Reconnect { a, b } => (a == b).then_some(a),
+            Fault::Cut { shape, .. } => shape.inside(),
+            Fault::Delay { .. } | Fault::Vanish { .. } => None,
+            Fault::Lossy { .. } | Fault::Lose { .. } | Fault::Unplug { .. } => {
+                for near_until_us in &mut self.blame.near_until_us {
+                    *near_until_us = until_us.max(*near_until_us);
+                }
+                None
+            }
+        };
+        if let Some(dc) = near {
+            let near_until_us = &mut self.blame.near_until_us[usize::from(dc)];
+            *near_until_us = until_us.max(*near_until_us);
+        }
+        self.blame.far_until_us = until_us.max(self.blame.far_until_us);
+    }
+
+    /// Reads and commits need one data center only: another's faults are no reason to wait.
+    pub fn check_progress(&mut self) {
+        let now_us = self.now_us;
+        for slot in 0..self.clients.len() {
+            let client = &self.clients[slot];
+            let (id, dc) = (client.id, client.dc());
+            let mut near_us = self.blame.near_until_us[usize::from(dc)];
+            if client.session.past_vec()[DcId::STRONG] > Timestamp::ZERO {
+                // It may have to wait for what is strong in its past, and that for other data centers.
+                near_us = near_us.max(self.blame.far_until_us);
+                near_us = near_us.saturating_add(STRONG_US - PROGRESS_US);
+            }
+            let is_stuck = |since_us: Option<u64>, blame_us: u64| {
+                since_us.is_some_and(|since_us| {
+                    now_us > since_us.max(blame_us).saturating_add(PROGRESS_US)
+                })
+            };
+            let is_near = client.waits_far_since_us.is_none() && !self.is_lost(dc);
+            if is_near && is_stuck(client.waits_since_us, near_us) {
+                let how =
+                    format!("session {id} at d{dc} waits for a read or commit, {:?}", client.stage);
+                self.breaks("without a fault to blame reads and commits go on", how);
+                return;
+            }
+            let client = &self.clients[slot];
+            let far_us = self.blame.far_until_us.max(near_us);
+            let waits_us = client.waits_strong_since_us.map(|at_us| at_us.max(far_us));
+            if waits_us.is_some_and(|at_us| now_us > at_us.saturating_add(STRONG_US)) {
+                let how = format!("session {id} at d{dc}, {:?}", client.stage);
+                self.breaks("without a fault to blame strong transactions go on", how);
+                return;
+            }
+            if is_stuck(client.waits_far_since_us, far_us) && self.lost == 0 {
+                let how = format!("session {id} at d{dc}, {:?}", client.stage);
+                self.breaks("without a fault to blame barriers and attaches end", how);
+                return;
+            }
+        }
+    }
+
+    /// Healing is a fault to blame too: what was held back has to come first.
+    pub fn blame_healing(&mut self) {
+        let until_us = self.now_us + AFTER_US;
+        for near_until_us in &mut self.blame.near_until_us {
+            *near_until_us = until_us.max(*near_until_us);
+        }
+        self.blame.far_until_us = until_us.max(self.blame.far_until_us);
+    }
+}

@@ -1,0 +1,166 @@
+//! What a run has gone through: what is never reached is not tested.
+
+use std::collections::BTreeMap;
+
+use mingle_geo::counters::Counters;
+
+macro_rules! seen {
+    ($($(#[$of:meta])* $variant:ident = $name:literal,)*) => {
+        /// Something that a run can go through.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+        pub(super) enum Seen {
+            $($variant,)*
+        }
+
+        /// Their names, in order.
+        const NAMES: &[&str] = &[$($name,)*];
+    };
+}
+
+seen! {
+    Aborted = "transaction aborted",
+    Advanced = "partition advanced for others",
+    AttachFailed = "attach failed",
+    AttachWaited = "attach waited",
+    BarrierAcrossLoss = "barrier across a loss",
+    BarrierFailed = "barrier failed",
+    BarrierUniform = "barrier told uniform",
+    Checkpoint = "log written anew",
+    ClientVanished = "client vanished",
+    ClockAhead = "clock ahead refused",
+    ClockSteppedBack = "clock stepped back",
+    CommitAsked = "commit asked for again",
+    CommitFoundElsewhere = "commit found at another data center",
+    CoordinatorVanished = "client vanished inside a commit",
+    Committed = "transaction committed",
+    Conflict = "strong transaction conflicted",
+    Cut = "link cut",
+    Delayed = "link delayed",
+    DiskFull = "write waited for a full disk",
+    DurableCommit = "durable commit",
+    Held = "link held messages",
+    IdRefused = "operation id below the floor refused",
+    ImplicitAttach = "barrier or read ahead of the data center",
+    Joined = "tokens joined",
+    LogFull = "write refused by a full log",
+    LeaderLost = "leader lost between vote and decision",
+    Lost = "data center lost",
+    LossAccepted = "loss accepted",
+    LossNamed = "lost transactions named",
+    LostInFlight = "message lost in flight",
+    Moved = "session moved with its token",
+    Paused = "replica stood still",
+    ParticipantsDecided = "participants decided without coordinator",
+    ParticipantRefused = "participant refused",
+    PreparedTwice = "transaction prepared over a restart",
+    Queried = "votes asked for by another replica",
+    ReadFailed = "read failed",
+    ReadOwn = "own write read",
+    Refused = "prepared transaction refused",
+    Repeated = "message repeated",
+    Restarted = "replica restarted",
+    Resolved = "strong transaction finished by another replica",
+    Resumed = "session resumed",
+    Siblings = "siblings read",
+    Slowed = "replica slowed",
+    SnapshotTooOld = "too old snapshot refused",
+    StrongAsked = "strong commit found by asking",
+    StrongCommitted = "strong transaction committed",
+    StrongReadOnly = "strong transaction that only read",
+    StrongRepeated = "strong transaction tried again",
+    TornWrite = "torn write",
+    TransactionTooOld = "too old transaction refused",
+    TransferBegun = "state transfer begun",
+    TransferDone = "state transfer complete",
+    TransferServed = "state transfer served",
+    Unknown = "commit not answered",
+    Withheld = "withdrawal withheld",
+    WaitTimedOut = "wait for a prepared transaction was too long",
+    WriteFailed = "write failed",
+}
+
+/// Counts of what was gone through.
+#[derive(Clone, Debug)]
+pub(super) struct Reach(Vec<u64>);
+
+impl Default for Reach {
+    fn default() -> Self {
+        Self(vec![0; NAMES.len()])
+    }
+}
+
+impl Reach {
+    pub fn saw(&mut self, what: Seen) {
+        self.0[what as usize] += 1;
+    }
+
+    /// By name, those that never happened too.
+    pub fn counts(&self) -> BTreeMap<String, u64> {
+        NAMES.iter().zip(&self.0).map(|(name, count)| ((*name).to_owned(), *count)).collect()
+    }
+}
+
+/// What replicas counted.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Met(Counters);
+
+impl Met {
+    /// Adds what one replica counted since it was started.
+    pub fn add(&mut self, other: &Counters) {
+        let sum = &mut self.0;
+        let Counters {
+            reads,
+            reads_waited,
+            too_old,
+            ahead,
+            clock_ahead,
+            repeats,
+            late_prepares,
+            resolved,
+            gaps,
+            forwards,
+            transfers,
+            folds_pinned,
+            past_waited,
+            full,
+        } = other;
+        sum.reads += reads;
+        sum.reads_waited += reads_waited;
+        sum.too_old += too_old;
+        sum.ahead += ahead;
+        sum.clock_ahead += clock_ahead;
+        sum.repeats += repeats;
+        sum.late_prepares += late_prepares;
+        sum.resolved += resolved;
+        sum.gaps += gaps;
+        sum.forwards += forwards;
+        sum.transfers += transfers;
+        sum.folds_pinned += folds_pinned;
+        sum.past_waited += past_waited;
+        sum.full += full;
+    }
+
+    /// By name.
+    pub fn counts(&self) -> impl Iterator<Item = (String, u64)> {
+        let Counters { reads_waited, too_old, ahead, clock_ahead, .. } = self.0;
+        let Counters { repeats, late_prepares, resolved, gaps, forwards, .. } = self.0;
+        let Counters { reads, transfers, folds_pinned, past_waited, full, .. } = self.0;
+        let counts = [
+            ("core: barrier or attach waited", past_waited),
+            ("core: clock ahead refused", clock_ahead),
+            ("core: commit sent again", repeats),
+            ("core: fold pinned by a snapshot", folds_pinned),
+            ("core: forwarded batch", forwards),
+            ("core: full log refused", full),
+            ("core: gap noticed", gaps),
+            ("core: participants decided", resolved),
+            ("core: preparation after its refusal", late_prepares),
+            ("core: read", reads),
+            ("core: read waited for a prepared transaction", reads_waited),
+            ("core: snapshot ahead refused", ahead),
+            ("core: snapshot too old refused", too_old),
+            ("core: state transfer", transfers),
+        ];
+        counts.into_iter().map(|(name, count)| (name.to_owned(), count))
+    }
+}

@@ -1,0 +1,285 @@
+//! What is recorded of a run, in the terms of `mingle-checker`.
+
+use std::collections::{BTreeMap, HashMap};
+
+use mingle_checker::geo::{
+    Action, Claim, Commit, Conflicts, Content, Fault, FaultKind, Floor, Item, ItemKind, Loss, Op,
+    OpId, Outcome as CheckedOutcome, Run, Session, Sighting, System, Transaction, Vector, What,
+};
+use mingle_geo::{DcId, Key, Kind, Outcome, PartitionId, Record, Replica, State, Timestamp};
+use mingle_model::TransactionId;
+
+use super::setup::Setup;
+use super::strong::WITHDRAW;
+
+/// A vector, as checkers have them.
+pub(super) fn vector(from: &mingle_geo::Vector) -> Vector {
+    Vector::of(from.iter().map(|(dc, timestamp)| (dc.0, timestamp.0)))
+}
+
+/// What new sessions see at a data center.
+pub(super) fn visible(replica: &Replica) -> mingle_geo::Vector {
+    let (stable, own) = (replica.stable_vec(), replica.config().dc);
+    replica.uniform_vec().with(own, stable[own]).with(DcId::STRONG, stable[DcId::STRONG])
+}
+
+/// What an item shows.
+pub(super) fn content(state: &State) -> Content {
+    match state.kind() {
+        Kind::Register => {
+            let siblings = state.as_register().map(mingle_geo::types::Register::siblings);
+            Content::Register(
+                siblings.into_iter().flatten().map(|(_, value)| value.clone()).collect(),
+            )
+        }
+        Kind::Counter => {
+            Content::Counter(state.as_counter().map_or(0, mingle_geo::types::Counter::value))
+        }
+        Kind::Set => {
+            Content::Set(state.as_set().into_iter().flat_map(|set| set.iter().cloned()).collect())
+        }
+        Kind::Map => {
+            let map = state.as_map();
+            let entries = map.into_iter().flat_map(mingle_geo::types::Map::entries);
+            let counts = map.into_iter().flat_map(mingle_geo::types::Map::counts);
+            Content::Map {
+                entries: entries.map(|(key, value)| (key.clone(), value.clone())).collect(),
+                counts: counts.map(|(key, count)| (key.clone(), count.value())).collect(),
+            }
+        }
+        Kind::Log => {
+            Content::Log(state.as_log().into_iter().flat_map(|log| log.iter().cloned()).collect())
+        }
+    }
+}
+
+/// An operation, as checkers have them. Clients never give the forms in which operations travel.
+pub(super) fn op(from: &mingle_geo::Op) -> Op {
+    use mingle_geo::Op as Geo;
+    match from {
+        Geo::Write(value) => Op::Write(value.clone()),
+        Geo::Erase => Op::Erase,
+        Geo::Add(amount) => Op::Add(*amount),
+        Geo::Reset => Op::Reset,
+        Geo::Insert(value) => Op::Insert(value.clone()),
+        Geo::Remove(value) => Op::Remove(value.clone()),
+        Geo::Clear => Op::Clear,
+        Geo::Put(key, value) => Op::Put(key.clone(), value.clone()),
+        Geo::Increment(key, amount) => Op::Increment(key.clone(), *amount),
+        Geo::Delete(key) => Op::Delete(key.clone()),
+        Geo::Empty => Op::Empty,
+        Geo::Append(value) => Op::Append(value.clone()),
+        Geo::ResetSeen(_) | Geo::DeleteSeen(..) | Geo::EmptySeen(_) | Geo::Nothing => {
+            unreachable!("no client writes {from:?}")
+        }
+    }
+}
+
+pub(super) fn op_id(from: mingle_geo::OpId) -> OpId {
+    let mingle_geo::OpId { transaction, phase, position } = from;
+    OpId { transaction, phase, position }
+}
+
+/// What is known of a transaction of several partitions from its preparations.
+struct Preparing {
+    snap_vec: mingle_geo::Vector,
+    participants: Vec<PartitionId>,
+    proposals: BTreeMap<PartitionId, Timestamp>,
+}
+
+/// Records a run.
+pub(super) struct Recorder {
+    pub run: Run,
+    items: HashMap<Key, Item>,
+    preparing: HashMap<TransactionId, Preparing>,
+    commits: HashMap<TransactionId, Commit>,
+    /// By data center: committed elsewhere, and not visible there yet.
+    unseen: Vec<Vec<(TransactionId, Vector)>>,
+    timestamps: HashMap<u64, u8>,
+    /// Transactions of two data centers that have one timestamp.
+    pub ties: u64,
+}
+
+impl Recorder {
+    pub fn new(setup: &Setup) -> Self {
+        let config = &setup.config;
+        let items = setup.keys.iter().enumerate();
+        let items: HashMap<Key, Item> =
+            items.map(|(index, key)| (key.clone(), item(index, key))).collect();
+        let partition_of = items.iter();
+        let partition_of =
+            partition_of.map(|(key, item)| (*item, key.partition(config.partition_count).0));
+        let system = System {
+            dc_count: config.dc_count,
+            losses_max: config.f,
+            partition_count: config.partition_count,
+            partition_of: partition_of.collect(),
+            conflicts: Conflicts::new([(WITHDRAW.to_owned(), WITHDRAW.to_owned())]),
+            accounts: setup.accounts().iter().map(|key| items[key]).collect(),
+        };
+        Self {
+            run: Run { system, ..Run::default() },
+            items,
+            preparing: HashMap::new(),
+            commits: HashMap::new(),
+            unseen: vec![Vec::new(); usize::from(config.dc_count)],
+            timestamps: HashMap::new(),
+            ties: 0,
+        }
+    }
+
+    pub fn item(&self, key: &Key) -> Item {
+        self.items[key]
+    }
+
+    /// A record has reached the disk of a replica.
+    pub fn on_record(&mut self, dc: u8, partition: u16, record: &Record) {
+        match record {
+            Record::Commit(transaction) => {
+                let (snap_vec, commit_vec) = (transaction.snap_vec(), transaction.commit_vec);
+                self.committed(transaction.id, dc, &snap_vec, &commit_vec);
+            }
+            Record::Prepare(prepared) => {
+                let preparing = self.preparing.entry(prepared.id).or_insert_with(|| Preparing {
+                    snap_vec: prepared.snap_vec,
+                    participants: prepared.participants.clone(),
+                    proposals: BTreeMap::new(),
+                });
+                preparing.proposals.insert(PartitionId(partition), prepared.timestamp);
+                if preparing.proposals.len() == preparing.participants.len() {
+                    let highest = preparing.proposals.values().max().copied().unwrap_or_default();
+                    let snap_vec = preparing.snap_vec;
+                    let commit_vec = snap_vec.with(DcId(dc), highest);
+                    self.committed(prepared.id, dc, &snap_vec, &commit_vec);
+                }
+            }
+            Record::Decide(decided) => {
+                if let Outcome::Committed(commit_vec) = &decided.outcome
+                    && let Some(preparing) = self.preparing.get(&decided.id)
+                {
+                    let snap_vec = preparing.snap_vec;
+                    self.committed(decided.id, dc, &snap_vec, commit_vec);
+                }
+            }
+            Record::Delivered(interval) => {
+                for transaction in &interval.transactions {
+                    let (origin, snap_vec) = (transaction.origin.0, transaction.snap_vec());
+                    let (id, commit_vec) = (transaction.id, transaction.commit_vec);
+                    self.committed(id, origin, &snap_vec, &commit_vec);
+                }
+            }
+            Record::OpFloors(floors) => {
+                for (_, raised) in floors.iter().filter(|(of, _)| of.0 == dc) {
+                    let (origin, sequence, at) = (raised.origin, raised.sequence, raised.at.0);
+                    self.run.floors.push(Floor { dc, partition, origin, sequence, at });
+                }
+            }
+            _ => {}
+        }
+    }
+
+    fn committed(
+        &mut self,
+        id: TransactionId,
+        origin: u8,
+        snap_vec: &mingle_geo::Vector,
+        commit_vec: &mingle_geo::Vector,
+    ) {
+        let (snap_vec, commit_vec) = (vector(snap_vec), vector(commit_vec));
+        let commit = Commit { origin, snap_vec, commit_vec };
+        if self.commits.insert(id, commit).is_some() {
+            return;
+        }
+        let other = *self.timestamps.entry(commit.timestamp()).or_insert(origin);
+        self.ties += u64::from(other != origin);
+        for (dc, unseen) in self.unseen.iter_mut().enumerate() {
+            if dc != usize::from(origin) {
+                unseen.push((id, commit_vec));
+            }
+        }
+    }
+
+    /// A data center shows new sessions everything up to a vector.
+    pub fn sight(&mut self, dc: u8, at_us: u64, visible: &mingle_geo::Vector) {
+        let visible = vector(visible);
+        let sightings = &mut self.run.sightings;
+        self.unseen[usize::from(dc)].retain(|(transaction, commit_vec)| {
+            let is_seen = visible.covers(commit_vec);
+            if is_seen {
+                sightings.push(Sighting { dc, transaction: *transaction, at_us });
+            }
+            !is_seen
+        });
+    }
+
+    /// What a replica says is uniform.
+    pub fn claim(&mut self, at_us: u64, replica: &Replica) {
+        let (dc, partition) = (replica.config().dc.0, replica.config().partition.0);
+        let uniform_vec = vector(&replica.uniform_vec());
+        self.run.claims.push(Claim { dc, partition, at_us, uniform_vec });
+    }
+
+    pub fn lose(&mut self, dc: u8, at_us: u64) {
+        self.run.losses.push(Loss { dc, at_us });
+    }
+
+    /// Something is wrong from now on, until [`put_right`](Self::put_right).
+    pub fn wrong(&mut self, kind: FaultKind, begin_us: u64) -> usize {
+        self.run.faults.push(Fault { kind, begin_us, end_us: u64::MAX });
+        self.run.faults.len() - 1
+    }
+
+    pub fn put_right(&mut self, fault: usize, end_us: u64) {
+        let end = &mut self.run.faults[fault].end_us;
+        *end = (*end).min(end_us);
+    }
+
+    pub fn session(&mut self, session: Session) {
+        self.run.sessions.push(session);
+    }
+
+    /// The run, with what is known of each commit.
+    pub fn finish(mut self) -> Run {
+        for session in &mut self.run.sessions {
+            for call in &mut session.calls {
+                if let What::Transaction(transaction) = &mut call.what {
+                    transaction.commit = self.commits.get(&transaction.id).copied();
+                    if !self.run.floors.is_empty() {
+                        leave_out(transaction);
+                    }
+                }
+            }
+        }
+        self.run
+    }
+}
+
+/// A session does not know of floors: of a transaction that is refused for an id below one, what it
+/// read of an item that it had changed under such an id counts that operation, though it may have
+/// counted before and been forgotten. Such reads are not promised anything.
+fn leave_out(transaction: &mut Transaction) {
+    if matches!(transaction.outcome, CheckedOutcome::Committed { .. }) {
+        return;
+    }
+    let mut changed = Vec::new();
+    transaction.actions.retain(|action| match action {
+        Action::Update { item, id, .. } => {
+            if id.is_some() {
+                changed.push(*item);
+            }
+            true
+        }
+        Action::Read { item, .. } => !changed.contains(item),
+    });
+}
+
+fn item(index: usize, key: &Key) -> Item {
+    let kind = match key.kind {
+        Kind::Register => ItemKind::Register,
+        Kind::Counter => ItemKind::Counter,
+        Kind::Set => ItemKind::Set,
+        Kind::Map => ItemKind::Map,
+        Kind::Log => ItemKind::Log,
+    };
+    Item { kind, key: index as u64 }
+}

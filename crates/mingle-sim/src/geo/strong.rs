@@ -1,0 +1,158 @@
+//! Strong transactions: what a seed sets up for them, and how clients run them.
+
+use mingle_checker::geo::{self, Action, Content};
+use mingle_geo::certify::{
+    Access, CertifierConfig, Conflicts, GroupConfig, GroupMessage, Label, Vote,
+};
+use mingle_geo::session::CallError;
+use mingle_geo::{DcId, Key, Message, Op, PartitionId, Refusal, StrongReplica, Update};
+use mingle_model::random::Random;
+
+use super::reach::Seen;
+use super::script::{Close, Step};
+use super::setup::{Range, within};
+use super::world::World;
+
+/// A client runs a strong transaction again at most so often.
+pub const ATTEMPTS_MAX: u32 = 9;
+
+/// What takes from an account. Two that do conflict.
+pub const WITHDRAW: &str = "withdraw";
+
+/// What adds to one. It conflicts with nothing that has a label.
+pub const DEPOSIT: &str = "deposit";
+
+/// What is simulated of strong transactions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Strong {
+    /// So many of a hundred transactions are strong; of none, there is nobody to agree with.
+    pub percent: usize,
+    /// The settings of the first replica's part in its group.
+    pub group: GroupConfig,
+}
+
+impl Strong {
+    pub(super) fn draw(random: &mut Random, dc_count: u8, far_us: Range) -> Self {
+        let conflicts = Conflicts::new([(Label::from(WITHDRAW), Label::from(WITHDRAW))]);
+        let mut certifier = CertifierConfig::new(PartitionId(0), conflicts);
+        certifier.outcome_ms_max = *random.pick(&[8_000, 60_000]);
+        certifier.index_max = *random.pick(&[10, 60, 100_000]);
+        certifier.keep_max = *random.pick(&[5, 100, 100_000]);
+        let mut group = GroupConfig::new(DcId(0), dc_count, certifier);
+        group.tick_ms = 30 + 5 * far_us.1 / 2_000;
+        group.retry_ms = within(random, (100, 400));
+        group.resolve_after_ms = within(random, (100, 800));
+        group.keep_entries = *random.pick(&[15, 100, 10_000]);
+        Self { percent: *random.pick(&[8, 20, 50]), group }
+    }
+
+    /// No strong transactions.
+    pub(super) fn none() -> Self {
+        let certifier = CertifierConfig::new(PartitionId(0), Conflicts::default());
+        Self { percent: 0, group: GroupConfig::new(DcId(0), 1, certifier) }
+    }
+
+    /// Whether there are any.
+    pub fn is_some(&self) -> bool {
+        self.percent > 0
+    }
+
+    /// In this time what is undecided is finished, and what committed is delivered.
+    pub(super) fn settle_us(&self, far_us: u64) -> u64 {
+        if !self.is_some() {
+            return 0;
+        }
+        let GroupConfig { tick_ms, retry_ms, resolve_after_ms, .. } = self.group;
+        2_000 * (resolve_after_ms + 2 * retry_ms + 8 * tick_ms) + 12 * far_us
+    }
+}
+
+impl World<'_> {
+    pub(super) fn begin_strong(&mut self, slot: usize, steps: Vec<Step>, end: Close) {
+        self.clients[slot].waits_strong_since_us.get_or_insert(self.now_us);
+        if let Err(error) = self.try_call(slot, |session, now, _| session.begin_strong(now)) {
+            self.clients[slot].next_id();
+            return self.on_call_error(slot, error);
+        }
+        self.begin_transaction(slot, steps, end, Some(geo::Strong::default()));
+    }
+
+    /// A read or a commit is asked for: a strong one has a time of its own.
+    pub(super) fn waits(&mut self, slot: usize) {
+        let client = &mut self.clients[slot];
+        let strong = client.open.as_ref().and_then(|open| open.transaction.strong.as_ref());
+        if strong.is_none() {
+            client.waits_since_us.get_or_insert(self.now_us);
+        }
+    }
+
+    pub(super) fn label(&mut self, slot: usize, key: Key, label: &str) -> Result<(), CallError> {
+        let item = self.recorder.item(&key);
+        let strong =
+            self.clients[slot].open.as_mut().and_then(|open| open.transaction.strong.as_mut());
+        if let Some(strong) = strong {
+            strong.labels.insert(item, label.to_owned());
+        }
+        let label = Label::from(label);
+        self.try_call(slot, |session, _, _| session.label(key, Access::Write, label))
+    }
+
+    /// Takes from an account, if what was read last says that it is there.
+    pub(super) fn take(&mut self, slot: usize, key: Key, amount: i64) {
+        let Some(open) = &mut self.clients[slot].open else { return };
+        let found = open.transaction.actions.last();
+        let is_there = matches!(found, Some(Action::Read { found: Content::Counter(sum), .. })
+            if *sum >= i128::from(amount));
+        if is_there {
+            open.steps.push_front(Step::Write(Update { key, op: Op::Add(-amount), id: None }));
+        } else {
+            self.reach.saw(Seen::Withheld);
+        }
+    }
+
+    /// A strong transaction came to nothing: tries it again, if it may succeed then.
+    pub(super) fn try_again(&mut self, slot: usize, refusal: &Refusal) {
+        let client = &mut self.clients[slot];
+        if client.waits_strong_since_us.is_none() {
+            return;
+        }
+        if !matches!(refusal, Refusal::TimedOut { .. } | Refusal::ClockAhead { .. }) {
+            // Somebody else went on.
+            client.waits_strong_since_us = None;
+        }
+        let may_succeed = matches!(
+            refusal,
+            Refusal::TimedOut { .. } | Refusal::Conflict { .. } | Refusal::Aborted
+        );
+        if may_succeed && client.attempt < ATTEMPTS_MAX {
+            client.attempt += 1;
+            client.acts.push(client.act);
+        } else {
+            client.give_up_strong();
+        }
+    }
+
+    /// A message between replicas says something about strong transactions.
+    pub(super) fn see_message(&mut self, message: &Message) {
+        let Message::Group(message) = message else { return };
+        match message {
+            GroupMessage::Advance { .. } => self.reach.saw(Seen::Advanced),
+            GroupMessage::Query { .. } => self.reach.saw(Seen::Queried),
+            // Coordinators are clients: this is to a replica that asked.
+            GroupMessage::Voted(voted) => match voted.vote {
+                Some(Vote::No) => self.reach.saw(Seen::ParticipantRefused),
+                Some(Vote::Yes(_)) => self.reach.saw(Seen::Resolved),
+                _ => {}
+            },
+            _ => {}
+        }
+    }
+
+    /// A replica stops, or is lost.
+    pub(super) fn see_stop(&mut self, replica: &StrongReplica) {
+        let group = replica.group();
+        if group.is_leader() && group.certifier().undecided().next().is_some() {
+            self.reach.saw(Seen::LeaderLost);
+        }
+    }
+}

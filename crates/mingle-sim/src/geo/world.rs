@@ -1,0 +1,419 @@
+//! The world of one run: replicas with disks and clocks, links between them, clients.
+//!
+//! What happens next is a function of the plan. Time is simulated; nothing is waited for.
+
+use std::collections::BTreeMap;
+
+use mingle_checker::geo::FaultKind;
+use mingle_geo::certify::GroupMessage;
+use mingle_geo::message::RaiseFloor;
+use mingle_geo::{Address, DcId, Envelope, Input, Message, Output, PartitionId, Record};
+use mingle_model::random::Random;
+
+use super::client::Client;
+use super::fault::{Event, Fault, Kept};
+use super::links::{Links, Trip};
+use super::live::Blame;
+use super::node::Node;
+use super::plan::Plan;
+use super::queue::Queue;
+use super::reach::{Met, Reach, Seen};
+use super::record::Recorder;
+use super::script::HELPED;
+use super::setup::{Setup, within};
+use crate::workload::promises::Broken;
+
+/// Something that happens.
+pub(super) enum Happening {
+    /// A message comes, if the connection still is the one that it was sent on.
+    Deliver { from: usize, to: usize, epoch: u32, session: u64, message: Box<Message> },
+    /// A replica's tick.
+    Tick { node: usize, life: u32 },
+    /// A write to disk is over.
+    Written { node: usize, life: u32 },
+    /// A replica starts again.
+    Restart { node: usize },
+    /// A client thought of something, or a session's timer ran out.
+    Wake { client: usize, session: u64 },
+    /// A fault of the schedule begins.
+    Begin { fault: usize },
+    /// And ends.
+    End { fault: usize },
+    /// What the world records now and then.
+    Sample,
+    /// Floors of operation ids are raised.
+    RaiseFloors,
+}
+
+/// The address of who raises floors, which no session has.
+const KEEPER: u64 = u64::MAX - 1;
+
+/// How often the world looks at what has become visible, in microseconds.
+const SAMPLE_US: u64 = 40_000;
+
+pub(super) struct World<'a> {
+    pub plan: &'a Plan,
+    pub setup: &'a Setup,
+    pub now_us: u64,
+    pub queue: Queue<Happening>,
+    pub random: Random,
+    pub nodes: Vec<Node>,
+    pub clients: Vec<Client>,
+    pub links: Links,
+    pub recorder: Recorder,
+    pub reach: Reach,
+    /// Data centers that are lost, as bits.
+    pub lost: u8,
+    /// Whether faults are over.
+    pub is_healed: bool,
+    pub events: u64,
+    /// Transactions with updates that committed, those without, faults that struck.
+    pub committed: u64,
+    pub read: u64,
+    pub struck: u64,
+    /// The highest helped transaction of which anything was run.
+    pub helped_most: u64,
+    pub blame: Blame,
+    /// What replicas that are gone have met.
+    pub met: Met,
+    /// By fault of the schedule, what was written down of it.
+    pub noted: BTreeMap<usize, Vec<usize>>,
+    /// By how much clocks have stepped at most, together.
+    pub stepped_most_us: u64,
+    /// The first promise that was seen not to hold.
+    pub broken: Option<Broken>,
+    /// What happened, line by line, if that is wanted.
+    pub trace: Option<Vec<String>>,
+    outputs: Vec<Output>,
+}
+
+impl<'a> World<'a> {
+    pub fn new(plan: &'a Plan) -> Self {
+        let setup = &plan.setup;
+        let (dcs, partitions) = (setup.config.dc_count, setup.config.partition_count);
+        let places = (0..dcs).flat_map(|dc| (0..partitions).map(move |at| (dc, at)));
+        let nodes: Vec<Node> = places
+            .zip(&setup.skews)
+            .map(|((dc, partition), skew)| {
+                Node::new(dc, partition, plan.replica(dc, partition, Vec::new()), *skew)
+            })
+            .collect();
+        let mut world = Self {
+            plan,
+            setup,
+            now_us: 0,
+            queue: Queue::new(),
+            random: Random::new(plan.seed ^ 0x0060_b0a1),
+            links: Links::new(nodes.len(), setup.clients, &setup.network),
+            nodes,
+            clients: Vec::new(),
+            recorder: Recorder::new(setup),
+            reach: Reach::default(),
+            lost: 0,
+            is_healed: false,
+            events: 0,
+            committed: 0,
+            read: 0,
+            struck: 0,
+            helped_most: 0,
+            blame: Blame::new(setup),
+            met: Met::default(),
+            noted: BTreeMap::new(),
+            stepped_most_us: 0,
+            broken: None,
+            trace: None,
+            outputs: Vec::new(),
+        };
+        world.start();
+        world
+    }
+
+    fn start(&mut self) {
+        self.note_setup();
+        for node in 0..self.nodes.len() {
+            let at_us = within(&mut self.random, (0, self.setup.config.tick_ms * 1_000));
+            self.queue.push(at_us, Happening::Tick { node, life: 0 });
+        }
+        let mut acts: Vec<Vec<usize>> = vec![Vec::new(); self.setup.clients];
+        for (index, event) in self.plan.schedule.iter().enumerate() {
+            match event {
+                Event::Fault { at_us, .. } => {
+                    self.queue.push(*at_us, Happening::Begin { fault: index });
+                }
+                Event::Act { client, index } => acts[*client].push(*index),
+            }
+        }
+        for (slot, mut acts) in acts.into_iter().enumerate() {
+            acts.reverse();
+            self.open_client(slot, acts);
+        }
+        self.queue.push(SAMPLE_US, Happening::Sample);
+        if self.setup.floor_every_us > 0 {
+            self.queue.push(self.setup.floor_every_us, Happening::RaiseFloors);
+        }
+    }
+
+    /// Whoever runs the helped transactions says which of them are over. It asks again each time,
+    /// with what is over by then, so answers do not matter to it.
+    fn raise_floors(&mut self) {
+        let sequence = self.helped_most.saturating_sub(self.setup.floor_lag);
+        for node in 0..self.nodes.len() {
+            let raise = RaiseFloor { origin: HELPED, sequence };
+            self.send(self.nodes.len(), node, KEEPER, Message::RaiseFloor(raise));
+        }
+        self.queue.push(self.now_us + self.setup.floor_every_us, Happening::RaiseFloors);
+    }
+
+    pub fn index_of(&self, dc: u8, partition: u16) -> usize {
+        usize::from(dc) * usize::from(self.setup.config.partition_count) + usize::from(partition)
+    }
+
+    pub fn is_lost(&self, dc: u8) -> bool {
+        self.lost >> dc & 1 == 1
+    }
+
+    /// The data centers that are not lost.
+    pub fn living(&self) -> impl Iterator<Item = u8> + use<> {
+        let lost = self.lost;
+        (0..self.setup.config.dc_count).filter(move |dc| lost >> dc & 1 == 0)
+    }
+
+    /// Adds a line to the trace, if one is wanted.
+    pub fn tell(&mut self, line: impl FnOnce() -> String) {
+        if let Some(trace) = &mut self.trace {
+            trace.push(format!("{:>12} {}", self.now_us, line()));
+        }
+    }
+
+    pub fn breaks(&mut self, promise: &'static str, how: String) {
+        self.broken.get_or_insert(Broken { promise, how });
+    }
+
+    /// Lets what is due next happen; false if nothing is left, or a promise was broken.
+    pub fn step(&mut self) -> bool {
+        let Some((at_us, happening)) = self.queue.pop() else { return false };
+        self.now_us = at_us;
+        self.events += 1;
+        match happening {
+            Happening::Deliver { from, to, epoch, session, message } => {
+                self.deliver(from, to, epoch, session, message);
+            }
+            Happening::Tick { node, life } => self.tick(node, life),
+            Happening::Written { node, life } => self.on_written(node, life),
+            Happening::Restart { node } => self.restart(node),
+            Happening::Wake { client, session } => self.wake_client(client, session),
+            Happening::Begin { fault } => self.begin(fault),
+            Happening::End { fault } => self.end(fault),
+            Happening::Sample => {
+                self.sample();
+                self.queue.push(self.now_us + SAMPLE_US, Happening::Sample);
+            }
+            Happening::RaiseFloors => self.raise_floors(),
+        }
+        self.broken.is_none()
+    }
+
+    /// Runs until this time, or a promise is broken.
+    pub fn run_until(&mut self, until_us: u64) {
+        while self.queue.next_us().is_some_and(|at_us| at_us <= until_us) {
+            if !self.step() {
+                return;
+            }
+        }
+        self.now_us = until_us;
+    }
+
+    fn deliver(&mut self, from: usize, to: usize, epoch: u32, session: u64, message: Box<Message>) {
+        if self.links.epoch(from, to) != epoch {
+            self.reach.saw(Seen::LostInFlight);
+            return;
+        }
+        let Some(node) = self.nodes.get(to) else {
+            let slot = to - self.nodes.len();
+            let source = &self.nodes[from];
+            let from = Address::Replica(DcId(source.dc), PartitionId(source.partition));
+            return self.on_message_to_client(slot, session, from, *message);
+        };
+        if node.replica.is_none() {
+            return;
+        }
+        if node.paused_until_us > self.now_us {
+            let at_us = node.paused_until_us;
+            let again = Happening::Deliver { from, to, epoch, session, message };
+            return self.queue.push(at_us, again);
+        }
+        let from = match self.nodes.get(from) {
+            Some(node) => Address::Replica(DcId(node.dc), PartitionId(node.partition)),
+            None => Address::Client(session),
+        };
+        self.see_message(&message);
+        if self.trace.is_some() && is_telling(&message) {
+            let node = &self.nodes[to];
+            let (dc, partition) = (node.dc, node.partition);
+            self.tell(|| format!("{from:?} to d{dc} p{partition}: {message:?}"));
+        }
+        self.input(to, Input::Message { from, message: *message });
+    }
+
+    fn tick(&mut self, index: usize, life: u32) {
+        let node = &self.nodes[index];
+        if node.life != life || node.replica.is_none() {
+            return;
+        }
+        if node.paused_until_us > self.now_us {
+            let at_us = node.paused_until_us;
+            return self.queue.push(at_us, Happening::Tick { node: index, life });
+        }
+        self.input(index, Input::Tick);
+        let node = &self.nodes[index];
+        let Some(replica) = &node.replica else { return };
+        let at_us = self.now_us + replica.tick_in_ms() * 1_000 + node.slow_us;
+        self.queue.push(at_us, Happening::Tick { node: index, life });
+    }
+
+    /// Gives a replica something to handle, and does what it says.
+    pub fn input(&mut self, index: usize, input: Input) {
+        let node = &mut self.nodes[index];
+        let now = node.now(self.now_us);
+        let Some(replica) = &mut node.replica else { return };
+        let mut outputs = std::mem::take(&mut self.outputs);
+        replica.handle(now, input, &mut outputs);
+        for output in outputs.drain(..) {
+            match output {
+                Output::Send(envelope) => self.send_from_node(index, envelope),
+                Output::Persist(persist) => {
+                    self.nodes[index].unwritten.push_back(persist);
+                    self.write_more(index);
+                }
+                Output::Alarm(alarm) => self.on_alarm(index, &alarm),
+            }
+        }
+        self.outputs = outputs;
+    }
+
+    /// Begins to write what has come together, unless a write is under way.
+    fn write_more(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        if node.writing > 0 || node.unwritten.is_empty() {
+            return;
+        }
+        node.writing = node.unwritten.len();
+        let (life, slow_us) = (node.life, node.slow_us);
+        let takes_us = within(&mut self.random, self.setup.network.disk_us);
+        let at_us = self.now_us + takes_us + slow_us;
+        self.queue.push(at_us, Happening::Written { node: index, life });
+    }
+
+    fn on_written(&mut self, index: usize, life: u32) {
+        let node = &mut self.nodes[index];
+        if node.life != life || node.replica.is_none() {
+            return;
+        }
+        if node.paused_until_us > self.now_us {
+            let at_us = node.paused_until_us;
+            return self.queue.push(at_us, Happening::Written { node: index, life });
+        }
+        if node.full > 0 {
+            node.is_stalled = true;
+            self.reach.saw(Seen::DiskFull);
+            return;
+        }
+        if let Some(down_us) = node.fails_next.take() {
+            self.reach.saw(Seen::WriteFailed);
+            let (dc, partition) = (node.dc, node.partition);
+            let noted = self.recorder.wrong(FaultKind::Down { dc, partition }, self.now_us);
+            self.recorder.put_right(noted, self.now_us + down_us);
+            self.blame(Fault::FailedWrite { dc, partition }, self.now_us + down_us);
+            self.stop(index, Kept::Torn);
+            self.nodes[index].down += 1;
+            return self.queue.push(self.now_us + down_us, Happening::Restart { node: index });
+        }
+        self.finish_write(index);
+    }
+
+    /// What was being written is on disk.
+    pub fn finish_write(&mut self, index: usize) {
+        let node = &mut self.nodes[index];
+        let written = node.take_written();
+        let Some(last) = written.last().map(|persist| persist.index) else { return };
+        for persist in written {
+            for record in persist.records {
+                self.recorder.on_record(self.nodes[index].dc, self.nodes[index].partition, &record);
+                if self.trace.is_some() && !matches!(record, Record::Vectors(_)) {
+                    let (dc, partition) = (self.nodes[index].dc, self.nodes[index].partition);
+                    self.tell(|| format!("d{dc} p{partition} wrote {record:?}"));
+                }
+                self.nodes[index].log.push(record);
+            }
+            for envelope in persist.then {
+                self.send_from_node(index, envelope);
+            }
+        }
+        let node = &mut self.nodes[index];
+        if node.unwritten.is_empty()
+            && node.log.len() >= self.setup.network.compact_after
+            && let Some(replica) = &node.replica
+        {
+            node.log = replica.checkpoint();
+            self.reach.saw(Seen::Checkpoint);
+        }
+        self.input(index, Input::Persisted { index: last });
+        self.write_more(index);
+    }
+
+    pub fn send_from_node(&mut self, from: usize, envelope: Envelope) {
+        let (to, session) = match envelope.to {
+            Address::Replica(dc, partition) => (self.index_of(dc.0, partition.0), 0),
+            Address::Client(session) => {
+                let slot = (session % self.setup.clients as u64) as usize;
+                (self.nodes.len() + slot, session)
+            }
+        };
+        self.send(from, to, session, envelope.message);
+    }
+
+    /// Puts a message on its way; `session` is that of the client, if one sends or receives it.
+    pub fn send(&mut self, from: usize, to: usize, session: u64, message: Message) {
+        let is_far = self.is_far(from, to);
+        let slow_us = self.nodes.get(to).map_or(0, |node| node.slow_us);
+        let trip = Trip { from, to, is_far, slow_us, is_ordered: is_ordered(&message) };
+        let ways = self.links.ways(&mut self.random, self.now_us, &trip);
+        for _ in 1..ways.count {
+            self.reach.saw(Seen::Repeated);
+        }
+        let epoch = self.links.epoch(from, to);
+        if ways.count > 1 {
+            let message = Box::new(message.clone());
+            let again = Happening::Deliver { from, to, epoch, session, message };
+            self.queue.push(ways.at_us[1], again);
+        }
+        if ways.count > 0 {
+            let message = Box::new(message);
+            self.queue
+                .push(ways.at_us[0], Happening::Deliver { from, to, epoch, session, message });
+        }
+    }
+
+    /// Which data centers a message goes between: a client is where its session is.
+    fn is_far(&self, from: usize, to: usize) -> bool {
+        let dc = |at: usize| match self.nodes.get(at) {
+            Some(node) => node.dc,
+            None => self.clients[at - self.nodes.len()].dc(),
+        };
+        dc(from) != dc(to)
+    }
+}
+
+/// Whether a message says more than where somebody is.
+fn is_telling(message: &Message) -> bool {
+    match message {
+        Message::KnownVecLocal(_) | Message::SiblingVecs(_) => false,
+        Message::Replicate(replicate) => !replicate.transactions.is_empty(),
+        _ => true,
+    }
+}
+
+/// Whether it only may come in order, over a connection.
+fn is_ordered(message: &Message) -> bool {
+    matches!(message, Message::Group(GroupMessage::Consensus(_)))
+}

@@ -1,0 +1,18 @@
+//! What [`program!`](crate::program) generates builds upon this: connecting, calls with their
+//! options, and values as Rust's types.
+//!
+//! - `connect`: opening the stores of a program;
+//! - `call`: one call, and what can be said of it;
+//! - `value`: values of the language from and to those of Rust.
+
+mod call;
+mod connect;
+mod value;
+
+pub use call::{Call, Early, Outcome};
+pub use connect::{Connect, Handle, Program};
+pub use mingle_model::{Time, Value};
+pub use value::{FromValue, ToValue, fields_of, handle, key_of, record};
+
+#[doc(hidden)]
+pub use serde;

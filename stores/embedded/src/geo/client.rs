@@ -1,0 +1,272 @@
+//! A session of the core, as a future.
+
+use std::future::poll_fn;
+use std::sync::Arc;
+use std::task::Poll;
+use std::time::Duration;
+
+use mingle_geo::certify::GroupMessage;
+use mingle_geo::message::Message;
+use mingle_geo::session::{CallError, SessionOutput, Token};
+use mingle_geo::{
+    Address, DcId, Event, Key, Now, Refusal, Session, SessionConfig, State, Update, Vector,
+};
+use mingle_model::{Origin, TransactionId};
+
+use super::net::{Inner, Net};
+use super::touch::Uses;
+
+/// A session at one data center.
+pub struct Client {
+    net: Arc<Net>,
+    dc: DcId,
+    number: u64,
+    session: Session,
+    /// The commit that was sent and is not answered.
+    committing: Option<TransactionId>,
+    /// Not all of its past is known to be here: nobody else may have it.
+    is_detached: bool,
+    /// It waits for certification.
+    is_certifying: bool,
+}
+
+/// Why a call came to nothing.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Trouble {
+    /// The data center does not run.
+    Down(DcId),
+    /// The data center reaches too few others, and nothing was asked of them.
+    Alone(DcId),
+    /// The core refuses.
+    Refused(Refusal),
+    /// The commit may or may not have taken effect: its number in the core.
+    Unknown(TransactionId, Refusal),
+}
+
+/// A commit of the core.
+pub struct Done {
+    /// Its vector.
+    pub commit_vec: Vector,
+}
+
+impl Client {
+    /// A new session at a data center.
+    pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16) -> Self {
+        let (number, ready) = net.with(|inner| (inner.add_client(), inner.ready(dc)));
+        // Were a process given the random numbers of an earlier one, its ids would still be others.
+        let [high, low] = [net.world.random(), net.world.random() ^ ready.0].map(u128::from);
+        let config = SessionConfig::new(Origin(high << 64 | low), dc, partitions);
+        Self {
+            net: Arc::clone(net),
+            dc,
+            number,
+            session: Session::new(config),
+            committing: None,
+            is_detached: false,
+            is_certifying: false,
+        }
+    }
+
+    /// The data center.
+    pub fn dc(&self) -> DcId {
+        self.dc
+    }
+
+    /// The number in the core of the commit that was sent last and not answered.
+    pub fn committing(&self) -> Option<TransactionId> {
+        self.committing
+    }
+
+    /// What it has read and written.
+    pub fn past(&self) -> Vector {
+        self.session.past_vec()
+    }
+
+    /// Whether another transaction can begin with it.
+    pub fn is_idle(&self) -> bool {
+        !self.is_detached && self.session.is_idle() && self.session.unanswered().is_none()
+    }
+
+    /// Takes back what the running transaction wrote.
+    pub fn take_back(&mut self) {
+        self.session.take_back();
+    }
+
+    /// Gives up the running transaction.
+    pub fn rollback(&mut self) {
+        self.session.rollback();
+    }
+
+    /// Sees at least `past` from now on: waits until all of it is here.
+    pub async fn reach(&mut self, past: &Vector) -> Result<(), Trouble> {
+        if self.past().covers(past) {
+            return Ok(());
+        }
+        let dc = self.dc;
+        self.session.join(&Token { dc, past_vec: *past });
+        self.is_detached = true;
+        self.call(|session, now, out| session.attach(now, dc, out)).await?;
+        self.is_detached = false;
+        Ok(())
+    }
+
+    /// The states of items, all of one snapshot, with the transaction's own writes.
+    pub async fn read(&mut self, keys: Vec<Key>) -> Result<Vec<Arc<State>>, Trouble> {
+        match self.call(|session, now, out| session.read(now, keys, out)).await? {
+            Event::Read(states) => Ok(states),
+            other => unreachable!("a read gave {other:?}"),
+        }
+    }
+
+    /// Writes; nobody else sees it before the commit.
+    pub fn write(&mut self, updates: Vec<Update>) -> Result<(), Trouble> {
+        let session = &mut self.session;
+        self.net.with(|inner| {
+            let now = inner.now();
+            updates.into_iter().try_for_each(|update| session.write(now, update)).map_err(misused)
+        })
+    }
+
+    /// Commits what was written.
+    pub async fn commit(&mut self) -> Result<Done, Trouble> {
+        match self.call(Session::commit).await? {
+            Event::Committed { commit_vec, .. } => Ok(Done { commit_vec }),
+            other => unreachable!("a commit gave {other:?}"),
+        }
+    }
+
+    /// Begins a strong transaction.
+    pub fn begin_strong(&mut self) -> Result<(), Trouble> {
+        let session = &mut self.session;
+        self.net.with(|inner| session.begin_strong(inner.now())).map_err(misused)
+    }
+
+    /// Commits the strong transaction, with these writes and no others, if nobody has got in the
+    /// way of what it uses.
+    pub async fn certify(&mut self, uses: Uses, updates: Vec<Update>) -> Result<Done, Trouble> {
+        self.take_back();
+        self.write(updates)?;
+        self.session.declare(uses.touches()).map_err(misused)?;
+        self.is_certifying = true;
+        let done = self.commit().await;
+        self.is_certifying = false;
+        done
+    }
+
+    async fn call(
+        &mut self,
+        begin: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>) -> Result<(), CallError>,
+    ) -> Result<Event, Trouble> {
+        let net = Arc::clone(&self.net);
+        let mut out = Vec::new();
+        self.committing = None;
+        net.with(|inner| {
+            // What an earlier call was answered too late.
+            while inner.receive(self.number).is_some() {}
+            begin(&mut self.session, inner.now(), &mut out)
+        })
+        .map_err(misused)?;
+        loop {
+            let answer = net.with(|inner| self.exchange(inner, &mut out));
+            match answer {
+                Some(Ok(Event::Waiting(_))) => {}
+                Some(result) => return result,
+                None => self.wait().await,
+            }
+        }
+    }
+
+    /// Sends what is to be sent, and takes what has come, until there is an event.
+    fn exchange(
+        &mut self,
+        inner: &mut Inner,
+        out: &mut Vec<SessionOutput>,
+    ) -> Option<Result<Event, Trouble>> {
+        if !inner.is_up(self.dc) {
+            return Some(Err(self.cut_off()));
+        }
+        loop {
+            let mut event = None;
+            for output in out.drain(..) {
+                match output {
+                    SessionOutput::Send(envelope) => {
+                        self.committing = commit_of(&envelope.message).or(self.committing);
+                        inner.stay_busy();
+                        inner.send(Address::Client(self.number), envelope);
+                    }
+                    SessionOutput::Event(found) => event = Some(found),
+                }
+            }
+            inner.settle();
+            if let Some(event) = event {
+                return Some(judge(event));
+            }
+            let now = inner.now();
+            match inner.receive(self.number) {
+                Some((from, message)) => self.session.handle(now, from, message, out),
+                None if self.session.wake_at_us().is_some_and(|at| at <= now.mono_us) => {
+                    self.session.tick(now, out);
+                }
+                None if self.is_stuck(inner) => return Some(Err(self.cut_off())),
+                None => return None,
+            }
+        }
+    }
+
+    fn is_stuck(&self, inner: &Inner) -> bool {
+        self.is_certifying && inner.lacking(self.dc).is_some()
+    }
+
+    /// The data center is gone, or alone, and with it what the session has under way.
+    fn cut_off(&mut self) -> Trouble {
+        match self.committing {
+            Some(id) => Trouble::Unknown(id, Refusal::TimedOut { on: None }),
+            None if self.is_certifying => Trouble::Alone(self.dc),
+            None => Trouble::Down(self.dc),
+        }
+    }
+
+    /// Waits for an answer, or for the time to send again.
+    async fn wait(&mut self) {
+        let at = self.session.wake_at_us().map_or(Duration::ZERO, Duration::from_micros);
+        let pause = at.saturating_sub(self.net.world.elapsed());
+        let mut sleep = self.net.world.sleep(pause);
+        let (net, number, dc) = (&self.net, self.number, self.dc);
+        poll_fn(|context| {
+            let is_over = net.with(|inner| {
+                inner.has_mail(number, context.waker()) || !inner.is_up(dc) || self.is_stuck(inner)
+            });
+            if is_over { Poll::Ready(()) } else { sleep.as_mut().poll(context) }
+        })
+        .await;
+    }
+}
+
+/// A call cannot begin: an earlier one was given up in the middle, and so is the transaction.
+fn misused(error: CallError) -> Trouble {
+    debug_assert_ne!(error, CallError::WrongKind, "writes are checked");
+    Trouble::Refused(Refusal::Busy)
+}
+
+fn commit_of(message: &Message) -> Option<TransactionId> {
+    match message {
+        Message::CommitOne(commit) => Some(commit.id),
+        Message::Prepare(prepare) => Some(prepare.id),
+        Message::Group(GroupMessage::Certify(proposal)) => Some(proposal.id),
+        _ => None,
+    }
+}
+
+fn judge(event: Event) -> Result<Event, Trouble> {
+    match event {
+        Event::Aborted { refusal, .. } | Event::Failed(refusal) => Err(Trouble::Refused(refusal)),
+        Event::Unknown { id, refusal } => Err(Trouble::Unknown(id, refusal)),
+        other => Ok(other),
+    }
+}
+
+impl Drop for Client {
+    fn drop(&mut self) {
+        self.net.with(|inner| inner.remove_client(self.number));
+    }
+}

@@ -1,0 +1,250 @@
+//! Logs of replicas in a folder.
+//!
+//! What replicas want written waits here; a task writes all of it in one commit of the storage, then
+//! says so. A log that has grown to several times what the replica holds is written anew, in the same
+//! commit that removes it. Vectors alone wait for something else to be written: a replica that lost
+//! them has all that they speak of, and finds that out again.
+
+use std::collections::BTreeMap;
+use std::future::poll_fn;
+use std::sync::{Arc, Weak};
+use std::task::Poll;
+
+use mingle_geo::{DcId, Envelope, PartitionId, Persist, Record};
+
+use super::driver::Signal;
+use super::net::Net;
+use crate::core::Core;
+use crate::storage::{Changes, Direction, StorageError, View};
+
+/// A record takes rows of at most so many bytes.
+const ROW_BYTES_MAX: usize = 1 << 20;
+
+/// A log is not written anew before it has so many bytes.
+const REWRITE_BYTES_MIN: usize = 4 << 20;
+
+/// Nor before it has grown to so many times what it was when it was last written anew.
+const REWRITE_GROWTH: usize = 3;
+
+/// Whose log.
+pub type Place = (DcId, PartitionId);
+
+/// What waits to be written, and where logs stand.
+pub struct Disk {
+    /// Whom to wake when there is something to write.
+    pub signal: Arc<Signal>,
+    waiting: Vec<(Place, Persist)>,
+    /// What is being written.
+    writing: Vec<Written>,
+    /// Vectors that are not written.
+    unwritten: BTreeMap<Place, Record>,
+    logs: BTreeMap<Place, Log>,
+}
+
+/// What is sent once it is written.
+pub struct Written {
+    /// By which replica.
+    pub place: Place,
+    /// The index of what was written.
+    pub index: u64,
+    /// What to send.
+    pub then: Vec<Envelope>,
+}
+
+/// One log: rows of these numbers, from the first on and before the next.
+#[derive(Clone, Copy, Debug, Default)]
+struct Log {
+    first: u64,
+    next: u64,
+    bytes: usize,
+    /// How many bytes it had when it was written anew.
+    base: usize,
+}
+
+impl Log {
+    fn is_long(&self) -> bool {
+        self.bytes > REWRITE_BYTES_MIN.max(self.base * REWRITE_GROWTH)
+    }
+
+    fn append(&mut self, place: Place, record: &Record, changes: &mut Changes) {
+        let bytes = postcard::to_stdvec(record).expect("records have nothing that cannot be kept");
+        self.bytes += bytes.len();
+        let mut chunks = bytes.chunks(ROW_BYTES_MAX).peekable();
+        while let Some(chunk) = chunks.next() {
+            // The first byte says whether the record goes on in the next row.
+            let mut row = vec![u8::from(chunks.peek().is_some())];
+            row.extend_from_slice(chunk);
+            changes.insert(key(place, self.next).into(), Some(row.into()));
+            self.next += 1;
+        }
+    }
+
+    fn clear(&mut self, place: Place, changes: &mut Changes) {
+        for number in self.first..self.next {
+            changes.insert(key(place, number).into(), None);
+        }
+        *self = Self { first: self.next, next: self.next, bytes: 0, base: 0 };
+    }
+}
+
+fn prefix((dc, partition): Place) -> Vec<u8> {
+    let mut prefix = vec![b'l', dc.0];
+    prefix.extend(partition.0.to_be_bytes());
+    prefix
+}
+
+fn key(place: Place, number: u64) -> Vec<u8> {
+    let mut key = prefix(place);
+    key.extend(number.to_be_bytes());
+    key
+}
+
+impl Disk {
+    /// Logs that are empty, or as they were loaded.
+    pub fn new() -> Self {
+        Self {
+            signal: Arc::default(),
+            waiting: Vec::new(),
+            writing: Vec::new(),
+            unwritten: BTreeMap::new(),
+            logs: BTreeMap::new(),
+        }
+    }
+
+    /// The records of a replica, in their order.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails, or what it holds are no records.
+    pub fn load(&mut self, place: Place, view: &dyn View) -> Result<Vec<Record>, StorageError> {
+        let prefix = prefix(place);
+        let (mut records, mut bytes) = (Vec::new(), Vec::new());
+        let mut log = Log::default();
+        let mut broken = false;
+        view.scan(&prefix, None, Direction::Forward, &mut |key, row| {
+            let number = key.last_chunk().map_or(0, |number| u64::from_be_bytes(*number));
+            if log.next == 0 {
+                log.first = number;
+            }
+            log.next = number + 1;
+            let Some((goes_on, rest)) = row.split_first() else { return false };
+            bytes.extend_from_slice(rest);
+            log.bytes += rest.len();
+            if *goes_on == 0 {
+                match postcard::from_bytes(&bytes) {
+                    Ok(record) => records.push(record),
+                    Err(_) => broken = true,
+                }
+                bytes.clear();
+            }
+            !broken
+        })?;
+        if broken || !bytes.is_empty() {
+            let (dc, partition) = (place.0.0, place.1.0);
+            return Err(StorageError::new(format!(
+                "the log of partition {partition} in data center {dc} is corrupt, or of another version of this engine"
+            )));
+        }
+        log.base = log.bytes;
+        self.logs.insert(place, log);
+        Ok(records)
+    }
+
+    /// Takes what a replica wants written; gives it back if nothing need be.
+    pub fn push(&mut self, place: Place, persist: Persist) -> Option<Persist> {
+        let is_busy = self.waiting.iter().any(|(of, _)| *of == place)
+            || self.writing.iter().any(|written| written.place == place);
+        if !is_busy && persist.records.iter().all(|record| matches!(record, Record::Vectors(_))) {
+            if let Some(vectors) = persist.records.last() {
+                self.unwritten.insert(place, vectors.clone());
+            }
+            return Some(persist);
+        }
+        self.waiting.push((place, persist));
+        self.signal.raise();
+        None
+    }
+
+    /// What is to be written now; `checkpoint` gives records that make a replica as it is. None if
+    /// there is nothing.
+    fn take(&mut self, checkpoint: &dyn Fn(Place) -> Vec<Record>) -> Option<Changes> {
+        if self.waiting.is_empty() {
+            return None;
+        }
+        let mut changes = Changes::new();
+        let mut renewed: Vec<Place> = Vec::new();
+        for (place, persist) in std::mem::take(&mut self.waiting) {
+            let log = self.logs.entry(place).or_default();
+            if log.is_long() && !renewed.contains(&place) {
+                renewed.push(place);
+                // All that still waits is part of it.
+                log.clear(place, &mut changes);
+                for record in checkpoint(place) {
+                    log.append(place, &record, &mut changes);
+                }
+                log.base = log.bytes;
+            }
+            if !renewed.contains(&place) {
+                let vectors = self.unwritten.remove(&place);
+                for record in vectors.iter().chain(&persist.records) {
+                    log.append(place, record, &mut changes);
+                }
+            }
+            let Persist { index, then, .. } = persist;
+            self.writing.push(Written { place, index, then });
+        }
+        Some(changes)
+    }
+
+    /// About how many bytes the logs have.
+    pub fn bytes(&self) -> usize {
+        self.logs.values().map(|log| log.bytes).sum()
+    }
+
+    /// What has been written.
+    fn written(&mut self) -> Vec<Written> {
+        std::mem::take(&mut self.writing)
+    }
+}
+
+/// Begins to write, until the store is dropped.
+pub fn start(net: &Arc<Net>, core: &Arc<Core>, signal: Arc<Signal>) {
+    core.world.spawn(Box::pin(write(Arc::downgrade(net), Arc::downgrade(core), signal)));
+}
+
+async fn write(net: Weak<Net>, core: Weak<Core>, signal: Arc<Signal>) {
+    loop {
+        poll_fn(
+            |context| {
+                if signal.take(context.waker()) { Poll::Ready(()) } else { Poll::Pending }
+            },
+        )
+        .await;
+        loop {
+            let (Some(net), Some(core)) = (net.upgrade(), core.upgrade()) else { return };
+            let changes = net.with(|inner| inner.with_disk(Disk::take));
+            let Some(changes) = changes.flatten() else { break };
+            let world = Arc::clone(&core.world);
+            let writer = Arc::clone(&core);
+            let work = Box::new(move || {
+                if let Err(error) = writer.storage.commit(changes) {
+                    writer.fail(&error);
+                }
+            });
+            world.run_blocking(work).await;
+            let is_broken = core.is_broken();
+            net.with(|inner| {
+                let written = inner.with_disk(|disk, _| disk.written()).unwrap_or_default();
+                if is_broken {
+                    return inner.stop();
+                }
+                for written in written {
+                    inner.on_written(written);
+                }
+            });
+            if is_broken {
+                return;
+            }
+        }
+    }
+}

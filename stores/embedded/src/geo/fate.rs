@@ -1,0 +1,125 @@
+//! What became of commits, as long as somebody may ask.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mingle_geo::DcId;
+use mingle_model::{Origin, TransactionId};
+
+/// How long it is known what became of a commit.
+const KEPT_FOR: Duration = Duration::from_mins(10);
+
+/// What became of one commit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Fate {
+    /// It is under way.
+    Running,
+    /// Its data center stopped before it answered: which, and its number in the core.
+    Lost(DcId, TransactionId),
+    /// It took effect.
+    Committed,
+    /// Somebody was told that it did not, so it must not.
+    Barred,
+}
+
+/// By id.
+#[derive(Default)]
+pub struct Fates(Mutex<Known>);
+
+#[derive(Default)]
+struct Known {
+    fates: BTreeMap<TransactionId, Fate>,
+    /// When each came to be known, oldest first.
+    since: VecDeque<(Duration, TransactionId)>,
+    /// Of each origin, nothing is known up to this number but what stands above.
+    forgotten: BTreeMap<Origin, u64>,
+}
+
+impl Fates {
+    fn lock(&self) -> MutexGuard<'_, Known> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What became of it, if that is known.
+    pub fn get(&self, id: TransactionId) -> Option<Fate> {
+        self.lock().fates.get(&id).copied()
+    }
+
+    /// It is under way; false if it must not be.
+    pub fn begin(&self, id: TransactionId, now: Duration) -> bool {
+        let mut known = self.lock();
+        match known.fates.get(&id) {
+            Some(Fate::Barred) => return false,
+            // Somebody may have been told so long ago.
+            None if known.has_forgotten(id) => return false,
+            // A later copy of what has taken effect changes nothing of that.
+            Some(Fate::Committed | Fate::Lost(..)) => {}
+            Some(Fate::Running) | None => known.set(id, Fate::Running, now),
+        }
+        true
+    }
+
+    /// Whether it may have been known once.
+    pub fn is_forgotten(&self, id: TransactionId) -> bool {
+        self.lock().has_forgotten(id)
+    }
+
+    /// Nobody was told after all that it did not take effect.
+    pub fn forget(&self, id: TransactionId) {
+        self.lock().fates.remove(&id);
+    }
+
+    /// It has ended so; none if it did not take effect, but may when it is tried again.
+    pub fn end(&self, id: TransactionId, fate: Option<Fate>, now: Duration) {
+        let mut known = self.lock();
+        match fate {
+            Some(fate) => known.set(id, fate, now),
+            None if known.fates.get(&id) == Some(&Fate::Running) => {
+                known.fates.remove(&id);
+            }
+            None => {}
+        }
+    }
+}
+
+impl Known {
+    fn has_forgotten(&self, id: TransactionId) -> bool {
+        self.forgotten.get(&id.origin).is_some_and(|up_to| id.sequence <= *up_to)
+    }
+
+    fn set(&mut self, id: TransactionId, fate: Fate, now: Duration) {
+        if self.fates.insert(id, fate).is_none() {
+            self.since.push_back((now, id));
+        }
+        while let Some((since, oldest)) = self.since.front().copied()
+            && since + KEPT_FOR < now
+        {
+            self.since.pop_front();
+            self.fates.remove(&oldest);
+            let up_to = self.forgotten.entry(oldest.origin).or_default();
+            *up_to = oldest.sequence.max(*up_to);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_forgotten_is_not_taken_for_what_never_was() {
+        let id = |sequence| TransactionId { origin: Origin(1), sequence };
+        let fates = Fates::default();
+        assert!(fates.begin(id(1), Duration::ZERO));
+        fates.end(id(1), Some(Fate::Committed), Duration::ZERO);
+        fates.end(id(2), Some(Fate::Barred), Duration::from_secs(1));
+        assert!(!fates.begin(id(2), Duration::from_secs(2)), "it was said not to be committed");
+        assert!(!fates.is_forgotten(id(1)) && fates.get(id(1)) == Some(Fate::Committed));
+        fates.end(id(9), Some(Fate::Committed), KEPT_FOR + Duration::from_millis(1));
+        assert!(fates.get(id(1)).is_none() && fates.is_forgotten(id(1)));
+        assert!(!fates.begin(id(1), KEPT_FOR * 2), "who knows what was said of it");
+        assert_eq!(fates.get(id(2)), Some(Fate::Barred));
+        assert!(!fates.is_forgotten(id(3)) && fates.get(id(9)) == Some(Fate::Committed));
+    }
+}

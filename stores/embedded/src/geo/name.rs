@@ -1,0 +1,224 @@
+//! Which item of the core something is.
+//!
+//! | section | item | what it is |
+//! | --- | --- | --- |
+//! | `p` kind `{` object `}` | register | whether the object exists |
+//! | `f` `{` object `}` field | as the field's type | a field |
+//! | `w` `{` object `}` | set | the object's witness rows; of kind 0 those of the whole store |
+//! | `i` transaction `{` object `}` | set | the same rows by transaction |
+//! | `r` kind key | register | a record |
+//! | `c` transaction | register | whether the commit of this id took effect |
+//!
+//! What stands in braces decides the partition, so all of an object is in one. An object is its
+//! kind's durable id and its key. Bytes are escaped so that no brace is among them and their order
+//! stays: within a section, items are in the order of what they name.
+
+use mingle_geo::{Key, Kind};
+use mingle_model::{Ref, TransactionId, Value};
+use mingle_store::{RecordKey, RecordKind};
+
+use crate::encoding::{key, order};
+use crate::layout::{Layout, Shape};
+
+/// An object's name in items.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Thing {
+    kind: u32,
+    key: Vec<u8>,
+}
+
+impl Thing {
+    /// The name of an object; of the whole store if none.
+    ///
+    /// # Errors
+    ///
+    /// When no such kind lives here.
+    pub fn of(layout: &Layout, object: Option<&Ref>) -> Result<Self, String> {
+        let Some(object) = object else { return Ok(Self { kind: 0, key: Vec::new() }) };
+        let kind = layout.kind(object.kind())?.id;
+        let mut key = Vec::new();
+        order::encode(object.key(), &mut key);
+        Ok(Self { kind, key })
+    }
+
+    /// The kind's id.
+    pub fn kind(&self) -> u32 {
+        self.kind
+    }
+
+    fn tagged(&self, section: u8, before: &[u8]) -> Vec<u8> {
+        let mut name = vec![section];
+        escape(before, &mut name);
+        name.push(b'{');
+        escape(&self.kind.to_be_bytes(), &mut name);
+        escape(&self.key, &mut name);
+        name.push(b'}');
+        name
+    }
+
+    /// Whether it exists.
+    pub fn presence(&self) -> Key {
+        Key::new(Kind::Register, self.tagged(b'p', &self.kind.to_be_bytes()))
+    }
+
+    /// A field, by its durable id.
+    pub fn field(&self, field: u16, shape: Shape) -> Key {
+        let mut name = self.tagged(b'f', &[]);
+        escape(&field.to_be_bytes(), &mut name);
+        Key::new(kind_of(shape), name)
+    }
+
+    /// Its witness rows.
+    pub fn rows(&self) -> Key {
+        Key::new(Kind::Set, self.tagged(b'w', &[]))
+    }
+
+    /// Its witness rows of one transaction.
+    pub fn rows_of(&self, id: TransactionId) -> Key {
+        Key::new(Kind::Set, self.tagged(b'i', &key::transaction(id)))
+    }
+}
+
+/// The type of the item that a field is.
+pub fn kind_of(shape: Shape) -> Kind {
+    match shape {
+        Shape::Register => Kind::Register,
+        Shape::Counter => Kind::Counter,
+        Shape::Set => Kind::Set,
+        Shape::Map => Kind::Map,
+        Shape::Log => Kind::Log,
+    }
+}
+
+/// A record.
+pub fn record(record: &RecordKey) -> Key {
+    let mut name = records(record.kind);
+    escape(&record.key, &mut name);
+    Key::new(Kind::Register, name)
+}
+
+/// What the names of all records of a kind begin with.
+pub fn records(kind: RecordKind) -> Vec<u8> {
+    vec![b'r', kind.code()]
+}
+
+/// The key of the record that this item is.
+pub fn record_key(name: &[u8]) -> Vec<u8> {
+    unescape(name.get(2..).unwrap_or_default())
+}
+
+/// The outcome of the commit with this id.
+pub fn outcome(id: TransactionId) -> Key {
+    let mut name = vec![b'c'];
+    escape(&key::transaction(id), &mut name);
+    Key::new(Kind::Register, name)
+}
+
+/// What the names of witness rows by transaction begin with: of one transaction, or of all.
+pub fn rows_by_transaction(id: Option<TransactionId>) -> Vec<u8> {
+    let mut name = vec![b'i'];
+    if let Some(id) = id {
+        escape(&key::transaction(id), &mut name);
+    }
+    name
+}
+
+/// What the names of the presences of a kind begin with.
+pub fn presences(kind: u32) -> Vec<u8> {
+    let mut name = vec![b'p'];
+    escape(&kind.to_be_bytes(), &mut name);
+    name.push(b'{');
+    name
+}
+
+/// An element of a collection, or an entry of a map: nothing is kept under this name, but strong
+/// transactions say by it what they use.
+pub fn element(item: &Key, element: &Value) -> Key {
+    let mut name = item.name.to_vec();
+    name.push(b'{');
+    let mut encoded = Vec::new();
+    order::encode(element, &mut encoded);
+    escape(&encoded, &mut name);
+    Key::new(item.kind, name)
+}
+
+/// The list that an item stands in, if somebody lists such items: objects of a kind by their
+/// presence, and the witness rows of a transaction.
+pub fn list_of(item: &Key) -> Option<Key> {
+    let is_listed = matches!(item.name.first(), Some(b'p' | b'i'));
+    let end = item.name.iter().position(|byte| *byte == b'{').filter(|_| is_listed)?;
+    let prefix = if item.name[0] == b'p' { &item.name[..=end] } else { &item.name[..end] };
+    Some(list(prefix))
+}
+
+/// The list of the items whose names begin so.
+pub fn list(prefix: &[u8]) -> Key {
+    Key::new(Kind::Set, prefix)
+}
+
+/// The key of the object whose presence has this name, in which so many bytes name the kind.
+pub fn object_key(name: &[u8], prefix: usize) -> Value {
+    let tag = name.get(prefix..).unwrap_or_default();
+    let tag = unescape(tag.strip_suffix(b"}").unwrap_or(tag));
+    order::decode(&mut tag.get(4..).unwrap_or_default())
+}
+
+/// The bytes of `{`, `|` and `}` stand as `|` and 0, 1 or 2.
+fn escape(bytes: &[u8], name: &mut Vec<u8>) {
+    for byte in bytes {
+        match byte {
+            b'{' | b'|' | b'}' => name.extend([b'|', byte - b'{']),
+            other => name.push(*other),
+        }
+    }
+}
+
+fn unescape(name: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(name.len());
+    let mut rest = name.iter();
+    while let Some(byte) = rest.next() {
+        match byte {
+            b'|' => bytes.push(b'{' + rest.next().copied().unwrap_or_default()),
+            other => bytes.push(*other),
+        }
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_keep_the_order_and_come_back() {
+        let mut texts: Vec<Vec<u8>> = Vec::new();
+        for a in [0, b'z', b'{', b'|', b'}', b'~', 255] {
+            texts.push(vec![a]);
+            for b in [0, 1, 2, 3, b'{', b'|', b'}', 255] {
+                texts.push(vec![a, b]);
+            }
+        }
+        texts.sort();
+        let escaped = |text: &Vec<u8>| {
+            let mut name = Vec::new();
+            escape(text, &mut name);
+            name
+        };
+        assert!(texts.windows(2).all(|pair| escaped(&pair[0]) < escaped(&pair[1])));
+        for text in &texts {
+            let name = escaped(text);
+            assert_eq!(unescape(&name), *text);
+            assert!(!name.contains(&b'{') && !name.contains(&b'}'));
+        }
+    }
+
+    #[test]
+    fn all_of_an_object_is_in_one_partition() {
+        let thing = Thing { kind: 3, key: b"a{b}c".to_vec() };
+        let id = TransactionId { origin: mingle_model::Origin(1), sequence: 2 };
+        let place = thing.presence().partition(64);
+        for key in [thing.field(7, Shape::Log), thing.rows(), thing.rows_of(id)] {
+            assert_eq!(key.partition(64), place, "{key:?}");
+        }
+    }
+}

@@ -1,0 +1,468 @@
+//! The replicas of all data centers, and what is on its way between them.
+//!
+//! Within a data center a message arrives at once; between two it takes half of what a round trip
+//! takes, and one whose link is down is lost, which the core expects. Whatever is due is done when
+//! somebody asks, and by the driver otherwise.
+
+mod line;
+mod node;
+mod view;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Waker;
+use std::time::Duration;
+
+use mingle_geo::message::Message;
+use mingle_geo::{
+    Address, Alarm, Config, DcId, Envelope, Input, Now, Output, PartitionId, Persist, Record,
+    Vector,
+};
+use mingle_model::Name;
+use mingle_store::World;
+
+use super::config::GeoConfig;
+use super::disk::{Disk, Place, Written};
+use super::driver::Signal;
+use crate::config::LinkTable;
+use crate::storage::{Storage, StorageError};
+
+use line::Lines;
+use node::{Node, PAUSE_MAX_STRONG};
+
+/// While nothing happens, time passes in steps that grow up to this.
+const PAUSE_MAX: Duration = Duration::from_secs(1);
+
+/// After anything has happened, steps stay short for so long.
+const BUSY_FOR: Duration = Duration::from_millis(200);
+
+/// So many alarms are kept.
+const ALARMS_MAX: usize = 100;
+
+/// All data centers of a store.
+pub struct Net {
+    /// Whom to wake when something comes to be due earlier than expected.
+    pub signal: Arc<Signal>,
+    /// Clock, tasks and randomness.
+    pub world: Arc<dyn World>,
+    inner: Mutex<Inner>,
+}
+
+/// What [`Net`] guards.
+pub struct Inner {
+    world: Arc<dyn World>,
+    config: GeoConfig,
+    links: Option<LinkTable>,
+    sites: Vec<Site>,
+    /// By when it arrives.
+    travelling: BTreeMap<(Duration, u64), Travelling>,
+    /// Of a strong store; others do not care in which order messages arrive.
+    lines: Lines,
+    /// What arrives now.
+    local: VecDeque<(DcId, PartitionId, Input)>,
+    clients: BTreeMap<u64, Mailbox>,
+    /// Numbers messages and clients.
+    next: u64,
+    tick_at: Duration,
+    tick: Duration,
+    pause: Duration,
+    busy_until: Duration,
+    /// When the driver will look.
+    driver_due: Duration,
+    /// None where nothing is kept.
+    disk: Option<Disk>,
+    alarms: VecDeque<String>,
+}
+
+struct Site {
+    name: Name,
+    is_up: bool,
+    replicas: Vec<Node>,
+    /// After a restart nobody begins here who would not see all of this.
+    ready: Vector,
+}
+
+struct Travelling {
+    from: Address,
+    to: Address,
+    message: Message,
+    /// Of the connection.
+    life: u64,
+}
+
+/// Where the answers to a client arrive.
+#[derive(Default)]
+struct Mailbox {
+    queue: VecDeque<(Address, Message)>,
+    waker: Option<Waker>,
+}
+
+impl Net {
+    /// All data centers, with what `storage` has of them; empty if they are not kept.
+    ///
+    /// # Errors
+    ///
+    /// The setting of the core that is out of bounds, or what is wrong with the storage.
+    pub fn new(
+        config: &GeoConfig,
+        links: Option<LinkTable>,
+        world: Arc<dyn World>,
+        storage: Option<&dyn Storage>,
+    ) -> Result<Self, StorageError> {
+        let count = config.datacenters.len() as u8;
+        let view = storage.map(Storage::snapshot).transpose()?;
+        let mut disk = view.as_ref().map(|_| Disk::new());
+        let mut sites = Vec::new();
+        for (dc, name) in (0..count).map(DcId).zip(&config.datacenters) {
+            let mut replicas = Vec::new();
+            for partition in (0..config.partitions).map(PartitionId) {
+                let own = Config::new(dc, count, partition, config.partitions);
+                let own = Config { f: config.f.unwrap_or(own.f), ..own };
+                let records = match (&view, &mut disk) {
+                    (Some(view), Some(disk)) => disk.load((dc, partition), &**view)?,
+                    _ => Vec::new(),
+                };
+                replicas.push(Node::new(own, config, records).map_err(StorageError::new)?);
+            }
+            let mut ready = Vector::ZERO;
+            for replica in &replicas {
+                ready.join(&replica.uniform_vec().with(dc, replica.known_vec()[dc]));
+            }
+            sites.push(Site { name: name.clone(), is_up: true, replicas, ready });
+        }
+        let settings = sites[0].replicas[0].config();
+        let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
+        let inner = Inner {
+            config: config.clone(),
+            links,
+            sites,
+            travelling: BTreeMap::new(),
+            lines: Lines::default(),
+            local: VecDeque::new(),
+            clients: BTreeMap::new(),
+            next: 0,
+            tick_at: world.elapsed(),
+            tick: Duration::from_millis(tick),
+            pause: Duration::from_millis(pause),
+            busy_until: Duration::ZERO,
+            driver_due: Duration::ZERO,
+            alarms: VecDeque::new(),
+            disk,
+            world: Arc::clone(&world),
+        };
+        Ok(Self { signal: Arc::default(), world, inner: Mutex::new(inner) })
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does what is due, and then this.
+    pub fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
+        let mut inner = self.lock();
+        inner.advance();
+        let result = work(&mut inner);
+        inner.settle();
+        if inner.next_due() < inner.driver_due {
+            inner.driver_due = Duration::ZERO;
+            self.signal.raise();
+        }
+        result
+    }
+
+    /// Does what is due, and says when there is something to do next, if nobody asks before.
+    pub fn drive(&self) -> Duration {
+        let mut inner = self.lock();
+        inner.advance();
+        inner.driver_due = inner.next_due();
+        inner.driver_due
+    }
+}
+
+impl Drop for Net {
+    fn drop(&mut self) {
+        // The driver finds nobody, and ends; so does the writer.
+        self.signal.raise();
+        if let Some(disk) = &self.lock().disk {
+            disk.signal.raise();
+        }
+    }
+}
+
+impl Inner {
+    /// The time for the core.
+    pub fn now(&self) -> Now {
+        let wall_ms = u64::try_from(self.world.now().0).unwrap_or(0);
+        let mono_us = u64::try_from(self.world.elapsed().as_micros()).unwrap_or(u64::MAX);
+        Now { wall_us: wall_ms.saturating_mul(1_000), mono_us }
+    }
+
+    fn next_due(&self) -> Duration {
+        let first = self.travelling.first_key_value().map(|((due, _), _)| *due);
+        first.map_or(self.tick_at, |first| first.min(self.tick_at))
+    }
+
+    /// Does what is due, in order.
+    fn advance(&mut self) {
+        let now = self.world.elapsed();
+        loop {
+            self.settle();
+            let first = self.travelling.first_key_value().map(|((due, _), _)| *due);
+            if first.is_some_and(|due| due <= now && due <= self.tick_at) {
+                let (_, travelling) = self.travelling.pop_first().expect("it is there");
+                self.arrive(travelling);
+            } else if self.tick_at <= now {
+                self.tick(now);
+            } else {
+                return;
+            }
+        }
+    }
+
+    /// Handles all that arrives now.
+    pub fn settle(&mut self) {
+        while let Some((dc, partition, input)) = self.local.pop_front() {
+            self.handle(dc, partition, input);
+        }
+    }
+
+    fn tick(&mut self, now: Duration) {
+        let mut is_busy = false;
+        for site in 0..self.sites.len() {
+            for partition in 0..self.config.partitions {
+                let (dc, partition) = (DcId(site as u8), PartitionId(partition));
+                self.handle(dc, partition, Input::Tick);
+                let site = &self.sites[site];
+                let ticks = site.replicas[usize::from(partition.0)].tick_in_ms();
+                is_busy |= site.is_up && Duration::from_millis(ticks) <= self.tick;
+            }
+        }
+        self.mend_lines();
+        if is_busy {
+            self.stay_busy();
+        }
+        let step = if now < self.busy_until { self.tick } else { self.pause };
+        if now >= self.busy_until {
+            let most = if self.config.is_strong { PAUSE_MAX_STRONG } else { PAUSE_MAX };
+            self.pause = (self.pause * 2).min(most);
+        }
+        self.tick_at = now + step;
+    }
+
+    /// Something has happened: the next steps are short.
+    pub fn stay_busy(&mut self) {
+        let now = self.world.elapsed();
+        self.busy_until = now + BUSY_FOR;
+        self.pause = Duration::from_millis(self.sites[0].replicas[0].config().tick_idle_ms);
+        self.tick_at = self.tick_at.min(now + self.tick);
+    }
+
+    fn handle(&mut self, dc: DcId, partition: PartitionId, input: Input) {
+        let now = self.now();
+        let site = &mut self.sites[usize::from(dc.0)];
+        let is_up = site.is_up;
+        // What was being written when it stopped is written.
+        if !is_up && !matches!(input, Input::Persisted { .. }) {
+            return;
+        }
+        let mut outputs = Vec::new();
+        let replica = &mut site.replicas[usize::from(partition.0)];
+        let had = replica.known_vec()[DcId::STRONG];
+        replica.handle(now, input, &mut outputs);
+        if replica.known_vec()[DcId::STRONG] > had {
+            // Its neighbours are to hear of it soon.
+            self.stay_busy();
+        }
+        let from = Address::Replica(dc, partition);
+        for output in outputs {
+            match output {
+                Output::Send(envelope) if is_up => self.send(from, envelope),
+                Output::Send(_) => {}
+                Output::Persist(persist) => self.persist((dc, partition), persist),
+                Output::Alarm(alarm) => self.note(dc, &alarm),
+            }
+        }
+    }
+
+    fn persist(&mut self, place: Place, persist: Persist) {
+        let persist = match &mut self.disk {
+            Some(disk) => disk.push(place, persist),
+            None => Some(persist),
+        };
+        if let Some(Persist { index, then, .. }) = persist {
+            self.on_written(Written { place, index, then });
+        }
+    }
+
+    /// Goes on once something stands on the disk.
+    pub fn on_written(&mut self, written: Written) {
+        let Written { place: (dc, partition), index, then } = written;
+        if self.is_up(dc) {
+            for envelope in then {
+                self.send(Address::Replica(dc, partition), envelope);
+            }
+        }
+        self.local.push_back((dc, partition, Input::Persisted { index }));
+    }
+
+    /// Does something with the disk, and what makes a replica as it is now; none if nothing is kept.
+    pub fn with_disk<T>(
+        &mut self,
+        work: impl FnOnce(&mut Disk, &dyn Fn(Place) -> Vec<Record>) -> T,
+    ) -> Option<T> {
+        let sites = &self.sites;
+        let checkpoint = |(dc, partition): Place| {
+            sites[usize::from(dc.0)].replicas[usize::from(partition.0)].checkpoint()
+        };
+        self.disk.as_mut().map(|disk| work(disk, &checkpoint))
+    }
+
+    /// The disk has failed: nothing goes on.
+    pub fn stop(&mut self) {
+        for dc in 0..self.sites.len() {
+            self.set_up(DcId(dc as u8), false);
+        }
+    }
+
+    fn note(&mut self, dc: DcId, alarm: &Alarm) {
+        if self.alarms.len() == ALARMS_MAX {
+            self.alarms.pop_front();
+        }
+        let name = &self.sites[usize::from(dc.0)].name;
+        self.alarms.push_back(format!("{name}: {alarm:?}"));
+    }
+
+    /// What the core wanted known, the last so many.
+    pub fn alarms(&self) -> Vec<String> {
+        self.alarms.iter().cloned().collect()
+    }
+
+    /// Sends a message on its way.
+    pub fn send(&mut self, from: Address, envelope: Envelope) {
+        let Envelope { to, message } = envelope;
+        match (from, to) {
+            (_, Address::Client(client)) => {
+                if let Some(mailbox) = self.clients.get_mut(&client) {
+                    mailbox.queue.push_back((from, message));
+                    if let Some(waker) = mailbox.waker.take() {
+                        waker.wake();
+                    }
+                }
+            }
+            (Address::Replica(own, _), Address::Replica(dc, _)) if own != dc => {
+                let [one, other] = [own, dc].map(|dc| &self.sites[usize::from(dc.0)].name);
+                if !self.is_linked(own, dc) {
+                    return self.lose_line(own, dc);
+                }
+                let round_trip = self.config.between(one, other).draw(&*self.world);
+                self.next += 1;
+                let due = self.world.elapsed() + round_trip / 2;
+                let carried = if self.config.is_strong {
+                    self.lines.carry(own, dc, due)
+                } else {
+                    Some((due, 0))
+                };
+                let Some((due, life)) = carried else { return };
+                let travelling = Travelling { from, to, message, life };
+                self.travelling.insert((due, self.next), travelling);
+            }
+            (_, Address::Replica(dc, partition)) => {
+                self.local.push_back((dc, partition, Input::Message { from, message }));
+            }
+        }
+    }
+
+    fn arrive(&mut self, travelling: Travelling) {
+        let Travelling { from, to, message, life } = travelling;
+        let (Address::Replica(own, _), Address::Replica(dc, partition)) = (from, to) else {
+            return;
+        };
+        if !self.is_linked(own, dc) {
+            return self.lose_line(own, dc);
+        }
+        if self.config.is_strong && !self.lines.is_alive(own, dc, life) {
+            return;
+        }
+        let brings = matches!(&message, Message::Replicate(r) if !r.transactions.is_empty());
+        if brings {
+            self.stay_busy();
+        }
+        self.local.push_back((dc, partition, Input::Message { from, message }));
+    }
+
+    fn lose_line(&mut self, one: DcId, other: DcId) {
+        if self.config.is_strong {
+            self.lines.lose(one, other);
+        }
+    }
+
+    /// Connections that were lost and can stand again do, and both ends are told.
+    fn mend_lines(&mut self) {
+        let mut lines = std::mem::take(&mut self.lines);
+        let mended = lines.mend(|one, other| self.reaches(one, other));
+        self.lines = lines;
+        for (one, other) in mended {
+            for partition in (0..self.config.partitions).map(PartitionId) {
+                self.local.push_back((one, partition, Input::Reconnected { dc: other }));
+                self.local.push_back((other, partition, Input::Reconnected { dc: one }));
+            }
+            self.stay_busy();
+        }
+    }
+
+    fn is_linked(&self, from: DcId, to: DcId) -> bool {
+        let [from, to] = [from, to].map(|dc| &self.sites[usize::from(dc.0)].name);
+        self.links.as_ref().is_none_or(|links| links.is_up(from, to))
+    }
+
+    /// A new client, who can be written to.
+    pub fn add_client(&mut self) -> u64 {
+        self.next += 1;
+        self.clients.insert(self.next, Mailbox::default());
+        self.next
+    }
+
+    /// Forgets a client.
+    pub fn remove_client(&mut self, client: u64) {
+        self.clients.remove(&client);
+    }
+
+    /// The next answer to a client.
+    pub fn receive(&mut self, client: u64) -> Option<(Address, Message)> {
+        self.clients.get_mut(&client)?.queue.pop_front()
+    }
+
+    /// Whether there is an answer to a client, who is woken otherwise once there is.
+    pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
+        let Some(mailbox) = self.clients.get_mut(&client) else { return true };
+        mailbox.waker = Some(waker.clone());
+        !mailbox.queue.is_empty()
+    }
+
+    /// Whether a data center runs.
+    pub fn is_up(&self, dc: DcId) -> bool {
+        self.sites[usize::from(dc.0)].is_up
+    }
+
+    /// Stops or starts a data center. Its clients find out.
+    pub fn set_up(&mut self, dc: DcId, is_up: bool) {
+        self.sites[usize::from(dc.0)].is_up = is_up;
+        for other in (0..self.sites.len()).map(|other| DcId(other as u8)) {
+            if other != dc {
+                self.lose_line(dc, other);
+            }
+        }
+        for mailbox in self.clients.values_mut() {
+            if let Some(waker) = mailbox.waker.take() {
+                waker.wake();
+            }
+        }
+        self.stay_busy();
+    }
+
+    /// The data centers that run.
+    pub fn running(&self) -> impl Iterator<Item = DcId> {
+        let sites = (0..).zip(&self.sites);
+        sites.filter(|(_, site)| site.is_up).map(|(dc, _)| DcId(dc))
+    }
+}

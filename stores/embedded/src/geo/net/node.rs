@@ -1,0 +1,81 @@
+//! A replica, and its part in certification where its store is strong.
+
+use std::ops::Deref;
+use std::time::Duration;
+
+use mingle_geo::certify::{CertifierConfig, GroupConfig};
+use mingle_geo::{Config, Input, Now, Output, Record, Replica, StrongReplica};
+
+use crate::geo::config::GeoConfig;
+use crate::geo::touch;
+
+/// The replica of one partition in one data center.
+pub enum Node {
+    /// Of a causal store.
+    Causal(Box<Replica>),
+    /// Of a store whose transactions are strong.
+    Strong(Box<StrongReplica>),
+}
+
+impl Node {
+    /// The replica that wrote these records; of a new one, none.
+    ///
+    /// # Errors
+    ///
+    /// The setting that is out of bounds.
+    pub fn new(config: Config, geo: &GeoConfig, records: Vec<Record>) -> Result<Self, String> {
+        if geo.is_strong {
+            let group = group(&config, geo);
+            return Ok(Self::Strong(Box::new(StrongReplica::restore(config, group, records)?)));
+        }
+        let replica = if records.is_empty() {
+            Replica::new(config)
+        } else {
+            Replica::restore(config, records)
+        };
+        replica.map(|replica| Self::Causal(Box::new(replica))).map_err(|error| error.to_string())
+    }
+
+    /// Handles one input.
+    pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        match self {
+            Self::Causal(replica) => replica.handle(now, input, out),
+            Self::Strong(replica) => replica.handle(now, input, out),
+        }
+    }
+
+    /// Records that make a replica like this one.
+    pub fn checkpoint(&self) -> Vec<Record> {
+        match self {
+            Self::Causal(replica) => replica.checkpoint(),
+            Self::Strong(replica) => replica.checkpoint(),
+        }
+    }
+}
+
+impl Deref for Node {
+    type Target = Replica;
+
+    fn deref(&self) -> &Replica {
+        match self {
+            Self::Causal(replica) => replica,
+            Self::Strong(replica) => replica.replica(),
+        }
+    }
+}
+
+/// Whoever stands first in the list of data centers leads, if it can.
+fn group(config: &Config, geo: &GeoConfig) -> GroupConfig {
+    let certifier = CertifierConfig::new(config.partition, touch::conflicts());
+    let usual = GroupConfig::new(config.dc, config.dc_count, certifier);
+    let tick_ms = u64::try_from(geo.farthest().as_millis()).unwrap_or(u64::MAX);
+    let priority = u32::from(config.dc_count - config.dc.0);
+    GroupConfig {
+        tick_ms: usual.tick_ms.max(tick_ms.saturating_add(tick_ms / 4)),
+        priority,
+        ..usual
+    }
+}
+
+/// How long a strong store lets pass between ticks, so that a leader that is lost is noticed.
+pub const PAUSE_MAX_STRONG: Duration = Duration::from_millis(100);

@@ -1,0 +1,141 @@
+//! What became of commits: asked, and noted with them.
+//!
+//! While this process lives it knows of all commits that went through it. A store that is kept has an
+//! item for each id too, which travels with what the commit wrote.
+
+use mingle_geo::{DcId, Op, Outcome as Ended, Update};
+use mingle_model::{TransactionId, Value};
+use mingle_store::{Committed, Outcome, StoreError};
+
+use super::client::Client;
+use super::fate::Fate;
+use super::fetch::{Fetch, Found};
+use super::store::Shared;
+use super::{answer, name};
+
+impl Shared {
+    fn is_kept(&self) -> bool {
+        self.core.storage.is_durable()
+    }
+
+    /// Adds the item that says what became of a commit.
+    pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
+        if let Some(id) = id.filter(|_| self.is_kept()) {
+            fetch.add(name::outcome(id));
+        }
+    }
+
+    /// Refuses a commit of which somebody was told that it is none.
+    pub fn check_outcome(
+        &self,
+        id: Option<TransactionId>,
+        found: &Found,
+    ) -> Result<(), StoreError> {
+        let Some(id) = id.filter(|_| self.is_kept()) else { return Ok(()) };
+        match answer::outcome(found.get(&name::outcome(id))) {
+            Some(false) => Err(self.core.barred(id)),
+            _ => Ok(()),
+        }
+    }
+
+    /// Notes with a commit that it took effect.
+    pub fn add_outcome(&self, id: Option<TransactionId>, updates: &mut Vec<Update>) {
+        if let Some(id) = id.filter(|_| self.is_kept()) {
+            let (key, op) = (name::outcome(id), Op::Write(Value::Bool(true)));
+            updates.push(Update { key, op, id: None });
+        }
+    }
+
+    /// Notes how a commit ended.
+    pub fn note_end(
+        &self,
+        id: TransactionId,
+        ended: &Result<Committed, StoreError>,
+        client: Option<&Client>,
+    ) {
+        let fate = match ended {
+            Ok(_) => Some(Fate::Committed),
+            Err(StoreError::Unknown { .. }) => client
+                .and_then(|client| Some(Fate::Lost(client.dc(), client.committing()?)))
+                .or(Some(Fate::Running)),
+            Err(_) => None,
+        };
+        self.fates.end(id, fate, self.core.world.elapsed());
+    }
+
+    /// What became of a commit. One of which nothing is known is barred first, so that the answer
+    /// stays true.
+    pub async fn outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
+        if self.is_strong() {
+            return self.ask_strong(id).await;
+        }
+        let outcome = match self.fates.get(id) {
+            Some(Fate::Committed) => Outcome::Committed,
+            Some(Fate::Barred) => Outcome::NotCommitted,
+            Some(Fate::Running) => Outcome::Unknown,
+            Some(Fate::Lost(dc, number)) => self.after_loss(dc, number),
+            None if !self.is_kept() && self.fates.is_forgotten(id) => Outcome::Unknown,
+            None => {
+                self.end(id, Outcome::NotCommitted);
+                let kept = if self.is_kept() {
+                    self.kept_outcome(id).await
+                } else {
+                    Ok(Outcome::NotCommitted)
+                };
+                kept.inspect_err(|_| self.fates.forget(id))?
+            }
+        };
+        self.end(id, outcome);
+        Ok(outcome)
+    }
+
+    fn end(&self, id: TransactionId, outcome: Outcome) {
+        let fate = match outcome {
+            Outcome::Committed => Fate::Committed,
+            Outcome::NotCommitted => Fate::Barred,
+            Outcome::Unknown => return,
+        };
+        self.fates.end(id, Some(fate), self.core.world.elapsed());
+    }
+
+    /// What became of a commit whose data center stopped before it answered.
+    fn after_loss(&self, dc: DcId, number: TransactionId) -> Outcome {
+        self.net.with(|inner| match inner.ended(dc, &number) {
+            _ if !inner.is_up(dc) => Outcome::Unknown,
+            (Some(Ended::Committed(_)), _) => Outcome::Committed,
+            (Some(Ended::Aborted), _) | (None, false) => Outcome::NotCommitted,
+            (None, true) => Outcome::Unknown,
+        })
+    }
+
+    /// What became of a commit of an earlier process; if nothing is known of it, every data center
+    /// notes that it must not take effect.
+    async fn kept_outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
+        let count = self.config.datacenters.len() as u8;
+        let mut lacking = Vec::new();
+        for dc in (0..count).map(DcId) {
+            let mut client = self.client(dc, &mingle_model::Stamp::default()).await?;
+            let last = self.last(dc);
+            let trouble = |trouble| self.trouble(trouble, Some(id));
+            client.reach(&last).await.map_err(trouble)?;
+            let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
+            match states.first().and_then(|state| answer::outcome(state)) {
+                Some(true) => {
+                    self.give_back(client);
+                    return Ok(Outcome::Committed);
+                }
+                Some(false) => self.give_back(client),
+                None => lacking.push(client),
+            }
+        }
+        for mut client in lacking {
+            let (key, op) = (name::outcome(id), Op::Write(Value::Bool(false)));
+            let written = client.write(vec![Update { key, op, id: None }]);
+            written.map_err(|trouble| self.trouble(trouble, Some(id)))?;
+            let done = client.commit().await.map_err(|trouble| self.trouble(trouble, Some(id)))?;
+            self.committed(client.dc(), &done.commit_vec);
+            self.give_back(client);
+        }
+        Ok(Outcome::NotCommitted)
+    }
+}

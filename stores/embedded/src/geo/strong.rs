@@ -1,0 +1,296 @@
+//! Strong transactions: how those of a linearizable store commit.
+//!
+//! A transaction runs on a snapshot of its data center and is certified: of two that conflict, one has
+//! seen the other. What it uses is all that it read or wrote ([`super::touch`]), the records that its
+//! guards speak of, the witness rows that it must know, and the note of its id: so all of that holds
+//! when it commits, wherever that was changed. Reading alone is certified too.
+//!
+//! Where somebody got in between, but all that the transaction was answered is the same on a newer
+//! snapshot, it is certified again on that one. So blind writes and guards wait their turn instead of
+//! being in conflict, and so do those who only read, if they say which read is their last.
+//!
+//! The note of an id is written with what the commit writes. Whoever asks what became of it and finds
+//! none writes the opposite, as a strong transaction: of the two, one comes first.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_geo::{DcId, Key, Op, Refusal, Update, Vector};
+use mingle_model::{Ref, Stamp, TransactionId, Value, Version};
+use mingle_store::{Answer, Commit, Committed, Data, Outcome, Read, StoreError, Write};
+
+use super::build::build;
+use super::client::{Done, Trouble};
+use super::fetch::{Fetch, Found};
+use super::name::{self, Thing};
+use super::store::Shared;
+use super::touch::{Use, Uses};
+use super::transaction::GeoTransaction;
+use super::{answer, judge};
+use crate::builtin::Question;
+use crate::writing;
+
+/// Who was in conflict waits at most so long until it sees what it was in conflict with.
+const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(2);
+
+/// What can be certified again although others got in between is, so often.
+const TRIES_MAX: usize = 8;
+
+impl GeoTransaction {
+    /// Takes note of an answer.
+    pub(super) fn note_given(&mut self, question: Question, answer: &(Data, u64)) {
+        if self.shared.is_strong() {
+            let answer = self.own.is_empty().then(|| answer.clone());
+            self.given.push((question, answer));
+        }
+    }
+
+    /// Answers, and commits with that. Nobody has been told yet, so what was changed in between is read
+    /// again.
+    pub(super) async fn answer_last(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+        if !self.flushed.is_empty() {
+            return self.answers(reads).await;
+        }
+        for _ in 0..TRIES_MAX {
+            let (given, uses) = (self.given.len(), self.uses.clone());
+            let answers = self.answers(reads).await?;
+            match self.decide(&Commit::default(), Vec::new()).await? {
+                Ok(_) => {
+                    self.uses = Uses::default();
+                    return Ok(answers);
+                }
+                Err(until) => {
+                    self.given.truncate(given);
+                    self.uses = uses;
+                    self.renew(&until).await?;
+                }
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// Commits, if nobody has changed what it rests on.
+    pub(super) async fn certify(mut self, mut commit: Commit) -> Result<Committed, StoreError> {
+        self.prepare(std::mem::take(&mut commit.writes))?;
+        let shared = Arc::clone(&self.shared);
+        commit.writes = self.flushed.clone();
+        let fits = writing::check_size(&commit.writes);
+        fits.map_err(|why| shared.core.refused(why))?;
+        if commit.is_empty() && self.uses.is_empty() {
+            return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
+        }
+        self.forget_own().await?;
+        for _ in 0..TRIES_MAX {
+            let updates = self.updates(&commit).await?;
+            match self.decide(&commit, updates).await? {
+                Ok(_) if commit.writes.is_empty() => {
+                    return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
+                }
+                Ok(commit_vec) => {
+                    let (timestamp, origin) = (commit_vec[DcId::STRONG], DcId::STRONG);
+                    let version = mingle_geo::Version { timestamp, origin, index: 0 };
+                    let version = Version(version.digest());
+                    return Ok(Committed { version, stamp: Stamp::default() });
+                }
+                Err(until) => self.renew(&until).await?,
+            }
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// What was answered with its own writes is known without them from now on.
+    async fn forget_own(&mut self) -> Result<(), StoreError> {
+        self.settle().await?.take_back();
+        self.own.clear();
+        for place in 0..self.given.len() {
+            if self.given[place].1.is_none() {
+                let question = self.given[place].0.clone();
+                self.given[place].1 = Some(self.ask(question).await?);
+            }
+        }
+        Ok(())
+    }
+
+    /// Goes on with a snapshot that covers `until`, if it would have been answered the same there.
+    async fn renew(&mut self, until: &Vector) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        // It would go on asking for what may not come.
+        self.client = None;
+        if !shared.catch_up(self.dc, until, CONFLICT_WAIT_MAX).await {
+            return Err(StoreError::Conflict);
+        }
+        for place in 0..self.given.len() {
+            let (question, before) = self.given[place].clone();
+            if Some(self.ask(question).await?) != before {
+                return Err(StoreError::Conflict);
+            }
+        }
+        Ok(())
+    }
+
+    /// What its writes come to, judged by what its data center has now.
+    async fn updates(&mut self, commit: &Commit) -> Result<Vec<Update>, StoreError> {
+        if commit.is_empty() {
+            return Ok(Vec::new());
+        }
+        let shared = Arc::clone(&self.shared);
+        self.judge(commit).await?;
+        let present = self.present(commit).await?;
+        let left = self.left().await?;
+        let built = build(&shared.core.layout, &commit.writes, None, &left, &present);
+        let mut updates = built.map_err(|why| shared.core.refused(why))?;
+        shared.check_count(&updates)?;
+        self.uses.write(&updates);
+        if let Some(id) = commit.id {
+            self.uses.add(name::outcome(id), Use::Write);
+            updates.push(note(id, true));
+        }
+        Ok(updates)
+    }
+
+    /// Refuses at once what need not be certified, by what its data center has now; all of it is used.
+    async fn judge(&mut self, commit: &Commit) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let layout = &shared.core.layout;
+        let refused = |why| shared.core.refused(why);
+        let mut fetch = Fetch::default();
+        judge::fetch(layout, commit, &mut fetch).map_err(refused)?;
+        if let Some(id) = commit.id {
+            fetch.add(name::outcome(id));
+        }
+        for key in fetch.keys() {
+            self.uses.add(key, Use::Read);
+        }
+        if fetch.keys().is_empty() {
+            return Ok(());
+        }
+        for _ in 0..TRIES_MAX {
+            let mut fresh = shared.client(self.dc, &self.after).await?;
+            let begun = fresh.begin_strong();
+            begun.map_err(|trouble| shared.trouble(trouble, None))?;
+            let found = shared.read(&mut fresh, fetch.clone()).await?;
+            let Some(objection) = shared.objection(commit, &found) else {
+                shared.give_back(fresh);
+                return Ok(());
+            };
+            // What is in the way here may be gone elsewhere.
+            let mut uses = Uses::default();
+            fetch.keys().into_iter().for_each(|key| uses.add(key, Use::Read));
+            let certified = fresh.certify(uses, Vec::new()).await;
+            match shared.decided(self.dc, certified, &Commit::default())? {
+                Ok(_) => return Err(objection),
+                Err(until) => shared.catch_up(self.dc, &until, CONFLICT_WAIT_MAX).await,
+            };
+        }
+        Err(StoreError::Conflict)
+    }
+
+    /// The presences of those objects that a commit writes and that exist: these stay as they are, so
+    /// that writes of two fields are in nobody's way.
+    async fn present(&mut self, commit: &Commit) -> Result<BTreeSet<Key>, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let objects: BTreeSet<&Ref> = commit.writes.iter().filter_map(Write::object).collect();
+        let mut fetch = Fetch::default();
+        for object in objects {
+            let thing = Thing::of(&shared.core.layout, Some(object));
+            fetch.add(thing.map_err(|why| shared.core.refused(why))?.presence());
+        }
+        let keys = fetch.keys();
+        let found = self.read(fetch).await?;
+        for key in &keys {
+            self.uses.add(key.clone(), Use::Read);
+        }
+        Ok(keys.into_iter().filter(|key| answer::exists(found.get(key))).collect())
+    }
+
+    /// Has it certified: its commit vector, or what it would have had to see.
+    async fn decide(
+        &mut self,
+        commit: &Commit,
+        updates: Vec<Update>,
+    ) -> Result<Result<Vector, Vector>, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        shared.check_quorum(self.dc)?;
+        let uses = self.uses.clone();
+        let certified = self.settle().await?.certify(uses, updates).await;
+        shared.decided(self.dc, certified, commit)
+    }
+}
+
+impl Shared {
+    /// What came of certification: the commit vector, or what the transaction would have had to see.
+    fn decided(
+        &self,
+        dc: DcId,
+        certified: Result<Done, Trouble>,
+        commit: &Commit,
+    ) -> Result<Result<Vector, Vector>, StoreError> {
+        match certified {
+            Ok(done) => {
+                self.committed(dc, &done.commit_vec);
+                Ok(Ok(done.commit_vec))
+            }
+            Err(Trouble::Refused(Refusal::Conflict { until })) => Ok(Err(until)),
+            Err(Trouble::Unknown(..)) if commit.writes.is_empty() => {
+                self.check_quorum(dc)?;
+                Err(self.core.unavailable("it was not answered in time".into()))
+            }
+            Err(trouble) => Err(self.trouble(trouble, commit.id)),
+        }
+    }
+
+    /// Why a commit must not take effect, if it must not.
+    fn objection(&self, commit: &Commit, found: &Found) -> Option<StoreError> {
+        let noted = |id| answer::outcome(found.get(&name::outcome(id)));
+        match commit.id.map(|id| (id, noted(id))) {
+            Some((_, Some(true))) => Some(StoreError::Conflict),
+            Some((id, Some(false))) => Some(self.core.barred(id)),
+            _ => judge::object(&self.core.layout, commit, found),
+        }
+    }
+
+    /// What became of a commit of a strong store. If it is not known to have taken effect, it is
+    /// barred, unless it comes first.
+    pub(super) async fn ask_strong(&self, id: TransactionId) -> Result<Outcome, StoreError> {
+        for _ in 0..TRIES_MAX {
+            let dc = self.net.with(|inner| {
+                let first = inner.running().find(|dc| inner.lacking(*dc).is_none());
+                first.or_else(|| inner.running().next()).unwrap_or(DcId(0))
+            });
+            self.check_quorum(dc)?;
+            let mut client = self.client(dc, &Stamp::default()).await?;
+            let trouble = |trouble| self.trouble(trouble, Some(id));
+            client.begin_strong().map_err(trouble)?;
+            let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
+            if let Some(has_committed) = states.first().and_then(|state| answer::outcome(state)) {
+                self.give_back(client);
+                let outcome =
+                    if has_committed { Outcome::Committed } else { Outcome::NotCommitted };
+                return Ok(outcome);
+            }
+            let mut uses = Uses::default();
+            uses.add(name::outcome(id), Use::Write);
+            match client.certify(uses, vec![note(id, false)]).await {
+                Ok(done) => {
+                    self.committed(dc, &done.commit_vec);
+                    self.give_back(client);
+                    return Ok(Outcome::NotCommitted);
+                }
+                Err(Trouble::Refused(Refusal::Conflict { until })) => {
+                    self.catch_up(dc, &until, CONFLICT_WAIT_MAX).await;
+                }
+                Err(Trouble::Refused(Refusal::Aborted)) => {}
+                Err(Trouble::Unknown(..)) => return Ok(Outcome::Unknown),
+                Err(other) => return Err(trouble(other)),
+            }
+        }
+        Ok(Outcome::Unknown)
+    }
+}
+
+/// Notes whether the commit of this id took effect.
+fn note(id: TransactionId, has_committed: bool) -> Update {
+    let op = Op::Write(Value::Bool(has_committed));
+    Update { key: name::outcome(id), op, id: None }
+}

@@ -1,0 +1,449 @@
+//! Transactions in one data center.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_geo::{DcId, Key};
+use mingle_model::{Stamp, TransactionId, Version, WitnessRow};
+use mingle_store::{
+    Answer, BoxFuture, Commit, Committed, Data, Read, StoreError, Transaction, Write,
+};
+
+use super::build::{Left, build};
+use super::client::Client;
+use super::fetch::{self, Fetch, Found};
+use super::store::Shared;
+use super::touch::{Use, Uses};
+use super::{answer, judge, name};
+use crate::builtin::{self, Question};
+use crate::limits::KEYS_MAX;
+use crate::writing;
+
+/// A scan reads so many items at once.
+const SCAN_ITEMS: usize = 1_000;
+
+/// A transaction in one data center.
+pub struct GeoTransaction {
+    pub(super) shared: Arc<Shared>,
+    pub(super) dc: DcId,
+    /// What the data center must have first.
+    pub(super) after: Stamp,
+    pub(super) client: Option<Client>,
+    pub(super) flushed: Vec<Write>,
+    /// Items that the flushed writes change.
+    pub(super) own: BTreeSet<Key>,
+    /// Of the last answer.
+    pub(super) seen: u64,
+    /// By which it is certified, where it is strong.
+    pub(super) uses: Uses,
+    /// What it was asked, and answered without its own writes, as far as that is known.
+    pub(super) given: Vec<(Question, Option<(Data, u64)>)>,
+}
+
+impl GeoTransaction {
+    /// A transaction that has not done anything yet.
+    pub fn new(shared: &Arc<Shared>, dc: DcId, after: &Stamp) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            dc,
+            after: after.clone(),
+            client: None,
+            flushed: Vec::new(),
+            own: BTreeSet::new(),
+            seen: 0,
+            uses: Uses::default(),
+            given: Vec::new(),
+        }
+    }
+
+    /// Takes the snapshot, if that has not been done.
+    pub(super) async fn settle(&mut self) -> Result<&mut Client, StoreError> {
+        let client = match self.client.take() {
+            Some(client) => client,
+            None => {
+                let mut client = self.shared.client(self.dc, &self.after).await?;
+                if self.shared.is_strong() {
+                    let begun = client.begin_strong();
+                    begun.map_err(|trouble| self.shared.trouble(trouble, None))?;
+                }
+                let rows = fetch::rows(&self.shared.core.layout, None);
+                let rows = rows.map_err(|why| self.shared.core.refused(why))?;
+                let read = client.read(vec![rows]).await;
+                read.map_err(|trouble| self.shared.trouble(trouble, None))?;
+                client
+            }
+        };
+        Ok(self.client.insert(client))
+    }
+
+    fn stamp(&self) -> Stamp {
+        self.client.as_ref().map_or_else(Stamp::default, |client| self.shared.stamp(&client.past()))
+    }
+
+    pub(super) async fn answers(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let refused = |why| shared.core.refused(why);
+        let layout = &shared.core.layout;
+        let mut fetch = Fetch::default();
+        fetch.add(fetch::rows(layout, None).map_err(refused)?);
+        for read in reads {
+            if let Some(item) = fetch::item(layout, read).map_err(refused)? {
+                fetch.add(item);
+            }
+            if let Some(object) = read.object() {
+                fetch.add(fetch::rows(layout, Some(object)).map_err(refused)?);
+            }
+        }
+        let found = self.read(fetch).await?;
+        let mut answers = Vec::with_capacity(reads.len());
+        for read in reads {
+            let (data, version) = match read {
+                Read::Query { operation, arguments } => {
+                    let builtin =
+                        builtin::find(&shared.core.builtins, operation).map_err(refused)?;
+                    let question = builtin.question(arguments, layout).map_err(refused)?;
+                    let (data, version) = self.query(question).await?;
+                    (Data::Result(builtin.result(data, layout)), version)
+                }
+                Read::Records { kind, from, limit } => {
+                    (self.records(*kind, from, *limit).await?, 0)
+                }
+                Read::Witnesses { from, limit } => {
+                    (Data::Witnesses(self.rows_from(*from, *limit).await?), 0)
+                }
+                read => {
+                    let item = fetch::item(layout, read).map_err(refused)?;
+                    let item = item.expect("a read is of an item, or was answered above");
+                    let answer = answer::data(read, found.get(&item));
+                    self.uses.read(read, &item);
+                    self.note_given(Question::Read(read.clone()), &answer);
+                    answer
+                }
+            };
+            let witnesses = self.witnesses(read, &found).map_err(refused)?;
+            answers.push(Answer { data, version: Version(version), witnesses });
+        }
+        self.seen = answers.last().map_or(self.seen, |answer| answer.version.0);
+        Ok(answers)
+    }
+
+    fn witnesses(&self, read: &Read, found: &Found) -> Result<Vec<WitnessRow>, String> {
+        let layout = &self.shared.core.layout;
+        if matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. }) {
+            return Ok(Vec::new());
+        }
+        let mut rows = match read.object() {
+            Some(object) => answer::rows(found.get(&fetch::rows(layout, Some(object))?)),
+            None => Vec::new(),
+        };
+        rows.extend(answer::rows(found.get(&fetch::rows(layout, None)?)));
+        Ok(rows)
+    }
+
+    pub(super) async fn read(&mut self, fetch: Fetch) -> Result<Found, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let client = self.settle().await?;
+        shared.read(client, fetch).await
+    }
+
+    /// What a strong query gives: it sees what any running data center has acknowledged.
+    async fn query(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
+        if self.shared.is_strong() {
+            let answer = self.ask(question.clone()).await?;
+            self.note_given(question, &answer);
+            return Ok(answer);
+        }
+        let shared = Arc::clone(&self.shared);
+        let layout = &shared.core.layout;
+        let left = self.left().await?;
+        let mut client = shared.client(self.dc, &self.after).await?;
+        let acknowledged = shared.net.with(|inner| inner.acknowledged());
+        let reached = client.reach(&acknowledged).await;
+        reached.map_err(|trouble| shared.trouble(trouble, None))?;
+        let flushed = build(layout, &self.flushed, None, &left, &BTreeSet::new());
+        let written = client.write(flushed.map_err(|why| shared.core.refused(why))?);
+        written.map_err(|trouble| shared.trouble(trouble, None))?;
+        let mut own = Self::new(&shared, self.dc, &self.after);
+        own.client = Some(client);
+        own.own.clone_from(&self.own);
+        own.ask(question).await
+    }
+
+    /// What a query gives on this transaction's snapshot.
+    pub(super) async fn ask(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
+        match question {
+            Question::Keys(kind) => self.keys(&kind).await,
+            Question::Read(read) => {
+                let core = &self.shared.core;
+                let mut fetch = Fetch::default();
+                let item = fetch::item(&core.layout, &read).map_err(|why| core.refused(why))?;
+                let item = item.expect("a query reads one item");
+                fetch.add(item.clone());
+                let found = self.read(fetch).await?;
+                self.uses.read(&read, &item);
+                Ok(answer::data(&read, found.get(&item)))
+            }
+        }
+    }
+
+    /// The keys of all objects of a kind.
+    async fn keys(&mut self, kind: &mingle_model::Name) -> Result<(Data, u64), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let id = shared.core.layout.kind(kind).map_err(|why| shared.core.refused(why))?.id;
+        let prefix = name::presences(id);
+        self.uses.add(name::list(&prefix), Use::Read);
+        let mut keys = Vec::new();
+        let first = Key::new(mingle_geo::Kind::Register, &prefix);
+        self.scan(first, &prefix, |key, state| {
+            if answer::exists(state) {
+                keys.push(name::object_key(&key.name, prefix.len()));
+            }
+            keys.len() <= KEYS_MAX
+        })
+        .await?;
+        if keys.len() > KEYS_MAX {
+            return Err(shared.core.refused(builtin::too_many_keys(kind)));
+        }
+        Ok((Data::Values(keys), 0))
+    }
+
+    async fn records(
+        &mut self,
+        kind: mingle_store::RecordKind,
+        from: &[u8],
+        limit: usize,
+    ) -> Result<Data, StoreError> {
+        let prefix = name::records(kind);
+        let first = name::record(&mingle_store::RecordKey { kind, key: from.into() });
+        let mut records = Vec::new();
+        self.scan(first, &prefix, |key, state| {
+            if records.len() == limit {
+                return false;
+            }
+            if let Some(value) = answer::record(state) {
+                records.push((name::record_key(&key.name).into(), value));
+            }
+            true
+        })
+        .await?;
+        Ok(Data::Records(records))
+    }
+
+    async fn rows_from(
+        &mut self,
+        from: TransactionId,
+        limit: usize,
+    ) -> Result<Vec<WitnessRow>, StoreError> {
+        let prefix = name::rows_by_transaction(None);
+        let first = Key::new(mingle_geo::Kind::Set, name::rows_by_transaction(Some(from)));
+        let mut rows: Vec<WitnessRow> = Vec::new();
+        self.scan(first, &prefix, |_, state| {
+            let found = answer::rows(state);
+            let Some(row) = found.first() else { return true };
+            let is_next = rows.last().is_none_or(|last| last.id != row.id);
+            if is_next && rows.len() >= limit {
+                return false;
+            }
+            rows.extend(found);
+            true
+        })
+        .await?;
+        Ok(rows)
+    }
+
+    /// Visits the items from `first` on whose names begin with `prefix`, as long as `visit` says so.
+    async fn scan(
+        &mut self,
+        mut first: Key,
+        prefix: &[u8],
+        mut visit: impl FnMut(&Key, &mingle_geo::State) -> bool,
+    ) -> Result<(), StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let dc = self.dc;
+        self.settle().await?;
+        loop {
+            let mut keys = shared.net.with(|inner| inner.items(dc, &first, prefix, SCAN_ITEMS));
+            let is_last = keys.len() < SCAN_ITEMS;
+            let fits = |key: &&Key| key.kind == first.kind && key.name.starts_with(prefix);
+            let own = self.own.range(first.clone()..).take_while(fits);
+            keys.extend(own.cloned());
+            keys.sort_unstable();
+            keys.dedup();
+            if !is_last {
+                keys.truncate(SCAN_ITEMS);
+            }
+            let Some(last) = keys.last() else { return Ok(()) };
+            let next = [&last.name, &[0][..]].concat();
+            let next = Key::new(first.kind, next);
+            let mut fetch = Fetch::default();
+            for key in &keys {
+                fetch.add(key.clone());
+            }
+            let client = self.settle().await?;
+            let found = shared.read(client, fetch).await?;
+            for key in &keys {
+                if !visit(key, found.get(key)) {
+                    return Ok(());
+                }
+            }
+            if is_last {
+                return Ok(());
+            }
+            first = next;
+        }
+    }
+
+    /// What the transactions that flushed writes forget have left.
+    pub(super) async fn left(&mut self) -> Result<Left, StoreError> {
+        let forgotten = self.flushed.iter().filter_map(|write| match write {
+            Write::Forget(id) => Some(*id),
+            _ => None,
+        });
+        let forgotten: BTreeSet<TransactionId> = forgotten.collect();
+        let mut left = BTreeMap::new();
+        for id in forgotten {
+            let prefix = name::rows_by_transaction(Some(id));
+            self.uses.add(name::list(&prefix), Use::Write);
+            let mut rows = Vec::new();
+            let first = Key::new(mingle_geo::Kind::Set, &prefix);
+            self.scan(first, &prefix, |_, state| {
+                rows.extend(answer::rows(state));
+                true
+            })
+            .await?;
+            left.insert(id, rows);
+        }
+        Ok(left)
+    }
+
+    pub(super) fn prepare(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        let core = &self.shared.core;
+        let writes = writing::prepare(core, writes, self.flushed.len());
+        self.flushed.extend(writes.map_err(|why| core.refused(why))?);
+        Ok(())
+    }
+
+    /// Makes nothing visible yet, but to this transaction's own reads.
+    async fn show(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
+        self.settle().await?;
+        let before = self.flushed.len();
+        self.prepare(writes)?;
+        let left = self.left().await?;
+        let shared = Arc::clone(&self.shared);
+        let none = BTreeSet::new();
+        let built = build(&shared.core.layout, &self.flushed[before..], None, &left, &none);
+        let updates = built.map_err(|why| shared.core.refused(why))?;
+        self.own.extend(updates.iter().map(|update| update.key.clone()));
+        let client = self.settle().await?;
+        client.write(updates).map_err(|trouble| shared.trouble(trouble, None))
+    }
+
+    async fn conclude(mut self, mut commit: Commit) -> Result<Committed, StoreError> {
+        if self.shared.is_strong() {
+            return self.certify(commit).await;
+        }
+        self.prepare(std::mem::take(&mut commit.writes))?;
+        let shared = Arc::clone(&self.shared);
+        commit.writes = std::mem::take(&mut self.flushed);
+        let fits = writing::check_size(&commit.writes);
+        fits.map_err(|why| shared.core.refused(why))?;
+        if commit.is_empty() {
+            self.settle().await?;
+            return Ok(Committed { version: Version(self.seen), stamp: self.stamp() });
+        }
+        if self.client.is_some() {
+            self.settle().await?.take_back();
+        }
+        self.own.clear();
+        if let Some(id) = commit.id
+            && !shared.fates.begin(id, shared.core.world.elapsed())
+        {
+            return Err(shared.core.barred(id));
+        }
+        let _pass = shared.gate(self.dc).pass().await;
+        let committed = self.commit_now(&commit).await;
+        if let Some(id) = commit.id {
+            shared.note_end(id, &committed, self.client.as_ref());
+        }
+        committed
+    }
+
+    /// What is demanded is judged by what the data center has now; what is taken away is what the
+    /// transaction's snapshot has.
+    async fn commit_now(&mut self, commit: &Commit) -> Result<Committed, StoreError> {
+        let shared = Arc::clone(&self.shared);
+        let refused = |why| shared.core.refused(why);
+        let layout = &shared.core.layout;
+        let mut judge = shared.client(self.dc, &self.after).await?;
+        let last = shared.last(self.dc);
+        judge.reach(&last).await.map_err(|trouble| shared.trouble(trouble, commit.id))?;
+        let mut fetch = Fetch::default();
+        fetch.add(fetch::rows(layout, None).map_err(refused)?);
+        judge::fetch(layout, commit, &mut fetch).map_err(refused)?;
+        shared.fetch_outcome(commit.id, &mut fetch);
+        let found = shared.read(&mut judge, fetch).await?;
+        if self.client.is_none() {
+            // Nothing was read before: this is the snapshot.
+            self.client = Some(judge);
+        } else {
+            shared.give_back(judge);
+        }
+        if let Some(objection) = judge::object(layout, commit, &found) {
+            return Err(objection);
+        }
+        shared.check_outcome(commit.id, &found)?;
+        self.flushed.clone_from(&commit.writes);
+        let left = self.left().await?;
+        let none = BTreeSet::new();
+        let mut updates =
+            build(layout, &commit.writes, commit.operation, &left, &none).map_err(refused)?;
+        shared.check_count(&updates)?;
+        shared.add_outcome(commit.id, &mut updates);
+        if updates.is_empty() {
+            return Ok(Committed { version: Version(self.seen), stamp: self.stamp() });
+        }
+        let client = self.settle().await?;
+        client.write(updates).map_err(|trouble| shared.trouble(trouble, None))?;
+        let done = client.commit().await.map_err(|trouble| shared.trouble(trouble, commit.id))?;
+        shared.committed(self.dc, &done.commit_vec);
+        shared.raise_floors(&commit.writes);
+        let (timestamp, origin) = (done.commit_vec[self.dc], self.dc);
+        let version = mingle_geo::Version { timestamp, origin, index: 0 };
+        Ok(Committed { version: Version(version.digest()), stamp: shared.stamp(&done.commit_vec) })
+    }
+}
+
+impl Drop for GeoTransaction {
+    fn drop(&mut self) {
+        if let Some(client) = self.client.take() {
+            self.shared.give_back(client);
+        }
+    }
+}
+
+impl Transaction for GeoTransaction {
+    fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        Box::pin(self.answers(reads))
+    }
+
+    fn read_last<'a>(
+        &'a mut self,
+        reads: &'a [Read],
+    ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
+        if self.shared.is_strong() {
+            return Box::pin(self.answer_last(reads));
+        }
+        Box::pin(self.answers(reads))
+    }
+
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.show(writes))
+    }
+
+    fn commit(
+        self: Box<Self>,
+        commit: Commit,
+    ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        Box::pin(self.conclude(commit))
+    }
+}
