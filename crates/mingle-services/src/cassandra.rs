@@ -148,6 +148,10 @@ fn yaml(place: &Place, options: &Options) -> String {
         ("rpc_address", host),
         ("storage_port", place.inner_port.to_string()),
         ("native_transport_port", place.address.port().to_string()),
+        // What times out is unknown, which tests of a machine under load cannot go on from.
+        ("read_request_timeout", "10s".to_owned()),
+        ("write_request_timeout", "10s".to_owned()),
+        ("cas_contention_timeout", "10s".to_owned()),
         ("commitlog_sync", "batch".to_owned()),
         ("commitlog_directory", at("commitlog")),
         ("data_file_directories", format!("[{}]", at("data"))),

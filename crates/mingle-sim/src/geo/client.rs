@@ -338,9 +338,11 @@ impl World<'_> {
             return self.attach(slot, dc);
         }
         let Some(index) = self.clients[slot].acts.pop() else {
-            // Its last read may have failed: it does not wait for that any more.
+            // Its last read may have failed, or its last strong transaction: it does not wait for that
+            // any more.
             let client = &mut self.clients[slot];
             (client.stage, client.waits_since_us) = (Stage::Done, None);
+            client.give_up_strong();
             return;
         };
         self.clients[slot].act = index;
