@@ -4,6 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ConfigError;
 use crate::flaw::Planted;
+use crate::key::Key;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
@@ -54,6 +55,9 @@ pub struct Config {
     /// Writes are refused while the operations that are not folded, or the own transactions that
     /// are kept for others, take more than this.
     pub log_bytes_max: usize,
+    /// Only strong transactions write keys whose names begin with one of these: a causal write is refused.
+    /// Over such keys strong transactions are strictly serializable. The same at all replicas.
+    pub strong_only: Vec<Vec<u8>>,
     /// A mistake to make; see [`flaw`](crate::flaw).
     #[serde(skip)]
     pub planted: Planted,
@@ -79,6 +83,7 @@ impl Config {
             forward_after_ms: 1_000,
             forward_bytes_max: 64 << 20,
             log_bytes_max: 1 << 30,
+            strong_only: Vec::new(),
             planted: Planted::default(),
         }
     }
@@ -105,6 +110,11 @@ impl Config {
         let least = self.transaction_ms_max;
         within("outcome_ms_max", self.outcome_ms_max, least, u64::MAX >> 20)?;
         within("resolve_after_ms", self.resolve_after_ms, 1, self.outcome_ms_max)
+    }
+
+    /// Whether only strong transactions write this key.
+    pub fn is_strong_only(&self, key: &Key) -> bool {
+        self.strong_only.iter().any(|prefix| key.name.starts_with(prefix))
     }
 
     /// The data centers.

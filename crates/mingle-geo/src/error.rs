@@ -81,6 +81,11 @@ pub enum Refusal {
         /// The key.
         key: Key,
     },
+    /// Only strong transactions write the key.
+    StrongOnly {
+        /// The key.
+        key: Key,
+    },
     /// Operations of this id come no more: the floor of its origin has passed it.
     BelowFloor {
         /// The id.
@@ -160,6 +165,9 @@ impl fmt::Display for Refusal {
             }
             Self::WrongKind { key } => {
                 write!(f, "the operation does not fit {key:?}, which is a {}", key.kind)
+            }
+            Self::StrongOnly { key } => {
+                write!(f, "only strong transactions write {key:?}, and this one is causal")
             }
             Self::BelowFloor { id } => write!(
                 f,

@@ -70,6 +70,8 @@ pub enum Flaw {
     StrongEntryOnly,
     /// What the index of conflicts has dropped is in nobody's way.
     FloorIgnored,
+    /// Causal transactions write what only strong ones may.
+    StrongOnlyIgnored,
     /// Labels never conflict with each other.
     LabelsIgnored,
     /// A leader votes by what it knows, before the log has the preparation.
@@ -96,6 +98,8 @@ pub enum Flaw {
     PersistsReordered,
     /// A delta of decided entries is merged as the consensus library does it.
     DeltaMerged,
+    /// A follower takes for chosen what it has accepted itself, whoever else has.
+    ChosenWithoutMajority,
 }
 
 /// What is planted: nothing, unless made from a [`Flaw`].
@@ -127,7 +131,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 44] = [
+    pub const ALL: [Self; 46] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -159,6 +163,7 @@ impl Flaw {
         Self::UndecidedIgnored,
         Self::StrongEntryOnly,
         Self::FloorIgnored,
+        Self::StrongOnlyIgnored,
         Self::LabelsIgnored,
         Self::VoteFromMemory,
         Self::AbortWithoutRefuse,
@@ -172,6 +177,7 @@ impl Flaw {
         Self::DecisionBeforeDisk,
         Self::PersistsReordered,
         Self::DeltaMerged,
+        Self::ChosenWithoutMajority,
     ];
 
     /// Its name on a command line: `known-past-prepared`, say.

@@ -50,6 +50,8 @@ pub struct System {
     pub conflicts: Conflicts,
     /// Counters that strong transactions keep from going below 0.
     pub accounts: BTreeSet<Item>,
+    /// Items that only strong transactions may change.
+    pub strong_only: BTreeSet<Item>,
 }
 
 /// One client's session: its calls in the order in which it made them, one at a time.

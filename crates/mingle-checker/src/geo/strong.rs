@@ -63,14 +63,15 @@ pub fn strict(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Items that nothing but strong transactions without labels has changed.
+/// Items that nothing but strong transactions without labels has changed, or may change.
 fn strong_items(index: &Index<'_>) -> BTreeSet<Item> {
+    let declared = &index.run.system.strong_only;
     let mut out = BTreeSet::new();
     for node in &index.nodes {
         let strong = node.transaction.strong.as_ref();
         for (item, _, id) in node.transaction.updates() {
             let is_plain = strong.is_some_and(|strong| !strong.labels.contains_key(&item));
-            if !is_plain || id.is_some() {
+            if (!is_plain || id.is_some()) && !declared.contains(&item) {
                 out.insert(item);
             }
         }

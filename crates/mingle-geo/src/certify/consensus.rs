@@ -11,6 +11,8 @@
 //!   heard of it: one that is shut out for long leads ([`is_outranked`]).
 //!
 //! One data center has nobody to agree with: what it appends is decided.
+//!
+//! A follower need not wait until its leader tells it what is chosen ([`learner`](super::learner)).
 
 use std::fmt;
 
@@ -25,6 +27,7 @@ use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 use super::certifier::Certifier;
 use super::entry::Entry;
 use super::group::GroupConfig;
+use super::learner::Learner;
 use super::mirror::{GroupRecord, Kept, Mirror};
 use crate::flaw::{Flaw, Planted};
 use crate::timestamp::DcId;
@@ -38,6 +41,7 @@ pub struct Consensus {
     /// None if there is nobody to agree with.
     paxos: Option<OmniPaxos<Entry, Mirror>>,
     mirror: Mirror,
+    learner: Learner,
     election_ticks: u64,
     planted: Planted,
     /// Somebody leads whose ballot is below what this replica has promised, for so many ticks.
@@ -76,6 +80,7 @@ impl Consensus {
             dc: config.dc,
             paxos,
             mirror,
+            learner: Learner::new(node(config.dc), config.dc_count),
             election_ticks: config.election_ticks,
             planted: config.certifier.planted,
             is_shut_out: false,
@@ -113,8 +118,15 @@ impl Consensus {
         let Some(paxos) = &mut self.paxos else { return false };
         let decoded: Result<PaxosMessage<Entry>, _> = postcard::from_bytes(bytes);
         let Ok(message) = decoded else { return false };
-        if message.get_sender() != node(from) || message.get_receiver() != node(self.dc) {
+        if message.get_sender() != node(from) {
             return false;
+        }
+        if let Some((ballot, index)) = accepted(&message) {
+            self.learner.accepted(node(from), ballot, index);
+        }
+        if message.get_receiver() != node(self.dc) {
+            // A copy of what the leader is told.
+            return accepted(&message).is_some();
         }
         self.is_shut_out |= is_outranked(&message, paxos.get_promise());
         let decided = paxos.get_decided_idx();
@@ -129,11 +141,18 @@ impl Consensus {
         let Some(paxos) = &mut self.paxos else { return Vec::new() };
         let mut messages = Vec::new();
         paxos.take_outgoing_messages(&mut messages);
-        let outgoing = messages.iter().map(|message| {
+        let mut outgoing = Vec::with_capacity(messages.len());
+        for message in &messages {
             let bytes = postcard::to_stdvec(message).expect("a message has a form");
-            (DcId((message.get_receiver() - 1) as u8), bytes)
-        });
-        outgoing.collect()
+            if let Some((ballot, index)) = accepted(message) {
+                self.learner.accepted(node(self.dc), ballot, index);
+                for peer in self.learner.copied_to(ballot) {
+                    outgoing.push((dc_of(peer), bytes.clone()));
+                }
+            }
+            outgoing.push((dc_of(message.get_receiver()), bytes));
+        }
+        outgoing
     }
 
     /// The connection to a data center was lost and stands again.
@@ -158,9 +177,11 @@ impl Consensus {
         self.is_shut_out &= self.shut_out_ticks > 0;
     }
 
-    /// Up to which index entries are decided.
+    /// Up to which index entries are decided, of those that this replica has.
     pub fn decided_index(&self) -> usize {
-        self.paxos.as_ref().map_or_else(|| self.mirror.decided(), OmniPaxos::get_decided_idx)
+        let Some(paxos) = &self.paxos else { return self.mirror.decided() };
+        let chosen = self.learner.chosen(self.planted.is(Flaw::ChosenWithoutMajority));
+        paxos.get_decided_idx().max(chosen)
     }
 
     /// Puts a state in the place of the entries below an index, which are decided.
@@ -176,6 +197,20 @@ impl Consensus {
 /// The number of a data center's replica.
 fn node(dc: DcId) -> NodeId {
     NodeId::from(dc.0) + 1
+}
+
+/// The data center of a replica.
+fn dc_of(node: NodeId) -> DcId {
+    DcId((node - 1) as u8)
+}
+
+/// What its sender has accepted, if that is what the message says.
+fn accepted(message: &PaxosMessage<Entry>) -> Option<(Ballot, usize)> {
+    let PaxosMessage::SequencePaxos(inner) = message else { return None };
+    match &inner.msg {
+        PaxosMsg::Accepted(accepted) => Some((accepted.n, accepted.accepted_idx)),
+        _ => None,
+    }
 }
 
 fn join(config: &GroupConfig, mirror: Mirror) -> Result<OmniPaxos<Entry, Mirror>, String> {

@@ -63,6 +63,14 @@ impl Coordinator {
         Self { dc, votes: BTreeMap::new(), ..self }
     }
 
+    /// The same on another snapshot, before anybody was asked.
+    pub(crate) fn set_snapshot(&mut self, snap_vec: Vector) {
+        self.snap_vec = snap_vec;
+        for part in self.parts.values_mut() {
+            part.snap_vec = snap_vec;
+        }
+    }
+
     fn at(&self, partition: PartitionId, message: GroupMessage) -> GroupEnvelope {
         GroupEnvelope { to: Address::Replica(self.dc, partition), message }
     }

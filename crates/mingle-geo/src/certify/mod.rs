@@ -29,6 +29,7 @@ pub mod coordinator;
 pub mod entry;
 pub mod group;
 mod index;
+mod learner;
 pub mod message;
 mod mirror;
 mod resolve;

@@ -158,6 +158,9 @@ impl Replica {
             if !update.op.fits(update.key.kind) || update.op.is_measured() {
                 return Err(Refusal::WrongKind { key: update.key.clone() });
             }
+            if self.config.is_strong_only(&update.key) && !self.makes(Flaw::StrongOnlyIgnored) {
+                return Err(Refusal::StrongOnly { key: update.key.clone() });
+            }
             if let Some(id) = update.id
                 && self.op_floors.refuses(self.config.dc, &id)
             {

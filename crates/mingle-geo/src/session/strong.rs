@@ -35,6 +35,8 @@ pub struct Certifying {
     pub(super) request: u64,
     /// The barrier is passed: participants were asked.
     is_asked: bool,
+    /// It has read nothing: any newer snapshot serves it as well.
+    is_blind: bool,
     pub(super) timer: Timer,
 }
 
@@ -101,6 +103,7 @@ impl Session {
         running: Running,
         out: &mut Vec<SessionOutput>,
     ) {
+        let is_blind = running.snapshot.is_none();
         let snap_vec = running.snapshot.unwrap_or_else(|| self.strong_snapshot());
         let Running { id, begun_us, updates, strong, .. } = running;
         let parts = self.parts(id, begun_us, snap_vec, updates, strong.unwrap_or_default());
@@ -111,8 +114,9 @@ impl Session {
         let coordinator = Coordinator::new(self.config.dc, self.config.partition_count, parts);
         let (request, timer) = (self.next_request(), self.timer(now));
         let is_asked = self.config.planted.is(Flaw::BarrierSkipped);
-        self.call =
-            Call::Certifying(Certifying { coordinator, id, snap_vec, request, is_asked, timer });
+        let certifying =
+            Certifying { coordinator, id, snap_vec, request, is_asked, is_blind, timer };
+        self.call = Call::Certifying(certifying);
         self.send_certify(out);
     }
 
@@ -168,9 +172,16 @@ impl Session {
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 
-    /// The snapshot is uniform: whatever the strong transaction rests on survives it (§4).
+    /// The snapshot is uniform: whatever the strong transaction rests on survives it (§4). One that has
+    /// read nothing takes what was handed out with that word, which is uniform too: else it would conflict
+    /// with whatever came since the last one.
     pub(super) fn on_snapshot_uniform(&mut self, out: &mut Vec<SessionOutput>) {
+        let newest = self.handout.strong_snapshot();
         if let Call::Certifying(certifying) = &mut self.call {
+            if certifying.is_blind && !certifying.is_asked {
+                certifying.snap_vec.join(&newest);
+                certifying.coordinator.set_snapshot(certifying.snap_vec);
+            }
             certifying.is_asked = true;
             self.send_certify(out);
         }

@@ -3,7 +3,9 @@
 //! rested on is where it is.
 
 mod clients;
+mod map;
 mod one;
+mod scripts;
 mod single;
 mod world;
 

@@ -7,9 +7,9 @@ use mingle_geo::message::{AttachReply, Attached, BarrierReply, Handout, Missing}
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{
     Address, Config, DcId, Envelope, Event, Input, Key, Kind, Message, Now, Op, Output,
-    PartitionId, Session, SessionConfig, State, StrongReplica, Timestamp, Update,
+    PartitionId, Refusal, Session, SessionConfig, State, StrongReplica, Timestamp, Update,
 };
-use mingle_model::Origin;
+use mingle_model::{Origin, TransactionId};
 
 const EPOCH_US: u64 = 1_000_000_000_000;
 const PLACE: Address = Address::Replica(DcId(0), PartitionId(0));
@@ -26,7 +26,8 @@ impl Solo {
     /// With a session for each of these clocks, by how much they are off.
     fn new(skews_us: &[i64]) -> Self {
         let (dc, partition) = (DcId(0), PartitionId(0));
-        let config = Config::new(dc, 1, partition, 1);
+        let strong_only = vec![b"seat:".to_vec()];
+        let config = Config { strong_only, ..Config::new(dc, 1, partition, 1) };
         let certifier = CertifierConfig::new(partition, Conflicts::default());
         let group = GroupConfig::new(dc, 1, certifier);
         let session =
@@ -152,6 +153,42 @@ fn a_strong_reset_takes_away_what_its_transaction_saw() {
     let state = solo.read(&map);
     let counts = state.as_map().expect("a map").counts();
     assert_eq!(counts.map(|(_, count)| count.value()).collect::<Vec<_>>(), [3]);
+}
+
+/// It is the second's first call: all that it knows is nothing.
+#[test]
+fn a_strong_transaction_that_read_nothing_takes_the_newest_snapshot() {
+    let mut solo = Solo::new(&[0, 0]);
+    let key = Key::new(Kind::Counter, "x");
+    for _ in 0..3 {
+        assert!(matches!(solo.commit(0, true, &key, Op::Add(1)), Event::Committed { .. }));
+    }
+    // Until all of it is delivered.
+    for _ in 0..20 {
+        solo.now_us += 10_000;
+        solo.give(Input::Tick);
+    }
+    let (id, now) = (TransactionId { origin: Origin(1), sequence: 1 }, solo.now(0));
+    let update = Update { key, op: Op::Add(1), id: None };
+    solo.sessions[1].0.begin_strong(now).expect("idle");
+    solo.sessions[1].0.write(now, update).expect("idle");
+    let event = solo.call(1, |session, now, out| session.commit(now, out).expect("idle"));
+    assert!(matches!(event, Event::Committed { id: of, .. } if of == id), "{event:?}");
+}
+
+/// Names that begin with `seat:` are declared for strong transactions.
+#[test]
+fn a_causal_write_to_what_only_strong_transactions_write_is_refused() {
+    let mut solo = Solo::new(&[0]);
+    let (seat, seats) = (Key::new(Kind::Counter, "seat:7"), Key::new(Kind::Counter, "seats"));
+    let event = solo.commit(0, false, &seat, Op::Add(1));
+    let Event::Aborted { refusal: Refusal::StrongOnly { key }, .. } = event else {
+        panic!("{event:?}")
+    };
+    assert_eq!(key, seat);
+    assert!(matches!(solo.commit(0, false, &seats, Op::Add(1)), Event::Committed { .. }));
+    assert!(matches!(solo.commit(0, true, &seat, Op::Add(2)), Event::Committed { .. }));
+    assert_eq!(solo.read(&seat).as_counter().map(mingle_geo::types::Counter::value), Some(2));
 }
 
 #[test]

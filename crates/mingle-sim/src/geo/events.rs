@@ -218,6 +218,7 @@ impl World<'_> {
             Refusal::SnapshotTooOld { .. } => self.reach.saw(Seen::SnapshotTooOld),
             Refusal::TransactionTooOld { .. } => self.reach.saw(Seen::TransactionTooOld),
             Refusal::ClockAhead { .. } => self.reach.saw(Seen::ClockAhead),
+            Refusal::StrongOnly { .. } => self.reach.saw(Seen::StrongOnlyRefused),
             Refusal::BelowFloor { .. } => self.reach.saw(Seen::IdRefused),
             Refusal::Full { .. } => self.reach.saw(Seen::LogFull),
             Refusal::Ahead { .. } => self.reach.saw(Seen::ImplicitAttach),

@@ -66,6 +66,7 @@ seen! {
     SnapshotTooOld = "too old snapshot refused",
     StrongAsked = "strong commit found by asking",
     StrongCommitted = "strong transaction committed",
+    StrongOnlyRefused = "causal write to a strong key refused",
     StrongReadOnly = "strong transaction that only read",
     StrongRepeated = "strong transaction tried again",
     TornWrite = "torn write",

@@ -109,6 +109,7 @@ impl Recorder {
         let partition_of = items.iter();
         let partition_of =
             partition_of.map(|(key, item)| (*item, key.partition(config.partition_count).0));
+        let strong_only = items.iter().filter(|(key, _)| config.is_strong_only(key));
         let system = System {
             dc_count: config.dc_count,
             losses_max: config.f,
@@ -116,6 +117,7 @@ impl Recorder {
             partition_of: partition_of.collect(),
             conflicts: Conflicts::new([(WITHDRAW.to_owned(), WITHDRAW.to_owned())]),
             accounts: setup.accounts().iter().map(|key| items[key]).collect(),
+            strong_only: strong_only.map(|(_, item)| *item).collect(),
         };
         Self {
             run: Run { system, ..Run::default() },

@@ -199,6 +199,9 @@ impl Setup {
         let names = (0..self.accounts).map(|at| format!("account-{at}"));
         self.keys.extend(names.map(|name| Key::new(Kind::Counter, name)));
         self.strong = Strong::draw(random, self.config.dc_count, self.network.far_us);
+        if random.one_in(2) {
+            self.config.strong_only.push(self.keys[0].name.to_vec());
+        }
         self
     }
 

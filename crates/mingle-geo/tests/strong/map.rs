@@ -1,0 +1,253 @@
+//! Data centers at fixed distances, whose disks take no time: for scripts.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use mingle_geo::certify::{Access, CertifierConfig, Conflicts, GroupConfig, Label};
+use mingle_geo::flaw::Planted;
+use mingle_geo::session::SessionOutput;
+use mingle_geo::{
+    Address, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output, PartitionId,
+    Session, SessionConfig, State, StrongReplica, Update,
+};
+use mingle_model::Origin;
+
+const EPOCH_US: u64 = 1_000_000_000_000;
+const NEAR_US: u64 = 100;
+const TICK_US: u64 = 5_000;
+
+/// What does not arrive.
+type Held = fn(from: Address, &Envelope) -> bool;
+
+pub struct Map {
+    /// From one data center to another, in microseconds.
+    far_us: Vec<Vec<u64>>,
+    replicas: BTreeMap<(u8, u16), StrongReplica>,
+    sessions: Vec<Session>,
+    events: Vec<Option<Event>>,
+    queue: BTreeMap<(u64, u64), (Address, Envelope)>,
+    order: u64,
+    dead: BTreeSet<u8>,
+    held: Held,
+    pub now_us: u64,
+}
+
+impl Map {
+    /// Replicas of `partitions` partitions in as many data centers as `far_us` has rows. The first
+    /// leads, and two transactions labelled `withdraw` conflict.
+    pub fn new(far_us: &[&[u64]], partitions: u16, planted: Planted) -> Self {
+        let dcs = far_us.len() as u8;
+        let mut replicas = BTreeMap::new();
+        for dc in 0..dcs {
+            for partition in 0..partitions {
+                let (id, place) = (DcId(dc), PartitionId(partition));
+                let conflicts = Conflicts::new([("withdraw", "withdraw")]);
+                let certifier =
+                    CertifierConfig { planted, ..CertifierConfig::new(place, conflicts) };
+                let mut group = GroupConfig::new(id, dcs, certifier);
+                group.priority = u32::from(dcs - dc);
+                let config = Config { planted, ..Config::new(id, dcs, place, partitions) };
+                let replica = StrongReplica::restore(config, group, []).expect("settings");
+                replicas.insert((dc, partition), replica);
+            }
+        }
+        let mut map = Self {
+            far_us: far_us.iter().map(|row| row.to_vec()).collect(),
+            replicas,
+            sessions: Vec::new(),
+            events: Vec::new(),
+            queue: BTreeMap::new(),
+            order: 0,
+            dead: BTreeSet::new(),
+            held: |_, _| false,
+            now_us: 0,
+        };
+        // Until there is a leader.
+        map.run_for(10_000_000);
+        assert!(map.replicas[&(0, 0)].group().is_leader());
+        map
+    }
+
+    /// A session in a data center, with these mistakes.
+    pub fn session(&mut self, dc: u8, planted: Planted) -> usize {
+        let partitions = self.replicas.keys().filter(|(of, _)| *of == dc).count() as u16;
+        let origin = Origin(self.sessions.len() as u128 + 1);
+        let config = SessionConfig { planted, ..SessionConfig::new(origin, DcId(dc), partitions) };
+        self.sessions.push(Session::new(config));
+        self.events.push(None);
+        self.sessions.len() - 1
+    }
+
+    /// From now on what this says does not arrive.
+    pub fn hold(&mut self, held: Held) {
+        self.held = held;
+    }
+
+    /// A data center is lost, with what it has sent and nobody got.
+    pub fn lose(&mut self, dc: u8) {
+        self.dead.insert(dc);
+        self.queue.retain(|_, (from, _)| !matches!(from, Address::Replica(of, _) if of.0 == dc));
+    }
+
+    fn now(&self) -> Now {
+        Now { wall_us: EPOCH_US + self.now_us, mono_us: self.now_us }
+    }
+
+    fn dc_of(&self, address: Address) -> u8 {
+        match address {
+            Address::Replica(dc, _) => dc.0,
+            Address::Client(client) => self.sessions[client as usize].dc().0,
+        }
+    }
+
+    fn send(&mut self, from: Address, envelope: Envelope) {
+        if (self.held)(from, &envelope) {
+            return;
+        }
+        let (one, other) = (self.dc_of(from), self.dc_of(envelope.to));
+        let far_us = self.far_us[usize::from(one)][usize::from(other)];
+        self.order += 1;
+        let at_us = self.now_us + if one == other { NEAR_US } else { far_us };
+        self.queue.insert((at_us, self.order), (from, envelope));
+    }
+
+    fn give(&mut self, place: (u8, u16), input: Input) {
+        let now = self.now();
+        if self.dead.contains(&place.0) {
+            return;
+        }
+        let Some(replica) = self.replicas.get_mut(&place) else { return };
+        let (mut out, from) = (Vec::new(), replica.address());
+        replica.handle(now, input, &mut out);
+        for output in out {
+            match output {
+                Output::Send(envelope) => self.send(from, envelope),
+                Output::Persist(persist) => {
+                    persist.then.into_iter().for_each(|envelope| self.send(from, envelope));
+                    self.give(place, Input::Persisted { index: persist.index });
+                }
+                Output::Alarm(alarm) => panic!("{place:?}: {alarm:?}"),
+            }
+        }
+    }
+
+    fn take(&mut self, client: usize, out: Vec<SessionOutput>) {
+        for output in out {
+            match output {
+                SessionOutput::Send(envelope) => {
+                    self.send(Address::Client(client as u64), envelope);
+                }
+                SessionOutput::Event(event) => self.events[client] = Some(event),
+            }
+        }
+    }
+
+    /// To the next message, or the next tick of all.
+    fn step(&mut self) {
+        let tick_us = (self.now_us / TICK_US + 1) * TICK_US;
+        let Some((&(at_us, order), _)) = self.queue.first_key_value().filter(|at| at.0.0 < tick_us)
+        else {
+            self.now_us = tick_us;
+            let places: Vec<(u8, u16)> = self.replicas.keys().copied().collect();
+            for place in places {
+                self.give(place, Input::Tick);
+            }
+            for client in 0..self.sessions.len() {
+                let (now, mut out) = (self.now(), Vec::new());
+                self.sessions[client].tick(now, &mut out);
+                self.take(client, out);
+            }
+            return;
+        };
+        let (from, Envelope { to, message }) =
+            self.queue.remove(&(at_us, order)).expect("it is first");
+        self.now_us = self.now_us.max(at_us);
+        match to {
+            Address::Replica(dc, partition) => {
+                self.give((dc.0, partition.0), Input::Message { from, message });
+            }
+            Address::Client(client) => {
+                let (now, mut out) = (self.now(), Vec::new());
+                self.sessions[client as usize].handle(now, from, message, &mut out);
+                self.take(client as usize, out);
+            }
+        }
+    }
+
+    pub fn run_for(&mut self, lasts_us: u64) {
+        let until_us = self.now_us + lasts_us;
+        while self.now_us < until_us {
+            self.step();
+        }
+    }
+
+    /// What comes of a call, and after how many microseconds.
+    pub fn call(
+        &mut self,
+        client: usize,
+        call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>),
+    ) -> (Event, u64) {
+        let (now, mut out, since_us) = (self.now(), Vec::new(), self.now_us);
+        call(&mut self.sessions[client], now, &mut out);
+        self.take(client, out);
+        while self.now_us < since_us + 60_000_000 {
+            if let Some(event) = self.events[client].take() {
+                return (event, self.now_us - since_us);
+            }
+            self.step();
+        }
+        panic!("session {client} waits for ever");
+    }
+
+    /// Begins a transaction that reads a key.
+    pub fn read(&mut self, client: usize, is_strong: bool, key: &Key) -> State {
+        self.try_read(client, is_strong, key).expect("it can be read")
+    }
+
+    /// The same, where that may fail.
+    pub fn try_read(&mut self, client: usize, is_strong: bool, key: &Key) -> Option<State> {
+        let keys = vec![key.clone()];
+        let (event, _) = self.call(client, |session, now, out| {
+            if is_strong {
+                session.begin_strong(now).expect("idle");
+            }
+            session.read(now, keys, out).expect("idle");
+        });
+        match event {
+            Event::Read(states) => Some((*states[0]).clone()),
+            _ => None,
+        }
+    }
+
+    /// Writes to a key in the running transaction, or a new one, and commits.
+    pub fn write(
+        &mut self,
+        client: usize,
+        (key, op): (&Key, Op),
+        label: Option<&str>,
+    ) -> (Event, u64) {
+        let update = Update { key: key.clone(), op, id: None };
+        self.call(client, |session, now, out| {
+            session.write(now, update).expect("idle");
+            if let Some(label) = label {
+                let label = Label::from(label);
+                session.label(key.clone(), Access::Write, label).expect("it is strong");
+            }
+            session.commit(now, out).expect("idle");
+        })
+    }
+
+    /// Says that the next transaction is strong.
+    pub fn begin_strong(&mut self, client: usize) {
+        let now = self.now();
+        self.sessions[client].begin_strong(now).expect("idle");
+    }
+}
+
+/// Whether a message carries causal transactions to another data center.
+pub fn is_replication(envelope: &Envelope) -> bool {
+    matches!(&envelope.message, Message::Replicate(_))
+}
+
+pub fn is_committed(event: &Event) -> bool {
+    matches!(event, Event::Committed { .. })
+}
