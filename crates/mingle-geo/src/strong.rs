@@ -101,7 +101,9 @@ impl StrongReplica {
                 self.give_replica(now, Input::Tick, out);
                 let stable = self.replica.stable_vec()[DcId::STRONG];
                 let everywhere = self.replica.strong_everywhere();
-                self.give_group(now, GroupInput::Delivered { stable, everywhere }, out);
+                let uniform = self.replica.strong_uniform();
+                let delivered = GroupInput::Delivered { stable, everywhere, uniform };
+                self.give_group(now, delivered, out);
                 self.give_group(now, GroupInput::Tick, out);
                 self.advance(now, out);
             }

@@ -28,8 +28,8 @@ pub struct CertifierConfig {
     /// So many touches of transactions that committed are remembered. A snapshot so old that it might
     /// conflict with others is refused.
     pub index_max: usize,
-    /// So many transactions are kept for replicas that lag. Those that lag further are brought up by
-    /// state transfer.
+    /// So many transactions are kept for replicas that lag, and more while not enough have them. Those
+    /// that lag further are brought up by state transfer.
     pub keep_max: usize,
     /// A mistake to make; see [`flaw`](crate::flaw).
     pub planted: Planted,
@@ -80,6 +80,7 @@ pub struct Dropped;
 ///         clock: Timestamp::new(1_000, partition),
 ///         stable: Timestamp::ZERO,
 ///         everywhere: Timestamp::ZERO,
+///         uniform: Timestamp::ZERO,
 ///     }))
 /// };
 /// certifier.apply(&propose(1));
@@ -172,7 +173,7 @@ impl Certifier {
     fn prepare(&mut self, proposal: &Arc<Proposal>) {
         let id = proposal.id;
         self.stable = self.stable.max(proposal.stable);
-        self.drop_committed(proposal.everywhere);
+        self.drop_committed(proposal);
         let is_known = self.is_over(&id, proposal.begun_us) && !self.is_overruled(&id);
         if self.undecided.contains_key(&id) || is_known {
             return;
@@ -303,12 +304,11 @@ impl Certifier {
     }
 
     /// Forgets transactions that all replicas of this partition have delivered, and beyond
-    /// `keep_max` the oldest.
-    fn drop_committed(&mut self, everywhere: Timestamp) {
-        let complete = self.complete();
+    /// `keep_max` the oldest of those that enough have, to bring up the others.
+    fn drop_committed(&mut self, proposal: &Proposal) {
         while let Some((first, _)) = self.committed.first_key_value() {
-            let is_over = self.committed.len() > self.config.keep_max && *first <= complete;
-            if *first > everywhere && !is_over {
+            let is_over = self.committed.len() > self.config.keep_max && *first <= proposal.uniform;
+            if *first > proposal.everywhere && !is_over {
                 return;
             }
             self.dropped = *first;

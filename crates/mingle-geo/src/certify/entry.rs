@@ -60,6 +60,9 @@ pub struct Proposal {
     pub stable: Timestamp,
     /// What all replicas of this partition have delivered, as far as the proposer knows.
     pub everywhere: Timestamp,
+    /// What `f + 1` replicas of this partition have delivered, as far as the proposer knows: whoever lacks
+    /// it finds it there.
+    pub uniform: Timestamp,
 }
 
 /// What a partition says to a preparation.

@@ -89,6 +89,7 @@ pub struct Group {
     delivered: Timestamp,
     stable: Timestamp,
     everywhere: Timestamp,
+    uniform: Timestamp,
     /// What this replica wants in the log, and when it proposes it again.
     wanted: BTreeMap<Wanted, (Entry, u64)>,
     /// Who waits for which vote.
@@ -126,6 +127,7 @@ impl Group {
             delivered,
             stable: Timestamp::ZERO,
             everywhere: Timestamp::ZERO,
+            uniform: Timestamp::ZERO,
             wanted: BTreeMap::new(),
             asked: BTreeMap::new(),
             resolving: BTreeMap::new(),
@@ -184,9 +186,10 @@ impl Group {
                 self.durable = self.durable.max(index.min(self.disk_index));
             }
             GroupInput::Reconnected { dc } => self.consensus.reconnected(dc),
-            GroupInput::Delivered { stable, everywhere } => {
+            GroupInput::Delivered { stable, everywhere, uniform } => {
                 self.stable = self.stable.max(stable);
                 self.everywhere = self.everywhere.max(everywhere);
+                self.uniform = self.uniform.max(uniform);
             }
         }
         self.flush(out);
@@ -256,6 +259,7 @@ impl Group {
         proposal.clock = Timestamp::new(now.wall_us, own);
         proposal.stable = self.stable;
         proposal.everywhere = self.everywhere;
+        proposal.uniform = self.uniform;
         let entry = Entry::Prepare(Arc::new(proposal));
         if self.makes(Flaw::VoteFromMemory) && self.is_leader() {
             let mut foreseen = self.certifier.clone();
@@ -356,6 +360,7 @@ impl Group {
                     Entry::Prepare(proposal) => Entry::Prepare(Arc::new(Proposal {
                         stable: self.stable.max(proposal.stable),
                         everywhere: self.everywhere.max(proposal.everywhere),
+                        uniform: self.uniform.max(proposal.uniform),
                         ..(**proposal).clone()
                     })),
                     entry => entry.clone(),

@@ -101,6 +101,8 @@ pub enum GroupInput {
         stable: Timestamp,
         /// By this partition in all data centers: the least `known_vec[strong]`.
         everywhere: Timestamp,
+        /// By this partition in `f + 1` data centers.
+        uniform: Timestamp,
     },
 }
 

@@ -79,10 +79,22 @@ impl Replica {
     /// The least that all data centers' replicas of this partition are known to have of strong
     /// transactions.
     pub fn strong_everywhere(&self) -> Timestamp {
+        self.strong_known().into_iter().min().unwrap_or_default()
+    }
+
+    /// What `f + 1` of them are known to have.
+    pub fn strong_uniform(&self) -> Timestamp {
+        let mut known = self.strong_known();
+        known.sort_unstable_by(|one, other| other.cmp(one));
+        known.get(usize::from(self.config.f)).copied().unwrap_or_default()
+    }
+
+    /// What the replicas of this partition are known to have of strong transactions, on disk.
+    fn strong_known(&self) -> Vec<Timestamp> {
         let strong = DcId::STRONG;
         let own = self.local_matrix[usize::from(self.config.partition.0)].known_vec[strong];
         let others = self.config.others();
         let others = others.map(|dc| self.global_matrix[usize::from(dc.0)][strong]);
-        others.fold(own, Timestamp::min)
+        others.chain([own]).collect()
     }
 }

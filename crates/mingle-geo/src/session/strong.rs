@@ -140,6 +140,7 @@ impl Session {
             clock: Timestamp::ZERO,
             stable: Timestamp::ZERO,
             everywhere: Timestamp::ZERO,
+            uniform: Timestamp::ZERO,
         };
         let must_drop = self.config.planted.is(Flaw::ReadSetDropped) && !updates.is_empty();
         for (key, (access, label)) in touched {

@@ -40,6 +40,7 @@ pub fn proposal(sequence: u64, participants: &[u16], touches: Vec<Touch>) -> Pro
         clock: Timestamp::new(sequence * 1_000, PartitionId(0)),
         stable: Timestamp::ZERO,
         everywhere: Timestamp::ZERO,
+        uniform: Timestamp::ZERO,
     }
 }
 

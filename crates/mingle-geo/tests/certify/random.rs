@@ -125,7 +125,8 @@ impl Run {
         let clock = Timestamp::new(sequence * 1_000 / 2, PartitionId(0));
         let parts = touches.into_iter().map(|(partition, touches)| {
             let proposal = proposal(sequence, &participants, touches);
-            (partition, Proposal { snap_vec, clock, stable, everywhere: stable, ..proposal })
+            let (everywhere, uniform) = (stable, stable);
+            (partition, Proposal { snap_vec, clock, stable, everywhere, uniform, ..proposal })
         });
         let parts: BTreeMap<u16, Proposal> = parts.collect();
         self.all.insert(id(sequence), parts.clone());

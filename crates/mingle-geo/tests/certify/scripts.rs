@@ -214,10 +214,18 @@ fn transactions_are_kept_for_those_that_lag_but_not_for_ever() {
     assert_eq!(certifier.deliver(Timestamp::ZERO), Err(Dropped));
     let rest = deliver(&certifier, all.transactions[3].timestamp()).expect("the rest");
     assert_eq!(rest.transactions.len(), 5);
+    // As long as nobody is known to have them they are kept, for whom it is the only place.
     for sequence in 10..=30 {
         certifier.apply(&prepare(proposal(sequence, &[0], writes(&format!("k{sequence}")))));
     }
+    let late = deliver(&certifier, rest.to).expect("those that came since");
+    assert_eq!(late.transactions.len(), 21);
+    let mut next = proposal(31, &[0], writes("k31"));
+    next.uniform = late.to;
+    certifier.apply(&prepare(next));
     assert_eq!(certifier.deliver(rest.to), Err(Dropped));
+    let rest = deliver(&certifier, late.transactions[10].timestamp()).expect("the newest");
+    assert_eq!(rest.transactions.len(), 11);
 }
 
 #[test]

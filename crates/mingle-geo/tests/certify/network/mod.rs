@@ -320,9 +320,13 @@ impl World {
             node.announced = node.delivered.len();
         }
         let stable = self.stable(place.0);
-        let everywhere = (0..self.dcs).map(|dc| self.delivered((dc, place.1))).min();
-        let everywhere = everywhere.unwrap_or_default();
-        self.give(place, GroupInput::Delivered { stable, everywhere });
+        let delivered = (0..self.dcs).map(|dc| self.delivered((dc, place.1)));
+        let mut delivered: Vec<Timestamp> = delivered.collect();
+        delivered.sort_unstable();
+        let everywhere = delivered.first().copied().unwrap_or_default();
+        // Of an odd number of data centers, a majority has the one in the middle.
+        let uniform = delivered.get(delivered.len() / 2).copied().unwrap_or_default();
+        self.give(place, GroupInput::Delivered { stable, everywhere, uniform });
         self.give(place, GroupInput::Tick);
         if self.random.one_in(400) {
             // A disk that is written anew.
