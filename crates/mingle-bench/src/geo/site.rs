@@ -256,7 +256,7 @@ impl Site {
     pub fn read(&self) -> Reading {
         let mut reading = Reading {
             seconds: self.shared.started.elapsed().as_secs_f64(),
-            cpu_seconds: cpu::used().unwrap_or(f64::NAN),
+            cpu_seconds: cpu::used(),
             ..Reading::default()
         };
         let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
