@@ -3,6 +3,8 @@
 use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
 use mingle_lang::{Checked, Program};
 use mingle_model::Name;
+#[cfg(feature = "text")]
+use mingle_model::Type;
 
 /// What the generators know of a program.
 pub(crate) struct Declared<'a> {
@@ -27,6 +29,17 @@ impl<'a> Declared<'a> {
             }
         }
         Some(Self { program, objects, structs })
+    }
+
+    /// Whether an object's key is a text, be it that of another object: such keys stand in paths as
+    /// they are, all others as JSON.
+    #[cfg(feature = "text")]
+    pub(crate) fn has_text_key(&self, object: &Name) -> bool {
+        match &self.program.schema().objects[object].key_type {
+            Type::String => true,
+            Type::Ref(inner) => self.has_text_key(inner),
+            _ => false,
+        }
     }
 
     /// The names of objects and structs, which share one namespace.

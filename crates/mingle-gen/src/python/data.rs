@@ -19,6 +19,7 @@ impl Context<'_> {
         let key = names.of(&declared.key_name);
         let key_type = self.received(&declared.key_type);
         let codec = self.codec(&declared.key_type);
+        let is_text = if self.declared.has_text_key(name) { "True" } else { "False" };
         let about =
             doc("    ", docs, &format!("The handle of a `{name}`, whether or not that exists."));
         let key_docs = comment("    ", &object.key.docs, "Its key.");
@@ -28,8 +29,8 @@ class {ident}:
 {about}
 {key_docs}    {key}: {key_type}
 
-    def _mingle_kind(self) -> str:
-        return \"{name}\"
+    def _mingle_path(self) -> str:
+        return _path(\"{name}\", self._mingle_key(), {is_text})
 
     def _mingle_key(self) -> Any:
         return {codec}.encode(self.{key})

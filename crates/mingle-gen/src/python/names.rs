@@ -80,7 +80,7 @@ impl Names {
 pub(super) const CODEC: &str = "_of_";
 
 /// What classes of the generated file have beside the program's fields and transactions.
-const MEMBERS: &[&str] = &["_call", "_connection", "_mingle_fields", "_mingle_key", "_mingle_kind"];
+const MEMBERS: &[&str] = &["_call", "_connection", "_mingle_fields", "_mingle_key", "_mingle_path"];
 
 /// What the generated file declares for all programs, or imports.
 fn declared() -> Vec<&'static str> {

@@ -10,18 +10,16 @@ _Value = TypeVar("_Value")
 class Handle(Protocol[_Out]):
     """The handle of an object: its kind and its key."""
 
-    def _mingle_kind(self) -> str: ...
-
-    def _mingle_key(self) -> Any: ...
+    def _mingle_path(self) -> str: ...
 
     def _mingle_fields(self, fields: Any) -> _Out: ...
 
 
 @dataclass(frozen=True)
-class Some(Generic[_T]):
+class Some(Generic[_Out]):
     """A value in an option that stands in another option."""
 
-    some: _T
+    some: _Out
 
 
 @dataclass(frozen=True)
@@ -169,7 +167,7 @@ class ConflictError(MingleError):
 
 
 class StoreError(MingleError):
-    """A store failed: see `store`. Nothing was written."""
+    """A store failed, see `store`, or what it waits for cannot be finished. Nothing was written."""
 
 
 class IncompleteError(MingleError):
@@ -182,6 +180,10 @@ class UnknownOutcomeError(MingleError):
 
 class NoAnswerError(UnknownOutcomeError):
     """No answer came, or none in time: whether the call took effect is not known."""
+
+
+class ResultGoneError(MingleError):
+    """The call took effect, but its result is not known any more."""
 
 
 class UnavailableError(MingleError):
@@ -219,11 +221,22 @@ _ERRORS: dict[str, type[MingleError]] = {
     "waiting": ConflictError,
     "in-progress": ConflictError,
     "store": StoreError,
+    "parked": StoreError,
     "incomplete": IncompleteError,
     "unknown": UnknownOutcomeError,
+    "result-gone": ResultGoneError,
     "overloaded": UnavailableError,
     "shutting-down": UnavailableError,
     "timeout": UnavailableError,
+    "invalid-argument": InvalidCallError,
+    "misuse": InvalidCallError,
+    "unsupported": InvalidCallError,
+    "limit": InvalidCallError,
+    "not-found": InvalidCallError,
+    "method-not-allowed": InvalidCallError,
+    "too-large": InvalidCallError,
+    "unsupported-media-type": InvalidCallError,
+    "idempotency-mismatch": InvalidCallError,
     "invalid-session": InvalidSessionError,
     "unauthenticated": AccessError,
     "forbidden": AccessError,
@@ -315,9 +328,7 @@ class _Connection:
             return Early(result.decode(members.get("result"), "result") if is_there else None, follows)
 
     def show(self, session: Session, handle: Handle[_T], limit: int | None, options: Options) -> _T | None:
-        kind, key = handle._mingle_kind(), handle._mingle_key()
-        query = _query({"limit": limit})
-        path = f"/v1/objects/{urllib.parse.quote(kind, safe='')}/{_key_text(key)}{query}"
+        path = f"/v1/objects/{handle._mingle_path()}{_query({'limit': limit})}"
         retries = self.retries if options.retries is None else options.retries
         answer = self.run(session, "GET", path, None, {}, self.attempts(options, retries, True))
         if answer is None:
@@ -473,7 +484,7 @@ def _problem(
             message, "protocol", status=status, retryable=retryable, retry_after=retry_after
         )
     committed = members.get("committed")
-    kind = _ERRORS.get(code, InvalidCallError if status < 500 else MingleError)
+    kind = _ERRORS.get(code, MingleError)
     return kind(
         text("detail") or text("title") or code,
         code,
@@ -491,10 +502,11 @@ def _query(members: dict[str, str | int | None]) -> str:
     return f"?{urllib.parse.urlencode(given)}" if given else ""
 
 
-def _key_text(key: Any) -> str:
-    """A key in a path. Where its text would be taken for something else, it is quoted."""
-    is_plain = isinstance(key, str) and key not in ("", ".", "..") and not key.startswith('"')
-    return urllib.parse.quote(key if is_plain else json.dumps(key, ensure_ascii=False), safe="")
+def _path(kind: str, key: Any, is_text: bool) -> str:
+    """Where an object is. Texts that would be taken for something else are quoted."""
+    is_plain = is_text and key not in ("", ".", "..") and not key.startswith('"')
+    shown = key if is_plain else json.dumps(key, ensure_ascii=False)
+    return f"{urllib.parse.quote(kind, safe='')}/{urllib.parse.quote(shown, safe='')}"
 
 
 class _Mismatch(Exception):

@@ -17,6 +17,8 @@ impl Context<'_> {
         let (received, taken) = (self.received(&declared.key_type), self.taken(&declared.key_type));
         let codec = self.codec(&declared.key_type);
         let value = if declared.key_type == Type::Int { "BigInt(key)" } else { "key" };
+        let is_text = self.declared.has_text_key(name);
+        let path = if is_text { "$pathOfText" } else { "$pathOfJson" };
         let about =
             doc("", docs, &format!("The handle of a `{name}`, whether or not that exists."));
         let key_doc = doc("  ", &object.key.docs, "Its key.");
@@ -28,6 +30,10 @@ impl Context<'_> {
   /** The `{name}` with this key. */
   constructor(key: {taken}) {{
     this.{key} = {value};
+  }}
+
+  get $path(): string {{
+    return {path}(\"{name}\", this.toJSON());
   }}
 
   get $fields(): $Codec<{fields}, never> {{
@@ -128,7 +134,8 @@ impl Context<'_> {
             all.push(format!("$${ident}"));
         }
         let runtime = ["$bool", "$bytes", "$float", "$map", "$named", "$none", "$option", "$pairs"];
-        let runtime = runtime.into_iter().chain(["$some", "$struct", "$time"]).map(str::to_owned);
+        let more = ["$pathOfJson", "$pathOfText", "$some", "$struct", "$time"];
+        let runtime = runtime.into_iter().chain(more).map(str::to_owned);
         all.extend(runtime);
         let all = all.join(", ");
         text + &format!("\n// Not every program has a use for each of them.\nvoid [{all}];\n")

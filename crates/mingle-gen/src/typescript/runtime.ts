@@ -4,7 +4,9 @@
 export interface Handle<Fields> {
   /** The kind of object. */
   readonly $kind: string;
-  /** How its fields are read; for this file alone. */
+  /** Where it is, below what all objects are; for this file alone, as is what follows. */
+  readonly $path: string;
+  /** How its fields are read. */
   readonly $fields: $Codec<Fields, never>;
   /** The key as JSON. */
   toJSON(): $Json;
@@ -181,7 +183,7 @@ export class ConflictError extends MingleError {
   override readonly name = "ConflictError";
 }
 
-/** A store failed: see `store`. Nothing was written. */
+/** A store failed, see `store`, or what it waits for cannot be finished. Nothing was written. */
 export class StoreError extends MingleError {
   override readonly name = "StoreError";
 }
@@ -199,6 +201,11 @@ export class UnknownOutcomeError extends MingleError {
 /** No answer came, or none in time: whether the call took effect is not known. */
 export class NoAnswerError extends UnknownOutcomeError {
   override readonly name = "NoAnswerError";
+}
+
+/** The call took effect, but its result is not known any more. */
+export class ResultGoneError extends MingleError {
+  override readonly name = "ResultGoneError";
 }
 
 /** The server cannot take the call now. Nothing was written. */
@@ -257,11 +264,22 @@ const $errors: Readonly<Record<string, typeof MingleError>> = {
   waiting: ConflictError,
   "in-progress": ConflictError,
   store: StoreError,
+  parked: StoreError,
   incomplete: IncompleteError,
   unknown: UnknownOutcomeError,
+  "result-gone": ResultGoneError,
   overloaded: UnavailableError,
   "shutting-down": UnavailableError,
   timeout: UnavailableError,
+  "invalid-argument": InvalidCallError,
+  misuse: InvalidCallError,
+  unsupported: InvalidCallError,
+  limit: InvalidCallError,
+  "not-found": InvalidCallError,
+  "method-not-allowed": InvalidCallError,
+  "too-large": InvalidCallError,
+  "unsupported-media-type": InvalidCallError,
+  "idempotency-mismatch": InvalidCallError,
   "invalid-session": InvalidSessionError,
   unauthenticated: AccessError,
   forbidden: AccessError,
@@ -319,12 +337,10 @@ class $Connection {
   }
 
   async show<F>(handle: Handle<F>, options: ShowOptions = {}): Promise<F | null> {
-    const kind = handle.$kind;
-    const query = $query({ limit: options.limit });
-    const path = `/v1/objects/${encodeURIComponent(kind)}/${$keyText(handle.toJSON())}${query}`;
+    const path = `/v1/objects/${handle.$path}${$query({ limit: options.limit })}`;
     const retries = options.retries ?? this.#options.retries ?? 0;
     const { json, status } = await this.#run({ method: "GET", path }, retries, options);
-    return status === 404 ? null : $reading(status, () => handle.$fields.decode(json, kind));
+    return status === 404 ? null : $reading(status, () => handle.$fields.decode(json, handle.$kind));
   }
 
   /** Makes a request in its session, again and again if that is wanted. */
@@ -418,7 +434,7 @@ function $problem(response: Response, json: unknown, request: $Request): MingleE
   const retryable = members["retryable"] === true;
   const kind = Object.hasOwn($errors, code) ? $errors[code] : undefined;
   const about = { code, status, committed, retryable, retryAfter };
-  return new (kind ?? (status < 500 ? InvalidCallError : MingleError))(
+  return new (kind ?? MingleError)(
     text("detail") ?? text("title") ?? code,
     { ...about, requireCode: text("require_code"), store: text("store") },
   );
@@ -480,10 +496,15 @@ function $query(members: Readonly<Record<string, string | number | undefined>>):
   return text === "" ? "" : `?${text}`;
 }
 
-/** A key in a path. Where its text would be taken for something else, it is quoted. */
-function $keyText(key: $Json): string {
+/** The path of an object whose key is a text. Where that would be taken for something else, it is quoted. */
+function $pathOfText(kind: string, key: $Json): string {
   const isPlain = typeof key === "string" && !/^(\.{0,2}$|")/.test(key);
-  return encodeURIComponent(isPlain ? key : JSON.stringify(key));
+  return `${encodeURIComponent(kind)}/${encodeURIComponent(isPlain ? key : JSON.stringify(key))}`;
+}
+
+/** The path of an object whose key is something else. */
+function $pathOfJson(kind: string, key: $Json): string {
+  return `${encodeURIComponent(kind)}/${encodeURIComponent(JSON.stringify(key))}`;
 }
 
 function $parsed(text: string): unknown {
