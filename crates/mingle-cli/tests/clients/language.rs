@@ -168,6 +168,11 @@ impl Workshop {
 
     /// Runs a script to its end; gives what it printed.
     pub fn run(&self, script: &str, words: &[&str]) -> String {
+        self.run_with(script, words, &[])
+    }
+
+    /// As [`Workshop::run`], with something in the environment.
+    pub fn run_with(&self, script: &str, words: &[&str], variables: &[(&str, &str)]) -> String {
         let mut command = match self.language {
             Language::TypeScript => {
                 let mut command = Command::new("node");
@@ -180,7 +185,8 @@ impl Workshop {
                 command
             }
         };
-        let output = command.args(words).stdin(Stdio::null()).output().expect("the script runs");
+        command.args(words).envs(variables.iter().copied()).stdin(Stdio::null());
+        let output = command.output().expect("the script runs");
         assert!(output.status.success(), "{:?}, {script}: {}", self.language, shown(&output));
         String::from_utf8(output.stdout).expect("UTF-8")
     }

@@ -52,14 +52,26 @@ fn calls_take_effect_once_and_sessions_see_them() {
     for language in Language::ALL {
         let Some(workshop) = language.workshop() else { continue };
         let folder = tempfile::tempdir().expect("a folder for the test");
+        let path = |name: &str| folder.path().join(name).to_str().expect("UTF-8").to_owned();
+        let made = rcgen::generate_simple_self_signed(["127.0.0.1".to_owned()]);
+        let made = made.expect("a certificate");
         // The SHA-256 of `till`.
-        let tokens = "[[tokens]]\nname = \"till\"\ntransactions = [\"*\"]\nobjects = [\"*\"]\nsha256 = \
-                      \"a64e98ff18a83009e15ef5bf714722bffd0a669d9c2700cf7ccd9ee625dc5733\"\n";
-        let file = folder.path().join("tokens.toml");
-        std::fs::write(&file, tokens).expect("the tokens are written");
+        let tokens = "[[tokens]]\nname = \"till\"\ntransactions = [\"*\"]\nobjects = [\"*\"]\n\
+                      sha256 = \"a64e98ff18a83009e15ef5bf714722bffd0a669d9c2700cf7ccd9ee625dc5733\"\n";
+        for (name, text) in [
+            ("tokens.toml", tokens),
+            ("cert.pem", &made.cert.pem()),
+            ("key.pem", &made.signing_key.serialize_pem()),
+        ] {
+            std::fs::write(path(name), text).expect("the file is written");
+        }
+        let (tokens, cert, key) = (path("tokens.toml"), path("cert.pem"), path("key.pem"));
+        let words = ["--tokens", &tokens, "--tls-cert", &cert, "--tls-key", &key];
         let program = root().join("examples/bank.mingle");
-        let words = ["--tokens", file.to_str().expect("UTF-8")];
         let served = Served::start(&program, &folder.path().join("data"), &words);
-        workshop.run("served", &[&served.url, "till"]);
+        assert!(served.url.starts_with("https://127.0.0.1:"), "{}", served.url);
+        // Node and OpenSSL each have a variable that says whom to trust.
+        let trusted = [("NODE_EXTRA_CA_CERTS", &*cert), ("SSL_CERT_FILE", &*cert)];
+        workshop.run_with("served", &[&served.url, "till"], &trusted);
     }
 }
