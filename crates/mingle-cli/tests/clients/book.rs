@@ -12,7 +12,7 @@ const ADDRESS: &str = "\"http://127.0.0.1:8080\"";
 fn blocks(language: &str) -> String {
     let parts = PAGE.split("\n```").skip(1).step_by(2);
     let texts = parts.filter_map(|part| part.strip_prefix(language)?.strip_prefix('\n'));
-    texts.map(|text| format!("{text}\n")).collect()
+    texts.flat_map(|text| [text, "\n"]).collect()
 }
 
 /// The program of the chapter.
