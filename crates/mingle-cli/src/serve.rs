@@ -12,7 +12,7 @@ use mingle_server::{Config, Server, Tokens, limits, tls};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::open::{Place, block_on, open};
+use crate::open::{Place, block_on, open_to_stay};
 use crate::output::{Color, print};
 use crate::rest::{A_MOMENT, wait_for_rest};
 
@@ -91,7 +91,7 @@ fn milliseconds(time: Duration) -> u64 {
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let stop = stop_signal()?;
-        let opened = open(&args.file, &args.place, color).await?;
+        let opened = open_to_stay(&args.file, &args.place, color).await?;
         let database = Arc::new(opened.database);
         let config = config(args, &database, opened.session.replica())?;
         let at_most = config.shutdown_after.max(A_MOMENT);

@@ -265,7 +265,8 @@ impl Runtime {
         let bytes = read_parts(&mut *transaction, RecordKind::Intent, id, 0, &first)
             .await
             .map_err(refused)?;
-        let intent = Intent::decode(&bytes).map_err(|Unreadable| refused(unreadable("intent", id)))?;
+        let intent =
+            Intent::decode(&bytes).map_err(|Unreadable| refused(unreadable("intent", id)))?;
         let parked = parked.flatten();
         let parked = parked.map(|reason| String::from_utf8_lossy(&reason).into_owned());
         Ok(Fetched::Found(Box::new(Found { intent, parked })))

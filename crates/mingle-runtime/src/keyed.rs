@@ -207,7 +207,9 @@ impl Runtime {
     ) -> Result<Option<Called>, Error> {
         let unreadable = |_: Unreadable| {
             let name = self.name_at(store);
-            Error::Unsupported(format!("the record of call {key:?} at store {name} is corrupt, or was written by a newer version"))
+            Error::Unsupported(format!(
+                "the record of call {key:?} at store {name} is corrupt, or was written by a newer version"
+            ))
         };
         let Some(first) = record(transaction, key.record(0)).await? else { return Ok(None) };
         let (count, chunk) = first_part(&first).map_err(unreadable)?;
@@ -239,13 +241,8 @@ impl Runtime {
             for store in self.written_after(plan, found.store) {
                 seen.wait_at(&store, id, Awaited { intent: place.clone(), is_reader: false });
             }
-            let helper = Helper {
-                replica: None,
-                chain: Vec::new(),
-                deadline,
-                insists: false,
-                pushes: true,
-            };
+            let helper =
+                Helper { replica: None, chain: Vec::new(), deadline, insists: false, pushes: true };
             match self.help(id, &place, helper).await {
                 Ok(Helped::Finished | Helped::Over | Helped::NotFound) => {}
                 Ok(Helped::Busy) => {
@@ -362,8 +359,7 @@ impl Runtime {
             let mut from = [].as_slice().into();
             loop {
                 let reads = [Read::Records { kind: RecordKind::Called, from, limit: BATCH }];
-                let answers =
-                    self.read_records(store, None, &reads).await.map_err(Error::Store)?;
+                let answers = self.read_records(store, None, &reads).await.map_err(Error::Store)?;
                 let Some(Data::Records(records)) = answers.into_iter().next() else { break };
                 let Some((last, _)) = records.last() else { break };
                 from = [&**last, &[0]].concat().into();

@@ -105,8 +105,8 @@ impl Tokens {
     /// assert!(tokens.find("guess").is_none());
     /// ```
     pub fn parse(text: &str, program: &Program) -> Result<Self, TokensError> {
-        let file: File =
-            toml::from_str(text).map_err(|error| TokensError(error.to_string().trim().to_owned()))?;
+        let file: File = toml::from_str(text)
+            .map_err(|error| TokensError(error.to_string().trim().to_owned()))?;
         if file.tokens.len() > TOKENS_MAX {
             let count = file.tokens.len();
             return Err(TokensError(format!("there are {count} tokens, and at most {TOKENS_MAX}")));
@@ -167,7 +167,10 @@ mod tests {
         let program = mingle::compile(text).expect("the program is good");
         let digest = "ab".repeat(32);
         for (rest, expected) in [
-            (format!("sha256 = \"{digest}\"\ntransactions = [\"bmup\"]"), "no transaction \"bmup\""),
+            (
+                format!("sha256 = \"{digest}\"\ntransactions = [\"bmup\"]"),
+                "no transaction \"bmup\"",
+            ),
             (format!("sha256 = \"{digest}\"\nobjects = [\"P\"]"), "no object \"P\""),
             (format!("sha256 = \"{digest}\"\nobject = [\"O\"]"), "unknown field `object`"),
             (format!("sha256 = \"{}\"", &digest[1..]), "64 hexadecimal digits"),

@@ -24,6 +24,12 @@ pub const HEAD_WITHIN: Duration = Duration::from_secs(15);
 /// The body of a request arrives within this time.
 pub const BODY_WITHIN: Duration = Duration::from_secs(15);
 
+/// So many bytes of a body that is too large are still taken, so that the answer is heard.
+pub const DISCARDED_BYTES_MAX: usize = 8 << 20;
+
+/// So long they are taken.
+pub const DISCARDED_WITHIN: Duration = Duration::from_millis(500);
+
 /// Whoever asked takes some of the answer within this time.
 pub const WRITE_WITHIN: Duration = Duration::from_secs(15);
 

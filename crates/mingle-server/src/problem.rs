@@ -247,9 +247,9 @@ impl Problem {
         };
         match error {
             Error::Require { code: Some(code), .. } => problem.member("require_code", &**code),
-            Error::Incomplete { committed, missing, .. } => problem
-                .member("committed", names(committed))
-                .member("missing", names(missing)),
+            Error::Incomplete { committed, missing, .. } => {
+                problem.member("committed", names(committed)).member("missing", names(missing))
+            }
             _ => problem,
         }
     }

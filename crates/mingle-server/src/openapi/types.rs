@@ -72,20 +72,22 @@ fn key_name(object: &str) -> String {
 /// A name of the program as one of a component. A dot is no part of the program's names, so no two
 /// become one.
 pub(super) fn escape_name(name: &str) -> String {
-    name.chars().map(|found| match found {
-        'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => found.to_string(),
-        other => format!(".{:x}.", u32::from(other)),
-    })
-    .collect()
+    name.chars()
+        .map(|found| match found {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => found.to_string(),
+            other => format!(".{:x}.", u32::from(other)),
+        })
+        .collect()
 }
 
 /// A name of the program as a part of a path.
 pub(super) fn escape_path(name: &str) -> String {
-    name.bytes().map(|byte| match byte {
-        b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
-        other => format!("%{other:02X}"),
-    })
-    .collect()
+    name.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
 }
 
 /// A schema with what its doc comment says. A reference may have that beside it.
@@ -148,52 +150,67 @@ fn built_ins() -> Map<String, Json> {
     let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     let mut schemas = Map::new();
     let mut add = |name: &str, schema: Json| schemas.insert(format!("mingle.{name}"), schema);
-    add("int", json!({
-        "description": "64 bits: a number, beyond 2^53 its digits as a string.",
-        "anyOf": [
-            { "type": "integer", "minimum": -largest, "maximum": largest },
-            { "type": "string", "pattern": "^-?[0-9]{1,19}$" },
-        ],
-    }));
-    add("float", json!({
-        "description": "A number, or what JSON has no number for.",
-        "anyOf": [
-            { "type": "number" },
-            { "type": "string", "enum": ["NaN", "Infinity", "-Infinity"] },
-        ],
-    }));
-    add("bytes", json!({
-        "type": "string",
-        "description": "Bytes in base64.",
-        "contentEncoding": "base64",
-    }));
-    add("time", json!({
-        "description": "RFC 3339; outside its years, milliseconds since 1970.",
-        "anyOf": [
-            { "type": "string" },
-            { "type": "integer", "minimum": -largest, "maximum": largest },
-        ],
-    }));
-    add("problem", json!({
-        "type": "object",
-        "description": "What went wrong (RFC 9457).",
-        "properties": {
-            "type": { "type": "string" },
-            "title": { "type": "string" },
-            "status": { "type": "integer" },
-            "detail": { "type": "string" },
-            "code": { "type": "string", "enum": codes },
-            "retryable": {
-                "type": "boolean",
-                "description": "Whether the same request again may succeed.",
+    add(
+        "int",
+        json!({
+            "description": "64 bits: a number, beyond 2^53 its digits as a string.",
+            "anyOf": [
+                { "type": "integer", "minimum": -largest, "maximum": largest },
+                { "type": "string", "pattern": "^-?[0-9]{1,19}$" },
+            ],
+        }),
+    );
+    add(
+        "float",
+        json!({
+            "description": "A number, or what JSON has no number for.",
+            "anyOf": [
+                { "type": "number" },
+                { "type": "string", "enum": ["NaN", "Infinity", "-Infinity"] },
+            ],
+        }),
+    );
+    add(
+        "bytes",
+        json!({
+            "type": "string",
+            "description": "Bytes in base64.",
+            "contentEncoding": "base64",
+        }),
+    );
+    add(
+        "time",
+        json!({
+            "description": "RFC 3339; outside its years, milliseconds since 1970.",
+            "anyOf": [
+                { "type": "string" },
+                { "type": "integer", "minimum": -largest, "maximum": largest },
+            ],
+        }),
+    );
+    add(
+        "problem",
+        json!({
+            "type": "object",
+            "description": "What went wrong (RFC 9457).",
+            "properties": {
+                "type": { "type": "string" },
+                "title": { "type": "string" },
+                "status": { "type": "integer" },
+                "detail": { "type": "string" },
+                "code": { "type": "string", "enum": codes },
+                "retryable": {
+                    "type": "boolean",
+                    "description": "Whether the same request again may succeed.",
+                },
+                "require_code": { "type": "string", "description": "The code of the `require`." },
+                "store": { "type": "string" },
+                "committed": { "type": "array", "items": { "type": "string" } },
+                "missing": { "type": "array", "items": { "type": "string" } },
+                "path": { "type": "string", "description": "Which part of the request is wrong." },
             },
-            "require_code": { "type": "string", "description": "The code of the `require`." },
-            "store": { "type": "string" },
-            "committed": { "type": "array", "items": { "type": "string" } },
-            "missing": { "type": "array", "items": { "type": "string" } },
-            "path": { "type": "string", "description": "Which part of the request is wrong." },
-        },
-        "required": ["type", "title", "status", "detail", "code", "retryable"],
-    }));
+            "required": ["type", "title", "status", "detail", "code", "retryable"],
+        }),
+    );
     schemas
 }
