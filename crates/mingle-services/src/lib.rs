@@ -16,7 +16,7 @@
 //!
 //! - [`engine`]: which there are, and which must run.
 //! - [`home`]: the folder that all is kept in, and the user that servers run as.
-//! - [`checker`]: what checks the types of generated clients; it is fetched likewise.
+//! - [`mod@checker`]: what checks the types of generated clients; it is fetched likewise.
 //! - [`tool`]: running `mvn`, `tar` and the like.
 //! - `postgres`, `redis`, `cassandra`: what is particular to each: fetching, launching, being ready.
 //! - [`process`]: a process that cannot be mistaken for a later one of its number.

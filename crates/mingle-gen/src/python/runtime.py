@@ -70,7 +70,8 @@ class Session:
     def _leave(self) -> None:
         with self._changed:
             self._running -= 1
-            self._changed.notify()
+            # Who has given up waiting leaves its turn to all others: each of them looks again.
+            self._changed.notify_all()
 
 
 @dataclass(frozen=True)
