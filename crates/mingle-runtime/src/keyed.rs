@@ -16,6 +16,7 @@ use std::fmt;
 use std::time::Duration;
 
 use mingle_lang::Plan;
+use mingle_lang::hir::StoreId;
 use mingle_lang::split::Mode;
 use mingle_model::{Name, Stamp, Time, TransactionId, Value};
 use mingle_store::{
@@ -160,7 +161,7 @@ impl Runtime {
     ) -> Result<Option<Found>, Error> {
         let written = plan.phases.iter().filter(|phase| phase.mode == Mode::Write);
         let stores: BTreeSet<usize> =
-            written.filter_map(|phase| phase.store.map(|store| store.index())).collect();
+            written.filter_map(|phase| phase.store.map(StoreId::index)).collect();
         for store in stores {
             let mut attempts = 0;
             loop {
@@ -274,7 +275,7 @@ impl Runtime {
     /// The stores that are written after the one that holds the record.
     fn written_after(&self, plan: &Plan, store: usize) -> Vec<Name> {
         let written = plan.phases.iter().filter(|phase| phase.mode == Mode::Write);
-        let stores = written.filter_map(|phase| phase.store.map(|found| found.index()));
+        let stores = written.filter_map(|phase| phase.store.map(StoreId::index));
         let mut names: Vec<Name> =
             stores.filter(|found| *found != store).map(|found| self.name_at(found)).collect();
         names.dedup();

@@ -46,10 +46,10 @@ pub const SESSIONS_MAX: usize = 16;
 pub const KEY_CHARS_MAX: usize = 128;
 
 /// What is kept of a call under its idempotency key is kept at least so long.
-pub const KEYS_KEPT: Duration = Duration::from_secs(24 * 60 * 60);
+pub const KEYS_KEPT: Duration = Duration::from_hours(24);
 
 /// How often keys are looked through for those that are older.
-pub const KEYS_SWEPT_EVERY: Duration = Duration::from_secs(10 * 60);
+pub const KEYS_SWEPT_EVERY: Duration = Duration::from_mins(10);
 
 /// Of a collection of an object at most so many elements are shown.
 pub const SHOWN_MAX: usize = 10_000;

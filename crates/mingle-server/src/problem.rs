@@ -151,7 +151,8 @@ pub struct Problem {
     detail: String,
     is_retryable: bool,
     closes: bool,
-    members: Map<String, Json>,
+    /// Boxed, since every answer may be one of these.
+    members: Box<Map<String, Json>>,
     session: Option<String>,
 }
 
@@ -166,7 +167,7 @@ impl Problem {
             detail: detail.into(),
             is_retryable: false,
             closes: false,
-            members: Map::new(),
+            members: Box::default(),
             session: None,
         }
     }
@@ -215,7 +216,7 @@ impl Problem {
         members.insert("detail".to_owned(), self.detail.as_str().into());
         members.insert("code".to_owned(), name.into());
         members.insert("retryable".to_owned(), self.is_retryable.into());
-        members.extend(self.members.clone());
+        members.extend((*self.members).clone());
         Json::Object(members)
     }
 

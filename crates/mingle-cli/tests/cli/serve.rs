@@ -47,7 +47,7 @@ impl Serving {
     /// All of the answer to a call.
     fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
         let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_secs(60))).expect("it is no zero");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
         let length = body.len();
         write!(
             stream,

@@ -174,12 +174,12 @@ fn described(program: &Program, plan: &Plan) -> String {
         if !text.is_empty() {
             text.push_str("\n\n");
         }
-        text.push_str(&format!("In order: {}.", visited.join(", ")));
+        text.extend(["In order: ", &visited.join(", "), "."]);
     }
     let codes = require_codes(plan);
     if !codes.is_empty() {
         let codes: Vec<String> = codes.iter().map(|code| format!("`{code}`")).collect();
-        text.push_str(&format!("\n\nMay be refused with {}.", codes.join(", ")));
+        text.extend(["\n\nMay be refused with ", &codes.join(", "), "."]);
     }
     text
 }

@@ -62,7 +62,7 @@ pub struct Served {
     pub address: SocketAddr,
     runtime: Runtime,
     stop: Option<oneshot::Sender<()>>,
-    served: Option<JoinHandle<bool>>,
+    task: Option<JoinHandle<bool>>,
     pub database: Arc<Database>,
 }
 
@@ -89,7 +89,7 @@ impl Served {
         let served = runtime.spawn(server.run(async {
             let _ = stopped.await;
         }));
-        Self { address, runtime, stop: Some(stop), served: Some(served), database }
+        Self { address, runtime, stop: Some(stop), task: Some(served), database }
     }
 
     /// Tells it to stop, and does not wait until it has.
@@ -100,7 +100,7 @@ impl Served {
     /// Whether all calls ended in time.
     pub fn stop(&mut self) -> bool {
         self.tell_to_stop();
-        let served = self.served.take().expect("it is stopped once");
+        let served = self.task.take().expect("it is stopped once");
         self.runtime.block_on(served).expect("it does not panic")
     }
 
@@ -203,7 +203,7 @@ impl Request {
     pub fn bytes(&self) -> Vec<u8> {
         let mut text = format!("{}\r\n", self.line);
         for (name, value) in &self.headers {
-            text.push_str(&format!("{name}: {value}\r\n"));
+            text.extend([name, ": ", value, "\r\n"]);
         }
         text.push_str("\r\n");
         let mut bytes = text.into_bytes();
@@ -247,7 +247,7 @@ impl Answer {
             length.parse().unwrap_or_else(|_| panic!("{length:?} is no length"))
         });
         let (body, rest) = rest.split_at(length);
-        answer.body = body.to_owned();
+        body.clone_into(&mut answer.body);
         (answer, rest)
     }
 

@@ -53,7 +53,7 @@ fn bodies_have_a_bound() {
     // Not announced.
     let mut chunked = format!("{head}transfer-encoding: chunked\r\n\r\n");
     for _ in 0..20 {
-        chunked.push_str(&format!("64\r\n{}\r\n", " ".repeat(100)));
+        chunked.extend(["64\r\n", &" ".repeat(100), "\r\n"]);
     }
     chunked.push_str("0\r\n\r\n");
     assert_eq!(Answer::parse(&served.raw(chunked.as_bytes())).code(), "too-large");
