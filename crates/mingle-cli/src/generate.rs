@@ -13,7 +13,9 @@ use crate::output::{Color, human, print};
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
-  mingle gen rust shop.mingle > src/shop.rs")]
+  mingle gen rust shop.mingle > src/shop.rs
+  mingle gen typescript shop.mingle > src/shop.ts
+  mingle gen python shop.mingle > shop.py")]
 pub struct Args {
     #[command(subcommand)]
     language: Language,
@@ -22,6 +24,9 @@ pub struct Args {
 #[derive(Subcommand)]
 enum Language {
     Rust(RustArgs),
+    #[command(name = "typescript")]
+    TypeScript(TypeScriptArgs),
+    Python(PythonArgs),
 }
 
 /// The same as `mingle::program!` expands to, for those who would rather see it.
@@ -38,13 +43,49 @@ struct RustArgs {
     file: String,
 }
 
+/// A client in TypeScript for the program behind `mingle serve`: one file, no dependencies.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle gen typescript shop.mingle > src/shop.ts
+  mingle gen typescript - < shop.mingle      `-` is standard input
+
+It is an ES module, for browsers and Node 20 or newer.")]
+struct TypeScriptArgs {
+    /// The program; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+/// A client in Python for the program behind `mingle serve`: one file, no dependencies.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle gen python shop.mingle > shop.py
+  mingle gen python - < shop.mingle          `-` is standard input
+
+It is for Python 3.10 and newer.")]
+struct PythonArgs {
+    /// The program; `-` is standard input.
+    #[arg(value_name = "FILE")]
+    file: String,
+}
+
+/// Writes a checked program, whose file has this name, in a language; none if it has errors.
+type Generator = fn(&Checked, &str) -> Option<String>;
+
 /// Runs it.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
-    let Language::Rust(args) = &args.language;
-    let checked = mingle_lang::check(files::read(&args.file)?);
-    let shown = files::shown(&args.file);
+    let (file, generator): (&str, Generator) = match &args.language {
+        Language::Rust(args) => (&args.file, rust),
+        Language::TypeScript(args) => (&args.file, mingle_gen::typescript::text),
+        Language::Python(args) => (&args.file, mingle_gen::python::text),
+    };
+    let checked = mingle_lang::check(files::read(file)?);
+    let shown = files::shown(file);
     eprint!("{}", human(&checked, shown, color.on_stderr()));
-    Ok(match rust(&checked, shown) {
+    let name = Path::new(shown).file_name().unwrap_or_default().to_string_lossy();
+    Ok(match generator(&checked, &name) {
         Some(text) => {
             print(&text);
             Exit::Success
@@ -53,8 +94,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
-fn rust(checked: &Checked, path: &str) -> Option<String> {
-    let name = Path::new(path).file_name().unwrap_or_default().to_string_lossy();
+fn rust(checked: &Checked, name: &str) -> Option<String> {
     let items = mingle_gen::rust::items(checked, &format!("`{name}`"))?;
     let text = mingle_gen::rust::text(items);
     Some(format!("// Generated from {name} by `mingle gen rust`.\n\n{text}"))

@@ -21,6 +21,7 @@ mod recover;
 mod repl;
 mod rest;
 mod run;
+mod serve;
 mod show;
 
 use std::process::ExitCode;
@@ -45,6 +46,7 @@ Examples:
   mingle init postgres://app@db/shop   begin with the tables of a database
   mingle migrate shop.mingle           which SQL do its tables still need?
   mingle fmt shop.mingle               lay it out
+  mingle serve shop.mingle             let others call it, over HTTP
   mingle lsp                           serve an editor
   mingle gen rust shop.mingle          call it from Rust, with types
   mingle check-history run.jsonl       does what was recorded keep its promise?
@@ -77,6 +79,7 @@ enum Command {
     Migrate(migrate::Args),
     Init(init::Args),
     CheckHistory(check_history::Args),
+    Serve(serve::Args),
     Lsp(lsp::Args),
     Completions(completions::Args),
 }
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Migrate(args) => migrate::run(&args, cli.color),
         Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        Command::Serve(args) => serve::run(&args, cli.color),
         Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
     };

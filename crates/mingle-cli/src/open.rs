@@ -58,17 +58,27 @@ const CLEAN_AFTER: Duration = Duration::from_millis(5);
 /// Opens a program over its stores, and begins to finish what earlier processes have left. Must be
 /// called on a tokio runtime.
 pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, async |program, mut binding, data| {
+        binding.settings.clean_after = CLEAN_AFTER;
+        Database::open(program, &binding, Some(data)).await
+    })
+    .await
+}
+
+/// As [`open`], for a command that stays.
+pub async fn open_to_stay(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, binding, data| {
-        Database::open(program, binding, Some(data)).await
+        Database::open(program, &binding, Some(data)).await
     })
     .await
 }
 
 /// As [`open`], but leaves what earlier processes have left as it is.
 pub async fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
-    open_with(path, place, color, async |program, binding, data| {
+    open_with(path, place, color, async |program, mut binding, data| {
+        binding.settings.clean_after = CLEAN_AFTER;
         let world = Arc::new(TokioWorld::new());
-        Database::open_idle(program, binding, Some(data), world, |_, store| store).await
+        Database::open_idle(program, &binding, Some(data), world, |_, store| store).await
     })
     .await
 }
@@ -77,14 +87,13 @@ async fn open_with(
     path: &str,
     place: &Place,
     color: Color,
-    open: impl AsyncFnOnce(Arc<Program>, &Binding, &Path) -> Result<Database, OpenError>,
+    open: impl AsyncFnOnce(Arc<Program>, Binding, &Path) -> Result<Database, OpenError>,
 ) -> Result<Opened, Failure> {
     let program = program(path, color)?;
-    let mut binding = binding(path, place.config.as_deref())?;
-    binding.settings.clean_after = CLEAN_AFTER;
+    let binding = binding(path, place.config.as_deref())?;
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
-    let database = open(program, &binding, &data).await.map_err(|error| failure(&error))?;
+    let database = open(program, binding, &data).await.map_err(|error| failure(&error))?;
     for warning in database.warnings() {
         eprintln!("note: {warning}");
     }

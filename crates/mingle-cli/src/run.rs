@@ -118,7 +118,7 @@ fn exit(error: &Error) -> Exit {
     match error {
         // The transaction itself said no, and nothing was written.
         Error::Require { .. } | Error::Exists(_) | Error::Limit(_) => Exit::Require,
-        Error::Misuse(_) | Error::Unsupported(_) => Exit::Usage,
+        Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused => Exit::Usage,
         Error::Conflict { .. } | Error::Cancelled | Error::Waiting { .. } => Exit::Conflict,
         Error::Store(mingle_store::StoreError::Unknown { .. })
         | Error::Unknown { .. }

@@ -2,7 +2,19 @@
 //! `mingle::program!` expands to.
 //!
 //! - [`rust`]: types for objects and structs, a method for each transaction.
+//! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
+//! - `declared`: what a program declares, as it is written.
+//! - `names`: names of a program as names of another language.
+//! - `text`: pieces of text that generators share.
 //!
 //! Nothing here reads a file, a clock or the environment.
 
+mod declared;
+mod names;
+#[cfg(feature = "text")]
+pub mod python;
 pub mod rust;
+#[cfg(feature = "text")]
+mod text;
+#[cfg(feature = "text")]
+pub mod typescript;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use lsp_types::{CodeAction, CodeActionKind, CodeActionParams, WorkspaceEdit};
+use gen_lsp_types::{CodeAction, CodeActionKind, CodeActionParams, WorkspaceEdit};
 use mingle_lang::diagnostic as lang;
 use serde_json::{Value, json};
 
@@ -10,11 +10,10 @@ use crate::diagnostics::diagnostic;
 use crate::document::Document;
 
 /// The advice of all diagnostics that touch a range.
-#[expect(clippy::mutable_key_type, reason = "the protocol keys changes by URI")]
 pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explains: bool) -> Value {
     let wants_fixes = params.context.only.as_ref().is_none_or(|kinds| {
         // `quickfix` itself, or the empty kind that stands for all.
-        kinds.iter().any(|kind| *kind == CodeActionKind::QUICKFIX || kind.as_str().is_empty())
+        kinds.iter().any(|kind| *kind == CodeActionKind::QuickFix || kind.as_str().is_empty())
     });
     if !wants_fixes {
         return json!([]);
@@ -36,7 +35,7 @@ pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explai
             let changes = HashMap::from([(document.uri.clone(), edits)]);
             actions.push(CodeAction {
                 title: help.message.clone(),
-                kind: Some(CodeActionKind::QUICKFIX),
+                kind: Some(CodeActionKind::QuickFix),
                 diagnostics: Some(vec![shown.clone()]),
                 edit: Some(WorkspaceEdit { changes: Some(changes), ..WorkspaceEdit::default() }),
                 ..CodeAction::default()

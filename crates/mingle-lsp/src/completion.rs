@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use lsp_types::{CompletionItem, CompletionItemKind, CompletionResponse, Position};
+use gen_lsp_types::{CompletionItem, CompletionItemKind, CompletionResponse, Position};
 use mingle_lang::names::{Kind, Names, visible};
 use mingle_lang::syntax::token::{Keyword, Punct};
 use mingle_lang::syntax::{Source, TokenKind, ast, lex, parse};
@@ -71,19 +71,19 @@ pub(crate) fn complete(document: &Document, position: Position) -> Value {
     let end =
         at + text[at..].chars().take_while(|c| is_word(*c)).map(char::len_utf8).sum::<usize>();
     if is_inside_text(&document.checked().source, at) {
-        return json!(CompletionResponse::Array(Vec::new()));
+        return json!(CompletionResponse::CompletionItemList(Vec::new()));
     }
     let source = lex(format!("{}{PLACE}{}", &text[..start], &text[end..]));
     let token = source.tokens.partition_point(|token| (token.start as usize) < start) as u32;
     if source.tokens.get(token as usize).is_none_or(|token| token.start as usize != start) {
-        return json!(CompletionResponse::Array(Vec::new()));
+        return json!(CompletionResponse::CompletionItemList(Vec::new()));
     }
     let (tree, found) = parse(&source);
     let place =
         Place { source: &source, tree: &tree, names: Names::of(&tree, !found.is_empty()), token };
     let mut offer = Offer::default();
     place.offer(&mut offer);
-    json!(CompletionResponse::Array(offer.items))
+    json!(CompletionResponse::CompletionItemList(offer.items))
 }
 
 fn is_word(character: char) -> bool {
@@ -157,14 +157,14 @@ impl Place<'_> {
 
     fn levels(&self, offer: &mut Offer) {
         for level in LEVELS {
-            offer.add(level, CompletionItemKind::ENUM_MEMBER, None);
+            offer.add(level, CompletionItemKind::EnumMember, None);
         }
         self.declared(offer, &[Kind::Level]);
     }
 
     fn types(&self, offer: &mut Offer) {
         for name in TYPES {
-            offer.add(name, CompletionItemKind::KEYWORD, None);
+            offer.add(name, CompletionItemKind::Keyword, None);
         }
         self.declared(offer, &[Kind::Struct]);
     }
@@ -244,23 +244,23 @@ impl Place<'_> {
         );
         if !is_inside && ends_item {
             for word in ITEMS {
-                offer.add(word, CompletionItemKind::KEYWORD, None);
+                offer.add(word, CompletionItemKind::Keyword, None);
             }
             return;
         }
         for name in visible(self.tree, self.token).into_iter().rev() {
             let shown = self.names.at(name.span.start).map(|found| found.shown.clone());
-            offer.add(&name.name, CompletionItemKind::VARIABLE, shown);
+            offer.add(&name.name, CompletionItemKind::Variable, shown);
         }
         let kinds = [Kind::Function, Kind::Object, Kind::Struct];
         self.declared(offer, &kinds);
         for found in self.names.declarations().filter(|found| found.kind == Kind::Store) {
             if !self.names.operations(&found.name).is_empty() {
-                offer.add(&found.name, CompletionItemKind::MODULE, Some(found.shown.clone()));
+                offer.add(&found.name, CompletionItemKind::Module, Some(found.shown.clone()));
             }
         }
         for name in FUNCTIONS {
-            offer.add(name, CompletionItemKind::FUNCTION, None);
+            offer.add(name, CompletionItemKind::Function, None);
         }
         let starts = matches!(
             self.kind_before(),
@@ -268,9 +268,9 @@ impl Place<'_> {
         );
         let statements = STATEMENTS.iter().filter(|_| starts);
         for word in EXPRESSIONS.iter().chain(statements) {
-            offer.add(word.text(), CompletionItemKind::KEYWORD, None);
+            offer.add(word.text(), CompletionItemKind::Keyword, None);
         }
-        offer.add("if", CompletionItemKind::KEYWORD, None);
+        offer.add("if", CompletionItemKind::Keyword, None);
     }
 }
 
@@ -296,14 +296,14 @@ impl Offer {
 
 fn item_kind(kind: Kind) -> CompletionItemKind {
     match kind {
-        Kind::Level => CompletionItemKind::ENUM_MEMBER,
-        Kind::Store => CompletionItemKind::MODULE,
-        Kind::Operation => CompletionItemKind::METHOD,
-        Kind::Object => CompletionItemKind::CLASS,
-        Kind::Key | Kind::Field | Kind::StructField => CompletionItemKind::FIELD,
-        Kind::Struct => CompletionItemKind::STRUCT,
-        Kind::Function => CompletionItemKind::FUNCTION,
-        Kind::Transaction => CompletionItemKind::EVENT,
-        Kind::Parameter | Kind::Variable => CompletionItemKind::VARIABLE,
+        Kind::Level => CompletionItemKind::EnumMember,
+        Kind::Store => CompletionItemKind::Module,
+        Kind::Operation => CompletionItemKind::Method,
+        Kind::Object => CompletionItemKind::Class,
+        Kind::Key | Kind::Field | Kind::StructField => CompletionItemKind::Field,
+        Kind::Struct => CompletionItemKind::Struct,
+        Kind::Function => CompletionItemKind::Function,
+        Kind::Transaction => CompletionItemKind::Event,
+        Kind::Parameter | Kind::Variable => CompletionItemKind::Variable,
     }
 }

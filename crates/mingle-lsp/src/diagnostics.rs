@@ -1,8 +1,8 @@
 //! Diagnostics, as the protocol has them.
 
-use lsp_types::{
+use gen_lsp_types::{
     CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
-    NumberOrString, Position, PublishDiagnosticsParams, Range, Uri,
+    Position, PublishDiagnosticsParams, Range, Uri,
 };
 use mingle_lang::diagnostic::{self as lang, Code, Severity};
 use serde_json::{Value, json};
@@ -20,9 +20,9 @@ pub(crate) fn publish(document: &Document, explains: bool) -> Value {
     if version.omitted > 0 {
         diagnostics.push(Diagnostic {
             range: Range { start: Position::default(), end: Position::default() },
-            severity: Some(DiagnosticSeverity::INFORMATION),
+            severity: Some(DiagnosticSeverity::Information),
             source: Some("mingle".into()),
-            message: format!("{} more diagnostics are not shown", version.omitted),
+            message: format!("{} more diagnostics are not shown", version.omitted).into(),
             ..Diagnostic::default()
         });
     }
@@ -59,21 +59,21 @@ pub(crate) fn diagnostic(
     Diagnostic {
         range: document.range(found.span),
         severity: Some(match found.severity() {
-            Severity::Error => DiagnosticSeverity::ERROR,
-            Severity::Warning => DiagnosticSeverity::WARNING,
+            Severity::Error => DiagnosticSeverity::Error,
+            Severity::Warning => DiagnosticSeverity::Warning,
         }),
-        code: Some(NumberOrString::String(found.code.text().into())),
-        code_description: page(found.code).filter(|_| explains),
+        code: Some(found.code.text().to_owned().into()),
+        code_description: explains.then(|| page(found.code)),
         source: Some("mingle".into()),
-        message,
+        message: message.into(),
         related_information: (!related.is_empty()).then_some(related),
-        tags: (found.code == Code::W0501).then(|| vec![DiagnosticTag::UNNECESSARY]),
+        tags: (found.code == Code::W0501).then(|| vec![DiagnosticTag::Unnecessary]),
         data: None,
     }
 }
 
 /// The page that explains a code.
-fn page(code: Code) -> Option<CodeDescription> {
-    let href: Uri = format!("{EXPLAIN_SCHEME}:/{}.md", code.text()).parse().ok()?;
-    Some(CodeDescription { href })
+fn page(code: Code) -> CodeDescription {
+    let href = Uri(format!("{EXPLAIN_SCHEME}:/{}.md", code.text()));
+    CodeDescription { href }
 }

@@ -2,13 +2,22 @@
 
 use std::cell::OnceCell;
 
-use lsp_types::{Location, Position, Range, TextDocumentContentChangeEvent, TextEdit, Uri};
+use gen_lsp_types::{Location, Position, Range, TextEdit, Uri};
 use mingle_lang::diagnostic::{Diagnostic, Edit};
 use mingle_lang::incremental::{Incremental, Version};
 use mingle_lang::names::Names;
 use mingle_lang::syntax::{Span, TokenKind};
+use serde::Deserialize;
 
 use crate::text::{Encoding, Lines};
+
+/// A change of a document: of a range, or of all of it. A range that cannot be read is an error
+/// here, where the protocol's own type would take the change for one of the whole document.
+#[derive(Debug, Deserialize)]
+pub(crate) struct Change {
+    range: Option<Range>,
+    text: String,
+}
 
 /// An open document.
 #[derive(Debug)]
@@ -42,7 +51,7 @@ impl Document {
     }
 
     /// Carries out a change of the client's.
-    pub(crate) fn change(&mut self, change: TextDocumentContentChangeEvent) {
+    pub(crate) fn change(&mut self, change: Change) {
         match change.range {
             None => self.text = change.text,
             Some(range) => {

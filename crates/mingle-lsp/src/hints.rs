@@ -1,6 +1,6 @@
 //! Inlay hints: the store that each statement runs at.
 
-use lsp_types::{InlayHint, InlayHintKind, InlayHintLabel, InlayHintTooltip, Range};
+use gen_lsp_types::{InlayHint, InlayHintKind, Range};
 use mingle_lang::insight::{self, Step, Visit};
 use mingle_lang::split::Mode;
 use mingle_lang::syntax::ast::ItemKind;
@@ -38,10 +38,10 @@ fn hint(document: &Document, step: &Step, end: usize) -> InlayHint {
     let lines = step.visits.iter().map(phase);
     InlayHint {
         position: document.position(end),
-        label: InlayHintLabel::String(label),
+        label: label.into(),
         kind: None::<InlayHintKind>,
         text_edits: None,
-        tooltip: Some(InlayHintTooltip::String(lines.collect::<Vec<_>>().join("\n"))),
+        tooltip: Some(lines.collect::<Vec<_>>().join("\n").into()),
         padding_left: Some(true),
         padding_right: Some(false),
         data: None,

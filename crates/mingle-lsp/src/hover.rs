@@ -3,7 +3,7 @@
 
 use std::fmt::Write as _;
 
-use lsp_types::{Hover, HoverContents, MarkupContent, MarkupKind, Position};
+use gen_lsp_types::{Hover, MarkupContent, MarkupKind, Position};
 use mingle_lang::insight::{self, Provenance};
 use mingle_lang::names::{Declaration, Kind};
 use mingle_lang::syntax::Span;
@@ -36,10 +36,7 @@ pub(crate) fn hover(document: &Document, position: Position) -> Value {
         return Value::Null;
     }
     json!(Hover {
-        contents: HoverContents::Markup(MarkupContent {
-            kind: MarkupKind::Markdown,
-            value: parts.join("\n\n"),
-        }),
+        contents: MarkupContent { kind: MarkupKind::Markdown, value: parts.join("\n\n") }.into(),
         range: Some(document.range(Span::token(token))),
     })
 }

@@ -1,6 +1,6 @@
 //! Formatting: the one layout that there is, as the smallest change of whole lines.
 
-use lsp_types::{Range, TextEdit};
+use gen_lsp_types::{Range, TextEdit};
 use mingle_lang::format::format;
 use serde_json::{Value, json};
 

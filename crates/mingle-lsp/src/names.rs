@@ -1,6 +1,6 @@
 //! From uses to declarations, and back.
 
-use lsp_types::{DocumentHighlight, Position};
+use gen_lsp_types::{DocumentHighlight, Position};
 use mingle_lang::names::Declaration;
 use mingle_lang::syntax::Span;
 use serde_json::{Value, json};

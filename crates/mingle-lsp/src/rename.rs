@@ -6,7 +6,7 @@
 
 use std::collections::HashMap;
 
-use lsp_types::{Position, PrepareRenameResponse, WorkspaceEdit};
+use gen_lsp_types::{Position, PrepareRenamePlaceholder, WorkspaceEdit};
 use mingle_lang::apply_edits;
 use mingle_lang::diagnostic::{Diagnostic, Edit};
 use mingle_lang::names::{Declaration, Names};
@@ -21,14 +21,13 @@ use crate::rpc::{Answer, ErrorCode, Failure};
 pub(crate) fn prepare(document: &Document, position: Position) -> Answer {
     let found = renamed(document, position)?;
     let token = document.token(position).unwrap_or(found.span.start);
-    Ok(json!(PrepareRenameResponse::RangeWithPlaceholder {
+    Ok(json!(PrepareRenamePlaceholder {
         range: document.range(Span::token(token)),
         placeholder: found.name.to_string(),
     }))
 }
 
 /// The change that renames what stands at a place.
-#[expect(clippy::mutable_key_type, reason = "the protocol keys changes by URI")]
 pub(crate) fn rename(document: &mut Document, position: Position, new: &str) -> Answer {
     let found = renamed(document, position)?.clone();
     must_be_name(new)?;

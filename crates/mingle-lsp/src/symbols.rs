@@ -1,6 +1,6 @@
 //! The outline of a document.
 
-use lsp_types::{DocumentSymbol, SymbolKind};
+use gen_lsp_types::{DocumentSymbol, SymbolKind};
 use mingle_lang::syntax::Span;
 use mingle_lang::syntax::ast::{Ident, Item, ItemKind, Param};
 use serde_json::{Value, json};
@@ -22,27 +22,27 @@ fn symbol(document: &Document, item: &Item) -> Option<DocumentSymbol> {
         children.flatten().collect::<Vec<_>>()
     };
     let (kind, name, children) = match &item.kind {
-        ItemKind::Level { name, .. } => (SymbolKind::ENUM_MEMBER, name, Vec::new()),
+        ItemKind::Level { name, .. } => (SymbolKind::EnumMember, name, Vec::new()),
         ItemKind::Store(store) => {
             let operations = store.operations.iter();
             let operations = operations
-                .filter_map(|found| child(SymbolKind::METHOD, &found.name, found.span))
+                .filter_map(|found| child(SymbolKind::Method, &found.name, found.span))
                 .collect();
-            (SymbolKind::MODULE, &store.name, operations)
+            (SymbolKind::Module, &store.name, operations)
         }
         ItemKind::Object(object) => {
-            let mut children = params(SymbolKind::KEY, std::slice::from_ref(&object.key));
+            let mut children = params(SymbolKind::Key, std::slice::from_ref(&object.key));
             let fields = object.fields.iter();
             children.extend(
-                fields.filter_map(|found| child(SymbolKind::FIELD, &found.name, found.span)),
+                fields.filter_map(|found| child(SymbolKind::Field, &found.name, found.span)),
             );
-            (SymbolKind::CLASS, &object.name, children)
+            (SymbolKind::Class, &object.name, children)
         }
         ItemKind::Struct(found) => {
-            (SymbolKind::STRUCT, &found.name, params(SymbolKind::FIELD, &found.fields))
+            (SymbolKind::Struct, &found.name, params(SymbolKind::Field, &found.fields))
         }
-        ItemKind::Function(found) => (SymbolKind::FUNCTION, &found.name, Vec::new()),
-        ItemKind::Transaction(found) => (SymbolKind::EVENT, &found.name, Vec::new()),
+        ItemKind::Function(found) => (SymbolKind::Function, &found.name, Vec::new()),
+        ItemKind::Transaction(found) => (SymbolKind::Event, &found.name, Vec::new()),
     };
     one(document, kind, name, item.span, children)
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use lsp_types::{Position, Range as LspRange};
+use gen_lsp_types::{Position, Range as LspRange};
 
 /// In what columns are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

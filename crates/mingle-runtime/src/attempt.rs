@@ -50,6 +50,8 @@ pub(crate) enum Asked {
     /// Whether the origin may not begin transactions any more: by its fence, and by its floor.
     Fence,
     FloorAsFence,
+    /// Whether another call with the same key has written.
+    Called,
     /// Whether what an endorsement read is still so.
     Endorsed(Data),
     /// The witness rows of the whole store, for a query.
@@ -291,6 +293,9 @@ impl Runtime {
             }
             _ => {}
         }
+        if let Some(key) = execution.key.filter(|_| tries.look && !execution.has_written) {
+            asked.push((Read::Record(key.record(0)), Asked::Called));
+        }
         asked.extend(self.endorsed_reads(execution, index));
         Visit {
             store,
@@ -377,6 +382,8 @@ impl Runtime {
                     visit.satisfied.push(*id);
                 }
                 Asked::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
+                // From the start, it is answered from the record.
+                Asked::Called if record.is_some() => step = Some(Step::StartOver),
                 Asked::Fence => visit.is_fenced |= record.is_some(),
                 Asked::FloorAsFence => visit.is_fenced |= is_below(visit.own),
                 Asked::OwnWitness => {

@@ -14,7 +14,9 @@ use std::time::Duration;
 use mingle_model::{Name, TransactionId, Value};
 
 use crate::error::Error;
+use crate::keyed::CallKey;
 use crate::session::Session;
+use crate::watch::{Event, Watcher};
 
 /// One call of a transaction.
 #[derive(Clone, Debug)]
@@ -30,13 +32,26 @@ pub struct Call {
     pub until: Option<Name>,
     /// Conflicts are retried, and others waited for, for so long; none leaves that to the settings.
     pub deadline: Option<Duration>,
+    /// Calls with one key are one call: made again, it is answered as the first time, and takes
+    /// effect once.
+    pub key: Option<CallKey>,
+    /// Is told what happens while it runs.
+    pub watcher: Option<Watcher>,
 }
 
 impl Call {
     /// A call in a session of its own, which waits for all stores.
     pub fn new(transaction: impl Into<Name>, arguments: Vec<Value>) -> Self {
         let transaction = transaction.into();
-        Self { transaction, arguments, session: Session::default(), until: None, deadline: None }
+        Self {
+            transaction,
+            arguments,
+            session: Session::default(),
+            until: None,
+            deadline: None,
+            key: None,
+            watcher: None,
+        }
     }
 }
 
@@ -52,6 +67,8 @@ pub struct CallReport {
     pub id: Option<TransactionId>,
     /// Stores at which the rest of it follows.
     pub following: Vec<Name>,
+    /// Whether this is the answer of an earlier call with the same key: no phase was run.
+    pub is_repeated: bool,
 }
 
 /// How a phase went.
@@ -83,6 +100,7 @@ pub(crate) struct Shared {
     state: AtomicU8,
     finished: AtomicBool,
     outcome: Mutex<Answer>,
+    watcher: Option<Watcher>,
 }
 
 /// The outcome of a call, once it is there, and who waits for it.
@@ -129,6 +147,18 @@ impl Drop for Finish {
 }
 
 impl Shared {
+    /// Of a call that nobody has answered.
+    pub(crate) fn of(call: &Call) -> Self {
+        Self { watcher: call.watcher.clone(), ..Self::default() }
+    }
+
+    /// Tells whoever watches.
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        if let Some(watcher) = &self.watcher {
+            watcher.tell(event());
+        }
+    }
+
     /// Passes the point of no return; false if the caller has gone away.
     pub(crate) fn begin_commit(&self) -> bool {
         let before =

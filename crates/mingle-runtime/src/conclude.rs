@@ -12,7 +12,7 @@ use mingle_store::{
 use crate::attempt::{Step, Visit};
 use crate::call::PhaseReport;
 use crate::error::Error;
-use crate::intent::{encode, write_parts};
+use crate::intent::write_parts;
 use crate::leave::{Draft, Role, intent_store, role, written_objects};
 use crate::machine::Finished;
 use crate::own::Left;
@@ -63,6 +63,9 @@ impl Runtime {
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
+        if is_decisive {
+            self.leave_called(execution, index, role, &finished, &mut draft);
+        }
         if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }
@@ -81,7 +84,10 @@ impl Runtime {
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
         report.recorded = finished.recorded.count();
-        execution.has_written |= is_decisive;
+        if is_decisive {
+            execution.has_written = true;
+            execution.wrote_first = Some(visit.store);
+        }
         execution.worklist.join(&draft.found);
         execution.worklist.saw(&visit.name, &committed.stamp);
         if role == Role::First {
@@ -305,7 +311,7 @@ impl Runtime {
         }
         let id = execution.id.expect("whoever has an intent has an id");
         let intent = execution.intent(index, &execution.recorded, execution.worklist.clone());
-        let mut writes = write_parts(RecordKind::Intent, id, &encode(&intent));
+        let mut writes = write_parts(RecordKind::Intent, id, &intent.encode());
         let text = execution.program.text.as_bytes().into();
         writes.push(Write::Record(execution.hash.key(), text));
         self.write_records(visit.store, visit.replica.clone(), writes).await.map_err(Error::Store)

@@ -61,9 +61,11 @@ pub enum Error {
     /// It took effect, but others had to finish it and have cleaned up since, so its result is
     /// not known any more.
     ResultGone {
-        /// Which transaction.
-        id: TransactionId,
+        /// Which transaction, if it left anything to be known by.
+        id: Option<TransactionId>,
     },
+    /// The key of the call was used for another one.
+    KeyReused,
     /// Some stores have committed and a later one has not. The rest follows by itself, whether the
     /// caller stays or not, unless it is parked.
     Incomplete {
@@ -130,6 +132,7 @@ impl Error {
             Self::Waiting { .. } => "waiting",
             Self::Parked { .. } => "parked",
             Self::ResultGone { .. } => "result_gone",
+            Self::KeyReused => "key_reused",
             Self::Incomplete { .. } => "incomplete",
             Self::Cancelled => "cancelled",
         }
@@ -161,9 +164,13 @@ impl fmt::Display for Error {
                 f,
                 "transaction {id} cannot be finished: {reason}; `mingle recover` tries it again"
             ),
-            Self::ResultGone { id } => {
+            Self::ResultGone { id: Some(id) } => {
                 write!(f, "transaction {id} took effect, but its result is not kept any more")
             }
+            Self::ResultGone { id: None } => {
+                f.write_str("the call took effect, but its result is not kept any more")
+            }
+            Self::KeyReused => f.write_str("the key was used for another call"),
             Self::Incomplete { id, committed, missing, cause } => {
                 let (committed, missing) = (committed.join(", "), missing.join(", "));
                 match &**cause {

@@ -13,7 +13,7 @@ use mingle_store::{
 };
 
 use crate::error::Error;
-use crate::intent::{Intent, ProgramHash, Unreadable, Witness, decode, encode, write_parts};
+use crate::intent::{Intent, ProgramHash, Unreadable, Witness, encode, write_parts};
 use crate::limits::HELP_DEPTH_MAX;
 use crate::own::Left;
 use crate::phase::{Control, PhaseEnd};
@@ -161,6 +161,9 @@ impl Runtime {
                 PhaseEnd::Over | PhaseEnd::StartOver => return Ok(Helped::Over),
             }
         }
+        if let Some(store) = self.store_called(place) {
+            self.keep_result(&execution, store).await;
+        }
         if helper.insists
             && let Some(store) = self.store_called(place)
         {
@@ -262,7 +265,8 @@ impl Runtime {
         let bytes = read_parts(&mut *transaction, RecordKind::Intent, id, 0, &first)
             .await
             .map_err(refused)?;
-        let intent = decode(&bytes).map_err(|Unreadable| refused(unreadable("intent", id)))?;
+        let intent =
+            Intent::decode(&bytes).map_err(|Unreadable| refused(unreadable("intent", id)))?;
         let parked = parked.flatten();
         let parked = parked.map(|reason| String::from_utf8_lossy(&reason).into_owned());
         Ok(Fetched::Found(Box::new(Found { intent, parked })))

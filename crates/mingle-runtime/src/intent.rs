@@ -9,6 +9,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::keyed::CallKey;
 use crate::worklist::Worklist;
 
 /// A program is known by the hash of its text.
@@ -58,6 +59,36 @@ pub struct Intent {
     pub worklist: Worklist,
     /// The replica at which the session stays.
     pub replica: Option<Name>,
+    /// The key of the call, under which the result is kept: [`Intent::encode`] puts it behind all
+    /// else, so that what was kept before there were keys still reads.
+    #[serde(skip)]
+    pub key: Option<CallKey>,
+}
+
+impl Intent {
+    /// As bytes.
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = encode(self);
+        if let Some(key) = &self.key {
+            bytes = postcard::to_extend(key, bytes).expect("writing to memory cannot fail");
+        }
+        bytes
+    }
+
+    /// From bytes.
+    ///
+    /// # Errors
+    ///
+    /// When they are not what [`Intent::encode`] writes.
+    pub fn decode(bytes: &[u8]) -> Result<Self, Unreadable> {
+        let Some((&FORMAT, rest)) = bytes.split_first() else { return Err(Unreadable) };
+        let (mut intent, rest): (Self, _) =
+            postcard::take_from_bytes(rest).map_err(|_| Unreadable)?;
+        if !rest.is_empty() {
+            intent.key = Some(postcard::from_bytes(rest).map_err(|_| Unreadable)?);
+        }
+        Ok(intent)
+    }
 }
 
 /// What a commit witness says.
@@ -120,6 +151,11 @@ pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Unreadable> {
 
 /// Writes of as many records as it takes. The first one begins with their number.
 pub fn write_parts(kind: RecordKind, id: TransactionId, bytes: &[u8]) -> Vec<Write> {
+    parts_of(bytes, |part| RecordKey::of(kind, id, part))
+}
+
+/// As [`write_parts`], under keys of the caller's.
+pub fn parts_of(bytes: &[u8], key: impl Fn(u32) -> RecordKey) -> Vec<Write> {
     let count = bytes.len().div_ceil(PART_BYTES).max(1);
     let mut parts = Vec::with_capacity(count);
     for part in 0..count {
@@ -130,7 +166,7 @@ pub fn write_parts(kind: RecordKind, id: TransactionId, bytes: &[u8]) -> Vec<Wri
         } else {
             Arc::from(chunk)
         };
-        parts.push(Write::Record(RecordKey::of(kind, id, part as u32), value));
+        parts.push(Write::Record(key(part as u32), value));
     }
     parts
 }

@@ -415,5 +415,5 @@ fn intent_records(
     worklist.join(&draft.found);
     let intent = execution.intent(index, &recorded, worklist);
     let id = execution.id.expect("whoever has an intent has an id");
-    write_parts(RecordKind::Intent, id, &encode(&intent))
+    write_parts(RecordKind::Intent, id, &intent.encode())
 }

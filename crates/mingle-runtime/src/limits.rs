@@ -58,6 +58,9 @@ pub const TOKEN_BYTES_MAX: usize = 1 << 18;
 /// Sessions that wait for more transactions than this look which of them are over.
 pub(crate) const SESSION_PRUNE_AT: usize = 32;
 
+/// With the key of a call a result of at most so many bytes is kept.
+pub const RESULT_KEPT_BYTES_MAX: usize = 1 << 20;
+
 /// So many records are read or removed at once where many are.
 pub(crate) const BATCH: usize = 1_000;
 

@@ -15,6 +15,7 @@ use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::Execution;
+use crate::watch::Event;
 use crate::worklist::Awaited;
 
 /// Who drives a phase, and for how long.
@@ -25,6 +26,14 @@ pub(crate) struct Control<'a> {
     pub(crate) deadline: Duration,
     /// How long it may take up to then.
     pub(crate) patience: Duration,
+}
+
+impl Control<'_> {
+    fn tell(&self, event: impl FnOnce() -> Event) {
+        if let Some(shared) = self.shared {
+            shared.tell(event);
+        }
+    }
 }
 
 /// How a phase ended.
@@ -66,9 +75,14 @@ impl Runtime {
     ) -> Result<PhaseEnd, Error> {
         let store = execution.store_name(&execution.plan.phases[index]).unwrap_or_default();
         let span = debug_span!("phase", %store, attempts = field::Empty);
+        control.tell(|| {
+            let store = execution.store_name(&execution.plan.phases[index]);
+            Event::Began { phase: index, store }
+        });
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
         if let Ok(PhaseEnd::Ran(report)) = &end {
             span.record("attempts", report.attempts);
+            control.tell(|| Event::Committed { phase: index, report: report.clone() });
         }
         end
     }
@@ -106,6 +120,10 @@ impl Runtime {
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
                     self.stats.count(Counted::Waited);
+                    control.tell(|| {
+                        let transactions = ids.iter().map(|(id, _)| *id).collect();
+                        Event::Waits { phase: index, transactions }
+                    });
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
                     continue;
                 }
@@ -121,6 +139,10 @@ impl Runtime {
                 continue;
             }
             let failed = error.clone();
+            control.tell(|| {
+                let reason = error.to_string();
+                Event::Retries { phase: index, attempts: report.attempts, reason }
+            });
             self.recover(execution, index, &mut tries, error, &report).await?;
             let pause = self.backoff(report.attempts);
             if self.world.elapsed() + pause > control.deadline {

@@ -199,7 +199,7 @@ impl Runtime {
     /// See [`Error`]; each says what was written, if anything was.
     pub async fn call(self: &Arc<Self>, call: Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(&call)?;
-        let shared = Arc::new(Shared::default());
+        let shared = Arc::new(Shared::of(&call));
         let running = Running(shared.clone());
         let runtime = self.clone();
         let finish = Finish(shared.clone());
@@ -220,7 +220,7 @@ impl Runtime {
     /// See [`Error`].
     pub async fn call_in_place(&self, call: &Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(call)?;
-        let shared = Shared::default();
+        let shared = Shared::of(call);
         let result = self.run(&plan, call, &shared).await;
         shared.take().unwrap_or(result)
     }

@@ -14,12 +14,14 @@ use tracing::{Instrument as _, field, info_span};
 use crate::call::{Call, CallReport, PhaseReport, Shared};
 use crate::error::Error;
 use crate::intent::{Intent, ProgramHash, Witness};
+use crate::keyed::CallKey;
 use crate::limits::SESSION_PRUNE_AT;
 use crate::machine::{Facts, Recorded};
 use crate::own::Left;
 use crate::phase::{Control, PhaseEnd};
 use crate::planted::Planted;
 use crate::runtime::Runtime;
+use crate::watch::Event;
 use crate::worklist::{Awaited, Worklist};
 
 /// A transaction that runs: its caller's, or one that somebody else left.
@@ -40,6 +42,11 @@ pub(crate) struct Execution {
     pub(crate) begun: Option<Begun>,
     /// Set once it has written.
     pub(crate) has_written: bool,
+    /// Where it has written first, by the store's index.
+    pub(crate) wrote_first: Option<usize>,
+    /// The key of its call, and what tells apart calls with one key.
+    pub(crate) key: Option<CallKey>,
+    pub(crate) digest: [u8; 32],
     /// Its id, drawn before it writes where it is `isolated`.
     pub(crate) id: Option<TransactionId>,
     /// What was read before an endorsement, by store.
@@ -90,6 +97,9 @@ impl Execution {
             replica,
             begun: None,
             has_written: false,
+            wrote_first: None,
+            key: None,
+            digest: [0; 32],
             id: None,
             endorsed: BTreeMap::new(),
             satisfied: Vec::new(),
@@ -114,6 +124,7 @@ impl Execution {
         let recorded = Recorded::from_queues(&plan, intent.recorded);
         let (worklist, replica) = (intent.worklist, intent.replica);
         Self {
+            key: intent.key,
             recorded,
             begun: Some(Begun { id, first: intent.first as usize, intent: place }),
             has_written: true,
@@ -137,6 +148,7 @@ impl Execution {
             recorded: recorded.queues().to_vec(),
             worklist,
             replica: self.home.clone(),
+            key: self.key,
         }
     }
 
@@ -189,6 +201,7 @@ impl Runtime {
             session.worklist(),
             session.replica(),
         )
+        .keyed(call)
     }
 
     pub(crate) fn draw_facts(&self) -> Facts {
@@ -222,14 +235,20 @@ impl Runtime {
         let mut attempts = 0;
         loop {
             attempts += 1;
+            if let Some(report) = self.repeated(plan, call, deadline).await? {
+                return Ok(report);
+            }
             let mut execution = self.execution(plan, call);
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
+            if let (true, Some(place)) = (is_finished, execution.wrote_first) {
+                self.keep_result(&execution, place).await;
+            }
             self.learn(call, &execution, is_finished).await;
             self.account(&execution, &run);
             match run {
                 Ok(Run::Ended(report)) => return Ok(report),
-                Ok(Run::StartOver) => {}
+                Ok(Run::StartOver) => shared.tell(|| Event::StartsOver),
                 Err(error) => return Err(error),
             }
             let pause = self.backoff(attempts);
@@ -318,6 +337,7 @@ impl Runtime {
             phases: Vec::with_capacity(execution.plan.phases.len()),
             id: None,
             following: Vec::new(),
+            is_repeated: false,
         };
         if execution.plan.isolated && execution.plan.phases.len() > 1 {
             execution.id = Some(self.own().allocate());
@@ -339,7 +359,7 @@ impl Runtime {
                 Ok(PhaseEnd::Over) => {
                     let id = execution.id.expect("what is over has an id");
                     if execution.plan.result.is_some() && execution.result.is_none() {
-                        return Err(Error::ResultGone { id });
+                        return Err(Error::ResultGone { id: Some(id) });
                     }
                     break;
                 }

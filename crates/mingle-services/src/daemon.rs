@@ -93,7 +93,7 @@ pub fn start(home: &Home, engine: Engine) -> Result<String, Error> {
         return Ok(started.url.clone());
     }
     if !engine.is_fetched(home) {
-        return Err(Error::NotFetched(engine));
+        return Err(Error::NotFetched(engine.name()));
     }
     let mut folder = home.path().join("started");
     make_for_server(&folder)?;

@@ -2,13 +2,11 @@
 
 use std::fmt;
 
-use crate::Engine;
-
 /// Why there is no server, or why something could not be done to one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// The engine is not in the folder of services: `cargo xtask services fetch` gets it.
-    NotFetched(Engine),
+    /// What has this name is not in the folder of services: `cargo xtask services fetch` gets it.
+    NotFetched(&'static str),
     /// Something else failed; the text says what was tried, and what to do if that is known.
     Failed(String),
 }
@@ -28,8 +26,8 @@ impl Error {
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::NotFetched(engine) => {
-                write!(f, "{engine} is not fetched: run cargo xtask services fetch {engine}")
+            Self::NotFetched(name) => {
+                write!(f, "{name} is not fetched: run cargo xtask services fetch {name}")
             }
             Self::Failed(why) => f.write_str(why),
         }

@@ -1,13 +1,15 @@
-//! Which engines ran and which were skipped.
+//! Which engines and checkers ran, and which were skipped.
 //!
 //! The test harness keeps what passing tests print to itself. So each test also adds a line to the
 //! file that `MINGLE_ENGINES` names, and `cargo xtask test` has them summed up.
 
 use std::collections::BTreeSet;
+use std::fmt;
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::Path;
 
+use crate::checker::Checker;
 use crate::engine::Engine;
 use crate::error::Error;
 
@@ -19,20 +21,60 @@ pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
+/// What a line is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum About {
+    /// A server.
+    Engine(Engine),
+    /// What checks types.
+    Checker(Checker),
+}
+
+impl About {
+    /// All that there is.
+    fn all() -> impl Iterator<Item = Self> {
+        Engine::ALL.map(Self::Engine).into_iter().chain(Checker::ALL.map(Self::Checker))
+    }
+
+    /// Whether it must run where `CI=true`.
+    pub(crate) fn is_required(self) -> bool {
+        match self {
+            Self::Engine(engine) => Engine::REQUIRED.contains(&engine),
+            Self::Checker(_) => true,
+        }
+    }
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Engine(engine) => engine.name(),
+            Self::Checker(checker) => checker.name(),
+        }
+    }
+
+    /// Why it is skipped, and what to do.
+    fn why(self) -> String {
+        format!("not fetched: run cargo xtask services fetch {}", self.name())
+    }
+}
+
+impl fmt::Display for About {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Engine(engine) => write!(f, "engine {engine}"),
+            Self::Checker(checker) => write!(f, "checker {checker}"),
+        }
+    }
+}
+
 /// The line of a test that ran; tests run in threads of their name.
-pub(crate) fn ran(engine: Engine) -> String {
+pub(crate) fn ran(about: About) -> String {
     let thread = std::thread::current();
-    format!("engine {engine}: ran {}", thread.name().unwrap_or("in a thread without name"))
+    format!("{about}: ran {}", thread.name().unwrap_or("in a thread without name"))
 }
 
 /// The line of a test that did not.
-pub(crate) fn skipped(engine: Engine) -> String {
-    format!("engine {engine}: SKIPPED, {}", why(engine))
-}
-
-/// Why an engine is skipped, and what to do.
-fn why(engine: Engine) -> String {
-    format!("not fetched: run cargo xtask services fetch {engine}")
+pub(crate) fn skipped(about: About) -> String {
+    format!("{about}: SKIPPED, {}", about.why())
 }
 
 /// Prints a line, and adds it to the file if there is one.
@@ -45,8 +87,8 @@ pub(crate) fn note(line: &str) {
     written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Sums up the lines of a file, one line for each engine, and whether all is well: with `must_run`,
-/// only if each of [`Engine::REQUIRED`] ran and none was skipped.
+/// Sums up the lines of a file, one line for each engine and checker, and whether all is well: with
+/// `must_run`, only if each checker and each of [`Engine::REQUIRED`] ran and none was skipped.
 ///
 /// # Errors
 ///
@@ -61,22 +103,18 @@ pub fn report(file: &Path, must_run: bool) -> Result<(String, bool), Error> {
 
 fn sum(lines: &str, must_run: bool) -> (String, bool) {
     let (mut report, mut is_well) = (String::new(), true);
-    for engine in Engine::ALL {
+    for about in About::all() {
         let of_kind = |what: String| lines.lines().filter(move |line| line.starts_with(&what));
         // A test may ask for several servers.
-        let ran = of_kind(format!("engine {engine}: ran ")).collect::<BTreeSet<_>>().len();
-        let skipped = of_kind(format!("engine {engine}: SKIPPED")).count();
-        let is_required = Engine::REQUIRED.contains(&engine);
-        is_well &= !must_run || !is_required || (ran > 0 && skipped == 0);
+        let ran = of_kind(format!("{about}: ran ")).collect::<BTreeSet<_>>().len();
+        let skipped = of_kind(format!("{about}: SKIPPED")).count();
+        is_well &= !must_run || !about.is_required() || (ran > 0 && skipped == 0);
         let line = match (ran, skipped) {
-            (0, 0) => format!("engine {engine}: no test asked for it"),
-            (ran, 0) => format!("engine {engine}: ran in {ran} tests"),
-            (0, times) => format!("engine {engine}: SKIPPED {times} times, {}", why(engine)),
+            (0, 0) => format!("{about}: no test asked for it"),
+            (ran, 0) => format!("{about}: ran in {ran} tests"),
+            (0, times) => format!("{about}: SKIPPED {times} times, {}", about.why()),
             (ran, times) => {
-                format!(
-                    "engine {engine}: ran in {ran} tests, SKIPPED {times} times, {}",
-                    why(engine)
-                )
+                format!("{about}: ran in {ran} tests, SKIPPED {times} times, {}", about.why())
             }
         };
         report.push_str(&line);
@@ -91,11 +129,13 @@ mod tests {
 
     #[test]
     fn what_ran_is_summed_up() {
+        let postgres = About::Engine(Engine::Postgres);
         let lines = [
-            ran(Engine::Postgres),
-            ran(Engine::Postgres),
-            format!("{} too", ran(Engine::Postgres)),
-            skipped(Engine::Redis),
+            ran(postgres),
+            ran(postgres),
+            format!("{} too", ran(postgres)),
+            skipped(About::Engine(Engine::Redis)),
+            skipped(About::Checker(Checker::Mypy)),
         ];
         let (report, is_well) = sum(&lines.join("\n"), false);
         let redis =
@@ -104,15 +144,20 @@ mod tests {
             report.starts_with(&format!("engine postgres: ran in 2 tests\n{redis}\n")),
             "{report}"
         );
+        let mypy =
+            "checker mypy: SKIPPED 1 times, not fetched: run cargo xtask services fetch mypy\n";
+        assert!(report.ends_with(mypy), "{report}");
         assert!(is_well);
     }
 
     #[test]
     fn what_must_run_is_missed() {
-        let all = Engine::REQUIRED.map(ran).join("\n");
+        let required: Vec<About> = About::all().filter(|about| about.is_required()).collect();
+        assert!(required.contains(&About::Checker(Checker::TypeScript)));
+        let all = required.iter().copied().map(ran).collect::<Vec<_>>().join("\n");
         assert!(sum(&all, true).1);
-        for missed in Engine::REQUIRED {
-            let others = Engine::REQUIRED.into_iter().filter(|engine| *engine != missed);
+        for missed in required.iter().copied() {
+            let others = required.iter().copied().filter(|about| *about != missed);
             let mut lines: Vec<String> = others.map(ran).collect();
             assert!(!sum(&lines.join("\n"), true).1, "{missed} did not run");
             lines.extend([ran(missed), skipped(missed)]);

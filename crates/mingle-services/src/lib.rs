@@ -16,6 +16,7 @@
 //!
 //! - [`engine`]: which there are, and which must run.
 //! - [`home`]: the folder that all is kept in, and the user that servers run as.
+//! - [`mod@checker`]: what checks the types of generated clients; it is fetched likewise.
 //! - [`tool`]: running `mvn`, `tar` and the like.
 //! - `postgres`, `redis`, `cassandra`: what is particular to each: fetching, launching, being ready.
 //! - [`process`]: a process that cannot be mistaken for a later one of its number.
@@ -25,6 +26,7 @@
 //! - [`ledger`]: which engines ran and which were skipped.
 
 mod cassandra;
+pub mod checker;
 pub mod daemon;
 pub mod engine;
 pub mod error;
@@ -39,8 +41,9 @@ pub mod server;
 mod supervise;
 pub mod tool;
 
+pub use checker::Checker;
 pub use engine::Engine;
 pub use error::Error;
 pub use home::Home;
-pub use require::{private, private_with, shared};
+pub use require::{checker, private, private_with, shared};
 pub use server::{Options, Server};

@@ -4,10 +4,10 @@ use std::path::Path;
 use std::process::ExitCode;
 use std::time::Instant;
 
-use mingle_services::{Engine, Error, Home, Server, daemon, ledger};
+use mingle_services::{Checker, Engine, Error, Home, Server, daemon, ledger};
 
 const HELP: &str = "\
-The servers that tests need, on loopback.
+The servers that tests need, on loopback, and what checks types for them.
 
 Usage: cargo xtask services TASK [ENGINE…]
 
@@ -19,6 +19,7 @@ Tasks:
   hold      run one, print its address and process, and end it with this command or its input
 
 Engines: postgres, redis, cassandra; without any, all of them.
+What can be fetched too, and is if nothing is named: typescript, mypy.
 Files and data are in target/services, or in the folder that MINGLE_SERVICES names.
 ";
 
@@ -26,13 +27,11 @@ fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
     let result = match arguments.as_slice() {
-        ["fetch", engines @ ..] => each(engines, &Engine::REQUIRED, fetch),
+        ["fetch", names @ ..] => fetch_all(names),
         ["start", engines @ ..] => each(engines, &Engine::REQUIRED, start),
         ["stop", engines @ ..] => each(engines, &Engine::ALL, stop),
-        ["status", engines @ ..] => each(engines, &Engine::ALL, |home, engine| {
-            println!("{}", daemon::status(home, engine)?);
-            Ok(())
-        }),
+        ["status"] => status(&[]).and_then(|()| checkers_status()),
+        ["status", engines @ ..] => status(engines),
         ["hold", engine] => hold(engine),
         ["report", file] => report(Path::new(file)),
         [] | ["help" | "--help" | "-h"] => {
@@ -65,13 +64,43 @@ fn each(
     engines.iter().try_for_each(|engine| run(&home, *engine))
 }
 
-fn fetch(home: &Home, engine: Engine) -> Result<(), Error> {
+/// Gets the engines and checkers that are named, or all that tests need.
+fn fetch_all(named: &[&str]) -> Result<(), Error> {
+    let home = Home::find()?;
+    let (checkers, engines): (Vec<&str>, Vec<&str>) =
+        named.iter().partition(|name| name.parse::<Checker>().is_ok());
+    if named.is_empty() || !engines.is_empty() {
+        let get = |home: &Home, engine: Engine| fetch(engine.name(), || engine.fetch(home));
+        each(&engines, &Engine::REQUIRED, get)?;
+    }
+    let is_wanted = |checker: &Checker| named.is_empty() || checkers.contains(&checker.name());
+    let mut wanted = Checker::ALL.into_iter().filter(is_wanted);
+    wanted.try_for_each(|checker| fetch(checker.name(), || checker.fetch(&home)))
+}
+
+fn fetch(name: &str, get: impl FnOnce() -> Result<bool, Error>) -> Result<(), Error> {
     let begun = Instant::now();
-    let fail = |error| Error::Failed(format!("cannot fetch {engine}: {error}"));
-    if engine.fetch(home).map_err(fail)? {
-        println!("{engine}: fetched in {:.1} s", begun.elapsed().as_secs_f64());
+    let fail = |error| Error::Failed(format!("cannot fetch {name}: {error}"));
+    if get().map_err(fail)? {
+        println!("{name}: fetched in {:.1} s", begun.elapsed().as_secs_f64());
     } else {
-        println!("{engine}: is there");
+        println!("{name}: is there");
+    }
+    Ok(())
+}
+
+fn status(engines: &[&str]) -> Result<(), Error> {
+    each(engines, &Engine::ALL, |home, engine| {
+        println!("{}", daemon::status(home, engine)?);
+        Ok(())
+    })
+}
+
+fn checkers_status() -> Result<(), Error> {
+    let home = Home::find()?;
+    for checker in Checker::ALL {
+        let is_fetched = checker.is_fetched(&home);
+        println!("{checker}: {}", if is_fetched { "fetched" } else { "not fetched" });
     }
     Ok(())
 }

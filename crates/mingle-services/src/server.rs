@@ -245,7 +245,7 @@ impl Own {
     fn start(engine: Engine, options: &Options) -> Result<Self, Error> {
         let home = Home::find()?;
         if !engine.is_fetched(&home) {
-            return Err(Error::NotFetched(engine));
+            return Err(Error::NotFetched(engine.name()));
         }
         let mut tried = 0;
         loop {

@@ -163,6 +163,10 @@ fn what_is_wrong_is_said() {
     assert!(complaint(run(&["start", "redis"])).contains("redis is not fetched: run"));
     let postgres = without_tools(&["fetch", "postgres"]);
     assert!(postgres.contains("cannot fetch postgres: `mvn` is needed"), "{postgres}");
+    let typescript = without_tools(&["fetch", "typescript"]);
+    assert!(typescript.contains("cannot fetch typescript: `npm` is needed"), "{typescript}");
+    let mypy = without_tools(&["fetch", "mypy"]);
+    assert!(mypy.contains("cannot fetch mypy: `python3` is needed"), "{mypy}");
     let redis = without_tools(&["fetch", "redis"]);
     assert!(redis.contains("cannot fetch redis: `apt-get` is needed"), "{redis}");
     let left: Vec<_> = fs::read_dir(home.path()).unwrap().map(|at| at.unwrap().path()).collect();

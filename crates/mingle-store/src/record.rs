@@ -29,11 +29,13 @@ pub enum RecordKind {
     Fence,
     /// A sign of life of an origin, by origin.
     Lease,
+    /// A call that was made with a key of its caller's, by a digest of that key.
+    Called,
 }
 
 impl RecordKind {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Program,
         Self::Intent,
         Self::Fixed,
@@ -42,6 +44,7 @@ impl RecordKind {
         Self::Floor,
         Self::Fence,
         Self::Lease,
+        Self::Called,
     ];
 
     /// A byte that stands for it in the rows of a store, for ever the same.
@@ -55,6 +58,7 @@ impl RecordKind {
             Self::Floor => 6,
             Self::Fence => 7,
             Self::Lease => 8,
+            Self::Called => 9,
         }
     }
 }

@@ -102,7 +102,10 @@ pub use binding::{Binding, BindingError};
 pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
-pub use mingle_runtime::{Call, CallReport, Error, PhaseReport, Settings, Swept, Unfinished};
+pub use mingle_runtime::{
+    Call, CallKey, CallReport, Error, PhaseReport, Settings, Swept, Unfinished,
+};
+pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
 pub use mingle_store_embedded::GeoStore;

@@ -1,6 +1,6 @@
 //! `mingle gen`.
 
-use super::{BAD, folder, mingle, mingle_with};
+use super::{BAD, GOOD, folder, mingle, mingle_with};
 
 /// The tests of `mingle` compile and call this file.
 const GENERATED: &str = include_str!("../../../mingle/tests/generated/message_groups.rs");
@@ -20,9 +20,31 @@ fn a_program_becomes_rust() {
 }
 
 #[test]
+fn a_program_becomes_clients() {
+    let folder = folder(&[("send.mingle", GOOD)]);
+    for (language, method) in [
+        ("typescript", "  send(to: User, text: string, options?: CallOptions): Promise<void>;\n"),
+        ("python", "    def send(self, to: User, text: str, *, options: Options | None = None)"),
+    ] {
+        let run = mingle(folder.path(), &["gen", language, "send.mingle"]);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        let first = run.stdout.lines().next().unwrap_or_default();
+        assert!(
+            first.ends_with(&format!("from send.mingle by `mingle gen {language}`.")),
+            "{first}"
+        );
+        assert!(run.stdout.contains(method), "{}", run.stdout);
+        let piped = mingle_with(folder.path(), &["gen", language, "-"], GOOD).stdout;
+        assert_eq!(piped.replace("<stdin>", "send.mingle"), run.stdout);
+    }
+}
+
+#[test]
 fn a_program_with_errors_becomes_nothing() {
     let folder = folder(&[("bad.mingle", BAD)]);
-    let run = mingle(folder.path(), &["gen", "rust", "bad.mingle"]);
-    assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
-    assert!(run.stderr.contains("bad.mingle:9:8"), "{}", run.stderr);
+    for language in ["rust", "typescript", "python"] {
+        let run = mingle(folder.path(), &["gen", language, "bad.mingle"]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+        assert!(run.stderr.contains("bad.mingle:9:8"), "{}", run.stderr);
+    }
 }

@@ -12,6 +12,7 @@ mod postgres;
 mod recover;
 mod repl;
 mod run;
+mod serve;
 mod tutorial;
 mod usage;
 

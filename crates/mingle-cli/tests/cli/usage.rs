@@ -67,6 +67,7 @@ fn help_teaches() {
         "recover",
         "migrate",
         "init",
+        "serve",
         "lsp",
         "check-history",
         "completions",

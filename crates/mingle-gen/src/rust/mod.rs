@@ -13,11 +13,12 @@ mod database;
 mod names;
 mod types;
 
-use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
+use mingle_lang::syntax::ast::{Object, Struct};
 use mingle_lang::{Checked, Program};
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use crate::declared::Declared;
 use names::Names;
 
 /// What the generator knows of a program.
@@ -33,18 +34,9 @@ struct Context<'a> {
 }
 
 impl<'a> Context<'a> {
-    fn new(checked: &'a Checked, program: &'a Program, origin: &'a str) -> Self {
-        let (mut objects, mut structs) = (Vec::new(), Vec::new());
-        for item in &checked.syntax.items {
-            match &item.kind {
-                ItemKind::Object(object) => objects.push((item.docs.as_str(), object)),
-                ItemKind::Struct(declared) => structs.push((item.docs.as_str(), declared)),
-                _ => {}
-            }
-        }
-        let named = objects.iter().map(|(_, object)| &object.name.name);
-        let named = named.chain(structs.iter().map(|(_, declared)| &declared.name.name));
-        let types = Names::of_types(named);
+    fn new(declared: Declared<'a>, origin: &'a str) -> Self {
+        let types = Names::of_types(declared.type_names());
+        let Declared { program, objects, structs } = declared;
         Self { program, objects, structs, types, origin }
     }
 }
@@ -62,8 +54,7 @@ impl<'a> Context<'a> {
 /// assert!(items.to_string().contains("fn balance (& self , of : & Account)"));
 /// ```
 pub fn items(checked: &Checked, origin: &str) -> Option<TokenStream> {
-    let program = checked.program.as_ref()?;
-    let context = Context::new(checked, program, origin);
+    let context = Context::new(Declared::of(checked)?, origin);
     let objects = context.objects.iter().map(|(docs, object)| context.handle(docs, object));
     let structs = context.structs.iter().map(|(docs, declared)| context.record(docs, declared));
     let database = context.database();

@@ -4,10 +4,10 @@
 //! written raw; the few that cannot be, and what the generated code defines itself, get an
 //! underscore.
 
-use std::collections::{BTreeMap, BTreeSet};
-
 use mingle_model::Name;
 use proc_macro2::{Ident, Span};
+
+use crate::names::{self, Style, of_identifier_characters, pascal_case, snake_case};
 
 /// Types of Rust that generated code names without a path, and its own.
 const TYPES: &[&str] = &["Database", "bool", "i64", "f64", "u8", "str"];
@@ -16,7 +16,7 @@ const TYPES: &[&str] = &["Database", "bool", "i64", "f64", "u8", "str"];
 const METHODS: &[&str] = &["connect", "over", "untyped", "with_session"];
 
 /// Names of one namespace.
-pub(super) struct Names(BTreeMap<Name, String>);
+pub(super) struct Names(names::Names);
 
 impl Names {
     /// Names of types.
@@ -39,35 +39,13 @@ impl Names {
         convert: fn(&str) -> String,
         reserved: &[&str],
     ) -> Self {
-        let names: Vec<&Name> = names.collect();
-        let mut counts: BTreeMap<String, usize> = BTreeMap::new();
-        for name in &names {
-            *counts.entry(convert(name)).or_default() += 1;
-        }
-        let converted = names.iter().map(|name| {
-            let converted = convert(name);
-            // Two that would be one stay as they are.
-            let kept = if counts[&converted] > 1 { name.to_string() } else { converted };
-            ((*name).clone(), valid(kept))
-        });
-        let mut converted: Vec<(Name, String)> = converted.collect();
-        // Who is written as in Rust keeps its name, whoever else would get it.
-        let is_free = |name: &str| !reserved.contains(&name);
-        converted.sort_by_key(|(name, kept)| !(**name == **kept && is_free(kept)));
-        let mut taken: BTreeSet<String> = reserved.iter().map(|name| (*name).to_owned()).collect();
-        let mut assigned = BTreeMap::new();
-        for (name, mut converted) in converted {
-            while !taken.insert(converted.clone()) {
-                converted.push('_');
-            }
-            assigned.insert(name, converted);
-        }
-        Self(assigned)
+        let reserved = |name: &str| reserved.contains(&name);
+        Self(names::Names::assign(names, &Style { convert, valid, reserved: &reserved }))
     }
 
     /// The name in Rust of one of these.
     pub(super) fn ident(&self, name: &Name) -> Ident {
-        let text = &self.0[name];
+        let text = self.0.of(name);
         if is_keyword(text) {
             Ident::new_raw(text, Span::call_site())
         } else {
@@ -78,12 +56,7 @@ impl Names {
 
 /// Something that is a name in Rust: raw, if need be.
 fn valid(name: String) -> String {
-    let continues = |c| if unicode_ident::is_xid_continue(c) { c } else { '_' };
-    let mut name: String = name.chars().map(continues).collect();
-    let starts = |c| c == '_' || unicode_ident::is_xid_start(c);
-    if !name.starts_with(starts) {
-        name.insert(0, '_');
-    }
+    let mut name = of_identifier_characters(&name);
     if matches!(&*name, "_" | "self" | "Self" | "super" | "crate") {
         name.push('_');
     }
@@ -142,36 +115,6 @@ fn is_keyword(name: &str) -> bool {
             | "while"
             | "yield"
     )
-}
-
-/// `HTTPServer_id` becomes `http_server_id`.
-fn snake_case(name: &str) -> String {
-    let characters: Vec<char> = name.chars().collect();
-    let mut snake = String::with_capacity(name.len() + 4);
-    for (at, c) in characters.iter().enumerate() {
-        let before = at.checked_sub(1).map(|before| characters[before]);
-        let ends_word = before.is_some_and(|c| c.is_lowercase() || c.is_numeric());
-        let begins_word = before.is_some_and(char::is_uppercase)
-            && characters.get(at + 1).is_some_and(|next| next.is_lowercase());
-        if c.is_uppercase() && (ends_word || begins_word) {
-            snake.push('_');
-        }
-        snake.extend(c.to_lowercase());
-    }
-    snake
-}
-
-/// `http_server` becomes `HttpServer`; what has no underscores changes its first letter alone.
-fn pascal_case(name: &str) -> String {
-    let words = name.split('_').filter(|word| !word.is_empty());
-    let pascal: String = words
-        .flat_map(|word| {
-            let mut characters = word.chars();
-            let first = characters.next().into_iter().flat_map(char::to_uppercase);
-            first.chain(characters)
-        })
-        .collect();
-    if pascal.is_empty() { name.to_owned() } else { pascal }
 }
 
 #[cfg(test)]

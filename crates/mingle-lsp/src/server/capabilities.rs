@@ -1,9 +1,8 @@
 //! What client and server tell each other at the start.
 
-use lsp_types::{
-    CodeActionKind, CodeActionOptions, CodeActionProviderCapability, CompletionOptions,
-    HoverProviderCapability, InitializeParams, OneOf, PositionEncodingKind, RenameOptions,
-    ServerCapabilities, TextDocumentSyncCapability, TextDocumentSyncKind, TextDocumentSyncOptions,
+use gen_lsp_types::{
+    CodeActionKind, CodeActionOptions, CompletionOptions, InitializeParams, PositionEncodingKind,
+    RenameOptions, ServerCapabilities, TextDocumentSyncKind, TextDocumentSyncOptions,
     WorkDoneProgressOptions,
 };
 use serde_json::{Value, json};
@@ -36,30 +35,30 @@ fn capabilities(encoding: Encoding) -> ServerCapabilities {
             Encoding::Utf8 => PositionEncodingKind::UTF8,
             Encoding::Utf16 => PositionEncodingKind::UTF16,
         }),
-        text_document_sync: Some(TextDocumentSyncCapability::Options(TextDocumentSyncOptions {
+        text_document_sync: Some(From::from(TextDocumentSyncOptions {
             open_close: Some(true),
-            change: Some(TextDocumentSyncKind::INCREMENTAL),
+            change: Some(TextDocumentSyncKind::Incremental),
             ..TextDocumentSyncOptions::default()
         })),
-        hover_provider: Some(HoverProviderCapability::Simple(true)),
+        hover_provider: Some(true.into()),
         completion_provider: Some(CompletionOptions {
             trigger_characters: Some(vec![".".into()]),
             ..CompletionOptions::default()
         }),
-        definition_provider: Some(OneOf::Left(true)),
-        references_provider: Some(OneOf::Left(true)),
-        document_highlight_provider: Some(OneOf::Left(true)),
-        document_symbol_provider: Some(OneOf::Left(true)),
-        code_action_provider: Some(CodeActionProviderCapability::Options(CodeActionOptions {
-            code_action_kinds: Some(vec![CodeActionKind::QUICKFIX]),
+        definition_provider: Some(true.into()),
+        references_provider: Some(true.into()),
+        document_highlight_provider: Some(true.into()),
+        document_symbol_provider: Some(true.into()),
+        code_action_provider: Some(From::from(CodeActionOptions {
+            code_action_kinds: Some(vec![CodeActionKind::QuickFix]),
             ..CodeActionOptions::default()
         })),
-        document_formatting_provider: Some(OneOf::Left(true)),
-        rename_provider: Some(OneOf::Right(RenameOptions {
+        document_formatting_provider: Some(true.into()),
+        rename_provider: Some(From::from(RenameOptions {
             prepare_provider: Some(true),
             work_done_progress_options: WorkDoneProgressOptions::default(),
         })),
-        inlay_hint_provider: Some(OneOf::Left(true)),
+        inlay_hint_provider: Some(true.into()),
         ..ServerCapabilities::default()
     }
 }

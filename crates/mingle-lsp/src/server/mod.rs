@@ -7,16 +7,25 @@ mod tests;
 
 use std::collections::{BTreeMap, VecDeque};
 
-use lsp_types::{
-    DidChangeTextDocumentParams, DidCloseTextDocumentParams, DidOpenTextDocumentParams,
-    MessageType, Uri,
+use gen_lsp_types::{
+    DidCloseTextDocumentParams, DidOpenTextDocumentParams, MessageType, Uri,
+    VersionedTextDocumentIdentifier,
 };
+use serde::Deserialize;
 use serde_json::{Value, json};
 
 use crate::diagnostics::publish;
-use crate::document::Document;
+use crate::document::{Change, Document};
 use crate::rpc::{self, ErrorCode, Failure, Incoming};
 use crate::text::Encoding;
+
+/// What `textDocument/didChange` brings.
+#[derive(Debug, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Changed {
+    text_document: VersionedTextDocumentIdentifier,
+    content_changes: Vec<Change>,
+}
 
 /// Where the server stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -169,13 +178,13 @@ impl Server {
             "textDocument/didOpen" => {
                 let DidOpenTextDocumentParams { text_document: opened } = rpc::params(params)?;
                 let (uri, version) = (opened.uri, opened.version);
-                let key = uri.as_str().to_owned();
+                let key = uri.as_ref().to_owned();
                 let document = Document::new(uri, version, opened.text, self.encoding);
                 self.documents.insert(key, document);
             }
             "textDocument/didChange" => {
-                let params: DidChangeTextDocumentParams = rpc::params(params)?;
-                let document = self.document(&params.text_document.uri)?;
+                let params: Changed = rpc::params(params)?;
+                let document = self.document(&params.text_document.text_document_identifier.uri)?;
                 document.version = params.text_document.version;
                 for change in params.content_changes {
                     document.change(change);
@@ -185,7 +194,7 @@ impl Server {
                 let params: DidCloseTextDocumentParams = rpc::params(params)?;
                 let uri = params.text_document.uri;
                 self.document(&uri)?;
-                self.documents.remove(uri.as_str());
+                self.documents.remove(uri.as_ref());
                 let empty = json!({ "uri": uri, "diagnostics": [] });
                 self.outbox.push_back(rpc::notification("textDocument/publishDiagnostics", empty));
             }
@@ -196,14 +205,14 @@ impl Server {
 
     /// An open document.
     fn document(&mut self, uri: &Uri) -> Result<&mut Document, Failure> {
-        self.documents.get_mut(uri.as_str()).ok_or_else(|| {
-            let message = format!("no document `{}` is open", uri.as_str());
+        self.documents.get_mut(uri.as_ref()).ok_or_else(|| {
+            let message = format!("no document `{}` is open", uri.as_ref());
             Failure::new(ErrorCode::InvalidParams, message)
         })
     }
 
     fn log(&mut self, message: &str) {
-        let params = json!({ "type": MessageType::ERROR, "message": message });
+        let params = json!({ "type": MessageType::Error, "message": message });
         self.outbox.push_back(rpc::notification("window/logMessage", params));
     }
 

@@ -1,8 +1,8 @@
 //! The requests of a running server.
 
-use lsp_types::{
-    CodeActionParams, CompletionParams, DocumentFormattingParams, DocumentHighlightParams,
-    DocumentSymbolParams, GotoDefinitionParams, HoverParams, InlayHintParams, Position,
+use gen_lsp_types::{
+    CodeActionParams, CompletionParams, DefinitionParams, DocumentFormattingParams,
+    DocumentHighlightParams, DocumentSymbolParams, HoverParams, InlayHintParams, Position,
     ReferenceParams, RenameParams, TextDocumentPositionParams, Uri,
 };
 use mingle_lang::diagnostic::Code;
@@ -21,13 +21,13 @@ impl Server {
                 self.at(&params.text_document_position_params, hover::hover)
             }
             "textDocument/definition" => {
-                let params: GotoDefinitionParams = rpc::params(params)?;
+                let params: DefinitionParams = rpc::params(params)?;
                 self.at(&params.text_document_position_params, names::definition)
             }
             "textDocument/references" => {
                 let params: ReferenceParams = rpc::params(params)?;
                 let with_declared = params.context.include_declaration;
-                self.at(&params.text_document_position, |document, position| {
+                self.at(&params.text_document_position_params, |document, position| {
                     names::references(document, position, with_declared)
                 })
             }
@@ -37,7 +37,7 @@ impl Server {
             }
             "textDocument/completion" => {
                 let params: CompletionParams = rpc::params(params)?;
-                self.at(&params.text_document_position, completion::complete)
+                self.at(&params.text_document_position_params, completion::complete)
             }
             "textDocument/prepareRename" => {
                 let params: TextDocumentPositionParams = rpc::params(params)?;
@@ -45,7 +45,7 @@ impl Server {
             }
             "textDocument/rename" => {
                 let params: RenameParams = rpc::params(params)?;
-                let place = params.text_document_position;
+                let place = params.text_document_position_params;
                 let document = self.checked(&place.text_document.uri)?;
                 rename::rename(document, place.position, &params.new_name)
             }

@@ -120,3 +120,20 @@ fn no_prefix_of_a_program_stops_the_server() {
         assert!(answers.iter().all(|answer| answer["result"].is_array()), "{answers:?}");
     }
 }
+
+#[test]
+fn a_range_that_makes_no_sense_changes_nothing() {
+    let mut server = open("store s: causal;");
+    for start in [json!(-1), json!("0"), json!(1.5), Value::Null] {
+        let place = json!({ "line": start, "character": 0 });
+        let change = json!({ "range": { "start": place, "end": place }, "text": "x" });
+        let document = json!({ "uri": URI, "version": 2 });
+        let params = json!({ "textDocument": document, "contentChanges": [change] });
+        tell(&mut server, None, "textDocument/didChange", params);
+        let said = drain(&mut server).into_iter().map(|message| message.to_string());
+        let said: String = said.collect();
+        assert!(said.contains("the parameters do not fit"), "{said}");
+    }
+    let hover = ask(&mut server, "textDocument/hover", 0, 6);
+    assert!(hover.to_string().contains("store s"), "{hover}");
+}

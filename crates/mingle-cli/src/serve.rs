@@ -1,0 +1,186 @@
+//! `mingle serve`: lets others call a program, over HTTP.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle::{Database, SessionKey};
+use mingle_server::config::random_session_key;
+use mingle_server::server::ServerError;
+use mingle_server::{Config, Server, Tokens, limits, tls};
+
+use crate::exit::{Exit, Failure};
+use crate::files;
+use crate::open::{Place, block_on, open_to_stay};
+use crate::output::{Color, print};
+use crate::rest::{A_MOMENT, wait_for_rest};
+
+/// Let others call a program, over HTTP.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle serve groups.mingle                      on this machine, at http://127.0.0.1:8080
+  mingle serve groups.mingle --listen 127.0.0.1:0 at a port that is free
+  mingle serve groups.mingle --listen 0.0.0.0:443 --tokens tokens.toml \\
+      --tls-cert cert.pem --tls-key key.pem --session-key session.key
+
+It prints `listening on URL` once it does. `URL/` is a page to try the program on, `URL/openapi.json`
+says what can be called. SIGTERM and SIGINT end it: what runs is finished first.
+
+A file of tokens says who may do what; it holds the SHA-256 of each token:
+  [[tokens]]
+  name = \"till\"
+  sha256 = \"…\"                    # printf %s \"$TOKEN\" | sha256sum
+  transactions = [\"buy\"]          # or [\"*\"]
+  objects = [\"Item\"]")]
+pub struct Args {
+    /// The program.
+    file: String,
+
+    /// Where to listen.
+    #[arg(long, value_name = "ADDR", default_value = "127.0.0.1:8080")]
+    listen: SocketAddr,
+
+    /// Who may do what [default: everybody on this machine everything].
+    #[arg(long, value_name = "FILE")]
+    tokens: Option<String>,
+
+    /// Listen for other machines although there are no tokens: everybody may do everything.
+    #[arg(long, conflicts_with = "tokens")]
+    open: bool,
+
+    /// The certificate, and those that vouch for it, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_key")]
+    tls_cert: Option<PathBuf>,
+
+    /// The key of the certificate, as PEM.
+    #[arg(long, value_name = "FILE", requires = "tls_cert")]
+    tls_key: Option<PathBuf>,
+
+    /// 32 bytes that sign the sessions of clients, the same at all servers of one program
+    /// [default: random ones, so that sessions end with the process].
+    #[arg(long, value_name = "FILE")]
+    session_key: Option<PathBuf>,
+
+    /// Bytes of a request's body.
+    #[arg(long, value_name = "BYTES", default_value_t = limits::BODY_BYTES_MAX)]
+    max_body: usize,
+
+    /// Calls that run at a time; others are told to come again.
+    #[arg(long, value_name = "N", default_value_t = limits::CONCURRENT_MAX)]
+    max_concurrent: usize,
+
+    /// The longest deadline that a caller may ask for, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = milliseconds(limits::DEADLINE_MAX))]
+    deadline_max: u64,
+
+    /// How long calls may go on once the server is told to end, in milliseconds.
+    #[arg(long, value_name = "MS", default_value_t = milliseconds(limits::SHUTDOWN_AFTER))]
+    shutdown_after: u64,
+
+    #[command(flatten)]
+    place: Place,
+}
+
+fn milliseconds(time: Duration) -> u64 {
+    time.as_millis() as u64
+}
+
+/// Runs it.
+pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    block_on(async {
+        let stop = stop_signal()?;
+        let opened = open_to_stay(&args.file, &args.place, color).await?;
+        let database = Arc::new(opened.database);
+        let config = config(args, &database, opened.session.replica())?;
+        let at_most = config.shutdown_after.max(A_MOMENT);
+        let server = Server::bind(database.clone(), args.listen, config).await.map_err(failure)?;
+        print(&format!("listening on {}\n", server.url()));
+        if !server.run(stop).await {
+            eprintln!("note: some calls had not ended in time");
+        }
+        Ok(wait_for_rest(&database, at_most).await)
+    })
+}
+
+fn failure(error: ServerError) -> Failure {
+    match &error {
+        ServerError::Config(config) => {
+            Failure::usage(format!("{config}; give --tokens, or --open if that is meant"))
+        }
+        ServerError::Listen(..) => Failure::usage(error.to_string()),
+    }
+}
+
+fn config(
+    args: &Args,
+    database: &Database,
+    replica: Option<mingle_model::Name>,
+) -> Result<Config, Failure> {
+    let tokens = args.tokens.as_ref().map(|file| {
+        let text = files::read(file)?;
+        Tokens::parse(&text, database.program())
+            .map_err(|error| Failure::usage(format!("{file}: {error}")))
+    });
+    let tls = args.tls_cert.as_ref().zip(args.tls_key.as_ref()).map(|(certificate, key)| {
+        tls::load(certificate, key).map_err(|error| Failure::usage(error.to_string()))
+    });
+    let session_key = match &args.session_key {
+        Some(file) => session_key(file)?,
+        None => {
+            eprintln!("note: without --session-key, sessions end with this process");
+            random_session_key()
+        }
+    };
+    Ok(Config {
+        tokens: tokens.transpose()?,
+        is_open: args.open,
+        tls: tls.transpose()?,
+        session_key,
+        replica,
+        body_bytes_max: args.max_body,
+        concurrent_max: args.max_concurrent,
+        deadline_max: Duration::from_millis(args.deadline_max.max(1)),
+        shutdown_after: Duration::from_millis(args.shutdown_after),
+        ..Config::default()
+    })
+}
+
+fn session_key(file: &Path) -> Result<SessionKey, Failure> {
+    let shown = file.to_string_lossy();
+    let bytes = std::fs::read(file)
+        .map_err(|error| Failure::usage(format!("cannot read {shown}: {error}")))?;
+    let found = bytes.len();
+    let bytes = bytes.try_into().map_err(|_| {
+        Failure::usage(format!("{shown} holds {found} bytes, and a session key is 32 bytes"))
+    })?;
+    Ok(SessionKey::new(bytes))
+}
+
+/// Ready once the process is told to end. What listens for that is set up at once.
+fn stop_signal() -> Result<impl Future<Output = ()>, Failure> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let fail = |error| Failure {
+            message: format!("cannot listen for signals: {error}"),
+            exit: Exit::Usage,
+        };
+        let mut terminate = signal(SignalKind::terminate()).map_err(fail)?;
+        let mut interrupt = signal(SignalKind::interrupt()).map_err(fail)?;
+        Ok(async move {
+            tokio::select! {
+                _ = terminate.recv() => {}
+                _ = interrupt.recv() => {}
+            }
+        })
+    }
+    #[cfg(not(unix))]
+    Ok(async {
+        // Where that fails, the process ends when it is ended.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending().await
+        }
+    })
+}

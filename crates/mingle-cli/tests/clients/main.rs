@@ -1,0 +1,47 @@
+//! The clients that `mingle gen` writes: their languages' own tools check them, and they call a
+//! server, one that follows a script or `mingle serve`.
+
+mod answers;
+mod book;
+mod language;
+mod served;
+mod stub;
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use language::Language;
+
+/// The command itself.
+fn mingle() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_mingle"))
+}
+
+/// The root of the workspace.
+fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
+}
+
+#[test]
+fn clients_of_all_programs_have_sound_types() {
+    for language in Language::ALL {
+        // Each client, and each script that uses one, was checked when this was made.
+        let Some(workshop) = language.workshop() else { continue };
+        assert!(workshop.clients >= 7, "{} clients", workshop.clients);
+    }
+}
+
+#[test]
+fn every_error_of_the_server_has_a_class() {
+    for language in Language::ALL {
+        let program = root().join("examples/bank.mingle");
+        let output = mingle().args(["gen", language.name()]).arg(program).output();
+        let text = String::from_utf8(output.expect("it runs").stdout).expect("UTF-8");
+        for code in mingle_server::problem::Code::ALL {
+            let name = code.name();
+            let is_there = text.contains(&format!("\"{name}\": "))
+                || (!name.contains('-') && text.contains(&format!("\n  {name}: ")));
+            assert!(is_there, "{name} in {}", language.name());
+        }
+    }
+}

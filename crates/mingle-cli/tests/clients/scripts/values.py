@@ -1,0 +1,118 @@
+"""Values of all types go to a server and come back as they went."""
+
+import math
+import sys
+from datetime import datetime, timedelta, timezone
+
+from clients.odd import (
+    Client,
+    Day,
+    Empty,
+    FarTime,
+    Flag,
+    InvalidCallError,
+    Number,
+    Option,
+    Pair,
+    Point,
+    Result,
+    Session_,
+    Some,
+    String,
+    User,
+    UserFields,
+)
+
+client = Client(sys.argv[1])
+epoch = datetime(1970, 1, 1, tzinfo=timezone.utc)
+
+bare = Option(None, [], None)
+full = Option("é\U0001f600\n\"", [bare, bare], bare)
+points = [Point(1.5, -0.25), Point(math.inf, 3)]
+assert client.echo(full, points, Some(None)) == full
+assert client.echo(full, points) == bare
+
+text = String(
+    type_=-(2**63),
+    move_to=True,
+    bytes_=bytes(range(256)) * 300,
+    list_=[[], [None, 2**53, 2**53 + 1]],
+    datetime_=datetime(2026, 11, 22, 10, 20, 30, 456_000, tzinfo=timezone.utc),
+    of=Result(b"\x00\xff"),
+    constructor=Some(Some(b"")),
+    _proto__=1,
+    _init__=2,
+)
+assert client.string_of(text) == text
+for nested in (None, Some(None), Some(5)):
+    assert client.nested(nested) == nested
+assert client.list_([[1, 2], []]) == [[1, 2], []]
+assert client.show_() == [1, None]
+assert client.constructor(None, 3) == 3
+assert client.class_(1, 2, 3) == 6
+client.nothing(Empty())
+for half in (0.1, math.inf, -math.inf, 5e-324):
+    assert client.half(Number(2**60), half * 2) == half
+assert math.isnan(client.half(Number(1), math.nan))
+assert client.flip(Flag(False)) == Flag(True)
+try:
+    client.class_(2**64, 0, 0)
+except InvalidCallError as error:
+    assert "this" in str(error), error
+else:
+    raise AssertionError("no such int")
+try:
+    client.later(Day(datetime(2026, 1, 1)), 1)
+except ValueError as naive:
+    assert "time zone" in str(naive)
+else:
+    raise AssertionError("nobody knows when that is")
+
+millisecond = timedelta(milliseconds=1)
+for ms in (1, -1, 253_402_300_799_999, -62_135_596_800_000):
+    moment = epoch + ms * millisecond
+    assert client.later(Day(epoch), ms) == moment
+    assert client.later(Day(moment), 0) == moment
+    shown_day = client.show(Day(moment))
+    assert shown_day is not None and shown_day.start == moment
+elsewhere = timezone(timedelta(hours=-3))
+there = datetime(2026, 1, 1, tzinfo=elsewhere)
+assert client.later(Day(there), 1) == there + millisecond
+for ms in (253_402_300_800_000, -62_135_596_800_001, -62_167_219_200_001, 2**63 - 1, -(2**63)):
+    far = client.later(Day(epoch), ms)
+    assert isinstance(far, FarTime) and far.milliseconds == ms and far == FarTime.at(ms), far
+    assert client.later(Day(far), 0) == far
+    shown_day = client.show(Day(far))
+    assert shown_day is not None and shown_day.at == far
+assert isinstance(client.later(Day(datetime.max.replace(tzinfo=elsewhere)), 0), FarTime)
+
+day = Day(epoch)
+client.points(day, points)
+shown_day = client.show(day)
+assert shown_day is not None and shown_day.points == points
+person = User("ana")
+session = Session_(text.of)
+client.keep(session, text, person, epoch + 7 * millisecond)
+shown = client.show(session)
+assert shown is not None
+assert shown.by_ref == {text.of: text}
+assert shown.by_name == {"a": text.type_}
+assert shown.by_number == {text.type_: "b"}
+assert list(shown.by_bool) == [True] and math.isnan(shown.by_bool[True])
+assert shown.by_time == {epoch + 7 * millisecond: True}
+assert shown.by_bytes == {text.bytes_: [1, 2]}
+assert shown.by_struct == {Pair(1, person): None}
+assert shown.by_list == [([1], 2)]
+assert shown.by_float == [(1.5, 2)]
+assert (shown.all, shown.to_string, shown.count) == ([person], [text], 3)
+few = client.show(session, limit=0)
+assert few is not None and few.all == []
+grown = client.show(person)
+assert grown is not None and grown.größe == 3
+assert client.show(User("nobody")) is None
+assert client.show(UserFields(Pair(1, person))) is None
+for name in ("", ".", "..", "a/b", "a?b#c%20", '"', '"a"', "é\U0001f600 +&", "null", "5"):
+    client.keep(session, text, User(name), epoch)
+    odd = client.show(User(name))
+    assert odd is not None and odd.name == name, name
+client.close()

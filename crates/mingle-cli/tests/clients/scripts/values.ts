@@ -1,0 +1,91 @@
+// Values of all types go to a server and come back as they went.
+
+import assert from "node:assert/strict";
+
+import {
+  Client, Day, FarTime, Flag, InvalidCallError, Number_, Result, Session_, User, UserFields,
+  type Option, type String_,
+} from "./clients/odd.js";
+
+const client = new Client(process.argv[2] ?? "");
+const far = [8_640_000_000_000_001n, -8_640_000_000_000_001n, 2n ** 63n - 1n, -(2n ** 63n)];
+
+const bare: Option = { value: null, parts: [], next: null };
+const full: Option = { value: "é\u{1f600}\n\"", parts: [bare, bare], next: bare };
+const points = [{ x: 1.5, y: -0.25 }, { x: Infinity, y: NaN }];
+assert.deepEqual(await client.echo(full, points, { some: null }), full);
+assert.deepEqual(await client.echo(full, points, null), bare);
+
+const text: String_ = {
+  type: -(2n ** 63n),
+  moveTo: true,
+  bytes: Uint8Array.from({ length: 70_000 }, (_, at) => at % 256),
+  list: [[], [null, 2n ** 53n, 2n ** 53n + 1n]],
+  datetime: new Date("2026-11-22T10:20:30.456Z"),
+  of: new Result(new Uint8Array([0, 255])),
+  constructor_: { some: { some: new Uint8Array() } },
+  proto: 1n,
+  init: 2n,
+};
+const back = await client.stringOf(text);
+assert.ok(back.of.equals(text.of) && back.of instanceof Result);
+assert.deepEqual(back, text);
+for (const nested of [null, { some: null }, { some: 5n }]) {
+  assert.deepEqual(await client.nested(nested), nested);
+}
+assert.equal((await client.nested({ some: 5 }))?.some, 5n);
+assert.deepEqual(await client.list([[1, 2n], []]), [[1n, 2n], []]);
+assert.deepEqual(await client.show_(), [1n, null]);
+assert.equal(await client.constructor_(null, 3), 3n);
+assert.equal(await client.class(1, 2, 3), 6n);
+assert.equal(await client.nothing({}), undefined);
+for (const half of [0.1, Infinity, -Infinity, NaN, 5e-324]) {
+  assert.ok(Object.is(await client.half(new Number_(2n ** 60n), half * 2), half * 2 / 2));
+}
+assert.ok((await client.flip(new Flag(false))).equals(new Flag(true)));
+await assert.rejects(client.class(1.5, 0, 0), RangeError);
+await assert.rejects(client.class(2 ** 60, 0, 0), RangeError);
+await assert.rejects(client.class(2n ** 64n, 0, 0), InvalidCallError);
+await assert.rejects(client.later(new Day(new Date(NaN)), 1), RangeError);
+
+const start = new Date(0);
+for (const ms of [1, -1, 253_402_300_799_999, 253_402_300_800_000, -62_167_219_200_001, 8.64e15]) {
+  assert.equal((await client.later(new Day(start), ms)).getTime(), ms);
+  assert.equal((await client.later(new Day(new Date(ms)), 0)).getTime(), ms);
+  assert.equal((await client.show(new Day(new Date(ms))))?.start.getTime(), ms);
+}
+for (const ms of far) {
+  const time = await client.later(new Day(start), ms);
+  assert.ok(time instanceof FarTime && time.milliseconds === ms && time.getTime() !== 0);
+  assert.deepEqual(await client.later(new Day(time), 0), time);
+  assert.deepEqual((await client.show(new Day(time)))?.at, time);
+}
+
+const day = new Day(start);
+await client.points(day, points);
+assert.deepEqual((await client.show(day))?.points, points);
+const person = new User("ana");
+const session = new Session_(text.of);
+await client.keep(session, text, person, new Date(7));
+const shown = await client.show(session);
+assert.ok(shown !== null);
+assert.deepEqual(shown.byRef, [[text.of, text]]);
+assert.deepEqual([...shown.byName], [["a", text.type]]);
+assert.deepEqual([...shown.byNumber], [[text.type, "b"]]);
+assert.deepEqual([...shown.byBool], [[true, NaN]]);
+assert.deepEqual(shown.byTime, [[new Date(7), true]]);
+assert.deepEqual(shown.byBytes, [[text.bytes, [1n, 2n]]]);
+assert.deepEqual(shown.byStruct, [[{ first: 1n, second: person }, null]]);
+assert.deepEqual(shown.byList, [[[1n], 2n]]);
+assert.deepEqual([...shown.byFloat], [[1.5, 2n]]);
+assert.deepEqual([shown.all, shown.toString_, shown.count], [[person], [text], 3n]);
+assert.equal((await client.show(session, { limit: 0 }))?.all.length, 0);
+assert.equal((await client.show(person))?.größe, 3n);
+assert.equal(await client.show(new User("nobody")), null);
+assert.equal(await client.show(new UserFields({ first: 1n, second: person })), null);
+for (const name of ["", ".", "..", "a/b", "a?b#c%20", "\"", "\"a\"", "é\u{1f600} +&", "null", "5"]) {
+  const odd = new User(name);
+  await client.keep(session, text, odd, start);
+  assert.equal((await client.show(odd))?.name, name);
+}
+assert.equal(String(person), "User[\"ana\"]".replace("User", "user"));

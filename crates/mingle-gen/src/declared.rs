@@ -1,0 +1,51 @@
+//! What a program declares, as it is written.
+
+use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
+use mingle_lang::{Checked, Program};
+use mingle_model::Name;
+#[cfg(feature = "text")]
+use mingle_model::Type;
+
+/// What the generators know of a program.
+pub(crate) struct Declared<'a> {
+    /// The program itself.
+    pub program: &'a Program,
+    /// Objects as they are written, with their doc comments.
+    pub objects: Vec<(&'a str, &'a Object)>,
+    /// Structs as they are written, with their doc comments.
+    pub structs: Vec<(&'a str, &'a Struct)>,
+}
+
+impl<'a> Declared<'a> {
+    /// What a program declares; none if it has errors.
+    pub(crate) fn of(checked: &'a Checked) -> Option<Self> {
+        let program = checked.program.as_ref()?;
+        let (mut objects, mut structs) = (Vec::new(), Vec::new());
+        for item in &checked.syntax.items {
+            match &item.kind {
+                ItemKind::Object(object) => objects.push((item.docs.as_str(), object)),
+                ItemKind::Struct(declared) => structs.push((item.docs.as_str(), declared)),
+                _ => {}
+            }
+        }
+        Some(Self { program, objects, structs })
+    }
+
+    /// Whether an object's key is a text, be it that of another object: such keys stand in paths as
+    /// they are, all others as JSON.
+    #[cfg(feature = "text")]
+    pub(crate) fn has_text_key(&self, object: &Name) -> bool {
+        match &self.program.schema().objects[object].key_type {
+            Type::String => true,
+            Type::Ref(inner) => self.has_text_key(inner),
+            _ => false,
+        }
+    }
+
+    /// The names of objects and structs, which share one namespace.
+    pub(crate) fn type_names(&self) -> impl Iterator<Item = &'a Name> + use<'a> {
+        let objects: Vec<&Name> = self.objects.iter().map(|(_, it)| &it.name.name).collect();
+        let structs: Vec<&Name> = self.structs.iter().map(|(_, it)| &it.name.name).collect();
+        objects.into_iter().chain(structs)
+    }
+}

@@ -1,0 +1,18 @@
+from __future__ import annotations
+
+import base64
+import binascii
+import http.client
+import json
+import random
+import re
+import secrets
+import select
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, timezone
+from typing import Any, Generic, Literal, NoReturn, Protocol, TypeVar, overload

@@ -1,0 +1,95 @@
+//! A program as a client in Python: what calls its transactions on a server by HTTP.
+//!
+//! - `names`: names of the program as names of Python;
+//! - `types`: its types, and what writes them as JSON and reads them;
+//! - `data`: handles of objects, their fields, and structs;
+//! - `client`: the class whose methods are the transactions;
+//! - `imports.py`, `runtime.py`: what is the same for all programs.
+//!
+//! One file without dependencies, for Python 3.10 and newer.
+//!
+//! # Choices
+//!
+//! - A `time` is a `datetime` with a time zone. What is further off than those reach is a `FarTime`,
+//!   a datetime that remembers.
+//! - Handles and structs are frozen, so they can be keys of dictionaries.
+//! - All that is not for the caller begins with an underscore.
+
+mod client;
+mod data;
+mod names;
+mod types;
+
+use mingle_lang::Checked;
+
+use crate::declared::Declared;
+use crate::text::{clean, doc_lines};
+use names::Names;
+
+/// What is the same for all programs.
+const IMPORTS: &str = include_str!("imports.py");
+const RUNTIME: &str = include_str!("runtime.py");
+
+/// What the generator knows of a program.
+struct Context<'a> {
+    declared: Declared<'a>,
+    /// Names of objects and structs.
+    types: Names,
+    /// What the program is called.
+    origin: String,
+}
+
+/// The client for a program; none if that has errors. `origin` says where the program comes from.
+///
+/// # Examples
+///
+/// ```
+/// let text = "store accounts: linearizable;
+///     object Account in accounts { key owner: string; balance: int; }
+///     transaction balance(of: ref Account) -> int { return of.balance; }";
+/// let client = mingle_gen::python::text(&mingle_lang::check(text), "bank.mingle").unwrap();
+/// assert!(client.contains("def balance(self, of: Account, *, options: Options | None = None) -> int: ..."));
+/// ```
+pub fn text(checked: &Checked, origin: &str) -> Option<String> {
+    let declared = Declared::of(checked)?;
+    let types = Names::of_types(declared.type_names());
+    let context = Context { declared, types, origin: clean(origin) };
+    Some(context.file())
+}
+
+impl Context<'_> {
+    fn file(&self) -> String {
+        let generated = format!("# Generated from {} by `mingle gen python`.\n", self.origin);
+        let mut parts = vec![format!("{generated}\n{IMPORTS}"), self.client()];
+        parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
+        let structs = self.declared.structs.iter();
+        parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
+        parts.push(RUNTIME.to_owned());
+        parts.push(self.codecs());
+        parts.join("\n\n")
+    }
+}
+
+/// A doc comment as the first statement of what it documents.
+fn doc(indent: &str, text: &str, otherwise: &str) -> String {
+    let text = if text.is_empty() { otherwise } else { text };
+    let mut lines = doc_lines(text);
+    while lines.last().is_some_and(String::is_empty) {
+        lines.pop();
+    }
+    let text = lines.join("\n").replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
+    let text = match text.strip_suffix('"') {
+        Some(text) => format!("{text}\\\""),
+        None => text,
+    };
+    let text = text.replace('\n', &format!("\n{indent}")).replace(&format!("\n{indent}\n"), "\n\n");
+    let end = if lines.len() > 1 { format!("\n{indent}") } else { String::new() };
+    format!("{indent}\"\"\"{text}{end}\"\"\"\n")
+}
+
+/// A comment that documents a field.
+fn comment(indent: &str, text: &str, otherwise: &str) -> String {
+    let text = if text.is_empty() { otherwise } else { text };
+    let line = |line: &String| format!("{indent}#: {line}").trim_end().to_owned() + "\n";
+    doc_lines(text).iter().map(line).collect()
+}

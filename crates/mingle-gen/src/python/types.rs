@@ -1,0 +1,99 @@
+//! Types of a program as types of Python, and what writes and reads their values.
+
+use mingle_model::{FieldType, Type};
+
+use super::Context;
+use super::names::CODEC;
+
+impl Context<'_> {
+    /// The type of a value that is received, or stands in a struct.
+    pub(super) fn received(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Bool => "bool".to_owned(),
+            Type::Int => "int".to_owned(),
+            Type::Float => "float".to_owned(),
+            Type::String => "str".to_owned(),
+            Type::Bytes => "bytes".to_owned(),
+            Type::Time => "datetime".to_owned(),
+            Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
+            Type::Option(inner) => optional(inner, &self.received(inner)),
+            Type::List(inner) => format!("list[{}]", self.received(inner)),
+        }
+    }
+
+    /// The type of a parameter: what is more than its codec needs is let in.
+    pub(super) fn taken(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Option(inner) => optional(inner, &self.taken(inner)),
+            Type::List(inner) => format!("Sequence[{}]", self.taken(inner)),
+            other => self.received(other),
+        }
+    }
+
+    /// What writes values of a type as JSON and reads them.
+    pub(super) fn codec(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Bool => "_bool".to_owned(),
+            Type::Int => "_int".to_owned(),
+            Type::Float => "_float".to_owned(),
+            Type::String => "_str".to_owned(),
+            Type::Bytes => "_bytes".to_owned(),
+            Type::Time => "_time".to_owned(),
+            Type::Struct(name) | Type::Ref(name) => format!("{CODEC}{}", self.types.of(name)),
+            Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
+                format!("_option(_some({}))", self.codec(inner))
+            }
+            Type::Option(inner) => format!("_option({})", self.codec(inner)),
+            Type::List(inner) => format!("_list({})", self.codec(inner)),
+        }
+    }
+
+    /// The type of an object's field, and what reads it.
+    pub(super) fn field(&self, field_type: &FieldType) -> (String, String) {
+        match field_type {
+            FieldType::Register(inner) => (self.received(inner), self.codec(inner)),
+            FieldType::Counter => ("int".to_owned(), "_int".to_owned()),
+            FieldType::Set(inner) | FieldType::Log(inner) => {
+                (format!("list[{}]", self.received(inner)), format!("_list({})", self.codec(inner)))
+            }
+            FieldType::Map(Type::String, value) => (
+                format!("dict[str, {}]", self.received(value)),
+                format!("_named({})", self.codec(value)),
+            ),
+            FieldType::Map(key, value) => {
+                let types = format!("{}, {}", self.received(key), self.received(value));
+                let codecs = format!("{}, {}", self.codec(key), self.codec(value));
+                if self.is_hashed(key) {
+                    (format!("dict[{types}]"), format!("_map({codecs})"))
+                } else {
+                    (format!("list[tuple[{types}]]"), format!("_pairs({codecs})"))
+                }
+            }
+        }
+    }
+
+    /// Whether a dictionary takes values of a type as keys, and finds each of them: not lists, and
+    /// a NaN is not equal to itself. A struct in a list ends the search, so this ends.
+    fn is_hashed(&self, value_type: &Type) -> bool {
+        match value_type {
+            Type::Float | Type::List(_) => false,
+            Type::Option(inner) => self.is_hashed(inner),
+            // One that holds itself does so in an option.
+            Type::Struct(name) => {
+                let fields = &self.declared.program.schema().structs[name].fields;
+                fields.iter().all(|(_, field)| {
+                    !matches!(field, Type::Option(_) | Type::Struct(_)) && self.is_hashed(field)
+                })
+            }
+            _ => true,
+        }
+    }
+}
+
+fn optional(inner: &Type, shown: &str) -> String {
+    if matches!(inner, Type::Option(_)) {
+        format!("Some[{shown}] | None")
+    } else {
+        format!("{shown} | None")
+    }
+}

@@ -1,0 +1,89 @@
+//! A program as a client in TypeScript: what calls its transactions on a server by HTTP.
+//!
+//! - `names`: names of the program as names of TypeScript;
+//! - `types`: its types, and what writes them as JSON and reads them;
+//! - `data`: handles of objects, their fields, and structs;
+//! - `client`: the class whose methods are the transactions;
+//! - `runtime.ts`: what is the same for all programs.
+//!
+//! One file without dependencies: an ES module, for whatever has `fetch`. Its syntax is such that
+//! taking out the types makes it JavaScript.
+//!
+//! # Choices
+//!
+//! - An `int` is a `bigint`, since numbers lose what is beyond 2^53, and a type that is now this,
+//!   now that cannot be added to anything. A parameter takes a `number` too.
+//! - A `time` is a `Date`. What is further off than dates reach is a `FarTime`, a date that
+//!   remembers.
+//! - All that is not for the caller is called `$…`: no name of a program is.
+
+mod client;
+mod data;
+mod names;
+mod types;
+
+use mingle_lang::Checked;
+
+use crate::declared::Declared;
+use crate::text::{clean, doc_lines};
+use names::Names;
+
+/// What is the same for all programs.
+const RUNTIME: &str = include_str!("runtime.ts");
+
+/// What the generator knows of a program.
+struct Context<'a> {
+    declared: Declared<'a>,
+    /// Names of objects and structs.
+    types: Names,
+    /// What the program is called.
+    origin: String,
+}
+
+/// The client for a program; none if that has errors. `origin` says where the program comes from.
+///
+/// # Examples
+///
+/// ```
+/// let text = "store accounts: linearizable;
+///     object Account in accounts { key owner: string; balance: int; }
+///     transaction balance(of: ref Account) -> int { return of.balance; }";
+/// let client = mingle_gen::typescript::text(&mingle_lang::check(text), "bank.mingle").unwrap();
+/// assert!(client.contains("balance(of: Account, options?: CallOptions): Promise<bigint>;"));
+/// ```
+pub fn text(checked: &Checked, origin: &str) -> Option<String> {
+    let declared = Declared::of(checked)?;
+    let types = Names::of_types(declared.type_names());
+    let context = Context { declared, types, origin: clean(origin) };
+    Some(context.file())
+}
+
+impl Context<'_> {
+    fn file(&self) -> String {
+        let mut parts = vec![
+            format!("// Generated from {} by `mingle gen typescript`.\n", self.origin),
+            self.client(),
+        ];
+        parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
+        let structs = self.declared.structs.iter();
+        parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
+        parts.push(RUNTIME.to_owned());
+        parts.push(self.codecs());
+        parts.join("\n")
+    }
+}
+
+/// A doc comment.
+fn doc(indent: &str, text: &str, otherwise: &str) -> String {
+    let text = if text.is_empty() { otherwise } else { text };
+    let lines: Vec<String> =
+        doc_lines(text).iter().map(|line| line.replace("*/", "*\\/")).collect();
+    match lines.as_slice() {
+        [line] => format!("{indent}/** {line} */\n"),
+        lines => {
+            let line = |line: &String| format!("{indent} * {line}").trim_end().to_owned() + "\n";
+            let lines: String = lines.iter().map(line).collect();
+            format!("{indent}/**\n{lines}{indent} */\n")
+        }
+    }
+}

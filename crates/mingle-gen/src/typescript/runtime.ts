@@ -1,0 +1,713 @@
+// What follows is the same for all programs.
+
+/** The handle of an object: its kind and its key. */
+export interface Handle<Fields> {
+  /** The kind of object. */
+  readonly $kind: string;
+  /** Where it is, below what all objects are; for this file alone, as is what follows. */
+  readonly $path: string;
+  /** How its fields are read. */
+  readonly $fields: $Codec<Fields, never>;
+  /** The key as JSON. */
+  toJSON(): $Json;
+}
+
+/** A value in an option that stands in another option. */
+export interface Some<T> {
+  readonly some: T;
+}
+
+/** What a call with `until` gives. */
+export interface Early<T> {
+  /** The result; `undefined` where a store that comes later has yet to compute it. */
+  readonly result: T | undefined;
+  /** The stores that have yet to commit. They follow by themselves. */
+  readonly follows: readonly string[];
+}
+
+/** How a client calls, unless a call says otherwise. */
+export interface ClientOptions {
+  /** Who calls: what stands after `Bearer`, or what gives it before each request. */
+  readonly token?: string | (() => string | Promise<string>) | undefined;
+  /** The session of its calls: without one, a new one. */
+  readonly session?: Session | undefined;
+  /** How many milliseconds a call takes at most, everything included: a minute if nothing is said. */
+  readonly timeoutMs?: number | undefined;
+  /** How often a call is made again that may then succeed: not at all if nothing is said. */
+  readonly retries?: number | undefined;
+  /** What sends a request: the platform's `fetch` if nothing is said. */
+  readonly fetch?: typeof fetch | undefined;
+}
+
+/** How one object is read. */
+export interface ShowOptions {
+  /** The session: that of the client if nothing is said. */
+  readonly session?: Session | undefined;
+  /** How many milliseconds it takes at most, everything included. */
+  readonly timeoutMs?: number | undefined;
+  /** How often it is tried again if that may succeed. */
+  readonly retries?: number | undefined;
+  /** Gives up when it is aborted; the promise is then rejected with the signal's reason. */
+  readonly signal?: AbortSignal | undefined;
+  /** How many items of each collection there are at most. */
+  readonly limit?: number | undefined;
+}
+
+/** How one transaction is called. */
+export interface CallOptions {
+  /** The session: that of the client if nothing is said. */
+  readonly session?: Session | undefined;
+  /** How many milliseconds the call takes at most, everything included. */
+  readonly timeoutMs?: number | undefined;
+  /**
+   * How often the call is made again after an error that is retryable, or after which it is not
+   * known whether it took effect. It runs once all the same: all attempts have one idempotency key.
+   */
+  readonly retries?: number | undefined;
+  /** Stops waiting when it is aborted; what has begun to commit may take effect all the same. */
+  readonly signal?: AbortSignal | undefined;
+  /** For how many milliseconds the server repeats what conflicts, and waits for others. */
+  readonly deadlineMs?: number | undefined;
+  /** Calls with one key run once, however often they are made: 1 to 128 visible characters of ASCII. */
+  readonly idempotencyKey?: string | undefined;
+  readonly until?: undefined;
+}
+
+/** How one transaction is called whose answer shall come early. */
+export interface EarlyOptions extends Omit<CallOptions, "until"> {
+  /** Answers once this store, and all that are visited before it, have committed. */
+  readonly until: Store;
+}
+
+/**
+ * One client of the server, and what it has seen: its later calls see that too.
+ *
+ * Calls of one session may run side by side, up to eight of them; more wait their turn. What each
+ * of them has seen, all that begin after its answer build upon. A call whose answer was lost leaves
+ * nothing in the session, unless it is made again with its idempotency key.
+ */
+export class Session {
+  #tokens: readonly string[];
+  #running = 0;
+  readonly #waiting: (() => void)[] = [];
+
+  /** A new session, or one that goes on from what `token` gave. */
+  constructor(token = "") {
+    this.#tokens = token.split(",").map((part) => part.trim()).filter((part) => part !== "");
+  }
+
+  /** The session as text, which can be kept; empty if it has seen nothing. */
+  get token(): string {
+    return this.#tokens.join(", ");
+  }
+
+  /**
+   * Puts the answer's token in the place of those that the call began with. So there are never more
+   * than calls that run side by side: who began after a token came replaces it.
+   */
+  $learn(sent: string, learned: string): void {
+    const covered = new Session(sent).#tokens;
+    const left = this.#tokens.filter((token) => !covered.includes(token) && token !== learned);
+    this.#tokens = [...left, learned];
+  }
+
+  /** Waits until fewer calls run than may. */
+  async $enter(signal: AbortSignal): Promise<void> {
+    while (this.#running >= $SESSION_CALLS_MAX) {
+      const turn = new Promise<void>((resolve) => this.#waiting.push(resolve));
+      await $unlessAborted(turn, signal);
+    }
+    this.#running += 1;
+  }
+
+  $leave(): void {
+    this.#running -= 1;
+    // Who has given up waiting leaves its turn to all others: each of them looks again.
+    for (const wake of this.#waiting.splice(0)) wake();
+  }
+}
+
+/** A time beyond what a `Date` can hold. As a date it stands at the end of those. */
+export class FarTime extends Date {
+  /** Since 1970-01-01T00:00:00Z; this is what is sent. */
+  readonly milliseconds: bigint;
+
+  constructor(milliseconds: bigint) {
+    super(milliseconds > 0n ? $DATE_MS_MAX : -$DATE_MS_MAX);
+    this.milliseconds = milliseconds;
+  }
+}
+
+/** Why there is no result. */
+export class MingleError extends Error {
+  override readonly name: string = "MingleError";
+  /** What happened, as the server calls it. */
+  readonly code: string;
+  /** The status of the answer; none if there was no answer. */
+  readonly status: number | undefined;
+  /** The code of the `require` that failed, if it has one. */
+  readonly requireCode: string | undefined;
+  /** The stores that have committed. */
+  readonly committed: readonly string[];
+  /** The store that it is about. */
+  readonly store: string | undefined;
+  /** Whether the same call may succeed later, and can be made without doing anything twice. */
+  readonly retryable: boolean;
+  /** After how many seconds it may, if the server said so. */
+  readonly retryAfter: number | undefined;
+
+  constructor(message: string, about: $About) {
+    super(message, { cause: about.cause });
+    this.code = about.code;
+    this.status = about.status;
+    this.requireCode = about.requireCode;
+    this.committed = about.committed ?? [];
+    this.store = about.store;
+    this.retryable = about.retryable ?? false;
+    this.retryAfter = about.retryAfter;
+  }
+}
+
+/** A `require` of the program failed: see `requireCode`. Nothing was written. */
+export class RequireError extends MingleError {
+  override readonly name = "RequireError";
+}
+
+/** A `new` with a key met an object that exists. Nothing was written. */
+export class ExistsError extends MingleError {
+  override readonly name = "ExistsError";
+}
+
+/** Others were in the way until the deadline. Nothing was written by this attempt. */
+export class ConflictError extends MingleError {
+  override readonly name = "ConflictError";
+}
+
+/** A store failed, see `store`, or what it waits for cannot be finished. Nothing was written. */
+export class StoreError extends MingleError {
+  override readonly name = "StoreError";
+}
+
+/** Some stores have committed, see `committed`, and `store` has not: the rest follows by itself. */
+export class IncompleteError extends MingleError {
+  override readonly name = "IncompleteError";
+}
+
+/** Whether the call took effect is not known: ask again with the same idempotency key. */
+export class UnknownOutcomeError extends MingleError {
+  override readonly name: string = "UnknownOutcomeError";
+}
+
+/** No answer came, or none in time: whether the call took effect is not known. */
+export class NoAnswerError extends UnknownOutcomeError {
+  override readonly name = "NoAnswerError";
+}
+
+/** The call took effect, but its result is not known any more. */
+export class ResultGoneError extends MingleError {
+  override readonly name = "ResultGoneError";
+}
+
+/** The server cannot take the call now. Nothing was written. */
+export class UnavailableError extends MingleError {
+  override readonly name = "UnavailableError";
+}
+
+/** The call is wrong, or too large: as it is, it will never succeed. Nothing was written. */
+export class InvalidCallError extends MingleError {
+  override readonly name: string = "InvalidCallError";
+}
+
+/** The session is not one of this server's: go on with a new one. Nothing was written. */
+export class InvalidSessionError extends InvalidCallError {
+  override readonly name = "InvalidSessionError";
+}
+
+/** The server does not know who calls, or does not let them. Nothing was written. */
+export class AccessError extends MingleError {
+  override readonly name = "AccessError";
+}
+
+/** The answer is not one of this program's: the server runs another one, or is no such server. */
+export class ProtocolError extends MingleError {
+  override readonly name = "ProtocolError";
+}
+
+interface $About {
+  readonly code: string;
+  readonly status?: number | undefined;
+  readonly requireCode?: string | undefined;
+  readonly committed?: readonly string[] | undefined;
+  readonly store?: string | undefined;
+  readonly retryable?: boolean | undefined;
+  readonly retryAfter?: number | undefined;
+  readonly cause?: unknown;
+}
+
+/** What a `Date` reaches in both directions, in milliseconds. */
+const $DATE_MS_MAX = 8.64e15;
+/** So many calls of one session run side by side: so many tokens stand in a header. */
+const $SESSION_CALLS_MAX = 8;
+/** How long a call takes at most, unless it is said. */
+const $TIMEOUT_MS = 60_000;
+/** How long to wait before the second attempt, and at most before any. */
+const $PAUSE_MS = 50;
+const $PAUSE_MS_MAX = 5_000;
+/** Timers take no more. */
+const $TIMER_MS_MAX = 2_147_483_647;
+
+/** What an error is, by its code. */
+const $errors: Readonly<Record<string, typeof MingleError>> = {
+  require: RequireError,
+  exists: ExistsError,
+  conflict: ConflictError,
+  waiting: ConflictError,
+  "in-progress": ConflictError,
+  store: StoreError,
+  parked: StoreError,
+  incomplete: IncompleteError,
+  unknown: UnknownOutcomeError,
+  "result-gone": ResultGoneError,
+  overloaded: UnavailableError,
+  "shutting-down": UnavailableError,
+  timeout: UnavailableError,
+  "invalid-argument": InvalidCallError,
+  misuse: InvalidCallError,
+  unsupported: InvalidCallError,
+  limit: InvalidCallError,
+  "not-found": InvalidCallError,
+  "method-not-allowed": InvalidCallError,
+  "too-large": InvalidCallError,
+  "unsupported-media-type": InvalidCallError,
+  "idempotency-mismatch": InvalidCallError,
+  "invalid-session": InvalidSessionError,
+  unauthenticated: AccessError,
+  forbidden: AccessError,
+};
+
+interface $Request {
+  readonly method: "GET" | "POST";
+  readonly path: string;
+  readonly body?: string;
+  readonly idempotencyKey?: string | undefined;
+}
+
+interface $Answer {
+  readonly status: number;
+  readonly json: unknown;
+}
+
+class $Connection {
+  readonly #base: string;
+  readonly #options: ClientOptions;
+  readonly session: Session;
+
+  constructor(url: string | URL, options: ClientOptions) {
+    this.#base = String(url).replace(/\/+$/, "");
+    this.#options = options;
+    this.session = options.session ?? new Session();
+  }
+
+  with(session: Session): [string, ClientOptions] {
+    return [this.#base, { ...this.#options, session }];
+  }
+
+  async call<T>(
+    transaction: string,
+    params: readonly (readonly [string, $Json])[],
+    result: $Codec<T, never>,
+    options: CallOptions | EarlyOptions = {},
+  ): Promise<T | Early<T>> {
+    const query = $query({ deadline_ms: options.deadlineMs, until: options.until });
+    const retries = options.retries ?? this.#options.retries ?? 0;
+    const request: $Request = {
+      method: "POST",
+      path: `/v1/transactions/${encodeURIComponent(transaction)}${query}`,
+      body: JSON.stringify(Object.fromEntries(params)),
+      idempotencyKey: options.idempotencyKey ?? (retries > 0 ? $newKey() : undefined),
+    };
+    const { json, status } = await this.#run(request, retries, options);
+    return $reading(status, () => {
+      const members = $members(json, "");
+      const follows = $texts(members["follows"] ?? []);
+      if (options.until === undefined) return result.decode(members["result"], "result");
+      const isThere = follows.length === 0 || members["result"] !== null;
+      return { result: isThere ? result.decode(members["result"], "result") : undefined, follows };
+    });
+  }
+
+  async show<F>(handle: Handle<F>, options: ShowOptions = {}): Promise<F | null> {
+    const path = `/v1/objects/${handle.$path}${$query({ limit: options.limit })}`;
+    const retries = options.retries ?? this.#options.retries ?? 0;
+    const { json, status } = await this.#run({ method: "GET", path }, retries, options);
+    return status === 404 ? null : $reading(status, () => handle.$fields.decode(json, handle.$kind));
+  }
+
+  /** Makes a request in its session, again and again if that is wanted. */
+  async #run(request: $Request, retries: number, options: CallOptions | EarlyOptions): Promise<$Answer> {
+    const session = options.session ?? this.session;
+    const stop = $stopper(options.signal, options.timeoutMs ?? this.#options.timeoutMs ?? $TIMEOUT_MS);
+    try {
+      await session.$enter(stop.signal);
+      try {
+        for (let attempt = 0; ; attempt += 1) {
+          try {
+            return await this.#once(request, session, stop.signal);
+          } catch (error) {
+            if (attempt >= retries || !$isWorthwhile(error, request)) throw error;
+            await $unlessAborted($pause(attempt, error.retryAfter), stop.signal);
+          }
+        }
+      } finally {
+        session.$leave();
+      }
+    } catch (error) {
+      throw stop.explain(error);
+    } finally {
+      stop.clear();
+    }
+  }
+
+  async #once(request: $Request, session: Session, signal: AbortSignal): Promise<$Answer> {
+    const headers: Record<string, string> = { Accept: "application/json, application/problem+json" };
+    const { token } = this.#options;
+    const bearer = typeof token === "function" ? await $unlessAborted(token(), signal) : token;
+    if (bearer !== undefined) headers["Authorization"] = `Bearer ${bearer}`;
+    const sent = session.token;
+    if (sent !== "") headers["Mingle-Session"] = sent;
+    if (request.idempotencyKey !== undefined) headers["Idempotency-Key"] = request.idempotencyKey;
+    if (request.body !== undefined) headers["Content-Type"] = "application/json";
+    const init = { method: request.method, headers, body: request.body ?? null, signal };
+    const send = this.#options.fetch ?? fetch;
+    let response: Response;
+    let text: string;
+    try {
+      response = await send(this.#base + request.path, init);
+      const learned = response.headers.get("Mingle-Session");
+      if (learned !== null) session.$learn(sent, learned);
+      text = await response.text();
+    } catch (cause) {
+      if (signal.aborted) throw cause;
+      throw $noAnswer(`no answer from ${this.#base}: ${$shown(cause)}`, request, cause);
+    }
+    const json = $parsed(text);
+    if (response.status === 200 && json !== undefined) return { status: 200, json };
+    const error = $problem(response, json, request);
+    if (request.method === "GET" && error.code === "not-found") return { status: 404, json };
+    throw error;
+  }
+}
+
+/** Whether the same request may do better, and does nothing twice. */
+function $isWorthwhile(error: unknown, request: $Request): error is MingleError {
+  if (!(error instanceof MingleError)) return false;
+  return error.retryable || (error instanceof UnknownOutcomeError && $runsOnce(request));
+}
+
+/** Whether a request does nothing more when it is made again. */
+function $runsOnce(request: $Request): boolean {
+  return request.method === "GET" || request.idempotencyKey !== undefined;
+}
+
+function $noAnswer(message: string, request: $Request, cause: unknown): NoAnswerError {
+  return new NoAnswerError(message, { code: "no-answer", retryable: $runsOnce(request), cause });
+}
+
+/** The error that an answer tells of. */
+function $problem(response: Response, json: unknown, request: $Request): MingleError {
+  const { status } = response;
+  const seconds = Number(response.headers.get("Retry-After") ?? "");
+  const retryAfter = seconds > 0 ? seconds : undefined;
+  const members = typeof json === "object" && json !== null ? (json as $Members) : {};
+  const text = (name: string): string | undefined => {
+    const member = members[name];
+    return typeof member === "string" ? member : undefined;
+  };
+  const code = text("code");
+  if (code === undefined) {
+    // Somebody between us and the server may have answered, and may have passed the call on.
+    const retryable = [429, 502, 503, 504].includes(status) && $runsOnce(request);
+    const message = `the answer with status ${status} is none of a server of Mingle`;
+    return new ProtocolError(message, { code: "protocol", status, retryable, retryAfter });
+  }
+  const committed = Array.isArray(members["committed"]) ? members["committed"].map(String) : [];
+  const retryable = members["retryable"] === true;
+  const kind = Object.hasOwn($errors, code) ? $errors[code] : undefined;
+  const about = { code, status, committed, retryable, retryAfter };
+  return new (kind ?? MingleError)(
+    text("detail") ?? text("title") ?? code,
+    { ...about, requireCode: text("require_code"), store: text("store") },
+  );
+}
+
+/** A signal that stops a call in time, or when its caller says so. */
+function $stopper(caller: AbortSignal | undefined, timeoutMs: number) {
+  const controller = new AbortController();
+  const onAbort = () => controller.abort(caller?.reason);
+  if (caller?.aborted === true) onAbort();
+  caller?.addEventListener("abort", onAbort);
+  const message = `no answer within ${timeoutMs} ms`;
+  const late = new NoAnswerError(message, { code: "no-answer" });
+  const timer = setTimeout(() => controller.abort(late), Math.min(timeoutMs, $TIMER_MS_MAX));
+  return {
+    signal: controller.signal,
+    explain: (error: unknown): unknown => (controller.signal.aborted ? controller.signal.reason : error),
+    clear: (): void => {
+      clearTimeout(timer);
+      caller?.removeEventListener("abort", onAbort);
+    },
+  };
+}
+
+/** What a promise gives, unless the signal comes first. */
+async function $unlessAborted<T>(promise: T | Promise<T>, signal: AbortSignal): Promise<T> {
+  if (signal.aborted) throw signal.reason;
+  let onAbort = (): void => {};
+  const aborted = new Promise<never>((_, reject) => {
+    onAbort = () => reject(signal.reason);
+    signal.addEventListener("abort", onAbort);
+  });
+  try {
+    return await Promise.race([promise, aborted]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+  }
+}
+
+/** Longer each time, and not the same for all; at least what the server asks for. */
+function $pause(attempt: number, retryAfter: number | undefined): Promise<void> {
+  const longest = Math.min($PAUSE_MS * 2 ** attempt, $PAUSE_MS_MAX);
+  const drawn = longest * (0.5 + Math.random() / 2);
+  const pause = Math.min(Math.max(drawn, (retryAfter ?? 0) * 1000), $TIMER_MS_MAX);
+  return new Promise((resolve) => setTimeout(resolve, pause));
+}
+
+function $newKey(): string {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+function $query(members: Readonly<Record<string, string | number | undefined>>): string {
+  const query = new URLSearchParams();
+  for (const [name, value] of Object.entries(members)) {
+    if (value !== undefined) query.set(name, String(value));
+  }
+  const text = query.toString();
+  return text === "" ? "" : `?${text}`;
+}
+
+/** The path of an object whose key is a text. Where that would be taken for something else, it is quoted. */
+function $pathOfText(kind: string, key: $Json): string {
+  const isPlain = typeof key === "string" && !/^(\.{0,2}$|")/.test(key);
+  return `${encodeURIComponent(kind)}/${encodeURIComponent(isPlain ? key : JSON.stringify(key))}`;
+}
+
+/** The path of an object whose key is something else. */
+function $pathOfJson(kind: string, key: $Json): string {
+  return `${encodeURIComponent(kind)}/${encodeURIComponent(JSON.stringify(key))}`;
+}
+
+function $parsed(text: string): unknown {
+  try {
+    return JSON.parse(text) as unknown;
+  } catch {
+    return undefined;
+  }
+}
+
+function $shown(value: unknown): string {
+  return value instanceof Error ? value.message : String(value);
+}
+
+type $Json = null | boolean | number | string | readonly $Json[] | { readonly [name: string]: $Json };
+type $Members = { readonly [name: string]: unknown };
+
+/** How values of a type are written as JSON and read from it. */
+interface $Codec<T, In = T> {
+  readonly encode: (value: In) => $Json;
+  readonly decode: (json: unknown, path: string) => T;
+}
+
+/** JSON that is not what the program's types say. */
+class $Mismatch extends Error {}
+
+function $reading<T>(status: number, read: () => T): T {
+  try {
+    return read();
+  } catch (cause) {
+    if (!(cause instanceof $Mismatch)) throw cause;
+    throw new ProtocolError(cause.message, { code: "protocol", status, cause });
+  }
+}
+
+function $expected(what: string, json: unknown, path: string): never {
+  const found = (JSON.stringify(json) ?? "nothing").slice(0, 40);
+  throw new $Mismatch(`expected ${what} as ${path}, found ${found}`);
+}
+
+function $members(json: unknown, path: string): $Members {
+  const isObject = typeof json === "object" && json !== null && !Array.isArray(json);
+  return isObject ? (json as $Members) : $expected("an object", json, path);
+}
+
+function $items(json: unknown, path: string): readonly unknown[] {
+  return Array.isArray(json) ? (json as readonly unknown[]) : $expected("a list", json, path);
+}
+
+function $texts(json: unknown): readonly string[] {
+  return $items(json, "follows").map((item) => $string.decode(item, "follows"));
+}
+
+function $plain<T extends boolean | string>(what: string): $Codec<T> {
+  return {
+    encode: (value) => value,
+    decode: (json, path) => (typeof json === what ? (json as T) : $expected(`a ${what}`, json, path)),
+  };
+}
+
+/** An integer as JSON: beyond 2^53 as text, since not all readers of JSON keep it exact there. */
+function $intJson(value: bigint): $Json {
+  const isExact = value >= -(2n ** 53n) && value <= 2n ** 53n;
+  return isExact ? Number(value) : value.toString();
+}
+
+const $bool = $plain<boolean>("boolean");
+const $string = $plain<string>("string");
+const $none: $Codec<void> = { encode: () => null, decode: () => undefined };
+
+const $int: $Codec<bigint, bigint | number> = {
+  encode: (value) => {
+    if (typeof value === "number" && !Number.isSafeInteger(value)) {
+      throw new RangeError(`expected an integer that a number holds exactly, or a bigint; found ${value}`);
+    }
+    return $intJson(BigInt(value));
+  },
+  decode: (json, path) => {
+    if (typeof json === "number" && Number.isInteger(json)) return BigInt(json);
+    if (typeof json === "string" && /^-?\d+$/.test(json)) return BigInt(json);
+    return $expected("an int", json, path);
+  },
+};
+
+const $float: $Codec<number> = {
+  encode: (value) => (Number.isFinite(value) ? value : String(value)),
+  decode: (json, path) => {
+    if (typeof json === "number") return json;
+    const isWord = json === "NaN" || json === "Infinity" || json === "-Infinity";
+    return isWord ? Number(json) : $expected("a float", json, path);
+  },
+};
+
+const $bytes: $Codec<Uint8Array> = {
+  encode: (value) => {
+    let text = "";
+    // An argument for each byte: not too many at once.
+    for (let at = 0; at < value.length; at += 0x2000) {
+      text += String.fromCharCode(...value.subarray(at, at + 0x2000));
+    }
+    return btoa(text);
+  },
+  decode: (json, path) => {
+    try {
+      return Uint8Array.from(atob($string.decode(json, path)), (char) => char.charCodeAt(0));
+    } catch (cause) {
+      return cause instanceof $Mismatch ? $expected("bytes", json, path) : $expected("base64", json, path);
+    }
+  },
+};
+
+const $time: $Codec<Date> = {
+  encode: (value) => {
+    if (value instanceof FarTime) return $intJson(value.milliseconds);
+    const ms = value.getTime();
+    if (Number.isNaN(ms)) throw new RangeError("expected a time, found an invalid Date");
+    const text = value.toISOString();
+    // RFC 3339 has years of four digits; beyond them stand milliseconds.
+    return text.length === 24 ? text : ms;
+  },
+  decode: (json, path) => {
+    if (typeof json === "string" && /^\d{4}-\d\d-\d\dT/.test(json)) {
+      const date = new Date(json);
+      return Number.isNaN(date.getTime()) ? $expected("a time", json, path) : date;
+    }
+    const milliseconds = $int.decode(json, path);
+    const ms = Number(milliseconds);
+    return Math.abs(ms) <= $DATE_MS_MAX ? new Date(ms) : new FarTime(milliseconds);
+  },
+};
+
+function $option<T, In>(inner: $Codec<T, In>): $Codec<T | null, In | null | undefined> {
+  return {
+    encode: (value) => (value === null || value === undefined ? null : inner.encode(value)),
+    decode: (json, path) => (json === null || json === undefined ? null : inner.decode(json, path)),
+  };
+}
+
+function $some<T, In>(inner: $Codec<T, In>): $Codec<Some<T>, Some<In>> {
+  return {
+    encode: (value) => ({ some: inner.encode(value.some) }),
+    decode: (json, path) => ({ some: inner.decode($members(json, path)["some"], `${path}.some`) }),
+  };
+}
+
+function $list<T, In>(inner: $Codec<T, In>): $Codec<T[], readonly In[]> {
+  return {
+    encode: (value) => value.map((item) => inner.encode(item)),
+    decode: (json, path) => $items(json, path).map((item, at) => inner.decode(item, `${path}[${at}]`)),
+  };
+}
+
+function $pairs<K, V>(key: $Codec<K, never>, value: $Codec<V, never>): $Codec<[K, V][], never> {
+  return {
+    encode: (never) => never,
+    decode: (json, path) =>
+      $items(json, path).map((pair, at): [K, V] => {
+        const [first, second] = $items(pair, `${path}[${at}]`);
+        return [key.decode(first, `${path}[${at}]`), value.decode(second, `${path}[${at}]`)];
+      }),
+  };
+}
+
+function $map<K, V>(key: $Codec<K, never>, value: $Codec<V, never>): $Codec<Map<K, V>, never> {
+  const pairs = $pairs(key, value);
+  return { encode: (never) => never, decode: (json, path) => new Map(pairs.decode(json, path)) };
+}
+
+function $named<V>(value: $Codec<V, never>): $Codec<Map<string, V>, never> {
+  const entries = (json: unknown, path: string): Iterable<[string, V]> =>
+    Object.entries($members(json, path)).map(([name, item]) => [name, value.decode(item, `${path}.${name}`)]);
+  return { encode: (never) => never, decode: (json, path) => new Map(entries(json, path)) };
+}
+
+/** For each property the name that the program has for it, and what it holds. */
+type $Properties<T> = { readonly [K in keyof T]-?: readonly [string, $Codec<T[K], never>] };
+type $Encoders<T> = { readonly [K in keyof T]-?: readonly [string, $Codec<T[K]>] };
+
+function $fields<T>(properties: () => $Properties<T>): $Codec<T, never> {
+  const decode = (json: unknown, path: string): T => {
+    const members = $members(json, path);
+    const read = Object.entries<readonly [string, $Codec<unknown, never>]>(properties());
+    return Object.fromEntries(
+      read.map(([property, [name, codec]]) => [property, codec.decode(members[name], `${path}.${name}`)]),
+    ) as T;
+  };
+  return { encode: (never) => never, decode };
+}
+
+function $struct<T>(properties: () => $Encoders<T>): $Codec<T> {
+  const encode = (value: T): $Json => {
+    const read = Object.entries<readonly [string, $Codec<unknown, never>]>(properties());
+    const values = value as Readonly<Record<string, never>>;
+    return Object.fromEntries(read.map(([property, [name, codec]]) => [name, codec.encode(values[property] as never)]));
+  };
+  return { encode, decode: $fields<T>(properties).decode };
+}
+
+function $handle<Key, H extends Handle<unknown>>(key: () => $Codec<Key, never>, make: (key: Key) => H): $Codec<H> {
+  return { encode: (value) => value.toJSON(), decode: (json, path) => make(key().decode(json, path)) };
+}
+
+/** Whether two handles name one object. */
+function $same(one: Handle<unknown>, other: Handle<unknown>): boolean {
+  return one.$kind === other.$kind && JSON.stringify(one) === JSON.stringify(other);
+}

@@ -1,0 +1,87 @@
+//! Types of a program as types of TypeScript, and what writes and reads their values.
+
+use mingle_model::{FieldType, Type};
+
+use super::Context;
+
+impl Context<'_> {
+    /// The type of a value that is received, or stands in a struct.
+    pub(super) fn received(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Bool => "boolean".to_owned(),
+            Type::Int => "bigint".to_owned(),
+            Type::Float => "number".to_owned(),
+            Type::String => "string".to_owned(),
+            Type::Bytes => "Uint8Array".to_owned(),
+            Type::Time => "Date".to_owned(),
+            Type::Struct(name) | Type::Ref(name) => self.types.of(name).to_owned(),
+            Type::Option(inner) => optional(inner, &self.received(inner)),
+            Type::List(inner) => list(&self.received(inner)),
+        }
+    }
+
+    /// The type of a parameter: what is more than its codec needs is let in.
+    pub(super) fn taken(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Int => "number | bigint".to_owned(),
+            Type::Option(inner) => optional(inner, &self.taken(inner)),
+            Type::List(inner) => format!("readonly {}", list(&self.taken(inner))),
+            other => self.received(other),
+        }
+    }
+
+    /// What writes values of a type as JSON and reads them.
+    pub(super) fn codec(&self, value_type: &Type) -> String {
+        match value_type {
+            Type::Bool => "$bool".to_owned(),
+            Type::Int => "$int".to_owned(),
+            Type::Float => "$float".to_owned(),
+            Type::String => "$string".to_owned(),
+            Type::Bytes => "$bytes".to_owned(),
+            Type::Time => "$time".to_owned(),
+            Type::Struct(name) | Type::Ref(name) => format!("$${}", self.types.of(name)),
+            Type::Option(inner) if matches!(**inner, Type::Option(_)) => {
+                format!("$option($some({}))", self.codec(inner))
+            }
+            Type::Option(inner) => format!("$option({})", self.codec(inner)),
+            Type::List(inner) => format!("$list({})", self.codec(inner)),
+        }
+    }
+
+    /// The type of an object's field, and what reads it.
+    pub(super) fn field(&self, field_type: &FieldType) -> (String, String) {
+        match field_type {
+            FieldType::Register(inner) => (self.received(inner), self.codec(inner)),
+            FieldType::Counter => ("bigint".to_owned(), "$int".to_owned()),
+            FieldType::Set(inner) | FieldType::Log(inner) => {
+                (list(&self.received(inner)), format!("$list({})", self.codec(inner)))
+            }
+            FieldType::Map(Type::String, value) => (
+                format!("Map<string, {}>", self.received(value)),
+                format!("$named({})", self.codec(value)),
+            ),
+            FieldType::Map(key, value) => {
+                let (key_type, value_type) = (self.received(key), self.received(value));
+                let codecs = format!("{}, {}", self.codec(key), self.codec(value));
+                // A map finds objects by identity.
+                if matches!(key, Type::Bool | Type::Int | Type::Float) {
+                    (format!("Map<{key_type}, {value_type}>"), format!("$map({codecs})"))
+                } else {
+                    (format!("[{key_type}, {value_type}][]"), format!("$pairs({codecs})"))
+                }
+            }
+        }
+    }
+}
+
+fn optional(inner: &Type, shown: &str) -> String {
+    if matches!(inner, Type::Option(_)) {
+        format!("Some<{shown}> | null")
+    } else {
+        format!("{shown} | null")
+    }
+}
+
+fn list(inner: &str) -> String {
+    if inner.contains(' ') { format!("({inner})[]") } else { format!("{inner}[]") }
+}

@@ -1,0 +1,430 @@
+//! Calls with a key: however often such a call is made, it takes effect once.
+//!
+//! The first commit that writes leaves a record under the key, in the same transaction of its
+//! store, on condition that there is none. Whoever makes the call again looks for that record
+//! first, at every store that the transaction may write, and is answered from it; what is missing
+//! at other stores is finished on the way. The record stays until [`Runtime::forget_keys`].
+//!
+//! What is promised is what the store's guards are worth. Where a store has one copy, or its
+//! replicas agree ([`mingle_store::Once::Serial`]), a call takes effect once, whoever makes it
+//! again, wherever, and at the same time. Elsewhere that holds for calls at one replica; a call
+//! that is made again at another replica takes effect once if the first has reached that replica.
+//! A transaction that writes nothing leaves no record.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::time::Duration;
+
+use mingle_lang::Plan;
+use mingle_lang::hir::StoreId;
+use mingle_lang::split::Mode;
+use mingle_model::{Name, Stamp, Time, TransactionId, Value};
+use mingle_store::{
+    Commit, Data, Guard, Read, RecordKey, RecordKind, Session as StoreSession, StoreError,
+    Transaction, Write,
+};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+
+use crate::call::{Call, CallReport};
+use crate::error::Error;
+use crate::help::{Helped, Helper};
+use crate::intent::{Unreadable, decode, encode, first_part, parts_of};
+use crate::leave::{Draft, Role};
+use crate::limits::{BATCH, RESULT_KEPT_BYTES_MAX};
+use crate::machine::Finished;
+use crate::runtime::Runtime;
+use crate::transaction::Execution;
+use crate::worklist::{Awaited, Worklist};
+
+/// What makes several calls one.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_runtime::CallKey;
+///
+/// assert_eq!(CallKey::new("shop", "order 7"), CallKey::new("shop", "order 7"));
+/// assert_ne!(CallKey::new("shop", "order 7"), CallKey::new("till", "order 7"));
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct CallKey([u8; 32]);
+
+impl CallKey {
+    /// The key that somebody gave: what others call alike is another key.
+    pub fn new(who: &str, key: &str) -> Self {
+        let mut digest = Sha256::new();
+        digest.update((who.len() as u64).to_be_bytes());
+        digest.update(who);
+        digest.update(key);
+        Self(digest.finalize().into())
+    }
+
+    pub(crate) fn record(self, part: u32) -> RecordKey {
+        let key = [self.0.as_slice(), &part.to_be_bytes()].concat();
+        RecordKey { kind: RecordKind::Called, key: key.into() }
+    }
+}
+
+impl fmt::Debug for CallKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0[..8].iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// What is kept of a call under its key.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+struct Called {
+    /// Of the transaction's name and the arguments: another call with this key is a mistake.
+    digest: [u8; 32],
+    /// When it was first made.
+    at: Time,
+    /// Its id, if others may have to finish it.
+    id: Option<TransactionId>,
+    /// Its result, once that is known.
+    result: Kept,
+}
+
+/// What is known of a result.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+enum Kept {
+    /// A later phase computes it.
+    NotYet,
+    /// It is this one; none where the transaction has no result.
+    Known(Option<Value>),
+    /// It was too large to keep.
+    TooLarge,
+}
+
+/// A record that was found, and where.
+struct Found {
+    called: Called,
+    store: usize,
+    stamp: Stamp,
+}
+
+fn digest(call: &Call) -> [u8; 32] {
+    Sha256::digest(encode(&(&call.transaction, &call.arguments))).into()
+}
+
+fn kept(result: Option<Value>) -> Kept {
+    let kept = Kept::Known(result);
+    if encode(&kept).len() > RESULT_KEPT_BYTES_MAX { Kept::TooLarge } else { kept }
+}
+
+fn writes(key: &CallKey, called: &Called) -> Vec<Write> {
+    parts_of(&encode(called), |part| key.record(part))
+}
+
+impl Runtime {
+    /// What came of an earlier call with the same key; none if there was none, or none that wrote.
+    pub(crate) async fn repeated(
+        &self,
+        plan: &Plan,
+        call: &Call,
+        deadline: Duration,
+    ) -> Result<Option<CallReport>, Error> {
+        let Some(key) = &call.key else { return Ok(None) };
+        let mut attempts = 0;
+        loop {
+            let Some(found) = self.find(plan, call, key, deadline).await? else { return Ok(None) };
+            if found.called.digest != digest(call) {
+                return Err(Error::KeyReused);
+            }
+            let running = found.called.id.filter(|id| self.own().is_running(*id));
+            let Some(id) = running else {
+                return self.answer_again(plan, call, key, found, deadline).await.map(Some);
+            };
+            // The first call is not over: what it says then is the answer.
+            attempts += 1;
+            let pause = self.backoff(attempts);
+            if self.world.elapsed() + pause > deadline {
+                let (store, patience) = (self.name_at(found.store), self.patience(call));
+                let cause = Error::Waiting { store, id, deadline: patience };
+                return Err(self.not_finished(plan, &found, id, cause));
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    fn patience(&self, call: &Call) -> Duration {
+        call.deadline.unwrap_or(self.settings.deadline)
+    }
+
+    /// Looks at every store that the transaction may write first.
+    async fn find(
+        &self,
+        plan: &Plan,
+        call: &Call,
+        key: &CallKey,
+        deadline: Duration,
+    ) -> Result<Option<Found>, Error> {
+        let written = plan.phases.iter().filter(|phase| phase.mode == Mode::Write);
+        let stores: BTreeSet<usize> =
+            written.filter_map(|phase| phase.store.map(StoreId::index)).collect();
+        for store in stores {
+            let mut attempts = 0;
+            loop {
+                match self.find_at(store, call, key).await {
+                    Ok(Some(found)) => return Ok(Some(found)),
+                    Ok(None) => break,
+                    Err(Error::Store(error)) if error.is_retryable() => {
+                        attempts += 1;
+                        let pause = self.backoff(attempts);
+                        if self.world.elapsed() + pause > deadline {
+                            return Err(Error::Store(error));
+                        }
+                        self.world.sleep(pause).await;
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(None)
+    }
+
+    async fn find_at(
+        &self,
+        store: usize,
+        call: &Call,
+        key: &CallKey,
+    ) -> Result<Option<Found>, Error> {
+        let after = call.session.worklist().seen_at(&self.name_at(store));
+        let replica = self.replica_at(store, call.session.replica().as_ref());
+        let session = StoreSession { replica, after };
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let Some(called) = self.read_called(&mut *transaction, store, key).await? else {
+            return Ok(None);
+        };
+        let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
+        Ok(Some(Found { called, store, stamp: seen.stamp }))
+    }
+
+    async fn read_called(
+        &self,
+        transaction: &mut dyn Transaction,
+        store: usize,
+        key: &CallKey,
+    ) -> Result<Option<Called>, Error> {
+        let unreadable = |_: Unreadable| {
+            let name = self.name_at(store);
+            Error::Unsupported(format!(
+                "the record of call {key:?} at store {name} is corrupt, or was written by a newer version"
+            ))
+        };
+        let Some(first) = record(transaction, key.record(0)).await? else { return Ok(None) };
+        let (count, chunk) = first_part(&first).map_err(unreadable)?;
+        let mut bytes = chunk.to_vec();
+        for part in 1..count {
+            match record(transaction, key.record(part)).await? {
+                Some(chunk) => bytes.extend(&*chunk),
+                // It is being removed.
+                None => return Err(Error::Store(StoreError::Conflict)),
+            }
+        }
+        decode(&bytes).map(Some).map_err(unreadable)
+    }
+
+    /// The answer that the first call was given, or would have been.
+    async fn answer_again(
+        &self,
+        plan: &Plan,
+        call: &Call,
+        key: &CallKey,
+        found: Found,
+        deadline: Duration,
+    ) -> Result<CallReport, Error> {
+        let place = self.name_at(found.store);
+        let mut seen = Worklist::default();
+        seen.saw(&place, &found.stamp);
+        let mut result = found.called.result.clone();
+        if let Some(id) = found.called.id {
+            for store in self.written_after(plan, found.store) {
+                seen.wait_at(&store, id, Awaited { intent: place.clone(), is_reader: false });
+            }
+            let helper =
+                Helper { replica: None, chain: Vec::new(), deadline, insists: false, pushes: true };
+            match self.help(id, &place, helper).await {
+                Ok(Helped::Finished | Helped::Over | Helped::NotFound) => {}
+                Ok(Helped::Busy) => {
+                    let (store, patience) = (place.clone(), self.patience(call));
+                    let cause = Error::Waiting { store, id, deadline: patience };
+                    return Err(self.not_finished(plan, &found, id, cause));
+                }
+                Err(cause) => return Err(self.not_finished(plan, &found, id, cause)),
+            }
+            if result == Kept::NotYet {
+                // Whoever finished it has kept the result.
+                let again = self.find_at(found.store, call, key).await?;
+                result = again.map_or(Kept::NotYet, |again| again.called.result);
+            }
+        }
+        call.session.learn(&seen);
+        match result {
+            Kept::Known(result) => Ok(CallReport {
+                result,
+                phases: Vec::new(),
+                id: found.called.id,
+                following: Vec::new(),
+                is_repeated: true,
+            }),
+            Kept::NotYet | Kept::TooLarge => Err(Error::ResultGone { id: found.called.id }),
+        }
+    }
+
+    /// The stores that are written after the one that holds the record.
+    fn written_after(&self, plan: &Plan, store: usize) -> Vec<Name> {
+        let written = plan.phases.iter().filter(|phase| phase.mode == Mode::Write);
+        let stores = written.filter_map(|phase| phase.store.map(StoreId::index));
+        let mut names: Vec<Name> =
+            stores.filter(|found| *found != store).map(|found| self.name_at(found)).collect();
+        names.dedup();
+        names
+    }
+
+    fn not_finished(&self, plan: &Plan, found: &Found, id: TransactionId, cause: Error) -> Error {
+        Error::Incomplete {
+            id: Some(id),
+            committed: vec![self.name_at(found.store)],
+            missing: self.written_after(plan, found.store),
+            cause: Box::new(cause),
+        }
+    }
+
+    /// The record that goes with the first commit that writes.
+    pub(crate) fn leave_called(
+        &self,
+        execution: &Execution,
+        index: usize,
+        role: Role,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) {
+        let is_write = execution.plan.phases[index].mode == Mode::Write;
+        let Some(key) = execution.key.as_ref().filter(|_| is_write) else { return };
+        let has_more = execution.last_witnessed().is_some_and(|last| last > index);
+        let result = finished.result.clone().or_else(|| execution.result.clone());
+        let is_known = result.is_some() || execution.plan.result.is_none();
+        let called = Called {
+            digest: execution.digest,
+            at: self.world.now(),
+            id: execution.id.filter(|_| role == Role::First && has_more),
+            result: if is_known { kept(result) } else { Kept::NotYet },
+        };
+        draft.guards.push(Guard::Absent(key.record(0)));
+        draft.writes.extend(writes(key, &called));
+    }
+
+    /// Keeps a result that was not known when the transaction first wrote. Where that fails, a call
+    /// that is made again learns that it took effect, and not its result.
+    pub(crate) async fn keep_result(&self, execution: &Execution, place: usize) {
+        let Some(key) = &execution.key else { return };
+        if execution.plan.result.is_none() || execution.result.is_none() {
+            return;
+        }
+        let session = StoreSession {
+            replica: self.replica_at(place, execution.home.as_ref()),
+            after: Stamp::default(),
+        };
+        for attempts in 1..=KEEP_ATTEMPTS_MAX {
+            let Ok(mut transaction) = self.stores[place].begin(&session).await else { return };
+            let found = self.read_called(&mut *transaction, place, key).await;
+            if let Ok(None | Some(Called { result: Kept::Known(_) | Kept::TooLarge, .. })) = found {
+                return;
+            }
+            if let Ok(Some(called)) = found {
+                let called = Called { result: kept(execution.result.clone()), ..called };
+                let commit = Commit { writes: writes(key, &called), ..Commit::default() };
+                match transaction.commit(commit).await {
+                    Ok(_) => return,
+                    Err(StoreError::Conflict | StoreError::Unknown { .. }) => {}
+                    Err(_) => return,
+                }
+            }
+            self.world.sleep(self.backoff(attempts)).await;
+        }
+    }
+
+    /// Removes what is kept of calls that were first made so long ago, and says of how many: from
+    /// then on their keys may be used again.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn forget_keys(&self, age: Duration) -> Result<usize, Error> {
+        let now = self.world.now().0;
+        let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
+        let before = Time(now.saturating_sub(age));
+        let mut forgotten = 0;
+        for store in 0..self.stores.len() {
+            let mut from = [].as_slice().into();
+            loop {
+                let reads = [Read::Records { kind: RecordKind::Called, from, limit: BATCH }];
+                let answers = self.read_records(store, None, &reads).await.map_err(Error::Store)?;
+                let Some(Data::Records(records)) = answers.into_iter().next() else { break };
+                let Some((last, _)) = records.last() else { break };
+                from = [&**last, &[0]].concat().into();
+                let is_full = records.len() == BATCH;
+                for (key, _) in records {
+                    let Some(key) = first_of(&key) else { continue };
+                    forgotten += usize::from(self.forget_key(store, key, before).await?);
+                }
+                if !is_full {
+                    break;
+                }
+            }
+        }
+        Ok(forgotten)
+    }
+
+    /// Looks again in the transaction that removes it: somebody else may have removed it, and a new
+    /// call taken its place.
+    async fn forget_key(&self, store: usize, key: CallKey, before: Time) -> Result<bool, Error> {
+        let session = StoreSession::default();
+        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let called = match self.read_called(&mut *transaction, store, &key).await {
+            Ok(Some(called)) if called.at < before => called,
+            Ok(_) | Err(Error::Store(StoreError::Conflict)) => return Ok(false),
+            Err(error) => return Err(error),
+        };
+        let parts = writes(&key, &called).len() as u32;
+        let discards = (0..parts).map(|part| Write::Discard(key.record(part))).collect();
+        match transaction.commit(Commit { writes: discards, ..Commit::default() }).await {
+            Ok(_) => Ok(true),
+            // The next time will do.
+            Err(StoreError::Conflict | StoreError::Unknown { .. }) => Ok(false),
+            Err(error) => Err(Error::Store(error)),
+        }
+    }
+}
+
+/// So often the result of a call is tried to be kept.
+const KEEP_ATTEMPTS_MAX: u32 = 10;
+
+/// The key that a first part stands under.
+fn first_of(key: &[u8]) -> Option<CallKey> {
+    let (key, part) = key.split_first_chunk()?;
+    (part == 0_u32.to_be_bytes()).then_some(CallKey(*key))
+}
+
+async fn record(
+    transaction: &mut dyn Transaction,
+    key: RecordKey,
+) -> Result<Option<mingle_store::Bytes>, Error> {
+    let answers = transaction.read(&[Read::Record(key)]).await.map_err(Error::Store)?;
+    Ok(match answers.into_iter().next().map(|answer| answer.data) {
+        Some(Data::Record(found)) => found,
+        _ => None,
+    })
+}
+
+impl Execution {
+    /// Carries the key of its call.
+    pub(crate) fn keyed(mut self, call: &Call) -> Self {
+        if let Some(key) = call.key {
+            self.key = Some(key);
+            self.digest = digest(call);
+        }
+        self
+    }
+}

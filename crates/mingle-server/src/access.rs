@@ -1,0 +1,188 @@
+//! API tokens: who may call which transactions, and look at which objects.
+//!
+//! A file of tokens holds no token, only its SHA-256: tokens are long and random, so nothing slower
+//! is needed to keep them from being guessed.
+
+use std::collections::{BTreeSet, HashMap};
+use std::fmt;
+use std::sync::Arc;
+
+use mingle_lang::Program;
+use serde::Deserialize;
+use sha2::{Digest, Sha256};
+
+use crate::limits::TOKENS_MAX;
+
+/// What a token allows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Rights {
+    /// Whose token it is. Idempotency keys belong to this name.
+    pub name: String,
+    transactions: BTreeSet<String>,
+    objects: BTreeSet<String>,
+}
+
+impl Rights {
+    /// Rights to everything.
+    pub(crate) fn all() -> Self {
+        let all = BTreeSet::from([ALL.to_owned()]);
+        Self { name: String::new(), transactions: all.clone(), objects: all }
+    }
+
+    /// Whether this transaction may be called.
+    pub fn may_call(&self, transaction: &str) -> bool {
+        allows(&self.transactions, transaction)
+    }
+
+    /// Whether objects of this kind may be looked at.
+    pub fn may_see(&self, object: &str) -> bool {
+        allows(&self.objects, object)
+    }
+}
+
+const ALL: &str = "*";
+
+fn allows(allowed: &BTreeSet<String>, name: &str) -> bool {
+    allowed.contains(name) || allowed.contains(ALL)
+}
+
+/// Tokens, by their digests.
+#[derive(Clone, Debug, Default)]
+pub struct Tokens(HashMap<[u8; 32], Arc<Rights>>);
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct File {
+    #[serde(default)]
+    tokens: Vec<Entry>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    sha256: String,
+    #[serde(default)]
+    transactions: BTreeSet<String>,
+    #[serde(default)]
+    objects: BTreeSet<String>,
+}
+
+/// A file of tokens that makes no sense.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TokensError(String);
+
+impl fmt::Display for TokensError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for TokensError {}
+
+impl Tokens {
+    /// Reads tokens from TOML, and holds them against the program.
+    ///
+    /// # Errors
+    ///
+    /// When it is no such file, or names what the program has not.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_server::Tokens;
+    ///
+    /// let program = mingle::compile("store s: causal; object O in s { key k: int; n: int; }
+    ///     transaction bump(o: ref O) { o.n += 1; }").unwrap();
+    /// // printf %s secret | sha256sum
+    /// let text = "[[tokens]]
+    ///     name = \"till\"
+    ///     sha256 = \"2bb80d537b1da3e38bd30361aa855686bde0eacd7162fef6a25fe97bf527a25b\"
+    ///     transactions = [\"bump\"]";
+    /// let tokens = Tokens::parse(text, &program).unwrap();
+    /// let till = tokens.find("secret").unwrap();
+    /// assert!(till.may_call("bump") && !till.may_see("O"));
+    /// assert!(tokens.find("guess").is_none());
+    /// ```
+    pub fn parse(text: &str, program: &Program) -> Result<Self, TokensError> {
+        let file: File = toml::from_str(text)
+            .map_err(|error| TokensError(error.to_string().trim().to_owned()))?;
+        if file.tokens.len() > TOKENS_MAX {
+            let count = file.tokens.len();
+            return Err(TokensError(format!("there are {count} tokens, and at most {TOKENS_MAX}")));
+        }
+        let schema = program.schema();
+        let mut tokens = HashMap::new();
+        for Entry { name, sha256, transactions, objects } in file.tokens {
+            let wrong = |why: String| TokensError(format!("token {name:?}: {why}"));
+            let digest = from_hex(&sha256)
+                .ok_or_else(|| wrong("sha256 is not 64 hexadecimal digits".to_owned()))?;
+            for unknown in transactions.iter().filter(|found| *found != ALL) {
+                if program.plan(unknown).is_none() {
+                    return Err(wrong(format!("the program has no transaction {unknown:?}")));
+                }
+            }
+            for unknown in objects.iter().filter(|found| *found != ALL) {
+                if !schema.objects.contains_key(unknown.as_str()) {
+                    return Err(wrong(format!("the program has no object {unknown:?}")));
+                }
+            }
+            let rights = Arc::new(Rights { name: name.clone(), transactions, objects });
+            if tokens.insert(digest, rights).is_some() {
+                return Err(wrong("the same sha256 stands there twice".to_owned()));
+            }
+        }
+        Ok(Self(tokens))
+    }
+
+    /// What a token allows; none if it is not one of these.
+    pub fn find(&self, token: &str) -> Option<&Arc<Rights>> {
+        // How long a look-up of a digest takes says nothing of the tokens.
+        let digest: [u8; 32] = Sha256::digest(token).into();
+        self.0.get(&digest)
+    }
+}
+
+fn from_hex(text: &str) -> Option<[u8; 32]> {
+    let mut bytes = [0; 32];
+    let digits = text.as_bytes();
+    if digits.len() != 64 {
+        return None;
+    }
+    for (byte, pair) in bytes.iter_mut().zip(digits.chunks_exact(2)) {
+        let digit = |at: usize| char::from(pair[at]).to_digit(16);
+        *byte = (digit(0)? * 16 + digit(1)?) as u8;
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_that_makes_no_sense_is_refused_with_the_reason() {
+        let text = "store s: causal; object O in s { key k: int; n: int; }
+            transaction bump(o: ref O) { o.n += 1; }";
+        let program = mingle::compile(text).expect("the program is good");
+        let digest = "ab".repeat(32);
+        for (rest, expected) in [
+            (
+                format!("sha256 = \"{digest}\"\ntransactions = [\"bmup\"]"),
+                "no transaction \"bmup\"",
+            ),
+            (format!("sha256 = \"{digest}\"\nobjects = [\"P\"]"), "no object \"P\""),
+            (format!("sha256 = \"{digest}\"\nobject = [\"O\"]"), "unknown field `object`"),
+            (format!("sha256 = \"{}\"", &digest[1..]), "64 hexadecimal digits"),
+            (format!("sha256 = \"{}\"", "é".repeat(32)), "64 hexadecimal digits"),
+            (
+                format!("sha256 = \"{digest}\"\n[[tokens]]\nname = \"b\"\nsha256 = \"{digest}\""),
+                "twice",
+            ),
+        ] {
+            let text = format!("[[tokens]]\nname = \"a\"\n{rest}");
+            let error = Tokens::parse(&text, &program).expect_err(&text).to_string();
+            assert!(error.contains(expected), "{error} should contain {expected}");
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! The body of a request.
+
+use axum::body::{Body, Bytes};
+use axum::http::{HeaderMap, header};
+use http_body_util::BodyExt as _;
+use serde_json::{Map, Value as Json};
+
+use crate::config::Config;
+use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_WITHIN};
+use crate::problem::{Code, Problem};
+
+/// The members of the object in a body; none for an empty one.
+pub(crate) async fn read(
+    headers: &HeaderMap,
+    body: Body,
+    config: &Config,
+) -> Result<Map<String, Json>, Problem> {
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if announced > config.body_bytes_max as u64 {
+        discard(body).await;
+        return Err(too_large(config));
+    }
+    let bytes = collect(body, config).await?;
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    if !is_json(headers) {
+        return Err(Problem::new(
+            Code::UnsupportedMediaType,
+            "expected a body of type application/json",
+        ));
+    }
+    match serde_json::from_slice(&bytes) {
+        Ok(Json::Object(members)) => Ok(members),
+        Ok(_) => Err(Problem::new(
+            Code::InvalidArgument,
+            "expected an object with one member for each parameter",
+        )),
+        Err(error) => {
+            Err(Problem::new(Code::InvalidArgument, format!("the body is not JSON: {error}")))
+        }
+    }
+}
+
+async fn collect(mut body: Body, config: &Config) -> Result<Bytes, Problem> {
+    let mut bytes = Vec::new();
+    let all = async {
+        while let Some(frame) = body.frame().await {
+            let Ok(frame) = frame else {
+                let why = "the body broke off, or its chunks are wrong";
+                return Err(Problem::new(Code::InvalidArgument, why).closing());
+            };
+            let data = frame.into_data().unwrap_or_default();
+            if bytes.len() + data.len() > config.body_bytes_max {
+                return Err(too_large(config));
+            }
+            bytes.extend(data);
+        }
+        Ok(())
+    };
+    match tokio::time::timeout(config.body_within, all).await {
+        Ok(Ok(())) => Ok(bytes.into()),
+        Ok(Err(problem)) => {
+            discard(body).await;
+            Err(problem)
+        }
+        Err(_) => Err(Problem::new(
+            Code::Timeout,
+            format!("the body did not arrive within {:?}", config.body_within),
+        )
+        .retryable(true)
+        .closing()),
+    }
+}
+
+/// Takes some of what is left: where a connection is closed before that, whoever still sends may lose
+/// the answer.
+async fn discard(mut body: Body) {
+    let mut count = 0;
+    let rest = async {
+        while let Some(Ok(frame)) = body.frame().await {
+            count += frame.data_ref().map_or(0, Bytes::len);
+            if count > DISCARDED_BYTES_MAX {
+                break;
+            }
+        }
+    };
+    // The client's patience is not ours.
+    let _ = tokio::time::timeout(DISCARDED_WITHIN, rest).await;
+}
+
+fn too_large(config: &Config) -> Problem {
+    let bound = config.body_bytes_max;
+    Problem::new(Code::TooLarge, format!("a body has at most {bound} bytes")).closing()
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let found = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok());
+    let kind = found.unwrap_or_default().split(';').next().unwrap_or_default();
+    kind.trim().eq_ignore_ascii_case("application/json")
+}

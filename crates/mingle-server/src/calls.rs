@@ -1,0 +1,185 @@
+//! Calling transactions.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use axum::body::Body;
+use axum::extract::rejection::{PathRejection, QueryRejection};
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use mingle::{Call, CallReport, Error, Watcher};
+use mingle_model::Name;
+use serde_json::{Map, Value as Json, json};
+use tokio::sync::OwnedSemaphorePermit;
+
+use crate::app::App;
+use crate::arguments::arguments;
+use crate::keys::{Entered, key_of};
+use crate::problem::{Code, Problem, SESSION};
+use crate::router::json as json_response;
+use crate::{body, live};
+
+/// Says that the call was made before, and this is its answer.
+const REPEATED: HeaderName = HeaderName::from_static("mingle-repeated");
+
+pub(crate) type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
+
+/// A call that may run.
+pub(crate) struct Ready {
+    pub(crate) call: Call,
+    /// While it runs, it counts.
+    _permit: OwnedSemaphorePermit,
+    _entered: Option<Entered>,
+}
+
+/// How a call ended, as it is answered.
+pub(crate) struct Answer {
+    pub(crate) body: Result<Json, Problem>,
+    pub(crate) session: Option<String>,
+    pub(crate) is_repeated: bool,
+}
+
+/// `POST /v1/transactions/{transaction}`
+pub(crate) async fn call(
+    State(app): State<Arc<App>>,
+    path: Result<Path<String>, PathRejection>,
+    query: Pairs,
+    request: Request,
+) -> Result<Response, Problem> {
+    let (parts, body) = request.into_parts();
+    let rights = app.rights(&parts.headers, &parts.uri)?;
+    let name = path.map_err(|error| unreadable(&error.body_text()))?.0;
+    let program = app.database.program();
+    let Some(plan) = program.plan(&name).cloned() else {
+        let detail = format!("no transaction is called {name:?}");
+        return Err(Problem::new(Code::NotFound, detail));
+    };
+    if !rights.may_call(&name) {
+        let detail = format!("the token of {} does not allow {name}", rights.name);
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
+    let asked = Asked::read(&app, query)?;
+    let key = key_of(&parts.headers, &rights)?;
+    let session = app.session(&parts.headers)?;
+    let members = body::read(&parts.headers, body, &app.config).await?;
+    let arguments = arguments(program, &plan, &members)?;
+    let call = Call {
+        session,
+        until: asked.until,
+        deadline: Some(asked.deadline),
+        key,
+        ..Call::new(plan.name.clone(), arguments)
+    };
+    let permit = app.admit()?;
+    let entered = app.running.enter(key)?;
+    let ready = Ready { call, _permit: permit, _entered: entered };
+    if wants_events(&parts.headers) {
+        return Ok(live::stream(app, ready));
+    }
+    Ok(run(&app, ready, None).await.into_response())
+}
+
+/// What the query of a call says.
+struct Asked {
+    deadline: Duration,
+    until: Option<Name>,
+}
+
+impl Asked {
+    fn read(app: &App, query: Pairs) -> Result<Self, Problem> {
+        let longest = app.config.deadline_max;
+        let usual = app.database.runtime().settings().deadline.min(longest);
+        let mut asked = Self { deadline: usual, until: None };
+        for (name, value) in query.map_err(|error| unreadable(&error.body_text()))?.0 {
+            match &*name {
+                "deadline_ms" => {
+                    let bound = longest.as_millis();
+                    let ms = value.parse().ok().filter(|ms| (1..=bound).contains(&u128::from(*ms)));
+                    let ms = ms.ok_or_else(|| {
+                        let detail = format!("deadline_ms is 1 to {bound}, found {value:?}");
+                        Problem::new(Code::InvalidArgument, detail).member("path", "deadline_ms")
+                    })?;
+                    asked.deadline = Duration::from_millis(ms);
+                }
+                "until" => asked.until = Some(value.into()),
+                _ => return Err(unknown_parameter(&name, "deadline_ms and until")),
+            }
+        }
+        Ok(asked)
+    }
+}
+
+pub(crate) fn unknown_parameter(name: &str, known: &str) -> Problem {
+    let detail = format!("no parameter of the query is called {name:?}; there are {known}");
+    Problem::new(Code::InvalidArgument, detail).member("path", name)
+}
+
+pub(crate) fn unreadable(why: &str) -> Problem {
+    Problem::new(Code::InvalidArgument, why)
+}
+
+fn wants_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter();
+    accepted.filter_map(|value| value.to_str().ok()).any(|text| text.contains("text/event-stream"))
+}
+
+/// Runs a call to its answer.
+pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> Answer {
+    let Ready { mut call, _permit, _entered } = ready;
+    let (name, session) = (call.transaction.clone(), call.session.clone());
+    let may_repeat = call.key.is_some();
+    call.watcher = Some(app.metrics.watcher(watcher));
+    let begin = Instant::now();
+    let ended = app.database.submit(call).await;
+    let outcome = match &ended {
+        Ok(_) => "ok",
+        Err(error) => Problem::of(error, may_repeat).code().name(),
+    };
+    app.metrics.called(&name, outcome, begin.elapsed());
+    match ended {
+        Ok(report) => Answer {
+            body: Ok(answer_of(app, &name, &report)),
+            session: Some(app.token(&session)),
+            is_repeated: report.is_repeated,
+        },
+        Err(error) => {
+            // Where something is, or may be, written, the next call has to know of it.
+            let has_written = matches!(
+                error,
+                Error::Incomplete { .. } | Error::Unknown { .. } | Error::ResultGone { .. }
+            );
+            let session = has_written.then(|| app.token(&session));
+            let problem = Problem::of(&error, may_repeat).in_session(session.clone());
+            Answer { body: Err(problem), session, is_repeated: false }
+        }
+    }
+}
+
+fn answer_of(app: &App, name: &str, report: &CallReport) -> Json {
+    let mut members = Map::new();
+    members.insert("result".to_owned(), app.database.result_json(name, report));
+    if !report.following.is_empty() {
+        let follows: Vec<&str> = report.following.iter().map(|store| &**store).collect();
+        members.insert("follows".to_owned(), json!(follows));
+    }
+    Json::Object(members)
+}
+
+impl IntoResponse for Answer {
+    fn into_response(self) -> Response {
+        let body = match self.body {
+            Ok(body) => body,
+            Err(problem) => return problem.into_response(),
+        };
+        let mut response = json_response(Body::from(body.to_string()));
+        let headers = response.headers_mut();
+        if let Some(token) = self.session.and_then(|token| HeaderValue::try_from(token).ok()) {
+            headers.insert(SESSION, token);
+        }
+        if self.is_repeated {
+            headers.insert(REPEATED, HeaderValue::from_static("true"));
+        }
+        response
+    }
+}

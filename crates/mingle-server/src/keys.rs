@@ -1,0 +1,65 @@
+//! Idempotency keys.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use axum::http::{HeaderMap, HeaderName};
+use mingle::CallKey;
+
+use crate::access::Rights;
+use crate::limits::KEY_CHARS_MAX;
+use crate::problem::{Code, Problem};
+
+/// Which header brings the key.
+pub(crate) const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
+
+/// The key of a call, if it has one. Keys of different callers are different keys.
+pub(crate) fn key_of(headers: &HeaderMap, rights: &Rights) -> Result<Option<CallKey>, Problem> {
+    let mut values = headers.get_all(&HEADER).iter();
+    let Some(value) = values.next() else { return Ok(None) };
+    if values.next().is_some() {
+        return Err(Problem::new(Code::InvalidArgument, "there are two Idempotency-Key headers"));
+    }
+    let bytes = value.as_bytes();
+    let is_good = (1..=KEY_CHARS_MAX).contains(&bytes.len());
+    match std::str::from_utf8(bytes) {
+        Ok(text) if is_good && bytes.iter().all(u8::is_ascii_graphic) => {
+            Ok(Some(CallKey::new(&rights.name, text)))
+        }
+        _ => Err(Problem::new(
+            Code::InvalidArgument,
+            format!("an Idempotency-Key has 1 to {KEY_CHARS_MAX} visible ASCII characters"),
+        )),
+    }
+}
+
+/// Keys of calls that run here.
+#[derive(Debug, Default)]
+pub(crate) struct Running(Arc<Mutex<HashSet<CallKey>>>);
+
+/// A call with a key that runs; dropped, it does not any more.
+pub(crate) struct Entered {
+    running: Arc<Mutex<HashSet<CallKey>>>,
+    key: CallKey,
+}
+
+impl Running {
+    /// Begins a call with a key, unless one runs.
+    pub(crate) fn enter(&self, key: Option<CallKey>) -> Result<Option<Entered>, Problem> {
+        let Some(key) = key else { return Ok(None) };
+        if !self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(key) {
+            return Err(Problem::new(
+                Code::InProgress,
+                "a call with this Idempotency-Key is still running",
+            )
+            .retryable(true));
+        }
+        Ok(Some(Entered { running: self.0.clone(), key }))
+    }
+}
+
+impl Drop for Entered {
+    fn drop(&mut self) {
+        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
+    }
+}

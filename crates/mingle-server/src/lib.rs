@@ -1,0 +1,55 @@
+//! Serves a program over HTTP: each transaction is a `POST`, each object a `GET`.
+//!
+//! - [`config`]: what is served, to whom, within which bounds ([`limits`]);
+//! - [`access`]: API tokens and what they allow; [`tls`]: certificates;
+//! - [`server`]: connections, from the first to the last;
+//! - `router`: which path leads where; `app`: what all requests share;
+//! - `body`, `arguments`: a request's body, and the values in it;
+//! - `calls`: transactions; `live`: watching one run; `objects`: looking at data;
+//! - [`problem`]: every way in which a request can fail, with its code;
+//! - [`openapi`]: the interface of a program as an OpenAPI document;
+//! - `page`: the page for people; [`metrics`]: figures for Prometheus.
+//!
+//! # Examples
+//!
+//! ```
+//! use std::sync::Arc;
+//! use mingle::{Binding, Database};
+//! use mingle_server::{Config, Server};
+//!
+//! # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+//! let text = "store s: linearizable; object Item in s { key name: string; count: int; }
+//!     transaction take(item: ref Item) -> int { item.count -= 1; return item.count; }";
+//! let program = mingle::compile(text).unwrap();
+//! let database = Database::open(program, &Binding::default(), None).await.unwrap();
+//! let address = "127.0.0.1:0".parse().unwrap();
+//! let server = Server::bind(Arc::new(database), address, Config::default()).await.unwrap();
+//! assert!(server.address().port() != 0);
+//! // It serves until it is told to stop.
+//! assert!(server.run(async {}).await);
+//! # });
+//! ```
+
+pub mod access;
+mod app;
+mod arguments;
+mod body;
+mod calls;
+pub mod config;
+mod keys;
+pub mod limits;
+mod live;
+pub mod metrics;
+mod objects;
+pub mod openapi;
+mod page;
+mod patient;
+pub mod problem;
+mod router;
+pub mod server;
+pub mod tls;
+
+pub use access::{Rights, Tokens, TokensError};
+pub use config::{Config, ConfigError};
+pub use openapi::document;
+pub use server::Server;

@@ -1,0 +1,67 @@
+//! The bounds that requests keep to.
+
+use std::time::Duration;
+
+/// A body has at most so many bytes, unless [`crate::Config::body_bytes_max`] says otherwise.
+pub const BODY_BYTES_MAX: usize = 1 << 20;
+
+/// So many calls run at a time, unless [`crate::Config::concurrent_max`] says otherwise.
+pub const CONCURRENT_MAX: usize = 256;
+
+/// So many connections are open at a time; others wait to be accepted.
+pub const CONNECTIONS_MAX: usize = 1_024;
+
+/// A caller may ask for deadlines up to this, unless [`crate::Config::deadline_max`] says otherwise.
+pub const DEADLINE_MAX: Duration = Duration::from_secs(30);
+
+/// Calls that run when the server is told to stop have so long to finish, unless
+/// [`crate::Config::shutdown_after`] says otherwise.
+pub const SHUTDOWN_AFTER: Duration = Duration::from_secs(10);
+
+/// The head of a request arrives within this time, and the next request of a connection too.
+pub const HEAD_WITHIN: Duration = Duration::from_secs(15);
+
+/// The body of a request arrives within this time.
+pub const BODY_WITHIN: Duration = Duration::from_secs(15);
+
+/// So many bytes of a body that is too large are still taken, so that the answer is heard.
+pub const DISCARDED_BYTES_MAX: usize = 8 << 20;
+
+/// So long they are taken.
+pub const DISCARDED_WITHIN: Duration = Duration::from_millis(500);
+
+/// Whoever asked takes some of the answer within this time.
+pub const WRITE_WITHIN: Duration = Duration::from_secs(15);
+
+/// A TLS connection is agreed upon within this time.
+pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
+
+/// Bytes of the head of a request. A session token is a part of it.
+pub const HEAD_BYTES_MAX: usize = 2 * mingle_runtime::limits::TOKEN_BYTES_MAX;
+
+/// A request brings at most so many session tokens.
+pub const SESSIONS_MAX: usize = 16;
+
+/// Characters of an idempotency key.
+pub const KEY_CHARS_MAX: usize = 128;
+
+/// What is kept of a call under its idempotency key is kept at least so long.
+pub const KEYS_KEPT: Duration = Duration::from_hours(24);
+
+/// How often keys are looked through for those that are older.
+pub const KEYS_SWEPT_EVERY: Duration = Duration::from_mins(10);
+
+/// Of a collection of an object at most so many elements are shown.
+pub const SHOWN_MAX: usize = 10_000;
+
+/// Events of a call that its watcher has not taken yet; more are left out.
+pub const EVENTS_WAITING_MAX: usize = 1_024;
+
+/// Whoever is refused because the server has enough to do may come again after so many seconds.
+pub const RETRY_AFTER_SECONDS: u32 = 1;
+
+/// After an error of accepting, such as too many open files, the server pauses for so long.
+pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// API tokens in a file.
+pub const TOKENS_MAX: usize = 10_000;

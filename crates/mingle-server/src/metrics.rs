@@ -1,0 +1,205 @@
+//! Figures for Prometheus, in the OpenMetrics text format.
+
+use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, PoisonError, RwLock};
+use std::time::Duration;
+
+use mingle::{Event, Watcher};
+use mingle_model::Name;
+use mingle_runtime::stats::{Counted, Stats};
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
+use prometheus_client::registry::{Registry, Unit};
+
+type One = [(&'static str, String); 1];
+type Two = [(&'static str, String); 2];
+type Seconds = Counter<f64, AtomicU64>;
+
+/// The first bound of the histograms, in seconds; each is twice the one before.
+const FIRST_BUCKET: f64 = 0.000_1;
+const BUCKETS: u16 = 18;
+
+fn histogram() -> Histogram {
+    Histogram::new(exponential_buckets(FIRST_BUCKET, 2.0, BUCKETS))
+}
+
+/// What is counted of one store.
+#[derive(Clone)]
+struct OfStore {
+    phases: Counter,
+    seconds: Histogram,
+    retries: Counter,
+    round_trips: Counter,
+    waits: Counter,
+    waited: Seconds,
+}
+
+/// What is counted.
+pub struct Metrics {
+    registry: Registry,
+    calls: Family<Two, Counter>,
+    /// By transaction, which has its histogram before it is first called.
+    seconds: HashMap<Name, Histogram>,
+    stores: Arc<HashMap<Name, OfStore>>,
+    runtime: Family<One, Counter>,
+    answers: Family<One, Counter>,
+    /// The answers of each status, so that counting one makes no label.
+    by_status: RwLock<HashMap<u16, Counter>>,
+    /// Connections that are open.
+    pub(crate) connections: Gauge,
+}
+
+impl Metrics {
+    /// Nothing has been counted yet, of these stores and transactions.
+    pub fn new<'a>(
+        stores: impl Iterator<Item = &'a Name>,
+        transactions: impl Iterator<Item = &'a Name>,
+    ) -> Self {
+        let mut registry = Registry::with_prefix("mingle");
+        let seconds = Family::<One, Histogram>::new_with_constructor(histogram);
+        let of = |name: &Name| [("transaction", name.to_string())];
+        let by_name =
+            transactions.map(|name| (name.clone(), seconds.get_or_create_owned(&of(name))));
+        let by_name = by_name.collect();
+        let metrics = Self {
+            calls: Family::default(),
+            seconds: by_name,
+            stores: Arc::new(register_stores(&mut registry, stores)),
+            runtime: Family::default(),
+            answers: Family::default(),
+            by_status: RwLock::default(),
+            connections: Gauge::default(),
+            registry: Registry::default(),
+        };
+        let calls = "Calls by transaction and outcome: ok, or the code of the problem";
+        registry.register("calls", calls, metrics.calls.clone());
+        let latency = "How long calls took, all stores and retries included";
+        registry.register_with_unit("call", latency, Unit::Seconds, seconds);
+        let events = "What happened in the runtime";
+        registry.register("runtime_events", events, metrics.runtime.clone());
+        registry.register("http_answers", "Answers by status", metrics.answers.clone());
+        let open = "Connections that are open";
+        registry.register("http_connections", open, metrics.connections.clone());
+        Self { registry, ..metrics }
+    }
+
+    /// A call has ended.
+    pub(crate) fn called(&self, transaction: &str, outcome: &str, took: Duration) {
+        let labels = [("transaction", transaction.to_owned()), ("outcome", outcome.to_owned())];
+        self.calls.get_or_create(&labels).inc();
+        if let Some(seconds) = self.seconds.get(transaction) {
+            seconds.observe(took.as_secs_f64());
+        }
+    }
+
+    /// A request was answered.
+    pub(crate) fn answered(&self, status: u16) {
+        let known = self.by_status.read().unwrap_or_else(PoisonError::into_inner);
+        if let Some(counter) = known.get(&status) {
+            counter.inc();
+            return;
+        }
+        drop(known);
+        let counter = self.answers.get_or_create_owned(&[("status", status.to_string())]);
+        counter.inc();
+        let mut known = self.by_status.write().unwrap_or_else(PoisonError::into_inner);
+        known.insert(status, counter);
+    }
+
+    /// Counts what happens in a call, and passes it on.
+    pub(crate) fn watcher(&self, next: Option<Watcher>) -> Watcher {
+        let stores = self.stores.clone();
+        // Events after the first name a phase by its index alone.
+        let current: RwLock<Option<OfStore>> = RwLock::new(None);
+        Watcher::new(move |event| {
+            if let Event::Began { store, .. } = &event {
+                let found = store.as_ref().and_then(|store| stores.get(store)).cloned();
+                *current.write().unwrap_or_else(PoisonError::into_inner) = found;
+            } else if let Some(store) = &*current.read().unwrap_or_else(PoisonError::into_inner) {
+                store.count(&event);
+            }
+            if let Some(next) = &next {
+                next.tell(event);
+            }
+        })
+    }
+
+    /// All figures as text.
+    pub(crate) fn text(&self, stats: &Stats) -> String {
+        for counted in Counted::ALL {
+            let name = snake_case(&format!("{counted:?}"));
+            let counter = self.runtime.get_or_create_owned(&[("event", name)]);
+            counter.inner().store(stats.get(counted), Ordering::Relaxed);
+        }
+        let mut text = String::new();
+        encode(&mut text, &self.registry).expect("writing to a string cannot fail");
+        text
+    }
+}
+
+impl OfStore {
+    fn count(&self, event: &Event) {
+        match event {
+            Event::Waits { .. } => drop(self.waits.inc()),
+            Event::Retries { .. } => drop(self.retries.inc()),
+            Event::Committed { report, .. } => {
+                self.phases.inc();
+                self.seconds.observe(report.time.as_secs_f64());
+                self.round_trips.inc_by(report.round_trips.into());
+                self.waited.inc_by(report.waited.as_secs_f64());
+            }
+            Event::Began { .. } | Event::StartsOver => {}
+        }
+    }
+}
+
+fn register_stores<'a>(
+    registry: &mut Registry,
+    stores: impl Iterator<Item = &'a Name>,
+) -> HashMap<Name, OfStore> {
+    let phases = Family::<One, Counter>::default();
+    let seconds = Family::<One, Histogram>::new_with_constructor(histogram);
+    let retries = Family::<One, Counter>::default();
+    let round_trips = Family::<One, Counter>::default();
+    let waits = Family::<One, Counter>::default();
+    let waited = Family::<One, Seconds>::default();
+    let of_store = stores.map(|name| {
+        let labels = [("store", name.to_string())];
+        let of = OfStore {
+            phases: phases.get_or_create_owned(&labels),
+            seconds: seconds.get_or_create_owned(&labels),
+            retries: retries.get_or_create_owned(&labels),
+            round_trips: round_trips.get_or_create_owned(&labels),
+            waits: waits.get_or_create_owned(&labels),
+            waited: waited.get_or_create_owned(&labels),
+        };
+        (name.clone(), of)
+    });
+    let of_store = of_store.collect();
+    registry.register("phases", "Phases that have committed", phases);
+    let took = "How long phases took, all attempts together";
+    registry.register_with_unit("phase", took, Unit::Seconds, seconds);
+    registry.register("phase_retries", "Phases that were tried again", retries);
+    let trips = "Round trips of attempts that have committed";
+    registry.register("phase_round_trips", trips, round_trips);
+    let others = "Attempts that had to wait for other transactions";
+    registry.register("phase_waits", others, waits);
+    let time = "How long phases have waited for other transactions";
+    registry.register_with_unit("phase_waited", time, Unit::Seconds, waited);
+    of_store
+}
+
+fn snake_case(name: &str) -> String {
+    let mut snake = String::new();
+    for character in name.chars() {
+        if character.is_ascii_uppercase() && !snake.is_empty() {
+            snake.push('_');
+        }
+        snake.push(character.to_ascii_lowercase());
+    }
+    snake
+}

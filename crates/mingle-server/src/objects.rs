@@ -1,0 +1,91 @@
+//! Looking at objects.
+
+use std::sync::Arc;
+
+use axum::extract::rejection::PathRejection;
+use axum::extract::{Path, State};
+use axum::http::{HeaderMap, HeaderValue, Uri};
+use axum::response::Response;
+use mingle::Error;
+use mingle::database::SHOWN_MAX as SHOWN_USUALLY;
+use serde_json::Value as Json;
+
+use crate::app::App;
+use crate::calls::{Pairs, unknown_parameter, unreadable};
+use crate::limits::SHOWN_MAX;
+use crate::problem::{Code, Problem, SESSION};
+use crate::router::json;
+
+/// `GET /v1/objects/{object}/{key}`
+pub(crate) async fn show(
+    State(app): State<Arc<App>>,
+    path: Result<Path<(String, String)>, PathRejection>,
+    query: Pairs,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let path = path.map(|Path(path)| path);
+    answer(&app, path, query, &headers, &uri).await
+}
+
+/// `GET /v1/objects/{object}/`: the object whose key is the empty text.
+pub(crate) async fn show_empty(
+    State(app): State<Arc<App>>,
+    path: Result<Path<String>, PathRejection>,
+    query: Pairs,
+    headers: HeaderMap,
+    uri: Uri,
+) -> Result<Response, Problem> {
+    let path = path.map(|Path(object)| (object, String::new()));
+    answer(&app, path, query, &headers, &uri).await
+}
+
+async fn answer(
+    app: &App,
+    path: Result<(String, String), PathRejection>,
+    query: Pairs,
+    headers: &HeaderMap,
+    uri: &Uri,
+) -> Result<Response, Problem> {
+    let rights = app.rights(headers, uri)?;
+    let (kind, key) = path.map_err(|error| unreadable(&error.body_text()))?;
+    if !app.database.program().schema().objects.contains_key(kind.as_str()) {
+        return Err(Problem::new(Code::NotFound, format!("no object is called {kind:?}")));
+    }
+    if !rights.may_see(&kind) {
+        let detail = format!("the token of {} does not allow {kind}", rights.name);
+        return Err(Problem::new(Code::Forbidden, detail));
+    }
+    let limit = limit(query)?;
+    let session = app.session(headers)?;
+    let object = app.database.object(&kind, &key).map_err(|error| match error {
+        Error::Misuse(why) => Problem::new(Code::InvalidArgument, why).member("path", "key"),
+        other => Problem::of(&other, false),
+    })?;
+    let _permit = app.admit()?;
+    let shown = app.database.show(&object, &session, limit).await;
+    match shown.map_err(|error| Problem::of(&error, false))? {
+        Json::Null => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
+        shown => {
+            let mut response = json(shown.to_string().into());
+            if let Ok(token) = HeaderValue::try_from(app.token(&session)) {
+                response.headers_mut().insert(SESSION, token);
+            }
+            Ok(response)
+        }
+    }
+}
+
+fn limit(query: Pairs) -> Result<usize, Problem> {
+    let mut limit = SHOWN_USUALLY;
+    for (name, value) in query.map_err(|error| unreadable(&error.body_text()))?.0 {
+        if name != "limit" {
+            return Err(unknown_parameter(&name, "limit"));
+        }
+        limit = value.parse().ok().filter(|limit| *limit <= SHOWN_MAX).ok_or_else(|| {
+            let detail = format!("limit is 0 to {SHOWN_MAX}, found {value:?}");
+            Problem::new(Code::InvalidArgument, detail).member("path", "limit")
+        })?;
+    }
+    Ok(limit)
+}

@@ -1,0 +1,216 @@
+//! Types as JSON Schema.
+
+use mingle_model::{FieldType, Type};
+use serde_json::{Map, Value as Json, json};
+
+use super::Described;
+use crate::problem::Code;
+
+/// The schema of values of a type, as they are sent and received.
+pub(super) fn schema(value_type: &Type) -> Json {
+    match value_type {
+        Type::Bool => json!({ "type": "boolean" }),
+        Type::String => json!({ "type": "string" }),
+        Type::Int => built_in("int"),
+        Type::Float => built_in("float"),
+        Type::Bytes => built_in("bytes"),
+        Type::Time => built_in("time"),
+        Type::Struct(name) => reference(&escape_name(name)),
+        Type::Ref(name) => reference(&key_name(name)),
+        Type::List(inner) => json!({ "type": "array", "items": schema(inner) }),
+        Type::Option(inner) => {
+            let present = match &**inner {
+                Type::Option(_) => json!({
+                    "type": "object",
+                    "properties": { "some": schema(inner) },
+                    "required": ["some"],
+                    "additionalProperties": false,
+                }),
+                _ => schema(inner),
+            };
+            json!({ "anyOf": [present, { "type": "null" }] })
+        }
+    }
+}
+
+/// The schema of what an object's field shows.
+pub(super) fn field_schema(field_type: &FieldType) -> Json {
+    match field_type {
+        FieldType::Register(inner) => schema(inner),
+        FieldType::Counter => built_in("int"),
+        FieldType::Set(inner) | FieldType::Log(inner) => {
+            json!({ "type": "array", "items": schema(inner) })
+        }
+        FieldType::Map(Type::String, value) => {
+            json!({ "type": "object", "additionalProperties": schema(value) })
+        }
+        FieldType::Map(key, value) => json!({
+            "type": "array",
+            "items": {
+                "type": "array",
+                "prefixItems": [schema(key), schema(value)],
+                "minItems": 2,
+                "maxItems": 2,
+            },
+        }),
+    }
+}
+
+fn built_in(name: &str) -> Json {
+    reference(&format!("mingle.{name}"))
+}
+
+pub(super) fn reference(name: &str) -> Json {
+    json!({ "$ref": format!("#/components/schemas/{name}") })
+}
+
+/// The name of the schema of an object's key, which is how a `ref` to it stands.
+fn key_name(object: &str) -> String {
+    format!("{}.key", escape_name(object))
+}
+
+/// A name of the program as one of a component. A dot is no part of the program's names, so no two
+/// become one.
+pub(super) fn escape_name(name: &str) -> String {
+    name.chars()
+        .map(|found| match found {
+            'a'..='z' | 'A'..='Z' | '0'..='9' | '_' => found.to_string(),
+            other => format!(".{:x}.", u32::from(other)),
+        })
+        .collect()
+}
+
+/// A name of the program as a part of a path.
+pub(super) fn escape_path(name: &str) -> String {
+    name.bytes()
+        .map(|byte| match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'_' => char::from(byte).to_string(),
+            other => format!("%{other:02X}"),
+        })
+        .collect()
+}
+
+/// A schema with what its doc comment says. A reference may have that beside it.
+pub(super) fn with_docs(mut schema: Json, docs: &str) -> Json {
+    if !docs.is_empty()
+        && let Json::Object(members) = &mut schema
+    {
+        members.insert("description".to_owned(), docs.into());
+    }
+    schema
+}
+
+/// All schemas that a program needs.
+pub(super) fn schemas(described: &Described) -> Json {
+    let mut schemas = built_ins();
+    let declared = described.program.schema();
+    for (docs, written) in described.structs() {
+        let Some(found) = declared.structs.get(&written.name.name) else { continue };
+        let mut properties = Map::new();
+        let mut required = Vec::new();
+        for (field, (name, inner)) in written.fields.iter().zip(&found.fields) {
+            properties.insert(name.to_string(), with_docs(schema(inner), &field.docs));
+            if !matches!(inner, Type::Option(_)) {
+                required.push(name.to_string());
+            }
+        }
+        schemas.insert(escape_name(&found.name), with_docs(object(properties, required), docs));
+    }
+    for (docs, written) in described.objects() {
+        let Some(found) = declared.objects.get(&written.name.name) else { continue };
+        let key = with_docs(schema(&found.key_type), &format!("The key of a `{}`.", found.name));
+        schemas.insert(key_name(&found.name), key);
+        let mut properties = Map::new();
+        let key = with_docs(schema(&found.key_type), &written.key.docs);
+        properties.insert(found.key_name.to_string(), key);
+        for (field, inner) in written.fields.iter().zip(&found.fields) {
+            let shown = with_docs(field_schema(&inner.field_type), &field.docs);
+            properties.insert(inner.name.to_string(), shown);
+        }
+        let required = properties.keys().cloned().collect();
+        schemas.insert(escape_name(&found.name), with_docs(object(properties, required), docs));
+    }
+    Json::Object(schemas)
+}
+
+pub(super) fn object(properties: Map<String, Json>, required: Vec<String>) -> Json {
+    let mut schema = json!({
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": false,
+    });
+    if !required.is_empty() {
+        schema["required"] = required.into();
+    }
+    schema
+}
+
+fn built_ins() -> Map<String, Json> {
+    let largest = mingle_model::limits::JSON_NUMBER_MAX;
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    let mut schemas = Map::new();
+    let mut add = |name: &str, schema: Json| schemas.insert(format!("mingle.{name}"), schema);
+    add(
+        "int",
+        json!({
+            "description": "64 bits: a number, beyond 2^53 its digits as a string.",
+            "anyOf": [
+                { "type": "integer", "minimum": -largest, "maximum": largest },
+                { "type": "string", "pattern": "^-?[0-9]{1,19}$" },
+            ],
+        }),
+    );
+    add(
+        "float",
+        json!({
+            "description": "A number, or what JSON has no number for.",
+            "anyOf": [
+                { "type": "number" },
+                { "type": "string", "enum": ["NaN", "Infinity", "-Infinity"] },
+            ],
+        }),
+    );
+    add(
+        "bytes",
+        json!({
+            "type": "string",
+            "description": "Bytes in base64.",
+            "contentEncoding": "base64",
+        }),
+    );
+    add(
+        "time",
+        json!({
+            "description": "RFC 3339; outside its years, milliseconds since 1970.",
+            "anyOf": [
+                { "type": "string" },
+                { "type": "integer", "minimum": -largest, "maximum": largest },
+            ],
+        }),
+    );
+    add(
+        "problem",
+        json!({
+            "type": "object",
+            "description": "What went wrong (RFC 9457).",
+            "properties": {
+                "type": { "type": "string" },
+                "title": { "type": "string" },
+                "status": { "type": "integer" },
+                "detail": { "type": "string" },
+                "code": { "type": "string", "enum": codes },
+                "retryable": {
+                    "type": "boolean",
+                    "description": "Whether the same request again may succeed.",
+                },
+                "require_code": { "type": "string", "description": "The code of the `require`." },
+                "store": { "type": "string" },
+                "committed": { "type": "array", "items": { "type": "string" } },
+                "missing": { "type": "array", "items": { "type": "string" } },
+                "path": { "type": "string", "description": "Which part of the request is wrong." },
+            },
+            "required": ["type", "title", "status", "detail", "code", "retryable"],
+        }),
+    );
+    schemas
+}

@@ -1,0 +1,86 @@
+//! Which path leads where.
+
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
+use axum::response::{IntoResponse, Response};
+use axum::routing::{get, post};
+
+use crate::app::App;
+use crate::problem::{Code, Problem};
+use crate::{calls, objects, page};
+
+type Answer = Result<Response, Problem>;
+
+/// All routes.
+pub(crate) fn router(app: Arc<App>) -> Router {
+    Router::new()
+        .route("/v1/transactions/{transaction}", post(calls::call))
+        .route("/v1/objects/{object}/{key}", get(objects::show))
+        .route("/v1/objects/{object}/", get(objects::show_empty))
+        .route("/v1/program", get(program))
+        .route("/openapi.json", get(openapi))
+        .route("/healthz", get(|| async { "ok\n" }))
+        .route("/readyz", get(readyz))
+        .route("/metrics", get(metrics))
+        .route("/", get(page::html))
+        .route("/page.css", get(page::css))
+        .route("/page.js", get(page::js))
+        .fallback(|uri: Uri| async move {
+            let path = uri.path().chars().take(200).collect::<String>();
+            Problem::new(Code::NotFound, format!("nothing is at {path}"))
+        })
+        .method_not_allowed_fallback(|| async {
+            Problem::new(Code::MethodNotAllowed, "see /openapi.json for the methods")
+        })
+        .layer(axum::middleware::map_response_with_state(app.clone(), finish))
+        .with_state(app)
+}
+
+/// What every answer has in common.
+async fn finish(State(app): State<Arc<App>>, mut response: Response) -> Response {
+    let headers = response.headers_mut();
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    if !headers.contains_key(header::CACHE_CONTROL) {
+        headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    }
+    if app.is_stopping() {
+        headers.insert(header::CONNECTION, HeaderValue::from_static("close"));
+    }
+    app.metrics.answered(response.status().as_u16());
+    response
+}
+
+async fn readyz(State(app): State<Arc<App>>) -> Answer {
+    if app.is_stopping() {
+        return Err(Problem::shutting_down());
+    }
+    Ok((StatusCode::OK, "ready\n").into_response())
+}
+
+async fn openapi(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {
+    app.rights(&headers, &uri)?;
+    Ok(json(app.openapi.clone().into()))
+}
+
+async fn program(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {
+    app.rights(&headers, &uri)?;
+    Ok(json(app.program.clone().into()))
+}
+
+async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {
+    app.rights(&headers, &uri)?;
+    let text = app.metrics.text(app.database.runtime().stats());
+    let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
+}
+
+/// An answer of JSON.
+pub(crate) fn json(body: axum::body::Body) -> Response {
+    let mut response = Response::new(body);
+    let kind = HeaderValue::from_static("application/json");
+    response.headers_mut().insert(header::CONTENT_TYPE, kind);
+    response
+}
