@@ -293,9 +293,7 @@ impl Runtime {
             }
             _ => {}
         }
-        if let Some(key) = execution.key.filter(|_| tries.look && !execution.has_written) {
-            asked.push((Read::Record(key.record(0)), Asked::Called));
-        }
+        asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
         Visit {
             store,
@@ -409,6 +407,12 @@ async fn read_witness(
 ) -> Result<Witness, Error> {
     let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
     decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
+}
+
+/// Whether another call with the same key has written, once something was in the way.
+fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
+    let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
+    Some((Read::Record(key.record(0)), Asked::Called))
 }
 
 fn visits(instr: &Instr) -> bool {

@@ -63,9 +63,7 @@ impl Runtime {
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
-        if is_decisive {
-            self.leave_called(execution, index, role, &finished, &mut draft);
-        }
+        self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
         if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }
@@ -84,10 +82,7 @@ impl Runtime {
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
         report.recorded = finished.recorded.count();
-        if is_decisive {
-            execution.has_written = true;
-            execution.wrote_first = Some(visit.store);
-        }
+        execution.has_written |= is_decisive;
         execution.worklist.join(&draft.found);
         execution.worklist.saw(&visit.name, &committed.stamp);
         if role == Role::First {
@@ -280,6 +275,9 @@ impl Runtime {
     }
 
     fn note_left(&self, execution: &mut Execution, role: Role, visit: &Visit, draft: &Draft) {
+        if execution.has_written {
+            execution.wrote_first.get_or_insert(visit.store);
+        }
         for row in &draft.own_rows {
             self.known().note_row(visit.store, row);
         }

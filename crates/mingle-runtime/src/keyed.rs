@@ -296,11 +296,11 @@ impl Runtime {
         &self,
         execution: &Execution,
         index: usize,
-        role: Role,
+        (role, is_decisive): (Role, bool),
         finished: &Finished,
         draft: &mut Draft,
     ) {
-        let is_write = execution.plan.phases[index].mode == Mode::Write;
+        let is_write = is_decisive && execution.plan.phases[index].mode == Mode::Write;
         let Some(key) = execution.key.as_ref().filter(|_| is_write) else { return };
         let has_more = execution.last_witnessed().is_some_and(|last| last > index);
         let result = finished.result.clone().or_else(|| execution.result.clone());

@@ -34,6 +34,10 @@ impl Control<'_> {
             shared.tell(event);
         }
     }
+
+    fn tell_retries(&self, phase: usize, attempts: u32, error: &StoreError) {
+        self.tell(|| Event::Retries { phase, attempts, reason: error.to_string() });
+    }
 }
 
 /// How a phase ended.
@@ -119,11 +123,7 @@ impl Runtime {
                 }
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
-                    self.stats.count(Counted::Waited);
-                    control.tell(|| {
-                        let transactions = ids.iter().map(|(id, _)| *id).collect();
-                        Event::Waits { phase: index, transactions }
-                    });
+                    self.tell_waits(control, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
                     continue;
                 }
@@ -139,10 +139,7 @@ impl Runtime {
                 continue;
             }
             let failed = error.clone();
-            control.tell(|| {
-                let reason = error.to_string();
-                Event::Retries { phase: index, attempts: report.attempts, reason }
-            });
+            control.tell_retries(index, report.attempts, &error);
             self.recover(execution, index, &mut tries, error, &report).await?;
             let pause = self.backoff(report.attempts);
             if self.world.elapsed() + pause > control.deadline {
@@ -153,6 +150,12 @@ impl Runtime {
             }
             self.world.sleep(pause).await;
         }
+    }
+
+    fn tell_waits(&self, control: &Control<'_>, phase: usize, ids: &[(TransactionId, Awaited)]) {
+        self.stats.count(Counted::Waited);
+        let transactions = || ids.iter().map(|(id, _)| *id).collect();
+        control.tell(|| Event::Waits { phase, transactions: transactions() });
     }
 
     /// Sees whether the phase may be tried again after a store's error.

@@ -114,5 +114,5 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 13);
+    assert_eq!(seen, 14);
 }

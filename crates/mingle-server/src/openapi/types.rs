@@ -147,7 +147,6 @@ pub(super) fn object(properties: Map<String, Json>, required: Vec<String>) -> Js
 
 fn built_ins() -> Map<String, Json> {
     let largest = mingle_model::limits::JSON_NUMBER_MAX;
-    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
     let mut schemas = Map::new();
     let mut add = |name: &str, schema: Json| schemas.insert(format!("mingle.{name}"), schema);
     add(
@@ -188,29 +187,31 @@ fn built_ins() -> Map<String, Json> {
             ],
         }),
     );
-    add(
-        "problem",
-        json!({
-            "type": "object",
-            "description": "What went wrong (RFC 9457).",
-            "properties": {
-                "type": { "type": "string" },
-                "title": { "type": "string" },
-                "status": { "type": "integer" },
-                "detail": { "type": "string" },
-                "code": { "type": "string", "enum": codes },
-                "retryable": {
-                    "type": "boolean",
-                    "description": "Whether the same request again may succeed.",
-                },
-                "require_code": { "type": "string", "description": "The code of the `require`." },
-                "store": { "type": "string" },
-                "committed": { "type": "array", "items": { "type": "string" } },
-                "missing": { "type": "array", "items": { "type": "string" } },
-                "path": { "type": "string", "description": "Which part of the request is wrong." },
-            },
-            "required": ["type", "title", "status", "detail", "code", "retryable"],
-        }),
-    );
+    add("problem", problem());
     schemas
+}
+
+fn problem() -> Json {
+    let codes: Vec<&str> = Code::ALL.iter().map(|code| code.name()).collect();
+    json!({
+        "type": "object",
+        "description": "What went wrong (RFC 9457).",
+        "properties": {
+            "type": { "type": "string" },
+            "title": { "type": "string" },
+            "status": { "type": "integer" },
+            "detail": { "type": "string" },
+            "code": { "type": "string", "enum": codes },
+            "retryable": {
+                "type": "boolean",
+                "description": "Whether the same request again may succeed.",
+            },
+            "require_code": { "type": "string", "description": "The code of the `require`." },
+            "store": { "type": "string" },
+            "committed": { "type": "array", "items": { "type": "string" } },
+            "missing": { "type": "array", "items": { "type": "string" } },
+            "path": { "type": "string", "description": "Which part of the request is wrong." },
+        },
+        "required": ["type", "title", "status", "detail", "code", "retryable"],
+    })
 }
