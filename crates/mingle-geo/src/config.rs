@@ -7,6 +7,16 @@ use crate::flaw::Planted;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
+/// Who certifies strong transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Certification {
+    /// Each partition those that use its items, with a log of its own (§6.3).
+    #[default]
+    Partitions,
+    /// One service those of all partitions, with one log: see [`central`](crate::central).
+    Central,
+}
+
 /// Which replica this is, in which system, and its settings.
 ///
 /// # Examples
@@ -54,6 +64,9 @@ pub struct Config {
     /// Writes are refused while the operations that are not folded, or the own transactions that
     /// are kept for others, take more than this.
     pub log_bytes_max: usize,
+    /// Who certifies strong transactions; sessions have to be told the same.
+    #[serde(default)]
+    pub certification: Certification,
     /// A mistake to make; see [`flaw`](crate::flaw).
     #[serde(skip)]
     pub planted: Planted,
@@ -79,6 +92,7 @@ impl Config {
             forward_after_ms: 1_000,
             forward_bytes_max: 64 << 20,
             log_bytes_max: 1 << 30,
+            certification: Certification::Partitions,
             planted: Planted::default(),
         }
     }
