@@ -147,3 +147,55 @@ fn split(transactions: &[Arc<Transaction>], count: u16) -> Parts {
     }
     Parts::Of(parts)
 }
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::{Origin, TransactionId};
+
+    use super::*;
+    use crate::key::Key;
+    use crate::timestamp::DcId;
+    use crate::types::{Kind, Op, Update};
+    use crate::vector::Vector;
+
+    #[test]
+    fn a_partition_is_handed_what_is_its_own() {
+        let count = 4;
+        let keys = (0..20).map(|at| Key::new(Kind::Counter, format!("key:{at}")));
+        let updates: Vec<Update> =
+            keys.map(|key| Update { key, op: Op::Add(1), id: None }).collect();
+        let transaction = Transaction {
+            id: TransactionId { origin: Origin(1), sequence: 1 },
+            begun_us: 1,
+            origin: DcId::STRONG,
+            commit_vec: Vector::ZERO.with(DcId::STRONG, Timestamp(9)),
+            snapshot_own: Timestamp::ZERO,
+            updates: updates.clone(),
+        };
+        let Parts::Of(parts) = split(&[Arc::new(transaction)], count) else { panic!("it is kept") };
+        let mut handed = 0;
+        for (place, transactions) in &parts {
+            for update in transactions.iter().flat_map(|part| &part.updates) {
+                assert_eq!(usize::from(update.key.partition(count).0), *place);
+                handed += 1;
+            }
+        }
+        assert_eq!((handed, parts.len()), (updates.len(), 4));
+    }
+
+    #[test]
+    fn what_was_not_confirmed_in_time_is_sent_again() {
+        let at = |mono_us| Now { wall_us: 1_000_000, mono_us };
+        let mut service = Service::new(2, 100);
+        (service.rows[1].sent, service.rows[1].sent_us) = (Timestamp(50), 1_000);
+        let held =
+            Held { partition: PartitionId(1), known: Timestamp(20), everywhere: Timestamp(10) };
+        service.on_held(at(2_000), &held);
+        assert_eq!(
+            (service.rows[1].sent, service.everywhere()),
+            (Timestamp(50), Some(Timestamp(10)))
+        );
+        service.on_held(at(200_000), &held);
+        assert_eq!(service.rows[1].sent, Timestamp(20));
+    }
+}

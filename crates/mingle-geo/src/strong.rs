@@ -133,6 +133,7 @@ impl StrongReplica {
                     service.on_held(now, &held);
                 }
             }
+            Input::Reconnected { .. } if self.is_served() => {}
             Input::Reconnected { dc } => {
                 self.give_group(now, GroupInput::Reconnected { dc }, out);
             }
