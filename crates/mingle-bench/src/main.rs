@@ -3,6 +3,7 @@
 mod compiler;
 mod cpu;
 mod demo;
+mod evaluation;
 mod geo;
 mod groups;
 mod hand;
@@ -39,6 +40,8 @@ enum Command {
     Stores(stores::Options),
     /// The causal core of the geo-replicated store: throughput, visibility, catching up.
     Geo(geo::Options),
+    /// UniStore's evaluation: the systems that it compares, in a capacity model.
+    Evaluation(evaluation::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -50,6 +53,7 @@ fn main() -> std::process::ExitCode {
         Command::Witnesses(options) => witnesses::run(&options),
         Command::Stores(options) => stores::run(&options),
         Command::Geo(options) => geo::run(&options),
+        Command::Evaluation(options) => evaluation::run(&options),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

@@ -8,6 +8,16 @@ use crate::key::Key;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
+/// Who certifies strong transactions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub enum Certification {
+    /// Each partition those that use its items, with a log of its own (§6.3).
+    #[default]
+    Partitions,
+    /// One service those of all partitions, with one log: see [`central`](crate::central).
+    Central,
+}
+
 /// Which replica this is, in which system, and its settings.
 ///
 /// # Examples
@@ -58,6 +68,9 @@ pub struct Config {
     /// Only strong transactions write keys whose names begin with one of these: a causal write is refused.
     /// Over such keys strong transactions are strictly serializable. The same at all replicas.
     pub strong_only: Vec<Vec<u8>>,
+    /// Who certifies strong transactions; sessions have to be told the same.
+    #[serde(default)]
+    pub certification: Certification,
     /// A mistake to make; see [`flaw`](crate::flaw).
     #[serde(skip)]
     pub planted: Planted,
@@ -84,6 +97,7 @@ impl Config {
             forward_bytes_max: 64 << 20,
             log_bytes_max: 1 << 30,
             strong_only: Vec::new(),
+            certification: Certification::Partitions,
             planted: Planted::default(),
         }
     }

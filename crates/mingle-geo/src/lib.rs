@@ -21,11 +21,16 @@
 //!
 //! - [`certify`]: votes on strong transactions, from the log that a partition's replicas agree on.
 //!
-//! - [`strong`]: a replica that takes part in certification.
+//! - [`strong`]: a replica that takes part in certification; [`central`]: one service that certifies for
+//!   all of them.
+//!
+//! - [`baseline`]: the systems that the paper compares with, as settings.
 //!
 //! Vectors have an entry for strong transactions ([`DcId::STRONG`]), and [`Input::Deliver`] takes what
 //! certification delivers.
 
+pub mod baseline;
+pub mod central;
 pub mod certify;
 pub mod clock;
 mod committed;
@@ -50,8 +55,9 @@ pub mod types;
 pub mod vector;
 pub mod wire;
 
+pub use baseline::Baseline;
 pub use clock::Clock;
-pub use config::Config;
+pub use config::{Certification, Config};
 pub use counters::Counters;
 pub use error::{ConfigError, Refusal};
 pub use key::Key;

@@ -8,6 +8,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use crate::central::{Held, SERVICE, Serve};
 use crate::certify::GroupMessage;
 use crate::error::Refusal;
 use crate::floors::Raised;
@@ -88,6 +89,10 @@ pub enum Message {
     TransferPart(TransferPart),
     /// Of the certification of strong transactions.
     Group(GroupMessage),
+    /// What one service has certified for a partition.
+    Serve(Serve),
+    /// What a partition has of that.
+    Held(Held),
 }
 
 impl Message {
@@ -103,6 +108,8 @@ impl Message {
             Self::Behind(behind) => Some(Address::Replica(behind.dc, partition)),
             Self::TransferPull(pull) => Some(Address::Replica(pull.dc, partition)),
             Self::TransferPart(part) => Some(Address::Replica(part.dc, partition)),
+            Self::Serve(_) => Some(Address::Replica(dc, SERVICE)),
+            Self::Held(held) => Some(Address::Replica(dc, held.partition)),
             _ => None,
         }
     }

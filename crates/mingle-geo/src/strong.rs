@@ -3,14 +3,15 @@
 
 use std::collections::VecDeque;
 
+use crate::central::{Held, SERVICE, Serve, Service, part_of};
 use crate::certify::{
     Group, GroupConfig, GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Proposal,
 };
-use crate::config::Config;
+use crate::config::{Certification, Config};
 use crate::message::{Address, Envelope, Message};
-use crate::record::{Output, Persist, Record};
-use crate::replica::{Input, Replica};
-use crate::timestamp::{DcId, Now};
+use crate::record::{Alarm, Output, Persist, Record};
+use crate::replica::{Delivery, Input, Replica};
+use crate::timestamp::{DcId, Now, PartitionId};
 
 /// Whose [`Persist`] something is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -34,6 +35,18 @@ pub struct StrongReplica {
     on_the_way: VecDeque<(u64, Whose, u64)>,
     /// The sibling that was last asked for a state transfer.
     asked: u8,
+    role: Role,
+}
+
+/// Who certifies for this partition.
+#[derive(Debug)]
+enum Role {
+    /// Its own group.
+    Own,
+    /// Its own group, and that for all others too.
+    Service(Service),
+    /// That of another partition; its own has nothing to do.
+    Served,
 }
 
 impl StrongReplica {
@@ -54,12 +67,19 @@ impl StrongReplica {
                 record => own.push(record),
             }
         }
+        let role = match config.certification {
+            Certification::Partitions => Role::Own,
+            Certification::Central if config.partition == SERVICE => {
+                Role::Service(Service::new(config.partition_count, group_config.retry_ms))
+            }
+            Certification::Central => Role::Served,
+        };
         let replica =
             if own.is_empty() { Replica::new(config) } else { Replica::restore(config, own) };
         let replica = replica.map_err(|error| error.to_string())?;
         let delivered = replica.known_vec()[DcId::STRONG];
         let group = Group::restore(group_config, &of_group, delivered)?;
-        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0 })
+        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0, role })
     }
 
     /// The replica.
@@ -88,24 +108,56 @@ impl StrongReplica {
     /// Handles one input; what is to be done is appended to `out`, in the order to do it.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
         match input {
-            Input::Message { from, message: Message::Group(GroupMessage::Certify(proposal)) } => {
+            Input::Message { from, message: Message::Group(GroupMessage::Certify(proposal)) }
+                if !self.is_served() =>
+            {
                 self.certify(now, from, proposal, out);
+            }
+            Input::Message { message: Message::Group(_), .. } if self.is_served() => {
+                out.push(Output::Alarm(Alarm::Malformed(
+                    "a partition that is served is to certify",
+                )));
             }
             Input::Message { from, message: Message::Group(message) } => {
                 self.give_group(now, GroupInput::Message { from, message }, out);
             }
+            Input::Message { from, message: Message::Serve(serve) }
+                if self.is_from(from, SERVICE) =>
+            {
+                self.on_serve(now, serve, out);
+            }
+            Input::Message { from, message: Message::Held(held) }
+                if self.is_from(from, held.partition) =>
+            {
+                if let Role::Service(service) = &mut self.role {
+                    service.on_held(now, &held);
+                }
+            }
+            Input::Reconnected { .. } if self.is_served() => {}
             Input::Reconnected { dc } => {
                 self.give_group(now, GroupInput::Reconnected { dc }, out);
             }
             Input::Tick => {
                 self.give_replica(now, Input::Tick, out);
+                if self.is_served() {
+                    return self.say_held(out);
+                }
                 let stable = self.replica.stable_vec()[DcId::STRONG];
                 let everywhere = self.replica.strong_everywhere();
                 let uniform = self.replica.strong_uniform();
+                let (mut stable, mut everywhere, mut uniform) = (stable, everywhere, uniform);
+                if let Role::Service(service) = &self.role
+                    && let Some(by_all) = service.everywhere()
+                {
+                    stable = stable.min(by_all);
+                    everywhere = everywhere.min(by_all);
+                    uniform = uniform.min(by_all);
+                }
                 let delivered = GroupInput::Delivered { stable, everywhere, uniform };
                 self.give_group(now, delivered, out);
                 self.give_group(now, GroupInput::Tick, out);
                 self.advance(now, out);
+                self.serve(now, out);
             }
             Input::Persisted { index } => {
                 while let Some((_, whose, index)) = self.on_the_way.pop_front_if(|on| on.0 <= index)
@@ -126,6 +178,15 @@ impl StrongReplica {
     /// away the same. Where the snapshot is not here yet, whoever asks asks again.
     fn certify(&mut self, now: Now, from: Address, proposal: Proposal, out: &mut Vec<Output>) {
         let Proposal { id, begun_us, snap_vec, .. } = proposal;
+        if matches!(self.role, Role::Service(_)) {
+            let measures = proposal.updates.iter().any(|update| update.op.measures());
+            let message = if measures {
+                GroupMessage::Query { id, begun_us, must_refuse: true }
+            } else {
+                GroupMessage::Certify(proposal)
+            };
+            return self.give_group(now, GroupInput::Message { from, message }, out);
+        }
         let message = match self.replica.measure_strong(now, &snap_vec, &proposal.updates) {
             Ok(Some(updates)) => GroupMessage::Certify(Proposal { updates, ..proposal }),
             Ok(None) => return,
@@ -176,20 +237,74 @@ impl StrongReplica {
                     out.push(self.persist(Whose::Group, index, records, then));
                 }
                 GroupOutput::Deliver(delivery) => {
+                    let delivery = self.own_part(delivery);
                     self.give_replica(now, Input::Deliver(delivery), out);
                 }
-                GroupOutput::Behind if self.replica.is_pulling() => {}
-                GroupOutput::Behind => {
-                    let others: Vec<DcId> = self.replica.config().others().collect();
-                    self.asked = self.asked.wrapping_add(1);
-                    if let Some(dc) = others.get(usize::from(self.asked) % others.len().max(1)) {
-                        self.replica.begin_transfer(now, *dc);
-                        self.give_replica(now, Input::Persisted { index: 0 }, out);
-                    }
-                }
+                GroupOutput::Behind => self.transfer(now, out),
                 GroupOutput::Alarm(alarm) => out.push(Output::Alarm(alarm)),
             }
         }
+    }
+
+    /// The state of another data center is needed, unless it is on its way.
+    fn transfer(&mut self, now: Now, out: &mut Vec<Output>) {
+        if self.replica.is_pulling() {
+            return;
+        }
+        let others: Vec<DcId> = self.replica.config().others().collect();
+        self.asked = self.asked.wrapping_add(1);
+        if let Some(dc) = others.get(usize::from(self.asked) % others.len().max(1)) {
+            self.replica.begin_transfer(now, *dc);
+            self.give_replica(now, Input::Persisted { index: 0 }, out);
+        }
+    }
+
+    fn is_served(&self) -> bool {
+        matches!(self.role, Role::Served)
+    }
+
+    fn is_from(&self, from: Address, partition: PartitionId) -> bool {
+        from == Address::Replica(self.replica.config().dc, partition)
+    }
+
+    /// Of what the service decides, what this partition has to apply.
+    fn own_part(&self, delivery: Delivery) -> Delivery {
+        if !matches!(self.role, Role::Service(_)) {
+            return delivery;
+        }
+        let Config { partition, partition_count, .. } = *self.replica.config();
+        let parts = delivery.transactions.iter();
+        let parts = parts.map(|transaction| part_of(transaction, partition, partition_count));
+        let transactions = parts.filter(|part| !part.updates.is_empty()).collect();
+        Delivery { to: delivery.to, transactions }
+    }
+
+    fn serve(&mut self, now: Now, out: &mut Vec<Output>) {
+        let Role::Service(service) = &mut self.role else { return };
+        let dc = self.replica.config().dc;
+        for (partition, serve) in service.serve(now, &self.group) {
+            let (to, message) = (Address::Replica(dc, partition), Message::Serve(serve));
+            out.push(Output::Send(Envelope { to, message }));
+        }
+    }
+
+    fn on_serve(&mut self, now: Now, serve: Serve, out: &mut Vec<Output>) {
+        if !self.is_served() {
+            return;
+        }
+        let Serve { from, to, transactions } = serve;
+        let Some(transactions) = transactions else { return self.transfer(now, out) };
+        if from <= self.replica.known_vec()[DcId::STRONG] {
+            self.give_replica(now, Input::Deliver(Delivery { to, transactions }), out);
+        }
+    }
+
+    fn say_held(&mut self, out: &mut Vec<Output>) {
+        let Config { dc, partition, .. } = *self.replica.config();
+        let known = self.replica.known_vec()[DcId::STRONG];
+        let everywhere = self.replica.strong_everywhere();
+        let message = Message::Held(Held { partition, known, everywhere });
+        out.push(Output::Send(Envelope { to: Address::Replica(dc, SERVICE), message }));
     }
 
     fn persist(

@@ -17,11 +17,13 @@ pub struct Figure {
 }
 
 impl Figure {
-    fn plain(name: impl Into<String>, value: String) -> Self {
+    /// One of which nothing is demanded.
+    pub fn plain(name: impl Into<String>, value: String) -> Self {
         Self { name: name.into(), value, bar: String::new(), is_met: None }
     }
 
-    fn barred(name: impl Into<String>, value: String, bar: String, is_met: bool) -> Self {
+    /// One with what is demanded.
+    pub fn barred(name: impl Into<String>, value: String, bar: String, is_met: bool) -> Self {
         Self { name: name.into(), value, bar, is_met: Some(is_met) }
     }
 

@@ -39,6 +39,12 @@ use clap::Args;
 
 use plan::Plan;
 
+// What the evaluation shares with this benchmark.
+pub use figures::{Figure, thousands};
+pub use page::{head, table, verdict};
+pub use plan::Distance;
+pub use plot::Plot;
+
 /// How much is measured.
 #[derive(Args, Clone, Debug)]
 pub struct Options {

@@ -13,7 +13,7 @@ use super::plot::{Plot, bars};
 /// The page as HTML.
 pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> String {
     let cores = std::thread::available_parallelism().map_or(0, usize::from);
-    let mut page = String::from(HEAD);
+    let mut page = head("the causal core of the geo-replicated store");
     let _ = write!(
         page,
         "<h1>The causal core of the geo-replicated store</h1>{verdict}<p>Measured on this machine ({cores} cores, {os}). \
@@ -47,7 +47,7 @@ pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> Strin
 }
 
 const HEAD: &str = "<!doctype html><html lang=en><head><meta charset=utf-8><meta name=viewport content=\"width=device-width\">\
-<title>Mingle: the causal core of the geo-replicated store</title><style>\
+<title>Mingle: TITLE</title><style>\
 body{font:16px/1.5 system-ui,sans-serif;color:#222;background:#fafaf7;margin:0}\
 main{max-width:70rem;margin:0 auto;padding:2rem 1rem}\
 h1{font-size:1.7rem;margin:0 0 .5rem}h2{font-size:1.2rem;margin:2rem 0 .5rem}\
@@ -60,6 +60,11 @@ svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
 @media(max-width:30rem){.grid{grid-template-columns:1fr}}\
 </style></head><body><main>";
 
+/// What a page begins with.
+pub fn head(title: &str) -> String {
+    HEAD.replace("TITLE", title)
+}
+
 const GREEN: &str = "#0b7a75";
 const RED: &str = "#c1440e";
 const GREY: &str = "#8a8a84";
@@ -68,7 +73,8 @@ fn escape(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
-fn verdict(figures: &[Figure]) -> String {
+/// Whether all bars are met, or which are not.
+pub fn verdict(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.is_met == Some(false));
     let missed: Vec<String> =
         missed.map(|figure| format!("<li>{}", escape(&figure.missed()))).collect();
@@ -78,7 +84,8 @@ fn verdict(figures: &[Figure]) -> String {
     format!("<p class=lead>Bars missed:</p><ul>{}</ul>", missed.concat())
 }
 
-fn table(figures: &[Figure]) -> String {
+/// The figures with their bars.
+pub fn table(figures: &[Figure]) -> String {
     let mut html = String::from("<div class=wide><table><tr><th>figure<th>measured<th>bar<th>");
     for figure in figures {
         let met = match figure.is_met {

@@ -212,7 +212,8 @@ impl Block<'_> {
             return Err(why);
         }
         tally.seconds = (until - from).as_secs_f64();
-        tally.cpu_seconds = (cpu_after - cpu_before) * tally.seconds / (ended - began).as_secs_f64();
+        tally.cpu_seconds =
+            (cpu_after - cpu_before) * tally.seconds / (ended - began).as_secs_f64();
         for ((store, after), before) in tally.stores.iter_mut().zip(after).zip(before) {
             *store = AtStore { awaited: store.awaited, ..after.zip(before, u64::sub) };
         }

@@ -16,18 +16,29 @@ pub struct Strong {
 /// Two uses of an item that both have labels conflict if the pair is declared. Of others they
 /// conflict if at least one writes; one with a label counts as a write there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Conflicts(BTreeSet<(String, String)>);
+pub struct Conflicts {
+    pairs: BTreeSet<(String, String)>,
+    touching_is_enough: bool,
+}
 
 impl Conflicts {
     /// The relation in which these pairs of labels conflict, in both orders.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let both = |(a, b): (String, String)| [(a.clone(), b.clone()), (b, a)];
-        Self(pairs.into_iter().flat_map(both).collect())
+        Self { pairs: pairs.into_iter().flat_map(both).collect(), touching_is_enough: false }
+    }
+
+    /// Any two uses of one item conflict, whatever they are.
+    pub fn all() -> Self {
+        Self { pairs: BTreeSet::new(), touching_is_enough: true }
     }
 
     pub(super) fn between(&self, a: Use<'_>, b: Use<'_>) -> bool {
         match (a, b) {
-            (Use::Labelled(a), Use::Labelled(b)) => self.0.contains(&(a.to_owned(), b.to_owned())),
+            _ if self.touching_is_enough => true,
+            (Use::Labelled(a), Use::Labelled(b)) => {
+                self.pairs.contains(&(a.to_owned(), b.to_owned()))
+            }
             (a, b) => a != Use::Read || b != Use::Read,
         }
     }

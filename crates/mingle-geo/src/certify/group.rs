@@ -13,10 +13,11 @@ use std::sync::Arc;
 
 use mingle_model::TransactionId;
 
+use super::answer::Followed;
 use super::certifier::{Certifier, CertifierConfig};
 use super::consensus::Consensus;
 use super::entry::{Decision, Entry, Proposal, Vote};
-use super::message::{GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Voted};
+use super::message::{GroupEnvelope, GroupInput, GroupMessage, GroupOutput};
 use super::mirror::GroupRecord;
 use super::resolve::Resolving;
 use crate::flaw::Flaw;
@@ -47,6 +48,9 @@ pub struct GroupConfig {
     pub clock_ahead_ms_max: u64,
     /// So many entries are kept one by one for replicas that lag.
     pub keep_entries: usize,
+    /// At most this often the log is moved on for what others have committed ([`Entry::Advance`]): with
+    /// 0 for each that says so, which under load is most of what the log has.
+    pub advance_every_ms: u64,
 }
 
 impl GroupConfig {
@@ -63,13 +67,14 @@ impl GroupConfig {
             resolve_after_ms: 1_000,
             clock_ahead_ms_max: 5_000,
             keep_entries: 10_000,
+            advance_every_ms: 0,
         }
     }
 }
 
 /// What the log is to have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Wanted {
+pub(super) enum Wanted {
     /// A vote.
     Vote(TransactionId, u64),
     /// An outcome.
@@ -81,27 +86,31 @@ enum Wanted {
 #[derive(Debug)]
 pub struct Group {
     pub(super) config: GroupConfig,
-    consensus: Consensus,
+    pub(super) consensus: Consensus,
     pub(super) certifier: Certifier,
     /// The certifier has followed the log up to here.
-    applied: usize,
+    pub(super) applied: usize,
     /// Up to here the partition's replica was given what committed.
     delivered: Timestamp,
     stable: Timestamp,
     everywhere: Timestamp,
     uniform: Timestamp,
     /// What this replica wants in the log, and when it proposes it again.
-    wanted: BTreeMap<Wanted, (Entry, u64)>,
+    pub(super) wanted: BTreeMap<Wanted, (Entry, u64)>,
     /// Who waits for which vote.
-    asked: BTreeMap<TransactionId, (u64, BTreeSet<Address>)>,
+    pub(super) asked: BTreeMap<TransactionId, (u64, BTreeSet<Address>)>,
     pub(super) resolving: BTreeMap<TransactionId, Resolving>,
+    pub(super) followed: Followed,
     disk_index: u64,
     durable: u64,
     /// What is decided once this index is on disk.
     decided: VecDeque<(u64, usize)>,
     tick_at_us: u64,
-    sends: Vec<GroupEnvelope>,
-    then: Vec<GroupEnvelope>,
+    /// Where the log is to be moved on to, and when again at the earliest.
+    advance_to: Timestamp,
+    advance_at_us: u64,
+    pub(super) sends: Vec<GroupEnvelope>,
+    pub(super) then: Vec<GroupEnvelope>,
     alarms: Vec<Alarm>,
 }
 
@@ -131,10 +140,13 @@ impl Group {
             wanted: BTreeMap::new(),
             asked: BTreeMap::new(),
             resolving: BTreeMap::new(),
+            followed: Followed::default(),
             disk_index: 0,
             durable: 0,
             decided: VecDeque::new(),
             tick_at_us: 0,
+            advance_to: Timestamp::ZERO,
+            advance_at_us: 0,
             sends: Vec::new(),
             then: Vec::new(),
             alarms: Vec::new(),
@@ -279,6 +291,15 @@ impl Group {
             let dc = self.config.dc;
             return self.alarms.push(Alarm::ClockAhead { dc, timestamp: to });
         }
+        self.advance_to = self.advance_to.max(to);
+        if now.mono_us >= self.advance_at_us {
+            self.propose_advance(now);
+        }
+    }
+
+    fn propose_advance(&mut self, now: Now) {
+        let to = self.advance_to;
+        self.advance_at_us = now.mono_us.saturating_add(self.config.advance_every_ms * 1_000);
         if let Some((Entry::Advance { to: before }, _)) = self.wanted.get(&Wanted::Advance)
             && *before < to
         {
@@ -308,7 +329,7 @@ impl Group {
         self.submit(vec![entry]);
     }
 
-    fn has(&self, wanted: Wanted, entry: &Entry) -> bool {
+    pub(super) fn has(&self, wanted: Wanted, entry: &Entry) -> bool {
         match wanted {
             Wanted::Vote(id, begun_us) => self.certifier.vote(&id, begun_us).is_some(),
             Wanted::Outcome(id, begun_us) => {
@@ -349,6 +370,7 @@ impl Group {
         if now.mono_us >= self.tick_at_us {
             self.tick_at_us = now.mono_us.saturating_add(self.config.tick_ms * 1_000);
             self.consensus.tick();
+            self.followed.must_look_at_all();
         }
         let certifier = &self.certifier;
         let mut again = Vec::new();
@@ -368,59 +390,15 @@ impl Group {
             }
         }
         let floor_us = certifier.floor_us();
+        let is_held_back = self.advance_to > certifier.last() && self.config.advance_every_ms > 0;
+        if is_held_back && now.mono_us >= self.advance_at_us {
+            self.propose_advance(now);
+        }
         self.asked.retain(|_, (begun_us, _)| *begun_us > floor_us);
         if !again.is_empty() {
             self.submit(again);
         }
         self.resolve(now);
-    }
-
-    /// Follows the log up to an index.
-    fn follow(&mut self, index: usize) {
-        if let Some((compacted, state)) = self.consensus.log().state_beyond(self.applied) {
-            self.certifier = state;
-            self.applied = compacted;
-        }
-        for entry in self.consensus.log().decided_from(self.applied, index) {
-            self.certifier.apply(&entry);
-            self.applied += 1;
-        }
-    }
-
-    /// Forgets what the log has, and answers who waited for it.
-    fn answer(&mut self) {
-        let wanted = std::mem::take(&mut self.wanted);
-        let rest = wanted.into_iter().filter(|(wanted, (entry, _))| !self.has(*wanted, entry));
-        self.wanted = rest.collect();
-        let known = self
-            .asked
-            .iter()
-            .filter(|(id, (begun_us, _))| self.certifier.vote(id, *begun_us).is_some());
-        let known: Vec<TransactionId> = known.map(|(id, _)| *id).collect();
-        for id in known {
-            let Some((begun_us, waiting)) = self.asked.remove(&id) else { continue };
-            for to in waiting {
-                self.say_vote(to, id, begun_us);
-            }
-        }
-    }
-
-    fn say_vote(&mut self, to: Address, id: TransactionId, begun_us: u64) {
-        let voted = Voted {
-            id,
-            partition: self.config.certifier.partition,
-            vote: self.certifier.vote(&id, begun_us),
-            decision: self.certifier.outcome(&id),
-            is_forgotten: self.certifier.is_forgotten(&id, begun_us),
-        };
-        self.then.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
-    }
-
-    /// A mistake: says a vote that the log does not have.
-    fn say(&mut self, to: Address, id: TransactionId, vote: Option<Vote>) {
-        let partition = self.config.certifier.partition;
-        let voted = Voted { id, partition, vote, decision: None, is_forgotten: false };
-        self.sends.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
     }
 
     pub(super) fn makes(&self, flaw: Flaw) -> bool {

@@ -22,6 +22,7 @@
 //!   alone: a snapshot may reach to a strong timestamp and lack what that transaction had seen.
 //! - `HEARTBEAT_STRONG` (3:9-10) is [`Entry::Advance`], proposed when a partition holds others back.
 
+mod answer;
 pub mod certifier;
 pub mod conflict;
 mod consensus;

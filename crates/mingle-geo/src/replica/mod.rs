@@ -262,7 +262,7 @@ impl Replica {
             | Message::FloorRaised(_) => {
                 self.alarm(Alarm::Malformed("an answer came to a replica"));
             }
-            Message::Group(_) => {
+            Message::Group(_) | Message::Serve(_) | Message::Held(_) => {
                 self.alarm(Alarm::Malformed("a replica without a group is to certify"));
             }
         }

@@ -2,6 +2,7 @@
 
 use mingle_model::Origin;
 
+use crate::config::Certification;
 use crate::flaw::Planted;
 use crate::timestamp::DcId;
 
@@ -23,6 +24,8 @@ pub struct SessionConfig {
     /// What replicas handed out is used for new transactions up to this age; after that the first
     /// read of several partitions takes two rounds, and shows what is newer.
     pub handout_ms_max: u64,
+    /// Who certifies strong transactions, as replicas are told.
+    pub certification: Certification,
     /// A mistake to make; see [`flaw`](crate::flaw).
     pub planted: Planted,
 }
@@ -38,6 +41,7 @@ impl SessionConfig {
             retry_ms: 500,
             deadline_ms: 10_000,
             handout_ms_max: 50,
+            certification: Certification::Partitions,
             planted: Planted::default(),
         }
     }

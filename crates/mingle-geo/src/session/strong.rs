@@ -11,9 +11,11 @@ use std::collections::BTreeMap;
 use mingle_model::TransactionId;
 
 use super::{Call, CallError, Event, Fresh, Running, Session, SessionOutput, Timer};
+use crate::central::SERVICE;
 use crate::certify::{
     Access, Certified, Coordinator, GroupEnvelope, Label, Proposal, Touch, Voted,
 };
+use crate::config::Certification;
 use crate::error::Refusal;
 use crate::flaw::Flaw;
 use crate::key::Key;
@@ -111,7 +113,12 @@ impl Session {
             let event = Event::Committed { id, commit_vec: snap_vec, is_uniform: false };
             return out.push(SessionOutput::Event(event));
         }
-        let coordinator = Coordinator::new(self.config.dc, self.config.partition_count, parts);
+        // One service holds back nobody.
+        let count = match self.config.certification {
+            Certification::Partitions => self.config.partition_count,
+            Certification::Central => 1,
+        };
+        let coordinator = Coordinator::new(self.config.dc, count, parts);
         let (request, timer) = (self.next_request(), self.timer(now));
         let is_asked = self.config.planted.is(Flaw::BarrierSkipped);
         let certifying =
@@ -129,6 +136,10 @@ impl Session {
         touched: Touched,
     ) -> BTreeMap<PartitionId, Proposal> {
         let count = self.config.partition_count;
+        let certifier = |key: &Key| match self.config.certification {
+            Certification::Partitions => key.partition(count),
+            Certification::Central => SERVICE,
+        };
         let mut parts: BTreeMap<PartitionId, Proposal> = BTreeMap::new();
         let empty = || Proposal {
             id,
@@ -147,11 +158,11 @@ impl Session {
             if must_drop && access == Access::Read {
                 continue;
             }
-            let part = parts.entry(key.partition(count)).or_insert_with(empty);
+            let part = parts.entry(certifier(&key)).or_insert_with(empty);
             part.touches.push(Touch { key, access, label });
         }
         for update in updates {
-            parts.entry(update.key.partition(count)).or_insert_with(empty).updates.push(update);
+            parts.entry(certifier(&update.key)).or_insert_with(empty).updates.push(update);
         }
         let participants: Vec<PartitionId> = parts.keys().copied().collect();
         for part in parts.values_mut() {

@@ -10,8 +10,9 @@
 //! - `client`, `calls`, `events`: clients, what they call, and what comes of it;
 //! - `strike`, `live`: what faults do, and what may be blamed on them;
 //! - `record`, `reach`: what is written down, and what was gone through;
-//! - `finish`: a run from its start to its end.
+//! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
+pub mod baseline;
 mod calls;
 mod client;
 mod events;

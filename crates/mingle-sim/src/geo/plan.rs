@@ -29,10 +29,14 @@ impl Plan {
 
     /// A plan of so many percent of the usual length.
     pub fn scaled(seed: u64, percent: usize) -> Self {
+        // A third of the seeds has causal transactions alone.
+        Self::drawn(seed, percent, seed % 3 != 1)
+    }
+
+    pub(super) fn drawn(seed: u64, percent: usize, has_strong: bool) -> Self {
         let mut random = Random::new(mix(seed));
         let mut setup = Setup::draw(&mut random, percent);
-        // A third of the seeds has causal transactions alone.
-        if seed % 3 != 1 {
+        if has_strong {
             setup = setup.with_strong(&mut Random::new(mix(seed ^ 0x57_0126)));
         }
         let mut schedule = draw_faults(&mut random, &setup, percent);

@@ -6,7 +6,9 @@ use mingle_checker::geo::{
     Action, Claim, Commit, Conflicts, Content, Fault, FaultKind, Floor, Item, ItemKind, Loss, Op,
     OpId, Outcome as CheckedOutcome, Run, Session, Sighting, System, Transaction, Vector, What,
 };
-use mingle_geo::{DcId, Key, Kind, Outcome, PartitionId, Record, Replica, State, Timestamp};
+use mingle_geo::{
+    Baseline, DcId, Key, Kind, Outcome, PartitionId, Record, Replica, State, Timestamp,
+};
 use mingle_model::TransactionId;
 
 use super::setup::Setup;
@@ -115,7 +117,10 @@ impl Recorder {
             losses_max: config.f,
             partition_count: config.partition_count,
             partition_of: partition_of.collect(),
-            conflicts: Conflicts::new([(WITHDRAW.to_owned(), WITHDRAW.to_owned())]),
+            conflicts: match setup.system {
+                Baseline::RedBlue => Conflicts::all(),
+                _ => Conflicts::new([(WITHDRAW.to_owned(), WITHDRAW.to_owned())]),
+            },
             accounts: setup.accounts().iter().map(|key| items[key]).collect(),
             strong_only: strong_only.map(|(_, item)| *item).collect(),
         };

@@ -79,7 +79,7 @@ pub fn act(setup: &Setup, seed: u64, client: usize, index: usize, attempt: u32) 
     let other_dc = |random: &mut Random| random.below(usize::from(setup.config.dc_count)) as u8;
     let mut writer =
         Writer { setup, random: Random::new(random.bits()), client, index, attempt, count: 0 };
-    match weighted(&mut random, &choices) {
+    let act = match weighted(&mut random, &choices) {
         Choice::OneShot => {
             let steps = vec![Step::Read(writer.some_keys(6))];
             Act::Transaction { steps, end: Close::Commit, is_strong: false }
@@ -98,7 +98,8 @@ pub fn act(setup: &Setup, seed: u64, client: usize, index: usize, attempt: u32) 
             }
             act => act,
         },
-    }
+    };
+    setup.act_of(act)
 }
 
 #[derive(Clone, Copy)]

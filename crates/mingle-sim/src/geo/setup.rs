@@ -1,6 +1,6 @@
 //! What a seed sets up.
 
-use mingle_geo::{Config, DcId, Key, Kind, PartitionId, SessionConfig};
+use mingle_geo::{Baseline, Config, DcId, Key, Kind, PartitionId, SessionConfig};
 use mingle_model::Origin;
 use mingle_model::random::Random;
 
@@ -115,6 +115,8 @@ impl Default for Skew {
 pub struct Setup {
     /// What it is mainly about.
     pub focus: Focus,
+    /// Which of the systems of UniStore's evaluation it is.
+    pub system: Baseline,
     /// The settings of the replica of the first partition in the first data center.
     pub config: Config,
     /// The network and the disks.
@@ -172,6 +174,7 @@ impl Setup {
         let is_long = focus == Focus::Long;
         Self {
             focus,
+            system: Baseline::UniStore,
             network: draw_network(random, focus),
             skews,
             clients,
@@ -212,13 +215,14 @@ impl Setup {
 
     /// The settings of a session.
     pub fn session_config(&self, id: u64, dc: u8, is_durable: bool) -> SessionConfig {
-        SessionConfig {
+        let config = SessionConfig {
             is_durable,
             retry_ms: self.retry_ms,
             deadline_ms: self.deadline_ms,
             handout_ms_max: self.handout_ms_max,
             ..SessionConfig::new(Origin(id.into()), DcId(dc), self.config.partition_count)
-        }
+        };
+        self.system.session_config(config)
     }
 
     /// The accounts.

@@ -1,0 +1,104 @@
+//! What follows once the log says more: what this replica wanted in it is there, and who waits for a
+//! vote is answered.
+
+use std::collections::BTreeSet;
+
+use mingle_model::TransactionId;
+
+use super::entry::{Entry, Vote};
+use super::group::{Group, Wanted};
+use super::message::{GroupEnvelope, GroupMessage, Voted};
+use crate::message::Address;
+
+/// What the log has said since it was last looked at.
+#[derive(Clone, Debug, Default)]
+pub struct Followed {
+    /// Of these transactions.
+    ids: BTreeSet<TransactionId>,
+    /// Perhaps of others too: a state took the place of entries, or time passed, by which transactions
+    /// become too old.
+    is_all: bool,
+}
+
+impl Followed {
+    /// Whatever is waited for is looked at the next time.
+    pub fn must_look_at_all(&mut self) {
+        self.is_all = true;
+    }
+
+    fn note(&mut self, entry: &Entry) {
+        match entry {
+            Entry::Prepare(proposal) => drop(self.ids.insert(proposal.id)),
+            Entry::Refuse { id, .. } | Entry::Decide { id, .. } => drop(self.ids.insert(*id)),
+            Entry::Advance { .. } => {}
+        }
+    }
+}
+
+impl Group {
+    /// Follows the log up to an index.
+    pub(super) fn follow(&mut self, index: usize) {
+        if let Some((compacted, state)) = self.consensus.log().state_beyond(self.applied) {
+            self.certifier = state;
+            self.applied = compacted;
+            self.followed.must_look_at_all();
+        }
+        for entry in self.consensus.log().decided_from(self.applied, index) {
+            self.certifier.apply(&entry);
+            self.followed.note(&entry);
+            self.applied += 1;
+        }
+    }
+
+    /// Forgets what the log has, and answers who waited for it. Only what the log has said something
+    /// of is looked at: a service that certifies for many has thousands under way.
+    pub(super) fn answer(&mut self) {
+        let Followed { ids, is_all } = std::mem::take(&mut self.followed);
+        let wanted: Vec<Wanted> = if is_all {
+            self.wanted.keys().copied().collect()
+        } else {
+            let of_ids = ids.iter().flat_map(|id| {
+                let votes = Wanted::Vote(*id, 0)..=Wanted::Vote(*id, u64::MAX);
+                let outcomes = Wanted::Outcome(*id, 0)..=Wanted::Outcome(*id, u64::MAX);
+                self.wanted.range(votes).chain(self.wanted.range(outcomes))
+            });
+            of_ids.map(|(wanted, _)| *wanted).chain([Wanted::Advance]).collect()
+        };
+        for wanted in wanted {
+            let has = |(entry, _): &(Entry, u64)| self.has(wanted, entry);
+            if self.wanted.get(&wanted).is_some_and(has) {
+                self.wanted.remove(&wanted);
+            }
+        }
+        let asked: Vec<TransactionId> =
+            if is_all { self.asked.keys().copied().collect() } else { ids.into_iter().collect() };
+        for id in asked {
+            let Some((begun_us, _)) = self.asked.get(&id) else { continue };
+            if self.certifier.vote(&id, *begun_us).is_none() {
+                continue;
+            }
+            let Some((begun_us, waiting)) = self.asked.remove(&id) else { continue };
+            for to in waiting {
+                self.say_vote(to, id, begun_us);
+            }
+        }
+    }
+
+    pub(super) fn say_vote(&mut self, to: Address, id: TransactionId, begun_us: u64) {
+        let voted = Voted {
+            id,
+            partition: self.config.certifier.partition,
+            vote: self.certifier.vote(&id, begun_us),
+            decision: self.certifier.outcome(&id),
+            is_forgotten: self.certifier.is_forgotten(&id, begun_us),
+        };
+        self.then.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
+    }
+
+    /// A mistake: says a vote that the log does not have.
+    pub(super) fn say(&mut self, to: Address, id: TransactionId, vote: Option<Vote>) {
+        let partition = self.config.certifier.partition;
+        let voted = Voted { id, partition, vote, decision: None, is_forgotten: false };
+        self.sends.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
+    }
+}
