@@ -142,18 +142,7 @@ impl StrongReplica {
                 if self.is_served() {
                     return self.say_held(out);
                 }
-                let stable = self.replica.stable_vec()[DcId::STRONG];
-                let everywhere = self.replica.strong_everywhere();
-                let uniform = self.replica.strong_uniform();
-                let (mut stable, mut everywhere, mut uniform) = (stable, everywhere, uniform);
-                if let Role::Service(service) = &self.role
-                    && let Some(by_all) = service.everywhere()
-                {
-                    stable = stable.min(by_all);
-                    everywhere = everywhere.min(by_all);
-                    uniform = uniform.min(by_all);
-                }
-                let delivered = GroupInput::Delivered { stable, everywhere, uniform };
+                let delivered = self.delivered();
                 self.give_group(now, delivered, out);
                 self.give_group(now, GroupInput::Tick, out);
                 self.advance(now, out);
@@ -172,6 +161,21 @@ impl StrongReplica {
             }
             input => self.give_replica(now, input, out),
         }
+    }
+
+    /// What the group should know of what was delivered; of a service, to all that it serves.
+    fn delivered(&self) -> GroupInput {
+        let mut stable = self.replica.stable_vec()[DcId::STRONG];
+        let mut everywhere = self.replica.strong_everywhere();
+        let mut uniform = self.replica.strong_uniform();
+        if let Role::Service(service) = &self.role
+            && let Some(by_all) = service.everywhere()
+        {
+            stable = stable.min(by_all);
+            everywhere = everywhere.min(by_all);
+            uniform = uniform.min(by_all);
+        }
+        GroupInput::Delivered { stable, everywhere, uniform }
     }
 
     /// What takes away part of a sum says how much before the log has it, so that all replicas take
