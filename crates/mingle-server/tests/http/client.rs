@@ -145,6 +145,20 @@ impl Served {
     }
 }
 
+/// Sends a call that tells of its phases, and reads until the first has begun: then the call runs.
+pub fn begin(stream: &mut (impl Read + Write), call: Request) -> String {
+    let call = call.header("accept", "text/event-stream");
+    stream.write_all(&call.bytes()).expect("it listens");
+    let mut told = String::new();
+    while !told.contains("event: began") {
+        let mut bytes = [0; 1_000];
+        let count = stream.read(&mut bytes).expect("it tells of its phases");
+        assert!(count > 0, "it has ended: {told}");
+        told.push_str(&String::from_utf8_lossy(&bytes[..count]));
+    }
+    told
+}
+
 /// All bytes until the other side closes; a connection that is reset ends there too.
 pub fn read_all(stream: &mut impl Read) -> String {
     let mut all = Vec::new();

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Answer, Request, Served, TEXT, read_all};
+use crate::client::{Answer, Request, Served, TEXT, begin, read_all};
 
 #[test]
 fn bodies_that_make_no_sense_are_refused() {
@@ -199,15 +199,7 @@ fn calls_at_a_time_have_a_bound() {
     let served = Served::with(TEXT, binding, |config| config.concurrent_max = 1);
     let mut first = served.connect();
     let add = Request::call("add", &json!({ "item": "tea", "count": 1 }));
-    let add = add.header("accept", "text/event-stream");
-    first.write_all(&add.bytes()).expect("it listens");
-    let mut told = String::new();
-    while !told.contains("event: began") {
-        let mut bytes = [0; 1_000];
-        let count = first.read(&mut bytes).expect("it tells of its phases");
-        assert!(count > 0, "it has ended: {told}");
-        told.push_str(&String::from_utf8_lossy(&bytes[..count]));
-    }
+    begin(&mut first, add);
     let refused = served.call("ping", &json!({}));
     assert_eq!((refused.status, &*refused.code()), (503, "overloaded"));
     assert_eq!(refused.header("retry-after"), Some("1"));

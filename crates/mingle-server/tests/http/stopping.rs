@@ -2,20 +2,11 @@
 
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 use serde_json::json;
 
-use crate::client::{Answer, Request, Served, TEXT, read_all};
-
-/// Waits until what was sent is being run.
-fn wait_for_call(served: &Served) {
-    let until = Instant::now() + Duration::from_secs(20);
-    while !served.get("/metrics").body.contains("mingle_http_connections 2") {
-        assert!(Instant::now() < until, "the call does not begin");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
+use crate::client::{Request, Served, TEXT, begin, read_all};
 
 #[test]
 fn a_call_that_runs_is_answered_and_then_all_is_over() {
@@ -29,15 +20,10 @@ fn a_call_that_runs_is_answered_and_then_all_is_over() {
 
     let mut running = served.connect();
     let add = Request::call("add", &json!({ "item": "tea", "count": 1 }));
-    running.write_all(&add.header("connection", "keep-alive").bytes()).expect("it listens");
-    let until = Instant::now() + Duration::from_secs(20);
-    while !served.get("/metrics").body.contains("mingle_http_connections 3") {
-        assert!(Instant::now() < until, "the connections are not accepted");
-        std::thread::sleep(Duration::from_millis(5));
-    }
+    begin(&mut running, add.header("connection", "keep-alive"));
     assert!(served.stop(), "all calls end in time");
-    let answer = Answer::parse(&read_all(&mut running));
-    assert_eq!(answer.json()["result"], 1);
+    let rest = read_all(&mut running);
+    assert!(rest.contains("event: answer") && rest.contains(r#""result":1"#), "{rest}");
     assert_eq!(read_all(&mut idle), "", "it is closed");
     TcpStream::connect(served.address).expect_err("nobody listens any more");
 }
@@ -48,9 +34,8 @@ fn a_call_that_takes_too_long_is_not_waited_for() {
         config.shutdown_after = Duration::from_millis(50);
     });
     let mut running = served.connect();
-    let add = Request::call("add", &json!({ "item": "tea", "count": 1 }));
-    running.write_all(&add.bytes()).expect("it listens");
-    wait_for_call(&served);
+    begin(&mut running, Request::call("add", &json!({ "item": "tea", "count": 1 })));
     assert!(!served.stop(), "the call cannot end in time");
-    assert_eq!(read_all(&mut running), "");
+    let rest = read_all(&mut running);
+    assert!(!rest.contains("event: answer"), "{rest}");
 }
