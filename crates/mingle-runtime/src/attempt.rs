@@ -96,6 +96,15 @@ impl Visit {
         let answers = self.answers.iter().flatten().cloned();
         self.reads.iter().cloned().zip(answers).collect()
     }
+
+    /// Whom it waited for here, and has seen, the transaction waits for no more.
+    pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
+        for id in std::mem::take(&mut self.satisfied) {
+            if let Some(awaited) = execution.worklist.is_over(&self.name, id) {
+                execution.satisfied.push((self.name.clone(), id, awaited));
+            }
+        }
+    }
 }
 
 /// What came of the questions and the run.
@@ -127,7 +136,7 @@ impl Runtime {
             tries.fixed = self.look_for_fixed(execution, index).await?;
         }
         let mut visit = self.visit(execution, index, tries, store);
-        let mut after = execution.worklist.seen_at(&visit.name);
+        let mut after = execution.worklist.seen_at(self.stamped(store));
         if let Some(fixed) = &tries.fixed {
             after.join(&fixed.seen);
         }
@@ -144,18 +153,14 @@ impl Runtime {
                 None => Driven::Finished(machine.finish()),
             }
         };
-        for id in std::mem::take(&mut visit.satisfied) {
-            if let Some(awaited) = execution.worklist.is_over(&visit.name, id) {
-                execution.satisfied.push((visit.name.clone(), id, awaited));
-            }
-        }
+        visit.note_satisfied(execution);
         if visit.is_fenced {
             return Ok(self.start_as_another(execution));
         }
         if let Some(witness) = visit.taken.take() {
             // What somebody else has written here, the session has from now on seen.
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
-            execution.worklist.saw(&visit.name, &seen.stamp);
+            execution.worklist.saw(self.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
         }
         match driven {
@@ -167,7 +172,12 @@ impl Runtime {
         }
     }
 
-    fn machine<'a>(&self, execution: &'a Execution, index: usize, facts: &'a Facts) -> Machine<'a> {
+    pub(crate) fn machine<'a>(
+        &self,
+        execution: &'a Execution,
+        index: usize,
+        facts: &'a Facts,
+    ) -> Machine<'a> {
         let plan = &execution.plan;
         let start = Start {
             program: &execution.program,
@@ -182,7 +192,7 @@ impl Runtime {
         machine
     }
 
-    fn facts(&self, execution: &Execution) -> Facts {
+    pub(crate) fn facts(&self, execution: &Execution) -> Facts {
         if self.planted == Planted::HelperDrawsAnew && execution.is_helper {
             return self.draw_facts();
         }
@@ -190,7 +200,7 @@ impl Runtime {
     }
 
     /// A phase that visits no store computes, and is done.
-    fn run_locally(
+    pub(crate) fn run_locally(
         &self,
         execution: &mut Execution,
         index: usize,
@@ -223,7 +233,7 @@ impl Runtime {
         })
     }
 
-    fn start_as_another(&self, execution: &mut Execution) -> Step {
+    pub(crate) fn start_as_another(&self, execution: &mut Execution) -> Step {
         if let Some(id) = execution.id.take() {
             self.stats.count(Counted::Fenced);
             self.renew(id.origin);
@@ -256,7 +266,13 @@ impl Runtime {
     }
 
     /// What an attempt has to ask first.
-    fn visit(&self, execution: &Execution, index: usize, tries: &Tries, store: usize) -> Visit {
+    pub(crate) fn visit(
+        &self,
+        execution: &Execution,
+        index: usize,
+        tries: &Tries,
+        store: usize,
+    ) -> Visit {
         let name = self.stores[store].capabilities().store.clone();
         let replica = self.replica(execution, tries, store);
         let mut asked = Vec::new();
@@ -276,23 +292,7 @@ impl Runtime {
             asked.push((record(RecordKind::Witness, id), Asked::Witness(id, awaited.clone())));
             asked.push((floor(id), Asked::Floor(id)));
         }
-        match (&execution.begun, execution.id) {
-            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
-                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
-                if self.planted != Planted::HelperSkipsFloor {
-                    asked.push((floor(begun.id), Asked::OwnFloor));
-                }
-            }
-            (None, Some(id)) if tries.look => {
-                if execution.plan.isolated {
-                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
-                }
-                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
-                asked.push((Read::Record(fence), Asked::Fence));
-                asked.push((floor(id), Asked::FloorAsFence));
-            }
-            _ => {}
-        }
+        asked.extend(self.own_reads(execution, tries));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
         Visit {
@@ -316,6 +316,32 @@ impl Runtime {
         }
     }
 
+    /// What it has to know of itself: whether others have run it, or keep it from running.
+    fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
+        let mut asked = Vec::new();
+        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
+        let floor =
+            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
+        match (&execution.begun, execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
+                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
+                if self.planted != Planted::HelperSkipsFloor {
+                    asked.push((floor(begun.id), Asked::OwnFloor));
+                }
+            }
+            (None, Some(id)) if tries.look => {
+                if execution.plan.isolated {
+                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
+                }
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Asked::Fence));
+                asked.push((floor(id), Asked::FloorAsFence));
+            }
+            _ => {}
+        }
+        asked
+    }
+
     /// What an endorsement read at the store of a phase, and must still be so.
     fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
         let is_checked = match self.planted {
@@ -331,7 +357,12 @@ impl Runtime {
     }
 
     /// Where the phase runs.
-    fn replica(&self, execution: &Execution, tries: &Tries, store: usize) -> Option<Name> {
+    pub(crate) fn replica(
+        &self,
+        execution: &Execution,
+        tries: &Tries,
+        store: usize,
+    ) -> Option<Name> {
         let capabilities = self.stores[store].capabilities();
         if tries.replica.is_some() {
             return tries.replica.clone();
@@ -415,7 +446,8 @@ fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
     Some((Read::Record(key.record(0)), Asked::Called))
 }
 
-fn visits(instr: &Instr) -> bool {
+/// Whether it visits its store.
+pub(crate) fn visits(instr: &Instr) -> bool {
     match instr {
         Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
         Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),

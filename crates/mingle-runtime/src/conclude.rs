@@ -84,7 +84,7 @@ impl Runtime {
         report.recorded = finished.recorded.count();
         execution.has_written |= is_decisive;
         execution.worklist.join(&draft.found);
-        execution.worklist.saw(&visit.name, &committed.stamp);
+        execution.worklist.saw(self.stamped(visit.store), &committed.stamp);
         if role == Role::First {
             self.begin(execution, index, &visit);
         }
@@ -97,7 +97,7 @@ impl Runtime {
 
     /// Adds the witness rows that this runtime has itself left on what is written: the store need
     /// not tell it of them.
-    fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
+    pub(crate) fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
         let known = self.known();
         for object in written {
             for row in known.rows_on(visit.store, object.as_ref()) {
@@ -123,7 +123,7 @@ impl Runtime {
         Ok(())
     }
 
-    fn commit_of(
+    pub(crate) fn commit_of(
         &self,
         execution: &Execution,
         index: usize,
@@ -274,7 +274,13 @@ impl Runtime {
         }
     }
 
-    fn note_left(&self, execution: &mut Execution, role: Role, visit: &Visit, draft: &Draft) {
+    pub(crate) fn note_left(
+        &self,
+        execution: &mut Execution,
+        role: Role,
+        visit: &Visit,
+        draft: &Draft,
+    ) {
         if execution.has_written {
             execution.wrote_first.get_or_insert(visit.store);
         }

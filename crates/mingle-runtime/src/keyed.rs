@@ -189,7 +189,7 @@ impl Runtime {
         call: &Call,
         key: &CallKey,
     ) -> Result<Option<Found>, Error> {
-        let after = call.session.worklist().seen_at(&self.name_at(store));
+        let after = call.session.worklist().seen_at(self.stamped(store));
         let replica = self.replica_at(store, call.session.replica().as_ref());
         let session = StoreSession { replica, after };
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
@@ -236,7 +236,7 @@ impl Runtime {
     ) -> Result<CallReport, Error> {
         let place = self.name_at(found.store);
         let mut seen = Worklist::default();
-        seen.saw(&place, &found.stamp);
+        seen.saw(self.stamped(found.store), &found.stamp);
         let mut result = found.called.result.clone();
         if let Some(id) = found.called.id {
             for store in self.written_after(plan, found.store) {

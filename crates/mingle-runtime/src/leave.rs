@@ -70,7 +70,7 @@ impl Runtime {
             if concerns {
                 let mut row = row.clone();
                 row.stores.retain(|store| *store != visit.name);
-                row.seen.retain(|(store, _)| *store != visit.name);
+                row.seen.retain(|(store, _)| store != self.stamped(visit.store));
                 draft.found.meet(&row);
             }
         }
@@ -104,7 +104,7 @@ impl Runtime {
             BTreeSet::new()
         };
         if !written.is_empty() {
-            draft.seen = self.unseen_somewhere(&waits, &visit.name, &later);
+            draft.seen = self.unseen_somewhere(&waits, visit.store, &later);
             self.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
             let is_last = later.is_empty() && role == Role::Later;
             if !is_last || self.planted != Planted::NoRowsInLastPhase {
@@ -199,16 +199,19 @@ impl Runtime {
     fn unseen_somewhere(
         &self,
         waits: &Worklist,
-        here: &Name,
+        here: usize,
         later: &BTreeSet<Name>,
     ) -> Vec<(Name, Stamp)> {
         if self.planted == Planted::NoTrackingSet {
             return Vec::new();
         }
         let mut unseen = Vec::new();
+        let later = later.iter().filter_map(|name| self.store_called(name));
+        let visited: BTreeSet<&Name> =
+            later.chain([here]).map(|store| self.stamped(store)).collect();
         for (store, stamp) in waits.seen() {
             let Some(index) = self.store_called(store) else { continue };
-            if store == here || later.contains(store) {
+            if visited.contains(store) {
                 continue;
             }
             let now = self.world.elapsed();

@@ -49,6 +49,7 @@ pub mod stats;
 pub mod sweep;
 pub mod tokio_world;
 mod transaction;
+mod united;
 pub mod watch;
 pub mod worklist;
 

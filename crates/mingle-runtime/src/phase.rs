@@ -29,13 +29,13 @@ pub(crate) struct Control<'a> {
 }
 
 impl Control<'_> {
-    fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(shared) = self.shared {
             shared.tell(event);
         }
     }
 
-    fn tell_retries(&self, phase: usize, attempts: u32, error: &StoreError) {
+    pub(crate) fn tell_retries(&self, phase: usize, attempts: u32, error: &StoreError) {
         self.tell(|| Event::Retries { phase, attempts, reason: error.to_string() });
     }
 }
@@ -152,7 +152,12 @@ impl Runtime {
         }
     }
 
-    fn tell_waits(&self, control: &Control<'_>, phase: usize, ids: &[(TransactionId, Awaited)]) {
+    pub(crate) fn tell_waits(
+        &self,
+        control: &Control<'_>,
+        phase: usize,
+        ids: &[(TransactionId, Awaited)],
+    ) {
         self.stats.count(Counted::Waited);
         let transactions = || ids.iter().map(|(id, _)| *id).collect();
         control.tell(|| Event::Waits { phase, transactions: transactions() });
@@ -221,8 +226,11 @@ impl Runtime {
             return;
         }
         let Some(store) = &report.store else { return };
-        let seen = execution.worklist.seen_at(store);
-        let replicas: Vec<&Name> = seen.iter().map(|(replica, _)| replica).collect();
+        let Some(at) = self.store_called(store) else { return };
+        let seen = execution.worklist.seen_at(self.stamped(at));
+        let known = &self.stores[at].capabilities().replicas;
+        let replicas = seen.iter().map(|(replica, _)| replica);
+        let replicas: Vec<&Name> = replicas.filter(|replica| known.contains(replica)).collect();
         if report.attempts >= 2 && !replicas.is_empty() {
             let next = (report.attempts as usize - 2) % replicas.len();
             self.stats.count(Counted::Expedited);
@@ -232,7 +240,7 @@ impl Runtime {
 
     /// Waits for transactions whose commit witness is not visible yet, and helps them once that
     /// takes too long.
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         execution: &Execution,
         tries: &mut Tries,
@@ -278,7 +286,7 @@ impl Runtime {
     }
 }
 
-fn conflict(report: &PhaseReport, control: &Control<'_>) -> Error {
+pub(crate) fn conflict(report: &PhaseReport, control: &Control<'_>) -> Error {
     let (store, deadline) = (report.store.clone().unwrap_or_default(), control.patience);
     Error::Conflict { store, attempts: report.attempts, deadline }
 }

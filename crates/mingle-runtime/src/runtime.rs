@@ -26,6 +26,8 @@ pub struct Runtime {
     pub(crate) hash: ProgramHash,
     /// By [`mingle_lang::hir::StoreId`].
     pub(crate) stores: Vec<Arc<dyn DataStore>>,
+    /// By store, under whose name it is noted what was seen there.
+    stamped: Vec<Name>,
     pub(crate) world: Arc<dyn World>,
     pub(crate) settings: Settings,
     pub(crate) own: Mutex<Own>,
@@ -94,10 +96,12 @@ impl Runtime {
         let hash = ProgramHash::of(&program.text);
         let known =
             Known { programs: HashMap::from([(hash, program.clone())]), ..Known::default() };
+        let stamped = crate::united::stamped(&stores);
         Arc::new_cyclic(|me| Self {
             program,
             hash,
             stores,
+            stamped,
             world,
             settings,
             own: Mutex::new(Own::new(origin)),
@@ -172,7 +176,7 @@ impl Runtime {
     ) -> Result<Vec<Data>, Error> {
         let site = self.store(store);
         self.check_replica(session)?;
-        let after = session.worklist().seen_at(&site.capabilities().store);
+        let after = session.worklist().seen_at(self.stamped(store.index()));
         let replica = self.replica_at(store.index(), session.replica().as_ref());
         let session = StoreSession { replica, after };
         let deadline = self.world.elapsed() + self.settings.deadline;
@@ -353,6 +357,12 @@ impl Runtime {
     /// The index of the store called `name`.
     pub(crate) fn store_called(&self, name: &str) -> Option<usize> {
         self.stores.iter().position(|store| *store.capabilities().store == *name)
+    }
+
+    /// Under whose name it is noted what was seen at a store: what was seen at one store of an engine
+    /// says what all of them have.
+    pub(crate) fn stamped(&self, store: usize) -> &Name {
+        &self.stamped[store]
     }
 
     /// Whether what a store has acknowledged may be missing at a replica of it. Replicas of a

@@ -46,11 +46,13 @@ pub enum Counted {
     Fixed,
     /// Later phases that were refused, and parked.
     Parked,
+    /// Transactions over several stores of one engine that ran as one transaction there.
+    United,
 }
 
 impl Counted {
     /// All of them.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -68,6 +70,7 @@ impl Counted {
         Self::Fenced,
         Self::Fixed,
         Self::Parked,
+        Self::United,
     ];
 }
 

@@ -21,6 +21,7 @@ use crate::own::Left;
 use crate::phase::{Control, PhaseEnd};
 use crate::planted::Planted;
 use crate::runtime::Runtime;
+use crate::united::UnitedEnd;
 use crate::watch::Event;
 use crate::worklist::{Awaited, Worklist};
 
@@ -342,13 +343,21 @@ impl Runtime {
         if execution.plan.isolated && execution.plan.phases.len() > 1 {
             execution.id = Some(self.own().allocate());
         }
+        let control = Control { shared: Some(shared), deadline, patience };
+        match self.run_united(execution, &control).await? {
+            UnitedEnd::Ran(phases) => {
+                let result = execution.result.clone();
+                return Ok(Run::Ended(CallReport { result, phases, ..report }));
+            }
+            UnitedEnd::StartOver => return Ok(Run::StartOver),
+            UnitedEnd::Apart => {}
+        }
         let mut committed: Vec<Name> = Vec::new();
         for index in 0..execution.plan.phases.len() {
             let had_written = execution.has_written;
             let control = Control { shared: Some(shared), deadline, patience };
             match self.phase(execution, index, &control).await {
                 Ok(PhaseEnd::Ran(phase)) => {
-                    let phase: PhaseReport = phase;
                     let writes = execution.plan.phases[index].mode == Mode::Write;
                     if execution.has_written && writes {
                         committed.extend(phase.store.clone());
@@ -372,14 +381,12 @@ impl Runtime {
             }
             report.result = execution.result.clone();
             report.id = execution.begun.as_ref().map(|begun| begun.id);
-            if call.until.is_some() && report.phases[index].store == call.until {
-                self.answer_early(execution, index, call, shared, &report).await;
-            }
+            self.answer_early(execution, index, call, shared, &report).await;
         }
         Ok(Run::Ended(report))
     }
 
-    /// The caller waits no longer; the rest follows.
+    /// Once the phase has committed that the caller waits for, it waits no longer; the rest follows.
     async fn answer_early(
         &self,
         execution: &Execution,
@@ -388,6 +395,9 @@ impl Runtime {
         shared: &Shared,
         report: &CallReport,
     ) {
+        if call.until.is_none() || report.phases[index].store != call.until {
+            return;
+        }
         let rest = &execution.plan.phases[index + 1..];
         if rest.is_empty() || (!execution.has_written && rest.iter().any(writes)) {
             // Nothing is certain yet.

@@ -29,6 +29,7 @@ pub mod record;
 pub mod store;
 #[cfg(feature = "conformance")]
 pub mod test_world;
+pub mod united;
 pub mod world;
 pub mod wrap;
 
@@ -40,4 +41,5 @@ pub use store::{
 };
 #[cfg(feature = "conformance")]
 pub use test_world::TestWorld;
+pub use united::{EngineId, United, UnitedCommit};
 pub use world::{BoxFuture, World};

@@ -9,6 +9,7 @@ use mingle_model::{Level, Name, Schema, Stamp, TransactionId, Type, Version, Wit
 
 use crate::operation::{Answer, Read, Write};
 use crate::record::Guard;
+use crate::united::{EngineId, United};
 use crate::world::BoxFuture;
 
 /// One store, ready for transactions.
@@ -29,6 +30,28 @@ pub trait DataStore: Send + Sync {
     /// What became of a commit that carried `id`. Once this has answered
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
+
+    /// The engine that it lives in, if it shares it with other stores: transactions over those can be
+    /// [united](DataStore::begin_united), and what it has seen says what all of them have.
+    fn engine(&self) -> Option<EngineId> {
+        None
+    }
+
+    /// Opens a transaction over all stores of its [engine](DataStore::engine): its commit is this
+    /// store's.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Refused`] where it shares none; as those of [`DataStore::begin`].
+    fn begin_united<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn United>, StoreError>> {
+        let _ = session;
+        let store = self.capabilities().store.clone();
+        let reason = "it shares its engine with no other store".to_owned();
+        Box::pin(std::future::ready(Err(StoreError::Refused { store, reason })))
+    }
 
     /// Where writes bear timestamps: microseconds, later than those of all that this process has
     /// written here or was answered. 0 where they do not.

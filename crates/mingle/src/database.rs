@@ -6,7 +6,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
-use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
@@ -15,7 +14,7 @@ use serde_json::{Map, Value as Json};
 
 use crate::binding::Binding;
 use crate::late::late_refusals;
-use crate::open::{OpenError, check_names, is_all_embedded, open_store};
+use crate::open::{OpenError, check_names, is_all_embedded, open_store, opening_order};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -97,16 +96,17 @@ impl Database {
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
         check_names(&program, binding)?;
-        let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
+        let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
         let (mut warnings, mut geo) = (Vec::new(), BTreeMap::new());
-        for (index, declared) in program.checked.stores.iter().enumerate() {
-            let id = StoreId(index as u32);
-            let opened = open_store(&program, id, binding, folder, &world).await?;
+        for id in opening_order(&program, binding) {
+            let declared = &program.checked.stores[id.index()];
+            let opened = open_store(&program, id, binding, folder, (&world, &geo)).await?;
             warnings.extend(opened.warnings);
             warnings.extend(late_refusals(&program, id, &opened.may_refuse));
             geo.extend(opened.geo.map(|geo| (declared.name.clone(), geo)));
-            stores.push(wrap(&declared.name, opened.store));
+            stores.insert(id.index(), wrap(&declared.name, opened.store));
         }
+        let stores = stores.into_values().collect();
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
         Ok(Self { warnings, geo, ..Self::over(runtime) })
     }

@@ -122,19 +122,36 @@ impl Opened {
     }
 }
 
+/// The stores of a program in an order in which they can be opened: one that lives with another one
+/// after that.
+pub(crate) fn opening_order(program: &Program, binding: &Binding) -> Vec<StoreId> {
+    let mut ids: Vec<StoreId> =
+        (0..program.checked.stores.len()).map(|index| StoreId(index as u32)).collect();
+    ids.sort_by_key(|id| {
+        let bound = binding.stores.get(&*program.checked.stores[id.index()].name);
+        let with = bound.map(|bound| match &bound.engine {
+            Engine::Embedded(embedded) => embedded.with.is_some(),
+            _ => false,
+        });
+        with.unwrap_or(false)
+    });
+    ids
+}
+
+/// Opens a store, which may live with one of those that are open.
 pub(crate) async fn open_store(
     program: &Program,
     id: StoreId,
     binding: &Binding,
     folder: Option<&Path>,
-    world: &Arc<dyn World>,
+    (world, hosts): (&Arc<dyn World>, &BTreeMap<Name, Arc<GeoStore>>),
 ) -> Result<Opened, OpenError> {
     let declared = &program.checked.stores[id.index()];
     let default = StoreBinding::default();
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
     let schema = store_schema(program, id, bound);
     match &bound.engine {
-        Engine::Embedded(embedded) => open_embedded(embedded, schema, folder, world),
+        Engine::Embedded(embedded) => open_embedded(embedded, schema, folder, (world, hosts)),
         Engine::Postgres(config) if !config.servers.is_empty() => {
             let store = ReplicatedPostgres::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Postgres)?;
@@ -195,7 +212,7 @@ fn open_embedded(
     bound: &EmbeddedBinding,
     schema: StoreSchema,
     folder: Option<&Path>,
-    world: &Arc<dyn World>,
+    (world, hosts): (&Arc<dyn World>, &BTreeMap<Name, Arc<GeoStore>>),
 ) -> Result<Opened, OpenError> {
     let mut config = match folder {
         Some(folder) => EmbeddedConfig::in_folder(folder),
@@ -205,6 +222,15 @@ fn open_embedded(
     config.delay = bound.delay.mean;
     config.jitter = bound.delay.jitter;
     config.geo.clone_from(&bound.geo);
+    if let Some(with) = &bound.with {
+        let host = hosts.get(&**with).ok_or_else(|| {
+            let store = &schema.store;
+            OpenError::Binding(format!("stores.{store}.with: the program has no store {with}"))
+        })?;
+        let geo = Embedded::open_beside(host, &config, &schema, world.clone());
+        let geo = geo.map_err(OpenError::Embedded)?;
+        return Ok(Opened { geo: Some(Arc::clone(&geo)), ..Opened::new(geo) });
+    }
     let mut opened = if config.geo.is_some() {
         let geo = Embedded::open_geo(&config, &schema, world.clone());
         let geo = geo.map_err(OpenError::Embedded)?;

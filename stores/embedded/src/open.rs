@@ -115,6 +115,48 @@ impl Embedded {
         Ok(Arc::new(store))
     }
 
+    /// Opens a store in the engine of another one, whose data centers it shares: transactions over both
+    /// are one. It has items of its own there; `config.folder` keeps what they mean, and they stand with
+    /// those of the other store.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open`]; when the other store is not linearizable, or one of the two is kept in a
+    /// folder and the other is not.
+    pub fn open_beside(
+        host: &GeoStore,
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Arc<GeoStore>, OpenError> {
+        check_file_name(config, schema)?;
+        let refuse = |reason| Err(OpenError::Config { store: schema.store.clone(), reason });
+        let other = &host.capabilities().store;
+        if !host.config().is_strong {
+            return refuse(format!(
+                "it cannot live with {other}: the store whose engine others share is linearizable"
+            ));
+        }
+        if host.is_kept() != config.folder.is_some() {
+            return refuse(format!(
+                "either both it and {other} are kept in a folder, or neither is"
+            ));
+        }
+        let is_strong = is_serializable(schema.level);
+        let geo = GeoConfig { is_strong, ..host.config().clone() };
+        let config = &EmbeddedConfig { geo: Some(geo), ..config.clone() };
+        let storage: Box<dyn Storage> = match &config.folder {
+            Some(folder) => Box::new(open_disk(folder, schema)?),
+            None => Box::<MemoryStorage>::default(),
+        };
+        let level = if is_strong { schema.level } else { Level::Causal };
+        let schema = &StoreSchema { level, ..schema.clone() };
+        let form = format!("with {other}, {}", form_of(config, schema));
+        let places = config.geo.as_ref().map_or(&[][..], |geo| &geo.datacenters);
+        let core = Self::core_of((storage, form), config, schema, places, world)?;
+        Ok(Arc::new(host.beside(core, schema.level, is_strong)))
+    }
+
     fn core(
         storage: Box<dyn Storage>,
         config: &EmbeddedConfig,
@@ -122,8 +164,18 @@ impl Embedded {
         replicas: &[Name],
         world: Arc<dyn World>,
     ) -> Result<Core, OpenError> {
+        Self::core_of((storage, form_of(config, schema)), config, schema, replicas, world)
+    }
+
+    fn core_of(
+        (storage, form): (Box<dyn Storage>, String),
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        replicas: &[Name],
+        world: Arc<dyn World>,
+    ) -> Result<Core, OpenError> {
         let mut catalog = load_catalog(&*storage, config, schema)?;
-        check_form(catalog.is_some(), &*storage, config, schema)?;
+        check_form(catalog.is_some(), &*storage, &form, (config, schema))?;
         if let Some(catalog) = &catalog {
             check_moved(catalog, &*storage, config, schema)?;
         }
@@ -137,7 +189,7 @@ impl Embedded {
             })?;
         if catalog != kept {
             let row = catalog.expect("it was made above").encode();
-            let form = form_of(config, schema).into_bytes();
+            let form = form.into_bytes();
             let changes = Changes::from([
                 (key::CATALOG.into(), Some(row.into())),
                 (key::FORM.into(), Some(form.into())),
@@ -253,8 +305,8 @@ fn form_of(config: &EmbeddedConfig, schema: &StoreSchema) -> String {
 fn check_form(
     is_kept: bool,
     storage: &dyn Storage,
-    config: &EmbeddedConfig,
-    schema: &StoreSchema,
+    wanted: &str,
+    (config, schema): (&EmbeddedConfig, &StoreSchema),
 ) -> Result<(), OpenError> {
     if !is_kept {
         return Ok(());
@@ -263,12 +315,11 @@ fn check_form(
     let row = row.map_err(|error| broken(config, schema, &error))?;
     // Stores that were made before there were data centers do not say.
     let kept = row.map_or("replicas".into(), |row| String::from_utf8_lossy(&row).into_owned());
-    let wanted = form_of(config, schema);
     if kept == wanted {
         return Ok(());
     }
     let (store, what) = (schema.store.clone(), "its copies".into());
-    Err(OpenError::Changed { store, what, kept, wanted })
+    Err(OpenError::Changed { store, what, kept, wanted: wanted.to_owned() })
 }
 
 /// An object that moved to another store would leave its rows behind, unseen.

@@ -6,8 +6,8 @@ use mingle_store::wrap::distance::Distance;
 use mingle_store_embedded::GeoConfig;
 use serde::Deserialize;
 
-use super::BindingError;
 use super::keys::Keys;
+use super::{BindingError, Engine, StoreBinding};
 
 /// A store has at most so many replicas.
 const REPLICAS_MAX: usize = 64;
@@ -26,6 +26,8 @@ pub struct EmbeddedBinding {
     pub delay: Distance,
     /// Data centers in place of replicas.
     pub geo: Option<GeoConfig>,
+    /// The store whose data centers these are: both live in one engine.
+    pub with: Option<String>,
 }
 
 impl EmbeddedBinding {
@@ -45,6 +47,7 @@ impl Default for EmbeddedBinding {
             distance: Distance::default(),
             delay: Distance::default(),
             geo: None,
+            with: None,
         }
     }
 }
@@ -59,6 +62,7 @@ struct Written {
     partitions: Option<u16>,
     f: Option<u8>,
     between: Option<WrittenBetween>,
+    with: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -84,6 +88,10 @@ enum WrittenReplicas {
 
 pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, BindingError> {
     let written: Written = keys.all(written)?;
+    if let Some(host) = &written.with {
+        check_alone(keys, &written)?;
+        return Ok(EmbeddedBinding { with: Some(host.clone()), ..EmbeddedBinding::default() });
+    }
     let mut bound =
         EmbeddedBinding { geo: bind_geo(keys, &written)?, ..EmbeddedBinding::default() };
     match written.replicas {
@@ -107,6 +115,68 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
         bound.delay = keys.distance("delay", delay)?;
     }
     Ok(bound)
+}
+
+/// What a store that lives with another one says of itself would be said twice.
+fn check_alone(keys: &Keys<'_>, written: &Written) -> Result<(), BindingError> {
+    let also = [
+        ("replicas", written.replicas.is_some()),
+        ("distance", written.distance.is_some()),
+        ("delay", written.delay.is_some()),
+        ("datacenters", written.datacenters.is_some()),
+        ("partitions", written.partitions.is_some()),
+        ("f", written.f.is_some()),
+        ("between", written.between.is_some()),
+    ];
+    match also.iter().find(|(_, is_given)| *is_given) {
+        Some((key, _)) => Err(keys.wrong(key, "is said by the store that this one is `with`")),
+        None => Ok(()),
+    }
+}
+
+/// Gives stores that live with another one its data centers.
+///
+/// # Errors
+///
+/// When the other is not there, or has none of its own to share.
+pub fn join_hosts(
+    stores: &mut BTreeMap<String, StoreBinding>,
+    environment: &dyn Fn(&str) -> Option<String>,
+) -> Result<(), BindingError> {
+    let guests = stores.iter().filter_map(|(name, bound)| match &bound.engine {
+        Engine::Embedded(EmbeddedBinding { with: Some(host), .. }) => {
+            Some((name.clone(), host.clone()))
+        }
+        _ => None,
+    });
+    for (name, host) in guests.collect::<Vec<_>>() {
+        let keys = Keys { path: format!("stores.{name}"), environment };
+        let shared = match stores.get(&host).map(|bound| &bound.engine) {
+            Some(Engine::Embedded(EmbeddedBinding {
+                geo: Some(geo),
+                distance,
+                with: None,
+                ..
+            })) => {
+                if !distance.mean.is_zero() {
+                    let message =
+                        format!("{host} has a distance, and its data centers have their own");
+                    return Err(keys.wrong("with", message));
+                }
+                geo.clone()
+            }
+            _ => {
+                let message =
+                    format!("expected a store with datacenters of its own, found {host:?}");
+                return Err(keys.wrong("with", message));
+            }
+        };
+        if let Some(Engine::Embedded(guest)) = stores.get_mut(&name).map(|bound| &mut bound.engine)
+        {
+            guest.geo = Some(shared);
+        }
+    }
+    Ok(())
 }
 
 fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, BindingError> {
@@ -224,6 +294,18 @@ mod tests {
 
     #[test]
     fn what_makes_no_sense_is_named() {
+        let host = "datacenters = 3\n[stores.b]\nwith = ";
+        check(&format!("{host}\"a\""), Ok(&[("dc1", "dc3", "0ns")]));
+        check(
+            &format!("{host}\"c\""),
+            Err("stores.b.with: expected a store with datacenters of its"),
+        );
+        check(&format!("{host}\"b\""), Err("of its own, found \"b\""));
+        check(
+            &format!("{host}\"a\"\nf = 1"),
+            Err("stores.b.f: is said by the store that this one is `with`"),
+        );
+        check(&format!("distance = \"1ms\"\n{host}\"a\""), Err("stores.b.with: a has a distance"));
         let named = "datacenters = [\"oslo\", \"rome\", \"lima\"]\n";
         check("partitions = 3", Err("stores.a.partitions: is for a store with datacenters"));
         check("between = \"3ms\"", Err("stores.a.between: is for a store with datacenters"));

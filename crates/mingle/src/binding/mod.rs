@@ -142,7 +142,9 @@ impl Binding {
             let bound = bind(&name, store, environment)?;
             Ok((name, bound))
         });
-        Ok(Self { settings, stores: stores.collect::<Result<_, BindingError>>()? })
+        let mut stores = stores.collect::<Result<_, BindingError>>()?;
+        embedded::join_hosts(&mut stores, environment)?;
+        Ok(Self { settings, stores })
     }
 }
 

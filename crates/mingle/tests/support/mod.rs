@@ -18,6 +18,8 @@ pub struct Setup {
     pub world: Arc<TestWorld>,
     pub database: Arc<Database>,
     pub counters: BTreeMap<String, Arc<Counters>>,
+    /// Of all its calls; none if each has its own.
+    pub session: Option<Session>,
 }
 
 impl Setup {
@@ -43,12 +45,25 @@ impl Setup {
         let opened = Database::open_wrapped(program, &binding, None, world.clone(), wrap);
         let database = world.block_on(opened);
         let database = Arc::new(database.unwrap_or_else(|error| panic!("{error}")));
-        Self { world, database, counters }
+        Self { world, database, counters, session: None }
+    }
+
+    /// With nothing around its stores, and one session for all calls.
+    pub fn plain(text: &str, binding: &str) -> Self {
+        let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
+        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let world = TestWorld::new(7);
+        let opened =
+            Database::open_wrapped(program, &binding, None, world.clone(), |_, store| store);
+        let database = world.block_on(opened);
+        let database = Arc::new(database.unwrap_or_else(|error| panic!("{error}")));
+        Self { world, database, counters: BTreeMap::new(), session: Some(Session::default()) }
     }
 
     pub fn call(&self, transaction: &str, arguments: &[(&str, &str)]) -> Result<CallReport, Error> {
         let arguments = self.database.arguments(transaction, arguments.iter().copied())?;
-        self.world.block_on(self.database.call(transaction, arguments, Session::default()))
+        let session = self.session.clone().unwrap_or_default();
+        self.world.block_on(self.database.call(transaction, arguments, session))
     }
 
     /// The result of a call that must succeed, as JSON.
@@ -61,7 +76,7 @@ impl Setup {
 
     pub fn show(&self, kind: &str, key: &str) -> Json {
         let object = self.database.object(kind, key).expect("the kind and key are right");
-        let session = Session::default();
+        let session = self.session.clone().unwrap_or_default();
         let shown = self.database.show(&object, &session, 1_000);
         self.world.block_on(shown).expect("the stores of the test answer")
     }

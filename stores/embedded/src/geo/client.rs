@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
-use mingle_geo::certify::GroupMessage;
+use mingle_geo::certify::{GroupMessage, Touch};
 use mingle_geo::message::Message;
 use mingle_geo::session::{CallError, SessionOutput, Token};
 use mingle_geo::{
@@ -14,6 +14,7 @@ use mingle_geo::{
 use mingle_model::{Origin, TransactionId};
 
 use super::net::{Inner, Net};
+use super::space::Space;
 use super::touch::Uses;
 
 /// A session at one data center.
@@ -21,6 +22,8 @@ pub struct Client {
     net: Arc<Net>,
     dc: DcId,
     number: u64,
+    /// Whose items it reads and writes.
+    space: Space,
     session: Session,
     /// The commit that was sent and is not answered.
     committing: Option<TransactionId>,
@@ -51,7 +54,7 @@ pub struct Done {
 
 impl Client {
     /// A new session at a data center.
-    pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16) -> Self {
+    pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16, space: Space) -> Self {
         let (number, ready) = net.with(|inner| (inner.add_client(), inner.ready(dc)));
         // Were a process given the random numbers of an earlier one, its ids would still be others.
         let [high, low] = [net.world.random(), net.world.random() ^ ready.0].map(u128::from);
@@ -60,6 +63,7 @@ impl Client {
             net: Arc::clone(net),
             dc,
             number,
+            space,
             session: Session::new(config),
             committing: None,
             is_detached: false,
@@ -70,6 +74,11 @@ impl Client {
     /// The data center.
     pub fn dc(&self) -> DcId {
         self.dc
+    }
+
+    /// Reads and writes the items of this store from now on.
+    pub fn enter(&mut self, space: &Space) {
+        self.space.clone_from(space);
     }
 
     /// The number in the core of the commit that was sent last and not answered.
@@ -112,6 +121,7 @@ impl Client {
 
     /// The states of items, all of one snapshot, with the transaction's own writes.
     pub async fn read(&mut self, keys: Vec<Key>) -> Result<Vec<Arc<State>>, Trouble> {
+        let keys = keys.into_iter().map(|key| self.space.key(key)).collect();
         match self.call(|session, now, out| session.read(now, keys, out)).await? {
             Event::Read(states) => Ok(states),
             other => unreachable!("a read gave {other:?}"),
@@ -120,6 +130,12 @@ impl Client {
 
     /// Writes; nobody else sees it before the commit.
     pub fn write(&mut self, updates: Vec<Update>) -> Result<(), Trouble> {
+        let updates = self.space.updates(updates);
+        self.put(updates)
+    }
+
+    /// Writes items of the engine.
+    fn put(&mut self, updates: Vec<Update>) -> Result<(), Trouble> {
         let session = &mut self.session;
         self.net.with(|inner| {
             let now = inner.now();
@@ -144,9 +160,20 @@ impl Client {
     /// Commits the strong transaction, with these writes and no others, if nobody has got in the
     /// way of what it uses.
     pub async fn certify(&mut self, uses: Uses, updates: Vec<Update>) -> Result<Done, Trouble> {
+        let touches = self.space.touches(uses.touches());
+        let updates = self.space.updates(updates);
+        self.certify_all(touches, updates).await
+    }
+
+    /// The same of items of the engine.
+    pub async fn certify_all(
+        &mut self,
+        touches: Vec<Touch>,
+        updates: Vec<Update>,
+    ) -> Result<Done, Trouble> {
         self.take_back();
-        self.write(updates)?;
-        self.session.declare(uses.touches()).map_err(misused)?;
+        self.put(updates)?;
+        self.session.declare(touches).map_err(misused)?;
         self.is_certifying = true;
         let done = self.commit().await;
         self.is_certifying = false;

@@ -8,6 +8,9 @@ use mingle_geo::vector::DCS_MAX;
 use mingle_model::Name;
 use mingle_store::wrap::distance::Distance;
 
+/// What strong transactions are called in what a session has seen: no data center is called so.
+pub const STRONG_NAME: &str = "*";
+
 /// A store over several data centers.
 ///
 /// # Examples
@@ -110,7 +113,8 @@ impl GeoConfig {
         if let Some(index) = (1..count).find(|index| names[*index] == names[index - 1]) {
             return Err(format!("two data centers are called {}", names[index]));
         }
-        if let Some(name) = names.iter().find(|name| name.is_empty()) {
+        let is_none = |name: &&Name| name.is_empty() || &***name == STRONG_NAME;
+        if let Some(name) = names.iter().find(is_none) {
             return Err(format!("{name:?} is no name of a data center"));
         }
         if self.partitions == 0 || usize::from(self.partitions) > PARTITIONS_MAX {
@@ -154,6 +158,7 @@ mod tests {
             (GeoConfig::new((0..8).map(|n| n.to_string())), "found 8"),
             (GeoConfig::new(["a", "b", "a"]), "two data centers are called a"),
             (GeoConfig::new(["a", ""]), "\"\" is no name"),
+            (GeoConfig::new(["a", "*"]), "\"*\" is no name"),
             (good.clone().with_partitions(0), "expected 1 to 4096 partitions, found 0"),
             (GeoConfig { f: Some(3), ..good.clone() }, "at most 2 can be lost"),
             (good.clone().with_distance_between("oslo", "bonn", far), "a distance to bonn"),

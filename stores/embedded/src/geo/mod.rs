@@ -15,6 +15,7 @@
 //! - `judge`: what a commit demands, judged in its data center.
 //! - `transaction`, `store`: the interface; `fate`, `outcome`: what became of a commit.
 //! - `touch`, `strong`: what transactions of a linearizable store use, and how they commit.
+//! - `space`, `united`: several stores in one engine, and transactions over them.
 //!
 //! How concurrent updates merge is what the core's data types say, which is what `replicated` says
 //! too: an insert survives a removal that did not see it, the last of several writers shows, counters
@@ -38,10 +39,12 @@ mod judge;
 mod name;
 mod net;
 mod outcome;
+mod space;
 mod store;
 mod strong;
 mod touch;
 mod transaction;
+mod united;
 
 pub use config::GeoConfig;
 /// A store has at most this many data centers.

@@ -9,17 +9,19 @@ use mingle_geo::{Address, DcId, Envelope, PartitionId, Refusal, Update, Vector};
 use mingle_model::{Level, Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, Once, Outcome, RecordKind, Session, StoreError,
-    Transaction, Write,
+    BoxFuture, Capabilities, DataStore, EngineId, Once, Outcome, RecordKind, Session, StoreError,
+    Transaction, United, Write,
 };
 
 use super::client::{Client, Trouble};
-use super::config::GeoConfig;
+use super::config::{GeoConfig, STRONG_NAME};
 use super::fate::Fates;
 use super::fetch::{Fetch, Found};
 use super::gate::Gate;
 use super::net::{Inner, Net};
+use super::space::{Engine, Space};
 use super::transaction::GeoTransaction;
+use super::united::UnitedTransaction;
 use super::{disk, driver};
 use crate::config::LinkTable;
 use crate::core::Core;
@@ -46,6 +48,10 @@ pub struct Shared {
     /// What became of commits.
     pub fates: Fates,
     pub(super) config: GeoConfig,
+    /// Which items are its own.
+    pub space: Space,
+    /// What it shares with other stores.
+    pub engine: Arc<Engine>,
     /// By data center.
     sites: Vec<Site>,
 }
@@ -79,6 +85,24 @@ impl GeoStore {
         if let Some(signal) = signal {
             disk::start(&net, &core, signal);
         }
+        let engine = Arc::new(Engine::new());
+        Ok(Self::over(core, level, config.clone(), (net, engine, Space::first())))
+    }
+
+    /// Another store in the engine of this one: the same data centers, and other items.
+    pub(crate) fn beside(&self, core: Core, level: Level, is_strong: bool) -> Self {
+        let config = GeoConfig { is_strong, ..self.shared.config.clone() };
+        let space = Space::of(&core.store);
+        let (net, engine) = (Arc::clone(&self.shared.net), Arc::clone(&self.shared.engine));
+        Self::over(Arc::new(core), level, config, (net, engine, space))
+    }
+
+    fn over(
+        core: Arc<Core>,
+        level: Level,
+        config: GeoConfig,
+        (net, engine, space): (Arc<Net>, Arc<Engine>, Space),
+    ) -> Self {
         let capabilities = Capabilities {
             store: core.store.clone(),
             level,
@@ -92,9 +116,20 @@ impl GeoStore {
             round_trip: Duration::ZERO,
         };
         let sites = config.datacenters.iter().map(|_| Site::default()).collect();
-        let config = config.clone();
-        let shared = Shared { core, net, fates: Fates::default(), config, sites };
-        Ok(Self { shared: Arc::new(shared), capabilities })
+        let fates = Fates::default();
+        let shared = Arc::new(Shared { core, net, fates, config, space, engine, sites });
+        shared.engine.add(&shared);
+        Self { shared, capabilities }
+    }
+
+    /// Whether it is kept in a folder.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.shared.core.storage.is_durable()
+    }
+
+    /// The data centers, and how far they are from each other.
+    pub(crate) fn config(&self) -> &GeoConfig {
+        &self.shared.config
     }
 
     /// Names of the data centers.
@@ -166,7 +201,22 @@ impl DataStore for GeoStore {
         &'a self,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        Box::pin(std::future::ready(self.shared.begin(session)))
+        let begun = self.shared.begin(session);
+        let begun = begun.map(|transaction| Box::new(transaction) as Box<dyn Transaction>);
+        Box::pin(std::future::ready(begun))
+    }
+
+    fn engine(&self) -> Option<EngineId> {
+        self.shared.engine.is_shared().then(|| self.shared.engine.id())
+    }
+
+    fn begin_united<'a>(
+        &'a self,
+        session: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn United>, StoreError>> {
+        let begun = self.shared.begin(session).and_then(UnitedTransaction::new);
+        let begun = begun.map(|united| Box::new(united) as Box<dyn United>);
+        Box::pin(std::future::ready(begun))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
@@ -234,23 +284,24 @@ impl Shared {
         &self.config.datacenters[usize::from(dc.0)]
     }
 
-    fn begin(self: &Arc<Self>, session: &Session) -> Result<Box<dyn Transaction>, StoreError> {
+    fn begin(self: &Arc<Self>, session: &Session) -> Result<GeoTransaction, StoreError> {
         self.core.check()?;
         // Whoever says nothing is served by the first that runs.
         let first = || self.net.with(|inner| inner.running().next().unwrap_or(DcId(0)));
         let dc = session.replica.as_ref().map_or_else(|| Ok(first()), |name| self.dc(name))?;
-        if self.is_strong() {
+        if self.is_strong() && !self.engine.is_shared() {
             self.check_up(dc)?;
-            return Ok(Box::new(GeoTransaction::new(self, dc, &Stamp::default())));
+            return Ok(GeoTransaction::new(self, dc, &Stamp::default()));
         }
         let names = &self.config.datacenters;
-        let unknown = session.after.iter().find(|(name, _)| !names.contains(name));
-        if let Some((name, _)) = unknown.filter(|_| names.len() > 1) {
+        let is_known = |name: &Name| names.contains(name) || &**name == STRONG_NAME;
+        let unknown = session.after.iter().find(|(name, _)| !is_known(name));
+        if let Some((name, _)) = unknown.filter(|_| names.len() > 1 && !self.is_strong()) {
             let reason = format!("a session has seen its data center {name}, which it has not");
             return Err(self.core.refused(reason));
         }
         self.check_up(dc)?;
-        Ok(Box::new(GeoTransaction::new(self, dc, &session.after)))
+        Ok(GeoTransaction::new(self, dc, &session.after))
     }
 
     fn check_up(&self, dc: DcId) -> Result<(), StoreError> {
@@ -301,7 +352,9 @@ impl Shared {
         }
         let idle = &self.sites[usize::from(dc.0)].idle;
         let idle = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut client = idle.unwrap_or_else(|| Client::new(&self.net, dc, self.config.partitions));
+        let mut client = idle.unwrap_or_else(|| {
+            Client::new(&self.net, dc, self.config.partitions, self.space.clone())
+        });
         if is_counted {
             client.reach(&after).await.map_err(|trouble| self.trouble(trouble, None))?;
         }
@@ -311,6 +364,7 @@ impl Shared {
     /// Keeps a session of the core for the next transaction.
     pub fn give_back(&self, mut client: Client) {
         client.rollback();
+        client.enter(&self.space);
         if client.is_idle() {
             let idle = &self.sites[usize::from(client.dc().0)].idle;
             idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
@@ -351,8 +405,10 @@ impl Shared {
 
     /// What a vector says, where there are several data centers.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
-        // Whoever reads strongly sees all that was acknowledged.
-        if self.config.datacenters.len() < 2 || self.is_strong() {
+        // Whoever reads strongly sees all that was acknowledged; whoever then reads a causal store of the
+        // same engine must not see less.
+        let is_alone = self.is_strong() && !self.engine.is_shared();
+        if self.config.datacenters.len() < 2 || is_alone {
             return Stamp::default();
         }
         self.net.with(|inner| inner.stamp(vector))

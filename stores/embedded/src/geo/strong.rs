@@ -35,7 +35,7 @@ use crate::writing;
 const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(2);
 
 /// What can be certified again although others got in between is, so often.
-const TRIES_MAX: usize = 8;
+pub(super) const TRIES_MAX: usize = 8;
 
 impl GeoTransaction {
     /// Takes note of an answer.
@@ -78,21 +78,16 @@ impl GeoTransaction {
         let fits = writing::check_size(&commit.writes);
         fits.map_err(|why| shared.core.refused(why))?;
         if commit.is_empty() && self.uses.is_empty() {
-            return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
+            return Ok(Committed { version: Version(self.seen), stamp: self.stamp() });
         }
         self.forget_own().await?;
         for _ in 0..TRIES_MAX {
             let updates = self.updates(&commit).await?;
             match self.decide(&commit, updates).await? {
                 Ok(_) if commit.writes.is_empty() => {
-                    return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
+                    return Ok(Committed { version: Version(self.seen), stamp: self.stamp() });
                 }
-                Ok(commit_vec) => {
-                    let (timestamp, origin) = (commit_vec[DcId::STRONG], DcId::STRONG);
-                    let version = mingle_geo::Version { timestamp, origin, index: 0 };
-                    let version = Version(version.digest());
-                    return Ok(Committed { version, stamp: Stamp::default() });
-                }
+                Ok(commit_vec) => return Ok(shared.strongly_committed(&commit_vec)),
                 Err(until) => self.renew(&until).await?,
             }
         }
@@ -100,7 +95,7 @@ impl GeoTransaction {
     }
 
     /// What was answered with its own writes is known without them from now on.
-    async fn forget_own(&mut self) -> Result<(), StoreError> {
+    pub(super) async fn forget_own(&mut self) -> Result<(), StoreError> {
         self.settle().await?.take_back();
         self.own.clear();
         for place in 0..self.given.len() {
@@ -113,13 +108,18 @@ impl GeoTransaction {
     }
 
     /// Goes on with a snapshot that covers `until`, if it would have been answered the same there.
-    async fn renew(&mut self, until: &Vector) -> Result<(), StoreError> {
+    pub(super) async fn renew(&mut self, until: &Vector) -> Result<(), StoreError> {
         let shared = Arc::clone(&self.shared);
         // It would go on asking for what may not come.
         self.client = None;
         if !shared.catch_up(self.dc, until, CONFLICT_WAIT_MAX).await {
             return Err(StoreError::Conflict);
         }
+        self.is_answered_alike().await
+    }
+
+    /// Whether all that it was answered is so on its snapshot.
+    pub(super) async fn is_answered_alike(&mut self) -> Result<(), StoreError> {
         for place in 0..self.given.len() {
             let (question, before) = self.given[place].clone();
             if Some(self.ask(question).await?) != before {
@@ -130,8 +130,8 @@ impl GeoTransaction {
     }
 
     /// What its writes come to, judged by what its data center has now.
-    async fn updates(&mut self, commit: &Commit) -> Result<Vec<Update>, StoreError> {
-        if commit.is_empty() {
+    pub(super) async fn updates(&mut self, commit: &Commit) -> Result<Vec<Update>, StoreError> {
+        if commit.is_empty() && commit.id.is_none() {
             return Ok(Vec::new());
         }
         let shared = Arc::clone(&self.shared);
@@ -219,8 +219,15 @@ impl GeoTransaction {
 }
 
 impl Shared {
+    /// What a transaction of this commit vector has come to.
+    pub(super) fn strongly_committed(&self, commit_vec: &Vector) -> Committed {
+        let (timestamp, origin) = (commit_vec[DcId::STRONG], DcId::STRONG);
+        let version = mingle_geo::Version { timestamp, origin, index: 0 };
+        Committed { version: Version(version.digest()), stamp: self.stamp(commit_vec) }
+    }
+
     /// What came of certification: the commit vector, or what the transaction would have had to see.
-    fn decided(
+    pub(super) fn decided(
         &self,
         dc: DcId,
         certified: Result<Done, Trouble>,

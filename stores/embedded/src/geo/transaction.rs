@@ -12,6 +12,7 @@ use mingle_store::{
 use super::build::{Left, build};
 use super::client::Client;
 use super::fetch::{self, Fetch, Found};
+use super::net::Inner;
 use super::store::Shared;
 use super::touch::{Use, Uses};
 use super::{answer, judge, name};
@@ -36,6 +37,8 @@ pub struct GeoTransaction {
     pub(super) seen: u64,
     /// By which it is certified, where it is strong.
     pub(super) uses: Uses,
+    /// It is a part of a transaction over several stores, which begins and ends it.
+    pub(super) is_part: bool,
     /// What it was asked, and answered without its own writes, as far as that is known.
     pub(super) given: Vec<(Question, Option<(Data, u64)>)>,
 }
@@ -52,6 +55,7 @@ impl GeoTransaction {
             own: BTreeSet::new(),
             seen: 0,
             uses: Uses::default(),
+            is_part: false,
             given: Vec::new(),
         }
     }
@@ -76,7 +80,7 @@ impl GeoTransaction {
         Ok(self.client.insert(client))
     }
 
-    fn stamp(&self) -> Stamp {
+    pub(super) fn stamp(&self) -> Stamp {
         self.client.as_ref().map_or_else(Stamp::default, |client| self.shared.stamp(&client.past()))
     }
 
@@ -262,7 +266,10 @@ impl GeoTransaction {
         let dc = self.dc;
         self.settle().await?;
         loop {
-            let mut keys = shared.net.with(|inner| inner.items(dc, &first, prefix, SCAN_ITEMS));
+            let (from, begin) = (shared.space.key(first.clone()), [shared.space.prefix(), prefix]);
+            let items = |inner: &mut Inner| inner.items(dc, &from, &begin.concat(), SCAN_ITEMS);
+            let found = shared.net.with(items).into_iter();
+            let mut keys: Vec<Key> = found.map(|key| shared.space.own(key)).collect();
             let is_last = keys.len() < SCAN_ITEMS;
             let fits = |key: &&Key| key.kind == first.kind && key.name.starts_with(prefix);
             let own = self.own.range(first.clone()..).take_while(fits);
@@ -339,6 +346,10 @@ impl GeoTransaction {
     }
 
     async fn conclude(mut self, mut commit: Commit) -> Result<Committed, StoreError> {
+        if self.is_part {
+            let reason = "a part of a transaction over several stores cannot end alone";
+            return Err(self.shared.core.refused(reason.into()));
+        }
         if self.shared.is_strong() {
             return self.certify(commit).await;
         }
@@ -430,7 +441,7 @@ impl Transaction for GeoTransaction {
         &'a mut self,
         reads: &'a [Read],
     ) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        if self.shared.is_strong() {
+        if self.shared.is_strong() && !self.is_part {
             return Box::pin(self.answer_last(reads));
         }
         Box::pin(self.answers(reads))

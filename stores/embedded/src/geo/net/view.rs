@@ -1,9 +1,10 @@
 //! What data centers have, for whoever begins there and for who watches.
 
 use mingle_geo::{DcId, Key, Timestamp, Vector};
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 
 use super::Inner;
+use crate::geo::config::STRONG_NAME;
 
 impl Inner {
     /// Whether a data center has found together since the store was opened: what it acknowledged
@@ -78,7 +79,10 @@ impl Inner {
     /// What a vector says, by name.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
         let sites = (0..).zip(&self.sites);
-        sites.map(|(dc, site)| (site.name.clone(), vector[DcId(dc)].0)).collect()
+        let own = sites.map(|(dc, site)| (site.name.clone(), vector[DcId(dc)].0));
+        // Without strong transactions there is nothing to say of them.
+        let strong = Some((Name::from(STRONG_NAME), vector[DcId::STRONG].0));
+        own.chain(strong.filter(|(_, at)| *at > 0)).collect()
     }
 
     /// The vector that a stamp says; names of others are left out.
@@ -87,6 +91,7 @@ impl Inner {
         for (dc, site) in (0..).zip(&self.sites) {
             vector[DcId(dc)] = Timestamp(stamp.of(&site.name));
         }
+        vector[DcId::STRONG] = Timestamp(stamp.of(STRONG_NAME));
         vector
     }
 

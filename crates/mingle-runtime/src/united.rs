@@ -1,0 +1,372 @@
+//! A transaction whose stores all live in one engine: its phases are one transaction there.
+//!
+//! The phases run in their order, on one snapshot, and are committed together. So there is nothing
+//! that others would have to finish, and nobody sees a part: no intent and no witness is left. Whom
+//! others want waited for is waited for as ever.
+//!
+//! Not united are `isolated` transactions, whose reads of weaker stores the engine would not guard,
+//! and calls with a key that turn out to write a weaker store only, since of two calls with one key
+//! both might.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_model::Name;
+use mingle_store::{
+    Commit, Committed, DataStore, Outcome, Session as StoreSession, StoreError, UnitedCommit,
+};
+use tracing::{Instrument as _, debug_span, field};
+
+use crate::attempt::{Step, Visit, visits};
+use crate::call::PhaseReport;
+use crate::error::Error;
+use crate::leave::{Draft, Role, written_objects};
+use crate::machine::Finished;
+use crate::phase::{Control, Tries, conflict};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::Execution;
+use crate::watch::Event;
+
+/// How a united transaction ended.
+pub(crate) enum UnitedEnd {
+    /// All of it has committed.
+    Ran(Vec<PhaseReport>),
+    /// Another call with its key has written. Nothing was written.
+    StartOver,
+    /// It has to run phase by phase. Nothing was written.
+    Apart,
+}
+
+/// How an attempt ended.
+enum Attempt {
+    Done(Vec<PhaseReport>),
+    Step(Step),
+    Apart,
+}
+
+/// What the phases of an attempt have come to.
+#[derive(Default)]
+struct Whole {
+    commit: UnitedCommit,
+    /// The store that is written first.
+    decisive: Option<usize>,
+    left: Vec<(Visit, Draft)>,
+    reports: Vec<PhaseReport>,
+}
+
+impl Runtime {
+    /// The store at which a transaction begins whose phases are one transaction of their engine.
+    fn united_at(&self, execution: &Execution) -> Option<usize> {
+        if execution.plan.isolated || execution.is_helper {
+            return None;
+        }
+        let phases = execution.plan.phases.iter();
+        let visiting = phases.filter(|phase| phase.code.iter().any(visits));
+        let mut sites: Vec<usize> = visiting
+            .filter_map(|phase| phase.store)
+            .map(mingle_lang::hir::StoreId::index)
+            .collect();
+        sites.sort_unstable();
+        sites.dedup();
+        let engine = self.stores[*sites.first()?].engine()?;
+        let is_one = sites.iter().all(|site| self.stores[*site].engine() == Some(engine));
+        let decides = |site: &usize| self.stores[*site].capabilities().serializable;
+        sites.iter().copied().find(decides).filter(|_| is_one && sites.len() > 1)
+    }
+
+    /// Runs a transaction as one where its engine can.
+    pub(crate) async fn run_united(
+        &self,
+        execution: &mut Execution,
+        control: &Control<'_>,
+    ) -> Result<UnitedEnd, Error> {
+        let Some(first) = self.united_at(execution) else { return Ok(UnitedEnd::Apart) };
+        let store = self.name_at(first);
+        let span = debug_span!("phase", %store, united = true, attempts = field::Empty);
+        let end = self.try_united(execution, (first, &store), control).instrument(span.clone());
+        let end = end.await?;
+        if let UnitedEnd::Ran(reports) = &end {
+            self.stats.count(Counted::United);
+            span.record("attempts", reports.first().map_or(0, |report| report.attempts));
+            for (phase, report) in reports.iter().enumerate() {
+                control.tell(|| Event::Committed { phase, report: report.clone() });
+            }
+        }
+        Ok(end)
+    }
+
+    async fn try_united(
+        &self,
+        execution: &mut Execution,
+        (first, store): (usize, &Name),
+        control: &Control<'_>,
+    ) -> Result<UnitedEnd, Error> {
+        let begin = self.world.elapsed();
+        let before = execution.recorded.clone();
+        let mut total = PhaseReport { store: Some(store.clone()), ..PhaseReport::default() };
+        let mut tries = Tries::default();
+        loop {
+            total.attempts += 1;
+            execution.recorded = before.clone();
+            execution.result = None;
+            let error = match self.attempt_united(execution, first, &mut tries, control).await {
+                Ok(Attempt::Done(reports)) => {
+                    total.time = self.world.elapsed().saturating_sub(begin);
+                    return Ok(UnitedEnd::Ran(timed(reports, &total)));
+                }
+                Ok(Attempt::Apart) => {
+                    execution.recorded = before;
+                    execution.result = None;
+                    return Ok(UnitedEnd::Apart);
+                }
+                Ok(Attempt::Step(Step::Wait(ids))) => {
+                    self.tell_waits(control, 0, &ids);
+                    self.wait(execution, &mut tries, control, &mut total, &ids).await?;
+                    continue;
+                }
+                Ok(Attempt::Step(Step::StartOver)) => return Ok(UnitedEnd::StartOver),
+                // Its id may not be used any more.
+                Ok(Attempt::Step(_)) => StoreError::Conflict,
+                Err(Error::Store(StoreError::Witnessed { rows })) => {
+                    self.stats.count(Counted::Witnessed);
+                    tries.rows.extend(rows);
+                    if self.world.elapsed() > control.deadline {
+                        return Err(conflict(&total, control));
+                    }
+                    continue;
+                }
+                Err(Error::Store(error @ (StoreError::Conflict | StoreError::Behind { .. }))) => {
+                    error
+                }
+                Err(error) => return Err(error),
+            };
+            tries.look = true;
+            self.stats.add(Counted::Behind, u64::from(error != StoreError::Conflict));
+            control.tell_retries(0, total.attempts, &error);
+            let pause = self.backoff(total.attempts);
+            if self.world.elapsed() + pause > control.deadline {
+                return Err(match error {
+                    StoreError::Conflict => conflict(&total, control),
+                    error => Error::Store(error),
+                });
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+
+    async fn attempt_united(
+        &self,
+        execution: &mut Execution,
+        first: usize,
+        tries: &mut Tries,
+        control: &Control<'_>,
+    ) -> Result<Attempt, Error> {
+        let is_given_up = || control.shared.is_some_and(crate::call::Shared::is_given_up);
+        if is_given_up() {
+            return Err(Error::Cancelled);
+        }
+        let replica = self.replica(execution, tries, first);
+        let after = execution.worklist.seen_at(self.stamped(first));
+        let session = StoreSession { replica, after };
+        let mut united = self.stores[first].begin_united(&session).await.map_err(Error::Store)?;
+        let mut whole = Whole::default();
+        for index in 0..execution.plan.phases.len() {
+            let ran = self.run_part(execution, index, tries, &mut *united, &mut whole).await?;
+            if let Some(step) = ran {
+                return Ok(Attempt::Step(step));
+            }
+        }
+        let is_guarded =
+            whole.decisive.is_none_or(|site| self.stores[site].capabilities().serializable);
+        if execution.key.is_some() && !is_guarded {
+            return Ok(Attempt::Apart);
+        }
+        if whole.decisive.is_some() && control.shared.is_some_and(|shared| !shared.begin_commit()) {
+            return Err(Error::Cancelled);
+        }
+        let id = whole.commit.id;
+        let committed = match united.commit(whole.commit).await {
+            Err(StoreError::Unknown { .. }) => {
+                self.ask_united(execution, (first, &session), id, control.deadline).await
+            }
+            committed => committed.map_err(Error::Store),
+        };
+        let committed = match committed {
+            Ok(committed) => committed,
+            Err(error) => {
+                if let Some(shared) = control.shared.filter(|_| whole.decisive.is_some()) {
+                    shared.commit_failed();
+                }
+                return Err(error);
+            }
+        };
+        execution.has_written |= whole.decisive.is_some();
+        execution.wrote_first = execution.wrote_first.or(whole.decisive);
+        execution.worklist.saw(self.stamped(first), &committed.stamp);
+        for (visit, draft) in &whole.left {
+            self.note_left(execution, Role::Plain, visit, draft);
+        }
+        if let Some(last) = whole.reports.iter_mut().rfind(|report| report.store.is_some()) {
+            last.round_trips += u32::from(id.is_some());
+        }
+        Ok(Attempt::Done(whole.reports))
+    }
+
+    /// Runs a phase as a part of the whole.
+    async fn run_part(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        tries: &Tries,
+        united: &mut dyn mingle_store::United,
+        whole: &mut Whole,
+    ) -> Result<Option<Step>, Error> {
+        let plan = execution.plan.clone();
+        let phase = &plan.phases[index];
+        let mut report =
+            PhaseReport { store: execution.store_name(phase), ..PhaseReport::default() };
+        let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
+            self.run_locally(execution, index, &mut report)?;
+            whole.reports.push(report);
+            return Ok(None);
+        };
+        let mut visit = self.visit(execution, index, tries, store.index());
+        // The whole ends it.
+        visit.leaves_nothing = false;
+        let name = visit.name.clone();
+        let part = united.part(&name).await.map_err(Error::Store)?;
+        let earlier = whole.commit.parts.iter_mut().find(|(other, _)| *other == name);
+        if let Some((_, earlier)) = earlier.filter(|(_, commit)| !commit.writes.is_empty()) {
+            // An earlier phase at this store: what it wrote is there for this one.
+            let writes = std::mem::take(&mut earlier.writes);
+            part.flush(writes).await.map_err(Error::Store)?;
+        }
+        let facts = self.facts(execution);
+        let mut machine = self.machine(execution, index, &facts);
+        let stopped = self.drive(&mut machine, None, &mut visit, part, &mut report).await?;
+        let finished = stopped.is_none().then(|| machine.finish());
+        visit.note_satisfied(execution);
+        if visit.is_fenced {
+            return Ok(Some(self.start_as_another(execution)));
+        }
+        let Some(finished) = finished else { return Ok(stopped) };
+        report.recorded = finished.recorded.count();
+        whole.reports.push(report);
+        self.add_part(execution, index, (visit, finished), whole)?;
+        Ok(None)
+    }
+
+    /// Adds what a phase has come to to the whole.
+    fn add_part(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        (mut visit, mut finished): (Visit, Finished),
+        whole: &mut Whole,
+    ) -> Result<(), Error> {
+        let phase = &execution.plan.phases[index];
+        if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
+            execution.endorsed.insert(store, visit.read());
+        }
+        let own_writes = std::mem::take(&mut finished.writes);
+        let written = written_objects(&visit.flushed, &own_writes);
+        let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
+        self.remember_rows(&mut visit, &written);
+        let mut draft = Draft::default();
+        self.meet(execution, &visit, &written, &mut draft);
+        self.leave_rows(execution, index, Role::Plain, &visit, &written, &mut draft)?;
+        self.leave_records(execution, index, Role::Plain, &visit, &finished, &mut draft);
+        let is_decisive = wrote && whole.decisive.is_none();
+        self.leave_called(execution, index, (Role::Plain, is_decisive), &finished, &mut draft);
+        if is_decisive {
+            whole.decisive = Some(visit.store);
+        }
+        let commit = self.commit_of(execution, index, Role::Plain, &visit, own_writes, &mut draft);
+        if whole.decisive.is_some() && whole.commit.id.is_none() {
+            whole.commit.id = commit.id;
+        }
+        join(&mut whole.commit, &visit.name, commit);
+        execution.worklist.join(&draft.found);
+        execution.recorded.merge(finished.recorded);
+        execution.result = finished.result.or(execution.result.take());
+        whole.left.push((visit, draft));
+        Ok(())
+    }
+
+    /// What became of a commit whose answer was lost.
+    async fn ask_united(
+        &self,
+        execution: &mut Execution,
+        (first, session): (usize, &StoreSession),
+        id: Option<mingle_model::TransactionId>,
+        deadline: Duration,
+    ) -> Result<Committed, Error> {
+        let site = &self.stores[first];
+        let unknown = || Error::Unknown { store: self.name_at(first), id };
+        let asked = id.ok_or_else(unknown)?;
+        let mut attempts = 0;
+        loop {
+            match site.outcome(asked).await {
+                Ok(Outcome::Committed) => {
+                    // What whoever begins there has seen covers it.
+                    let after =
+                        StoreSession { after: mingle_model::Stamp::default(), ..session.clone() };
+                    if let Ok(transaction) = site.begin(&after).await
+                        && let Ok(committed) = transaction.commit(Commit::default()).await
+                    {
+                        return Ok(committed);
+                    }
+                }
+                Ok(Outcome::NotCommitted) => {
+                    if execution.id == Some(asked) {
+                        execution.id = None;
+                    }
+                    return Err(Error::Store(StoreError::Conflict));
+                }
+                Ok(Outcome::Unknown) | Err(_) => {}
+            }
+            attempts += 1;
+            let pause = self.backoff(attempts);
+            if self.world.elapsed() + pause > deadline {
+                return Err(unknown());
+            }
+            self.world.sleep(pause).await;
+        }
+    }
+}
+
+/// The phases, each of which has taken as long as all of them.
+fn timed(mut reports: Vec<PhaseReport>, total: &PhaseReport) -> Vec<PhaseReport> {
+    for report in &mut reports {
+        (report.attempts, report.time) = (total.attempts, total.time);
+        report.waited = total.waited;
+    }
+    reports
+}
+
+/// Adds what a phase sends to its store.
+fn join(whole: &mut UnitedCommit, store: &Name, commit: Commit) {
+    match whole.parts.iter_mut().find(|(name, _)| name == store) {
+        Some((_, earlier)) => {
+            earlier.writes.extend(commit.writes);
+            earlier.guards.extend(commit.guards);
+            earlier.known.extend(commit.known);
+        }
+        None => whole.parts.push((store.clone(), commit)),
+    }
+}
+
+/// By store, the name of the first one of its engine whose replicas may lag; its own where it has an
+/// engine for itself.
+pub(crate) fn stamped(stores: &[Arc<dyn DataStore>]) -> Vec<Name> {
+    let name = |store: &Arc<dyn DataStore>| store.capabilities().store.clone();
+    let lags = |store: &&Arc<dyn DataStore>| !store.capabilities().serializable;
+    let named = stores.iter().map(|store| {
+        let engine = store.engine();
+        let mut fellows =
+            stores.iter().filter(|other| engine.is_some() && other.engine() == engine);
+        fellows.clone().find(lags).or_else(|| fellows.next()).map_or_else(|| name(store), name)
+    });
+    named.collect()
+}

@@ -1,0 +1,340 @@
+//! Stores of two levels in one engine over several data centers: a transaction over both is one strong
+//! transaction, which leaves nothing to be finished; what its clients saw is checked.
+
+mod support;
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use mingle::{Binding, Call, CallKey, CallReport, Database, Error, Session};
+use mingle_checker::history::{Interval, Kind, Operation, Transaction};
+use mingle_checker::{History, Model, Outcome, check};
+use mingle_lang::generate::Random;
+use mingle_model::{Level, Origin, TransactionId};
+use mingle_runtime::stats::Counted;
+use mingle_store::test_world::join_all;
+use mingle_store::{BoxFuture, Data, Read, RecordKind, TestWorld, World};
+use support::{Setup, scenarios};
+
+const TEXT: &str = "store vault: linearizable; store wall: causal;
+    object Box in vault { key name: string; value: int; }
+    object Note in wall { key name: string; value: int; }
+    transaction look(one: ref Note, other: ref Note) -> list<int> {
+        return [one.value, other.value];
+    }
+    transaction audit(one: ref Box, other: ref Note) -> list<int> {
+        return [one.value, other.value];
+    }
+    transaction change(one: ref Box, other: ref Note, value: int) -> list<int> {
+        let found = [one.value, other.value];
+        one.value = value;
+        other.value = value + 1;
+        return found;
+    }
+    transaction note(one: ref Note, other: ref Note, value: int) -> list<int> {
+        let found = [one.value, other.value];
+        one.value = value;
+        other.value = value + 1;
+        return found;
+    }";
+
+const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
+
+const THINGS: usize = 4;
+
+const BINDING: &str = "[runtime]\ndeadline = \"5s\"\n[stores.vault]\npartitions = 2\n\
+    datacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"40ms±10ms\"\n\
+    [stores.wall]\nwith = \"vault\"\n";
+
+struct Shared {
+    world: Arc<TestWorld>,
+    database: Database,
+}
+
+impl Shared {
+    fn new() -> Self {
+        let program = mingle::compile(TEXT).expect("the program is right");
+        let binding = Binding::parse(BINDING).expect("the binding is right");
+        let world = TestWorld::new(7);
+        let opened =
+            Database::open_wrapped(program, &binding, None, world.clone(), |_, store| store);
+        let database = world.block_on(opened).unwrap_or_else(|error| panic!("{error}"));
+        Self { world, database }
+    }
+
+    async fn call(
+        &self,
+        session: &Session,
+        transaction: &str,
+        arguments: &[(&str, String)],
+    ) -> Result<Vec<i64>, Error> {
+        let database = &self.database;
+        let arguments = arguments.iter().map(|(name, value)| (*name, value.as_str()));
+        let arguments = database.arguments(transaction, arguments)?;
+        let report = database.call(transaction, arguments, session.clone()).await?;
+        let found = database.result_json(transaction, &report);
+        let numbers = found.as_array().into_iter().flatten();
+        Ok(numbers.map(|number| number.as_i64().expect("a number")).collect())
+    }
+
+    fn united(&self) -> u64 {
+        self.database.runtime().stats().get(Counted::United)
+    }
+
+    /// Nothing of the runtime's own stands in any store.
+    fn assert_nothing_left(&self) {
+        let runtime = self.database.runtime();
+        let first = TransactionId { origin: Origin(0), sequence: 0 };
+        let mut reads = vec![Read::Witnesses { from: first, limit: 10 }];
+        for kind in [RecordKind::Intent, RecordKind::Witness] {
+            reads.push(Read::Records { kind, from: Arc::default(), limit: 10 });
+        }
+        for index in 0..2 {
+            let store = mingle_lang::hir::StoreId(index);
+            for city in CITIES {
+                let session = Session::at(city);
+                let left = self.world.block_on(runtime.read(store, &session, &reads));
+                for data in left.expect("it answers") {
+                    let is_empty = match &data {
+                        Data::Witnesses(rows) => rows.is_empty(),
+                        Data::Records(records) => records.is_empty(),
+                        other => panic!("{other:?}"),
+                    };
+                    assert!(is_empty, "{city}: {data:?}");
+                }
+            }
+        }
+        assert_eq!(runtime.stats().get(Counted::Begun), 0);
+    }
+}
+
+/// What clients saw.
+#[derive(Default)]
+struct Seen(Mutex<Vec<Transaction>>);
+
+impl Seen {
+    fn add(
+        &self,
+        client: usize,
+        (begin, end): (Duration, Duration),
+        outcome: Outcome,
+        operations: Vec<Operation>,
+    ) {
+        let nanos = |time: Duration| u64::try_from(time.as_nanos()).expect("a short run");
+        let mut seen = self.0.lock().expect("no panic");
+        let id = seen.len() as i64;
+        seen.push(Transaction {
+            id,
+            session: client as i64,
+            outcome,
+            interval: Some(Interval { begin: nanos(begin), end: nanos(end) }),
+            commit: None,
+            is_final: false,
+            operations,
+        });
+    }
+}
+
+/// One call of a client: its name, what it reads and writes, as keys of the history.
+struct Called {
+    name: &'static str,
+    keys: [usize; 2],
+    /// Which of the two is in the vault.
+    strong: [bool; 2],
+    value: Option<i64>,
+}
+
+impl Called {
+    fn draw(random: &mut Random, value: i64) -> Self {
+        let (name, strong, writes) = match random.below(10) {
+            0..4 => ("change", [true, false], true),
+            4..6 => ("note", [false, false], true),
+            6..8 => ("audit", [true, false], false),
+            _ => ("look", [false, false], false),
+        };
+        let one = random.below(THINGS);
+        let other = (one + 1 + random.below(THINGS - 1)) % THINGS;
+        Self { name, keys: [one, other], strong, value: writes.then_some(value) }
+    }
+
+    fn arguments(&self) -> Vec<(&'static str, String)> {
+        let [one, other] = self.keys.map(|key| format!("k{key}"));
+        let mut arguments = vec![("one", one), ("other", other)];
+        arguments.extend(self.value.map(|value| ("value", value.to_string())));
+        arguments
+    }
+
+    fn operations(&self, found: &[i64]) -> Vec<Operation> {
+        let operation = |kind, place: usize, value| {
+            let is_strong = self.strong[place];
+            Operation {
+                kind,
+                // Boxes and notes are different keys.
+                key: (self.keys[place] + if is_strong { 100 } else { 0 }) as i64,
+                value,
+                store: if is_strong { "vault".into() } else { "wall".into() },
+                level: if is_strong { Level::Linearizable } else { Level::Causal },
+                version: None,
+            }
+        };
+        let reads = found.iter().enumerate().map(|(place, value)| (Kind::Read, place, *value));
+        let written =
+            self.value.map(|value| [(Kind::Write, 0, value), (Kind::Write, 1, value + 1)]);
+        reads
+            .chain(written.into_iter().flatten())
+            .map(|(kind, place, value)| operation(kind, place, value))
+            .collect()
+    }
+}
+
+/// One client, which moves from city to city with its session.
+async fn client(shared: &Shared, seen: &Seen, number: usize, seed: u64) {
+    let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
+    let session = Session::at(CITIES[number % 3]);
+    for round in 0..25 {
+        let call = Called::draw(&mut random, (number * 1_000 + round * 2 + 1) as i64);
+        let begin = shared.world.elapsed();
+        let result = shared.call(&session, call.name, &call.arguments()).await;
+        let end = shared.world.elapsed();
+        let outcome = match &result {
+            Ok(_) => Outcome::Committed,
+            Err(Error::Unknown { .. }) if call.value.is_some() => Outcome::Unknown,
+            Err(_) => {
+                // Its data center is away for a while.
+                session.move_to(CITIES[random.below(3)]);
+                shared.world.sleep(Duration::from_millis(100)).await;
+                continue;
+            }
+        };
+        seen.add(number, (begin, end), outcome, call.operations(&result.unwrap_or_default()));
+        if random.below(4) == 0 {
+            session.move_to(CITIES[random.below(3)]);
+        }
+        shared.world.sleep(Duration::from_millis(random.below(60) as u64)).await;
+    }
+}
+
+fn run(seed: u64, stops: &[&[&str]]) {
+    println!("seed {seed}");
+    let shared = Shared::new();
+    let seen = Seen::default();
+    let mut all: Vec<BoxFuture<'_, ()>> = Vec::new();
+    for number in 0..6 {
+        all.push(Box::pin(client(&shared, &seen, number, seed)));
+    }
+    let vault = shared.database.geo("vault").expect("the binding gives it data centers");
+    all.push(Box::pin(async {
+        for cities in stops {
+            shared.world.sleep(Duration::from_millis(1_500)).await;
+            cities.iter().for_each(|city| vault.kill(city).expect("it is there"));
+            shared.world.sleep(Duration::from_millis(1_500)).await;
+            cities.iter().for_each(|city| vault.start(city).expect("it is there"));
+        }
+    }));
+    shared.world.block_on(join_all(all));
+    let seen = seen.0.into_inner().expect("no panic");
+    let committed = seen.iter().filter(|one| one.outcome == Outcome::Committed).count();
+    assert!(committed > 60, "seed {seed}: only {committed} committed");
+    let changed = seen.iter().filter(|one| one.operations.iter().any(|op| op.key >= 100)).count();
+    assert!(shared.united() as usize >= changed / 2, "seed {seed}: {}", shared.united());
+    let history = History::new(seen).expect("each number is written once");
+    for model in [Model::Mixed, Model::Causal] {
+        let verdict = check(&history, model);
+        assert!(verdict.is_satisfied(), "seed {seed}: {verdict}");
+    }
+    assert_eq!(vault.alarms(), Vec::<String>::new(), "seed {seed}");
+    shared.assert_nothing_left();
+}
+
+#[test]
+fn what_clients_of_both_levels_see_holds() {
+    for seed in 1..=3 {
+        run(seed, &[]);
+    }
+}
+
+#[test]
+fn what_clients_of_both_levels_see_holds_while_data_centers_stop() {
+    for seed in 4..=7 {
+        run(seed, &[&["oslo"], &["lima"], &["oslo", "rome"], &["rome"]]);
+    }
+}
+
+#[test]
+fn one_trip_to_the_leader_and_no_other() {
+    let shared = Shared::new();
+    let call = |city: &str, name: &str| {
+        let mut arguments = vec![("one", "k0".to_owned()), ("other", "k1".to_owned())];
+        arguments.extend((name == "change").then(|| ("value", "5".to_owned())));
+        let begin = shared.world.elapsed();
+        let session = Session::at(city);
+        let found = shared.world.block_on(shared.call(&session, name, &arguments));
+        (found.expect("all are there"), shared.world.elapsed().saturating_sub(begin))
+    };
+    call("oslo", "change");
+    // The leader and its followers are settled, and what was written is everywhere.
+    shared.world.block_on(shared.world.sleep(Duration::from_secs(3)));
+    for city in CITIES {
+        let (found, took) = call(city, "change");
+        assert_eq!(found, [5, 6]);
+        assert!(took < Duration::from_millis(80), "{city}: {took:?}");
+        shared.world.block_on(shared.world.sleep(Duration::from_secs(1)));
+    }
+    let (found, took) = call("lima", "look");
+    assert_eq!((found, took), (vec![0, 6], Duration::ZERO), "causal reads wait for nobody");
+    assert_eq!(shared.united(), 4);
+    shared.assert_nothing_left();
+}
+
+#[test]
+fn the_examples_run_with_all_their_stores_in_one_engine() {
+    let mut united = 0;
+    for scenario in scenarios::all::<Setup>() {
+        let program = mingle::compile(scenario.text).expect("the example is right");
+        let levels = &program.checked.levels;
+        let stores = &program.checked.stores;
+        let is_strong = |level| matches!(levels.carrier(level), Level::Linearizable);
+        let Some(host) = stores.iter().find(|store| is_strong(store.level)) else { continue };
+        let bind = |store: &mingle_lang::hir::Store| match store.name == host.name {
+            true => format!(
+                "[stores.{}]\ndatacenters = 3\nbetween = \"40ms\"\npartitions = 2\n",
+                store.name
+            ),
+            false => format!("[stores.{}]\nwith = \"{}\"\n", store.name, host.name),
+        };
+        let binding: String = stores.iter().map(bind).collect();
+        println!("{}", scenario.name);
+        let setup = Setup::plain(scenario.text, &binding);
+        (scenario.run)(&setup);
+        united += setup.database.runtime().stats().get(Counted::United);
+    }
+    assert!(united > 0, "no example has a transaction over stores of two levels");
+}
+
+#[test]
+fn a_key_that_is_used_again_runs_once() {
+    let shared = Shared::new();
+    let arguments = || {
+        let given = [("one", "k0"), ("other", "k1"), ("value", "7")];
+        shared.database.arguments("change", given).expect("they fit")
+    };
+    let keyed = |key: &'static str, city: &'static str| {
+        let key = Some(CallKey::new("somebody", key));
+        let call = Call { session: Session::at(city), key, ..Call::new("change", arguments()) };
+        let shared = &shared;
+        let call: BoxFuture<'_, CallReport> = Box::pin(async move {
+            let report = shared.database.runtime().call(call).await;
+            report.unwrap_or_else(|error| panic!("{city}: {error}"))
+        });
+        call
+    };
+    let first = shared.world.block_on(keyed("again", "oslo"));
+    let second = shared.world.block_on(keyed("again", "lima"));
+    assert!(!first.is_repeated && second.is_repeated);
+    assert_eq!(first.result, second.result);
+    // All at once, too.
+    let calls = CITIES.into_iter().cycle().take(6).map(|city| keyed("at once", city)).collect();
+    let reports = shared.world.block_on(join_all(calls));
+    assert_eq!(reports.iter().filter(|report| !report.is_repeated).count(), 1);
+    assert!(reports.iter().all(|report| report.result == reports[0].result));
+}

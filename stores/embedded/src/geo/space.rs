@@ -1,0 +1,135 @@
+//! Stores that live in one engine, and whose items are whose.
+//!
+//! The data centers of a store can have other stores too: their replicas are the same, and so are
+//! their clocks, snapshots and certification. So one transaction can run over several of them. The
+//! names of a store's items begin with the store's name, but for those of the one that was there
+//! first.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
+
+use mingle_geo::certify::Touch;
+use mingle_geo::{Key, Update};
+use mingle_model::Name;
+use mingle_store::EngineId;
+
+use super::store::Shared;
+
+/// No section's name begins with this.
+const MARK: u8 = 1;
+
+/// Whose items these are.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Space(Arc<[u8]>);
+
+impl Space {
+    /// Of the store that was there first.
+    pub fn first() -> Self {
+        Self::default()
+    }
+
+    /// Of a store that was added.
+    pub fn of(store: &Name) -> Self {
+        let mut mark = vec![MARK];
+        mark.extend(store.as_bytes());
+        mark.push(0);
+        Self(mark.into())
+    }
+
+    /// What the names of its items begin with.
+    pub fn prefix(&self) -> &[u8] {
+        &self.0
+    }
+
+    /// The item of the engine.
+    pub fn key(&self, key: Key) -> Key {
+        if self.0.is_empty() {
+            return key;
+        }
+        Key::new(key.kind, [&self.0, &*key.name].concat())
+    }
+
+    /// The item of this store.
+    pub fn own(&self, key: Key) -> Key {
+        if self.0.is_empty() {
+            return key;
+        }
+        Key::new(key.kind, key.name.strip_prefix(&*self.0).unwrap_or(&key.name))
+    }
+
+    /// The same of operations.
+    pub fn updates(&self, mut updates: Vec<Update>) -> Vec<Update> {
+        if !self.0.is_empty() {
+            for update in &mut updates {
+                update.key = self.key(update.key.clone());
+            }
+        }
+        updates
+    }
+
+    /// The same of what a strong transaction uses.
+    pub fn touches(&self, touches: impl Iterator<Item = Touch>) -> Vec<Touch> {
+        touches.map(|touch| Touch { key: self.key(touch.key), ..touch }).collect()
+    }
+}
+
+/// What the stores of one engine share besides its replicas.
+pub struct Engine {
+    id: EngineId,
+    is_shared: AtomicBool,
+    members: Mutex<Vec<Weak<Shared>>>,
+}
+
+impl Engine {
+    /// An engine of no store.
+    pub fn new() -> Self {
+        static NEXT: AtomicU64 = AtomicU64::new(1);
+        let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
+        Self { id, is_shared: AtomicBool::new(false), members: Mutex::default() }
+    }
+
+    /// Tells it apart from others in this process.
+    pub fn id(&self) -> EngineId {
+        self.id
+    }
+
+    /// Whether several stores live in it.
+    pub fn is_shared(&self) -> bool {
+        self.is_shared.load(Ordering::Acquire)
+    }
+
+    /// Another store lives in it.
+    pub fn add(&self, member: &Arc<Shared>) {
+        let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.push(Arc::downgrade(member));
+        self.is_shared.store(members.len() > 1, Ordering::Release);
+    }
+
+    /// The store of this name, if it lives here.
+    pub fn member(&self, store: &str) -> Option<Arc<Shared>> {
+        let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.iter().filter_map(Weak::upgrade).find(|member| *member.core.store == *store)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_geo::Kind;
+
+    use super::*;
+
+    #[test]
+    fn items_of_several_stores_are_apart_and_come_back() {
+        let (first, feed, feeds) =
+            (Space::first(), Space::of(&"feed".into()), Space::of(&"feeds".into()));
+        let key = Key::new(Kind::Set, b"w{abc}".as_slice());
+        let all: Vec<Key> =
+            [&first, &feed, &feeds].iter().map(|space| space.key(key.clone())).collect();
+        assert_eq!(all[0], key);
+        for (space, found) in [first, feed, feeds].iter().zip(&all) {
+            assert_eq!(space.own(found.clone()), key);
+            assert_eq!(found.partition(64), key.partition(64), "{found:?}");
+            assert_eq!(all.iter().filter(|other| *other == found).count(), 1);
+        }
+    }
+}
