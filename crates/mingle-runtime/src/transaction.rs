@@ -11,7 +11,7 @@ use mingle_model::{Name, TransactionId, Value};
 use mingle_store::{Data, Read};
 use tracing::{Instrument as _, field, info_span};
 
-use crate::call::{Call, CallReport, PhaseReport, Shared};
+use crate::call::{Call, CallReport, Shared};
 use crate::error::Error;
 use crate::intent::{Intent, ProgramHash, Witness};
 use crate::keyed::CallKey;
