@@ -295,12 +295,13 @@ fn the_examples_run_with_all_their_stores_in_one_engine() {
         let stores = &program.checked.stores;
         let is_strong = |level| matches!(levels.carrier(level), Level::Linearizable);
         let Some(host) = stores.iter().find(|store| is_strong(store.level)) else { continue };
-        let bind = |store: &mingle_lang::hir::Store| match store.name == host.name {
-            true => format!(
-                "[stores.{}]\ndatacenters = 3\nbetween = \"40ms\"\npartitions = 2\n",
-                store.name
-            ),
-            false => format!("[stores.{}]\nwith = \"{}\"\n", store.name, host.name),
+        let bind = |store: &mingle_lang::hir::Store| {
+            let said = if store.name == host.name {
+                "datacenters = 3\nbetween = \"40ms\"\npartitions = 2".to_owned()
+            } else {
+                format!("with = \"{}\"", host.name)
+            };
+            format!("[stores.{}]\n{said}\n", store.name)
         };
         let binding: String = stores.iter().map(bind).collect();
         println!("{}", scenario.name);
