@@ -7,6 +7,7 @@ mod evaluation;
 mod geo;
 mod groups;
 mod hand;
+mod http;
 mod interpreter;
 mod lsp;
 mod measured;
@@ -33,6 +34,8 @@ enum Command {
     Compiler(compiler::Options),
     /// The language server: diagnostics after an edit in a long program.
     Lsp(lsp::Options),
+    /// What the HTTP layer adds to a call, and how many calls one core carries.
+    Http(http::Options),
     /// Throughput with tracking against the same without, as in MixT's Figure 15.
     Witnesses(witnesses::Options),
     /// Stores in PostgreSQL: Message Groups against all in PostgreSQL and against an outbox written by
@@ -50,6 +53,7 @@ fn main() -> std::process::ExitCode {
         Command::Interpreter(options) => interpreter::run(&options),
         Command::Compiler(options) => compiler::run(&options),
         Command::Lsp(options) => lsp::run(&options),
+        Command::Http(options) => http::run(&options),
         Command::Witnesses(options) => witnesses::run(&options),
         Command::Stores(options) => stores::run(&options),
         Command::Geo(options) => geo::run(&options),

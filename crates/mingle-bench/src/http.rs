@@ -1,0 +1,226 @@
+//! What the HTTP layer adds to a call, and how many calls one core carries.
+//!
+//! The latency of a call over loopback is compared with the latency of the same call made in the
+//! process, one after the other in the same run. Throughput is what a public load generator (wrk)
+//! gets out of the server, by the processor time that the server's process took for it: on a
+//! machine that others use too, calls by second of processor say what one core carries.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::path::PathBuf;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use clap::Args;
+use hdrhistogram::Histogram;
+use mingle::{Binding, Database, Session};
+use mingle_server::{Config, Server};
+use tokio::runtime::Runtime;
+use tokio::sync::oneshot;
+
+use crate::cpu;
+
+const TEXT: &str = "store stock: linearizable;
+    object Item in stock { key name: string; count: int; }
+    transaction look(item: ref Item) -> int { return item.count; }
+    transaction add(item: ref Item, count: int) -> int {
+        item.count += count;
+        return item.count;
+    }";
+
+/// The names that calls are about: of `add`, each has its turn, so that they do not conflict.
+const ITEMS: usize = 64;
+
+#[derive(Args)]
+pub struct Options {
+    /// So many calls of each kind are timed.
+    #[arg(long, default_value_t = 5_000)]
+    calls: usize,
+    /// How long the load generator runs for each kind of call.
+    #[arg(long, default_value_t = 5)]
+    seconds: u64,
+    /// So many connections it has.
+    #[arg(long, default_value_t = 16)]
+    connections: usize,
+}
+
+/// Runs the benchmark.
+///
+/// # Errors
+///
+/// When the server cannot be started, or answers otherwise than it should.
+pub fn run(options: &Options) -> Result<(), String> {
+    let runtime = Runtime::new().map_err(|error| error.to_string())?;
+    let program = mingle::compile(TEXT).map_err(|errors| errors.to_string())?;
+    let opened = runtime.block_on(Database::open(program, &Binding::default(), None));
+    let database = Arc::new(opened.map_err(|error| error.to_string())?);
+    let address = "127.0.0.1:0".parse().expect("it is an address");
+    let server = runtime.block_on(Server::bind(database.clone(), address, Config::default()));
+    let server = server.map_err(|error| error.to_string())?;
+    let address = server.address();
+    let (stop, stopped) = oneshot::channel::<()>();
+    let served = runtime.spawn(server.run(async {
+        let _ = stopped.await;
+    }));
+    println!("{:>6}{:>14}{:>14}{:>14}", "call", "in process", "over HTTP", "added");
+    for name in ["look", "add"] {
+        let (direct, http) = latencies(&runtime, &database, address, name, options.calls)?;
+        let added = (http - direct).max(0.0);
+        println!(
+            "{name:>6}{direct:>11.1} µs{http:>11.1} µs{added:>11.1} µs  (medians; bar 300 µs)"
+        );
+    }
+    load(address, options)?;
+    drop(stop);
+    let ended = runtime.block_on(served).map_err(|error| error.to_string())?;
+    if ended { Ok(()) } else { Err("calls were still running at the end".into()) }
+}
+
+/// The median times of a call in the process and over HTTP, in microseconds.
+fn latencies(
+    runtime: &Runtime,
+    database: &Arc<Database>,
+    address: SocketAddr,
+    name: &str,
+    calls: usize,
+) -> Result<(f64, f64), String> {
+    let mut client = Client::connect(address)?;
+    let mut times = [(); 2].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+    // The first ones find everything cold.
+    for round in 0..calls + calls / 10 {
+        let item = format!("i{}", round % ITEMS);
+        let begin = Instant::now();
+        let mut given = vec![("item", item.as_str())];
+        given.extend((name == "add").then_some(("count", "1")));
+        let arguments = database.arguments(name, given).map_err(|error| error.to_string())?;
+        let report = runtime.block_on(database.call(name, arguments, Session::default()));
+        report.map_err(|error| error.to_string())?;
+        let direct = begin.elapsed();
+        let begin = Instant::now();
+        client.call(name, &body(name, &item))?;
+        if round >= calls / 10 {
+            for (histogram, time) in times.iter_mut().zip([direct, begin.elapsed()]) {
+                histogram.saturating_record(time.as_nanos() as u64);
+            }
+        }
+    }
+    let [direct, http] = times.map(|histogram| histogram.value_at_quantile(0.5) as f64 / 1e3);
+    Ok((direct, http))
+}
+
+fn body(name: &str, item: &str) -> String {
+    match name {
+        "add" => format!("{{\"item\":\"{item}\",\"count\":1}}"),
+        _ => format!("{{\"item\":\"{item}\"}}"),
+    }
+}
+
+/// A connection that is kept.
+struct Client {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+}
+
+impl Client {
+    fn connect(address: SocketAddr) -> Result<Self, String> {
+        let stream = TcpStream::connect(address).map_err(|error| error.to_string())?;
+        let set = stream.set_nodelay(true);
+        set.and_then(|()| stream.set_read_timeout(Some(Duration::from_secs(30))))
+            .map_err(|error| error.to_string())?;
+        Ok(Self { stream, buffer: vec![0; 8_192] })
+    }
+
+    /// Makes a call and reads its answer, which comes at once as it is short.
+    fn call(&mut self, name: &str, body: &str) -> Result<(), String> {
+        let request = format!(
+            "POST /v1/transactions/{name} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+        let mut filled = 0;
+        loop {
+            let count = self.stream.read(&mut self.buffer[filled..]);
+            match count.map_err(|error| error.to_string())? {
+                0 => return Err("the server closed the connection".into()),
+                count => filled += count,
+            }
+            let text = String::from_utf8_lossy(&self.buffer[..filled]);
+            if !text.starts_with("HTTP/1.1 200") {
+                return Err(format!("expected 200, found {text}"));
+            }
+            if text.contains("\r\n\r\n{") && text.ends_with('}') {
+                return Ok(());
+            }
+        }
+    }
+}
+
+/// Lets the load generator run, if there is one.
+fn load(address: SocketAddr, options: &Options) -> Result<(), String> {
+    if Command::new("wrk").arg("--version").output().is_err() {
+        println!(
+            "wrk is not installed (Debian's package of that name): throughput is not measured"
+        );
+        return Ok(());
+    }
+    println!("{:>6}{:>14}{:>22}{:>12}", "call", "calls/s", "per second of a core", "at p99");
+    for name in ["look", "add"] {
+        let script = Script::write(name)?;
+        let begin = cpu::used();
+        let started = Instant::now();
+        let output = Command::new("wrk")
+            .args(["--threads", "1", "--latency"])
+            .args(["--connections", &options.connections.to_string()])
+            .args(["--duration", &format!("{}s", options.seconds)])
+            .arg("--script")
+            .arg(&script.0)
+            .arg(format!("http://{address}/v1/transactions/{name}"))
+            .output()
+            .map_err(|error| format!("wrk: {error}"))?;
+        let (busy, took) = (cpu::used() - begin, started.elapsed().as_secs_f64());
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        if !output.status.success() || text.contains("Non-2xx") {
+            return Err(format!("wrk: {text}{}", String::from_utf8_lossy(&output.stderr)));
+        }
+        let field = |name: &str, place: usize| {
+            let line = text.lines().find(|line| line.contains(name))?;
+            line.split_whitespace().nth(place).map(str::to_owned)
+        };
+        let calls = field(" requests in ", 0).and_then(|count| count.parse::<f64>().ok());
+        let calls =
+            calls.ok_or_else(|| format!("wrk did not say how many calls it made: {text}"))?;
+        let p99 = field("99%", 1).unwrap_or_default();
+        println!(
+            "{name:>6}{:>14.0}{:>22.0}{p99:>12}  (bar 10,000 by core)",
+            calls / took,
+            calls / busy
+        );
+    }
+    Ok(())
+}
+
+/// What the load generator sends, in a file that goes with it.
+struct Script(PathBuf);
+
+impl Script {
+    fn write(name: &str) -> Result<Self, String> {
+        let file = format!("mingle-bench-http-{}-{name}.lua", std::process::id());
+        let path = std::env::temp_dir().join(file);
+        let count = if name == "add" { ",\"count\":1" } else { "" };
+        let text = format!(
+            "wrk.method = \"POST\"\nwrk.headers[\"Content-Type\"] = \"application/json\"\n\
+             local n = 0\nrequest = function()\n  n = n + 1\n  \
+             local body = string.format('{{\"item\":\"i%d\"{count}}}', n % {ITEMS})\n  \
+             return wrk.format(nil, nil, nil, body)\nend\n"
+        );
+        std::fs::write(&path, text).map_err(|error| format!("{}: {error}", path.display()))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Script {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_file(&self.0);
+    }
+}
