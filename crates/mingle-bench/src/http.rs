@@ -52,7 +52,7 @@ pub struct Options {
 /// When the server cannot be started, or answers otherwise than it should.
 pub fn run(options: &Options) -> Result<(), String> {
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
-    let program = mingle::compile(TEXT).map_err(|errors| errors.to_string())?;
+    let program = mingle::compile(TEXT)?;
     let opened = runtime.block_on(Database::open(program, &Binding::default(), None));
     let database = Arc::new(opened.map_err(|error| error.to_string())?);
     let address = "127.0.0.1:0".parse().expect("it is an address");

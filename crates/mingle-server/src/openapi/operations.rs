@@ -49,7 +49,7 @@ pub(super) fn transaction(program: &Program, plan: &Plan, needs_token: bool) -> 
         "description": described(program, plan),
         "parameters": [
             parameter("deadline_ms"),
-            parameter("until"),
+            until(program, plan),
             parameter("session"),
             parameter("idempotency_key"),
         ],
@@ -65,6 +65,23 @@ pub(super) fn transaction(program: &Program, plan: &Plan, needs_token: bool) -> 
         operation["security"] = json!([{ "token": [] }]);
     }
     json!({ "post": operation })
+}
+
+/// The stores that a caller can wait for.
+fn until(program: &Program, plan: &Plan) -> Json {
+    let stores = plan.phases.iter().filter_map(|phase| phase.store);
+    let stores = stores.map(|store| &*program.checked.stores[store.index()].name);
+    let stores: BTreeSet<&str> = stores.collect();
+    let mut schema = json!({ "type": "string" });
+    if !stores.is_empty() {
+        schema["enum"] = json!(stores);
+    }
+    json!({
+        "name": "until",
+        "in": "query",
+        "description": "Answer as soon as this store, and all before it, have committed.",
+        "schema": schema,
+    })
 }
 
 fn answers(plan: &Plan) -> Json {
@@ -230,12 +247,6 @@ pub(super) fn parameters() -> Json {
             "in": "query",
             "description": "Conflicts are retried and others waited for, for so many milliseconds.",
             "schema": { "type": "integer", "minimum": 1 },
-        },
-        "until": {
-            "name": "until",
-            "in": "query",
-            "description": "Answer as soon as this store, and all before it, have committed.",
-            "schema": { "type": "string" },
         },
         "limit": {
             "name": "limit",

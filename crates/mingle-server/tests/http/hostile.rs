@@ -1,6 +1,6 @@
 //! Requests that make no sense, come slowly, or do not end: clear answers, no hang, no 5xx.
 
-use std::io::{Read, Write};
+use std::io::Write;
 use std::net::Shutdown;
 use std::time::Duration;
 
