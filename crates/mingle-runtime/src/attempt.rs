@@ -132,7 +132,8 @@ impl Runtime {
             after.join(&fixed.seen);
         }
         let session = StoreSession { replica: visit.replica.clone(), after };
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let site = execution.hosted_at(store).unwrap_or(&self.stores[store]);
+        let mut transaction = site.begin(&session).await.map_err(Error::Store)?;
         let driven = {
             let facts = self.facts(execution);
             let mut machine = self.machine(execution, index, &facts);
@@ -269,7 +270,9 @@ impl Runtime {
             // stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)
                 || execution.chain.contains(&id)
-                || self.known().is_visible(store, replica.as_ref(), id)
+                || (self.known().is_visible(store, replica.as_ref(), id)
+                    // The snapshot of the application's transaction may be older.
+                    && execution.hosted_at(store).is_none())
             {
                 continue;
             }

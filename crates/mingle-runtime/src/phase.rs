@@ -11,6 +11,7 @@ use crate::attempt::Step;
 use crate::call::{PhaseReport, Shared};
 use crate::error::Error;
 use crate::help::Helper;
+use crate::metrics;
 use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
@@ -29,7 +30,7 @@ pub(crate) struct Control<'a> {
 }
 
 impl Control<'_> {
-    fn tell(&self, event: impl FnOnce() -> Event) {
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(shared) = self.shared {
             shared.tell(event);
         }
@@ -86,6 +87,7 @@ impl Runtime {
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
         if let Ok(PhaseEnd::Ran(report)) = &end {
             span.record("attempts", report.attempts);
+            metrics::ran(report);
             control.tell(|| Event::Committed { phase: index, report: report.clone() });
         }
         end
@@ -123,6 +125,7 @@ impl Runtime {
                 }
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
+                    metrics::waits(report.store.as_ref());
                     self.tell_waits(control, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
                     continue;
@@ -130,6 +133,7 @@ impl Runtime {
                 Err(Error::Store(error)) => error,
                 Err(error) => return Err(error),
             };
+            metrics::retries(report.store.as_ref(), &error);
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
@@ -232,7 +236,7 @@ impl Runtime {
 
     /// Waits for transactions whose commit witness is not visible yet, and helps them once that
     /// takes too long.
-    async fn wait(
+    pub(crate) async fn wait(
         &self,
         execution: &Execution,
         tries: &mut Tries,

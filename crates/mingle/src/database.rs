@@ -11,6 +11,7 @@ use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
 use mingle_store_embedded::GeoStore;
+use mingle_store_postgres::Postgres;
 use serde_json::{Map, Value as Json};
 
 use crate::binding::Binding;
@@ -27,6 +28,8 @@ pub struct Database {
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
     geo: BTreeMap<Name, Arc<GeoStore>>,
+    /// Stores that are one database of PostgreSQL.
+    pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
 }
 
 impl Database {
@@ -99,22 +102,30 @@ impl Database {
         check_names(&program, binding)?;
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
         let (mut warnings, mut geo) = (Vec::new(), BTreeMap::new());
+        let mut postgres = BTreeMap::new();
         for (index, declared) in program.checked.stores.iter().enumerate() {
             let id = StoreId(index as u32);
             let opened = open_store(&program, id, binding, folder, &world).await?;
             warnings.extend(opened.warnings);
             warnings.extend(late_refusals(&program, id, &opened.may_refuse));
             geo.extend(opened.geo.map(|geo| (declared.name.clone(), geo)));
+            postgres.extend(opened.postgres.map(|store| (declared.name.clone(), store)));
             stores.push(wrap(&declared.name, opened.store));
         }
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
-        Ok(Self { warnings, geo, ..Self::over(runtime) })
+        Ok(Self { warnings, geo, postgres, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
     /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new(), geo: BTreeMap::new() }
+        Self {
+            runtime,
+            is_catching_up: Arc::default(),
+            warnings: Vec::new(),
+            geo: BTreeMap::new(),
+            postgres: BTreeMap::new(),
+        }
     }
 
     /// What its user should know of the stores as they are set up, a sentence each: what a server
