@@ -132,8 +132,7 @@ impl Runtime {
             after.join(&fixed.seen);
         }
         let session = StoreSession { replica: visit.replica.clone(), after };
-        let site = execution.hosted_at(store).unwrap_or(&self.stores[store]);
-        let mut transaction = site.begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.begin_at(execution, store, &session).await?;
         let driven = {
             let facts = self.facts(execution);
             let mut machine = self.machine(execution, index, &facts);
@@ -166,6 +165,29 @@ impl Runtime {
                 self.conclude(execution, attempt, report).await
             }
         }
+    }
+
+    /// A transaction at a store, or at the place that the application's transaction has there.
+    async fn begin_at(
+        &self,
+        execution: &Execution,
+        store: usize,
+        session: &StoreSession,
+    ) -> Result<Box<dyn Transaction>, Error> {
+        let site = execution.hosted_at(store).unwrap_or(&self.stores[store]);
+        site.begin(session).await.map_err(Error::Store)
+    }
+
+    /// Whether what a transaction did is known to be seen there.
+    fn is_known_there(
+        &self,
+        execution: &Execution,
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+    ) -> bool {
+        // The snapshot of the application's transaction may be older than what is known.
+        execution.hosted_at(store).is_none() && self.known().is_visible(store, replica, id)
     }
 
     fn machine<'a>(&self, execution: &'a Execution, index: usize, facts: &'a Facts) -> Machine<'a> {
@@ -270,9 +292,7 @@ impl Runtime {
             // stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)
                 || execution.chain.contains(&id)
-                || (self.known().is_visible(store, replica.as_ref(), id)
-                    // The snapshot of the application's transaction may be older.
-                    && execution.hosted_at(store).is_none())
+                || self.is_known_there(execution, store, replica.as_ref(), id)
             {
                 continue;
             }

@@ -97,19 +97,29 @@ impl Runtime {
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
         report.recorded = finished.recorded.count();
-        let store = visit.store;
         let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
-        if is_decisive && let Some(host) = execution.host.as_mut().filter(|h| h.store == store) {
-            // It takes effect with the transaction that it is a part of.
-            host.held = Some(Box::new(Held { concluded, id: commit_id }));
-            return Ok(Step::Done);
-        }
-        if !is_plain_read {
+        if !is_plain_read && !execution.hosts(&concluded) {
             metrics::committed(&concluded.visit.name, role);
         }
-        let visit = self.take_effect(execution, concluded);
-        self.write_intent_late(execution, role, index, &visit).await?;
+        self.has_concluded(execution, concluded, commit_id).await?;
         Ok(Step::Done)
+    }
+
+    async fn has_concluded(
+        &self,
+        execution: &mut Execution,
+        concluded: Concluded,
+        id: Option<TransactionId>,
+    ) -> Result<(), Error> {
+        if execution.hosts(&concluded) {
+            // It takes effect with the transaction that it is a part of.
+            let held = Some(Box::new(Held { concluded, id }));
+            execution.host.as_mut().expect("it was there above").held = held;
+            return Ok(());
+        }
+        let (role, index) = (concluded.role, concluded.index);
+        let visit = self.take_effect(execution, concluded);
+        self.write_intent_late(execution, role, index, &visit).await
     }
 
     /// The commit of a phase has taken effect.

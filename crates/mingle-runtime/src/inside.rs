@@ -2,8 +2,7 @@
 //! and with it the intent, take effect if that transaction commits, and the rest follows.
 //!
 //! The store gives a place, which is a [`DataStore`] whose transactions are parts of the application's.
-//! [`Runtime::call_inside`] runs the phases up to the first writing one, those at that store at the
-//! place. What follows for the process once the transaction is decided (what it knows, what the session
+//! [`Runtime::call_inside`] runs the phases up to the first writing one there. What follows for the process once the transaction is decided (what it knows, what the session
 //! has seen) is held back, since the application may still roll back. [`Inside::follow`] asks the store
 //! what became of the transaction, and goes on from there.
 //!
@@ -31,7 +30,7 @@ use crate::leave::Role;
 use crate::limits::{ASKED_AT_ONCE_MAX, INSIDE_ATTEMPTS_MAX, LOOKS_BEFORE_ASKING};
 use crate::metrics;
 use crate::own::Left;
-use crate::phase::{Control, PhaseEnd, Tries};
+use crate::phase::{Control, Tries};
 use crate::records::{is_visible, visible_reads};
 use crate::runtime::Runtime;
 use crate::transaction::{Execution, Progress, Run};
@@ -90,6 +89,11 @@ impl Execution {
     pub(crate) fn hosted_at(&self, store: usize) -> Option<&Arc<dyn DataStore>> {
         let host = self.host.as_ref().filter(|host| host.store == store && !self.has_written);
         host.map(|host| &host.place)
+    }
+
+    /// Whether a commit takes effect with the application's transaction.
+    pub(crate) fn hosts(&self, concluded: &Concluded) -> bool {
+        concluded.is_decisive && self.hosted_at(concluded.visit.store).is_some()
     }
 
     /// Whether a phase is the one with which the call takes effect, whatever it writes: what follows
@@ -166,17 +170,21 @@ impl Runtime {
         if !self.settings.tracking {
             return Err(Error::Unsupported("without tracking nothing follows a commit".into()));
         }
-        let first = plan.first_write.and_then(|first| plan.phases[first].store);
-        match first {
-            None => Err(Error::Misuse(format!(
-                "{name} writes nothing, so it cannot be a part of a transaction"
-            ))),
-            Some(first) if first.index() == index => Ok(index),
-            Some(first) => Err(Error::Misuse(format!(
-                "{name} writes first at store {}, so it cannot be a part of a transaction of store {store}",
-                self.name_at(first.index())
-            ))),
+        let last = plan.first_write.ok_or_else(|| writes_nothing(plan))?;
+        for phase in &plan.phases[..=last] {
+            // Whoever has read elsewhere what another transaction wrote there must see the rest of that
+            // here, and the application's snapshot may be older.
+            match phase.store.map(mingle_lang::hir::StoreId::index) {
+                Some(other) if other != index => {
+                    return Err(Error::Misuse(format!(
+                        "{name} visits store {} before it has written at store {store}, so it cannot be a part of a transaction there",
+                        self.name_at(other)
+                    )));
+                }
+                _ => {}
+            }
         }
+        Ok(index)
     }
 
     /// The store at which a call writes first.
@@ -187,10 +195,7 @@ impl Runtime {
     pub fn writes_first_at(&self, call: &Call) -> Result<Name, Error> {
         let plan = self.checked_plan(call)?;
         let first = plan.first_write.and_then(|first| plan.phases[first].store);
-        let first = first.ok_or_else(|| {
-            let name = &plan.name;
-            Error::Misuse(format!("{name} writes nothing, so it cannot be a part of a transaction"))
-        })?;
+        let first = first.ok_or_else(|| writes_nothing(&plan))?;
         Ok(self.name_at(first.index()))
     }
 
@@ -201,19 +206,7 @@ impl Runtime {
         let control = Control { shared: Some(shared), deadline, patience };
         let last = execution.plan.first_write.expect("it was checked that it writes");
         for index in 0..=last {
-            let store = execution.plan.phases[index].store;
-            let is_hosted = store.is_some_and(|store| execution.hosted_at(store.index()).is_some());
-            let phase = if is_hosted {
-                self.phase_inside(execution, index, &control).await?
-            } else {
-                match self.phase(execution, index, &control).await? {
-                    PhaseEnd::Ran(phase) => phase,
-                    PhaseEnd::Over | PhaseEnd::StartOver => {
-                        return Err(Error::Store(StoreError::Conflict));
-                    }
-                }
-            };
-            report.phases.push(phase);
+            report.phases.push(self.phase_inside(execution, index, &control).await?);
         }
         let held = execution.host.as_ref().and_then(|host| host.held.as_ref());
         report.id = held.filter(|_| execution.last_witnessed() > Some(last)).and(execution.id);
@@ -267,17 +260,14 @@ impl Runtime {
                     self.wait_outside(execution, &mut tries, control, report, &ids).await?;
                     return conflict;
                 }
-                Err(Error::Store(error @ StoreError::Witnessed { .. })) if !is_last => {
-                    metrics::retries(report.store.as_ref(), &error);
-                    if let StoreError::Witnessed { rows } = error {
-                        tries.rows.extend(rows);
+                Err(Error::Store(error)) => match metrics::in_vain(report.store.as_ref(), error) {
+                    StoreError::Witnessed { rows } if !is_last => tries.rows.extend(rows),
+                    StoreError::Conflict | StoreError::Witnessed { .. } => {
+                        self.see_to_fence(execution).await;
+                        return conflict;
                     }
-                }
-                Err(Error::Store(StoreError::Conflict | StoreError::Witnessed { .. })) => {
-                    metrics::retries(report.store.as_ref(), &StoreError::Conflict);
-                    self.see_to_fence(execution).await;
-                    return conflict;
-                }
+                    error => return Err(Error::Store(error)),
+                },
                 Err(error) => return Err(error),
             }
         }
@@ -442,6 +432,11 @@ impl Runtime {
         metrics::session_waits(pending.call.session.waits());
         pending.shared.finish(result);
     }
+}
+
+fn writes_nothing(plan: &Plan) -> Error {
+    let name = &plan.name;
+    Error::Misuse(format!("{name} writes nothing, so it cannot be a part of a transaction"))
 }
 
 impl Inside {

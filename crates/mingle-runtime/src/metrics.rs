@@ -151,9 +151,10 @@ pub(crate) fn ran(report: &PhaseReport) {
 }
 
 /// An attempt was in vain.
-pub(crate) fn retries(store: Option<&Name>, error: &StoreError) {
+pub(crate) fn in_vain(store: Option<&Name>, error: StoreError) -> StoreError {
     let store = store_label(store);
-    counter!(PHASE_RETRIES, "store" => store, "reason" => reason(error)).increment(1);
+    counter!(PHASE_RETRIES, "store" => store, "reason" => reason(&error)).increment(1);
+    error
 }
 
 /// An attempt has to wait for others.

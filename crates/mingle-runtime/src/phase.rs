@@ -125,15 +125,13 @@ impl Runtime {
                 }
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
-                    metrics::waits(report.store.as_ref());
-                    self.tell_waits(control, index, &ids);
+                    self.tell_waits(control, &report, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
                     continue;
                 }
-                Err(Error::Store(error)) => error,
+                Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
                 Err(error) => return Err(error),
             };
-            metrics::retries(report.store.as_ref(), &error);
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
@@ -156,7 +154,14 @@ impl Runtime {
         }
     }
 
-    fn tell_waits(&self, control: &Control<'_>, phase: usize, ids: &[(TransactionId, Awaited)]) {
+    fn tell_waits(
+        &self,
+        control: &Control<'_>,
+        report: &PhaseReport,
+        phase: usize,
+        ids: &[(TransactionId, Awaited)],
+    ) {
+        metrics::waits(report.store.as_ref());
         self.stats.count(Counted::Waited);
         let transactions = || ids.iter().map(|(id, _)| *id).collect();
         control.tell(|| Event::Waits { phase, transactions: transactions() });

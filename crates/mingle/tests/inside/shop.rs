@@ -8,15 +8,18 @@ use mingle::{Binding, Session};
 use mingle_services::Engine;
 use tokio_postgres::{Client, IsolationLevel, NoTls, Transaction};
 
-pub use program::{Database, Item};
+pub use program::{Account, Database, Item};
 
 pub mod program {
     mingle::program! {
         store stock: linearizable;
         store pages: snapshot;
+        store ledger: linearizable;
 
         object Item in stock { key name: string; left: int; }
         object Page in pages { key item: string; sold: counter; lines: log<string>; }
+
+        object Account in ledger { key number: string; sum: int; }
 
         transaction buy(item: ref Item, by: string) -> int {
             require item.left > 0 else "sold out" as sold_out;
@@ -55,6 +58,15 @@ pub mod program {
         transaction sold(item: string) -> int { return Page[item].sold.value(); }
         transaction lines(item: string) -> list<string> { return Page[item].lines.to_list(); }
         transaction note(item: string) { Page[item].lines.append("noted"); }
+        transaction spend(account: ref Account, item: ref Item) {
+            if account.sum >= 0 { item.left -= 1; }
+        }
+        transaction credit(account: ref Account, item: ref Item) {
+            if account.sum >= 0 {
+                account.sum += 1;
+                item.left += 1;
+            }
+        }
         isolated transaction both(item: ref Item) {
             item.left -= 1;
             Page[item.name].sold.add(1);
