@@ -141,7 +141,7 @@ impl Runtime {
             after.join(&fixed.seen);
         }
         let session = StoreSession { replica: visit.replica.clone(), after };
-        let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+        let mut transaction = self.begin_at(execution, store, &session).await?;
         let driven = {
             let facts = self.facts(execution);
             let mut machine = self.machine(execution, index, &facts);
@@ -170,6 +170,29 @@ impl Runtime {
                 self.conclude(execution, attempt, report).await
             }
         }
+    }
+
+    /// A transaction at a store, or at the place that the application's transaction has there.
+    async fn begin_at(
+        &self,
+        execution: &Execution,
+        store: usize,
+        session: &StoreSession,
+    ) -> Result<Box<dyn Transaction>, Error> {
+        let site = execution.hosted_at(store).unwrap_or(&self.stores[store]);
+        site.begin(session).await.map_err(Error::Store)
+    }
+
+    /// Whether what a transaction did is known to be seen there.
+    fn is_known_there(
+        &self,
+        execution: &Execution,
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+    ) -> bool {
+        // The snapshot of the application's transaction may be older than what is known.
+        execution.hosted_at(store).is_none() && self.known().is_visible(store, replica, id)
     }
 
     pub(crate) fn machine<'a>(
@@ -285,7 +308,7 @@ impl Runtime {
             // stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)
                 || execution.chain.contains(&id)
-                || self.known().is_visible(store, replica.as_ref(), id)
+                || self.is_known_there(execution, store, replica.as_ref(), id)
             {
                 continue;
             }

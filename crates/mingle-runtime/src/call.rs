@@ -71,6 +71,13 @@ pub struct CallReport {
     pub is_repeated: bool,
 }
 
+impl CallReport {
+    /// Of a call of which these phases have run, and nothing else is known.
+    pub(crate) fn of_phases(phases: Vec<PhaseReport>) -> Self {
+        Self { result: None, phases, id: None, following: Vec::new(), is_repeated: false }
+    }
+}
+
 /// How a phase went.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct PhaseReport {

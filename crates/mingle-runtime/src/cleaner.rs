@@ -13,6 +13,7 @@ use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::intent::first_part;
+use crate::metrics;
 use crate::own::Left;
 use crate::planted::Planted;
 use crate::records::{is_visible, visible_reads};
@@ -48,6 +49,7 @@ impl Runtime {
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
         let mut own = self.own();
         own.over(id, left);
+        metrics::open(own.open());
         if own.is_cleaning || own.ready().is_empty() {
             return;
         }
@@ -108,11 +110,17 @@ impl Runtime {
         if !self.is_raised(last, &stores).await? {
             return Ok(false);
         }
+        // Before they are gone: who still remembers one would pass it on, and nobody would remove that.
+        self.known().drop_rows(last);
         if !matches!(self.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
             self.delete(&ready, &parts).await?;
         }
-        self.own().cleaned(last.origin, last.sequence);
-        self.known().drop_rows(last);
+        let open = {
+            let mut own = self.own();
+            own.cleaned(last.origin, last.sequence);
+            own.open()
+        };
+        metrics::open(open);
         self.stats.add(Counted::Cleaned, ready.len() as u64);
         Ok(true)
     }

@@ -12,9 +12,11 @@ use mingle_store::{
 use crate::attempt::{Step, Visit};
 use crate::call::PhaseReport;
 use crate::error::Error;
+use crate::inside::Held;
 use crate::intent::write_parts;
 use crate::leave::{Draft, Role, intent_store, role, written_objects};
 use crate::machine::Finished;
+use crate::metrics;
 use crate::own::Left;
 use crate::phase::{Control, Tries};
 use crate::planted::Planted;
@@ -30,6 +32,17 @@ pub(crate) struct Concluding<'a, 'c> {
     pub(crate) visit: Visit,
     pub(crate) transaction: Box<dyn Transaction>,
     pub(crate) finished: Finished,
+}
+
+/// A commit, and what follows for its transaction once it has taken effect.
+pub(crate) struct Concluded {
+    pub(crate) index: usize,
+    pub(crate) role: Role,
+    pub(crate) visit: Visit,
+    pub(crate) draft: Draft,
+    pub(crate) finished: Finished,
+    pub(crate) committed: Committed,
+    pub(crate) is_decisive: bool,
 }
 
 impl Runtime {
@@ -50,7 +63,8 @@ impl Runtime {
         let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
         self.remember_rows(&mut visit, &written);
         let is_plain = tries.recomputes || !self.settings.tracking;
-        let role = if is_plain { Role::Plain } else { role(execution, index, wrote) };
+        let decides = wrote || execution.decides_inside(index);
+        let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
         if self.is_fixed(execution, index, visit.store)
             && tries.fixed.is_none()
             && !self.fix(execution, index, &visit).await?
@@ -75,6 +89,7 @@ impl Runtime {
             self.commit_of(execution, index, role, &visit, own_writes, &mut draft)
         };
         self.spoil(&mut commit, role, &visit).await?;
+        let commit_id = commit.id;
         let committed =
             self.commit(execution, role, &visit, transaction, commit, control.deadline).await;
         let committed = match committed {
@@ -82,6 +97,34 @@ impl Runtime {
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
         report.recorded = finished.recorded.count();
+        let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
+        if !is_plain_read && !execution.hosts(&concluded) {
+            metrics::committed(&concluded.visit.name, role);
+        }
+        self.has_concluded(execution, concluded, commit_id).await?;
+        Ok(Step::Done)
+    }
+
+    async fn has_concluded(
+        &self,
+        execution: &mut Execution,
+        concluded: Concluded,
+        id: Option<TransactionId>,
+    ) -> Result<(), Error> {
+        if execution.hosts(&concluded) {
+            // It takes effect with the transaction that it is a part of.
+            let held = Some(Box::new(Held { concluded, id }));
+            execution.host.as_mut().expect("it was there above").held = held;
+            return Ok(());
+        }
+        let (role, index) = (concluded.role, concluded.index);
+        let visit = self.take_effect(execution, concluded);
+        self.write_intent_late(execution, role, index, &visit).await
+    }
+
+    /// The commit of a phase has taken effect.
+    pub(crate) fn take_effect(&self, execution: &mut Execution, concluded: Concluded) -> Visit {
+        let Concluded { index, role, visit, draft, finished, committed, is_decisive } = concluded;
         execution.has_written |= is_decisive;
         execution.worklist.join(&draft.found);
         execution.worklist.saw(self.stamped(visit.store), &committed.stamp);
@@ -91,8 +134,7 @@ impl Runtime {
         self.note_left(execution, role, &visit, &draft);
         execution.recorded.merge(finished.recorded);
         execution.result = finished.result.or(execution.result.take());
-        self.write_intent_late(execution, role, index, &visit).await?;
-        Ok(Step::Done)
+        visit
     }
 
     /// Adds the witness rows that this runtime has itself left on what is written: the store need
@@ -134,7 +176,10 @@ impl Runtime {
     ) -> Commit {
         let capabilities = self.stores[visit.store].capabilities();
         let writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
-        let asks = capabilities.may_lose_answers && role != Role::Later && !writes.is_empty();
+        // What becomes of a transaction of the application's has to be asked in any case.
+        let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
+        let writes_some = is_asked || !writes.is_empty();
+        let asks = capabilities.may_lose_answers && role != Role::Later && writes_some;
         let operation = match (&execution.begun, role) {
             (Some(begun), Role::Later) if capabilities.once == Once::ById => {
                 Some(OperationId { id: begun.id, phase: index as u32 })

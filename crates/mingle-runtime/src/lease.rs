@@ -51,7 +51,7 @@ impl Runtime {
     }
 
     /// Whether somebody has fenced this origin off, or even cleaned up after it.
-    async fn is_taken_for_dead(&self, origin: Origin) -> Result<bool, StoreError> {
+    pub(crate) async fn is_taken_for_dead(&self, origin: Origin) -> Result<bool, StoreError> {
         let kinds = [RecordKind::Fence, RecordKind::Floor];
         let reads = kinds.map(|kind| Read::Record(RecordKey::of_origin(kind, origin)));
         let answers = match self.stores.len() {

@@ -12,13 +12,14 @@
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
 //! - [`call`]: calls and reports, and what a caller shares with its task;
+//! - [`inside`]: calls whose first writing phase is a part of the application's own transaction;
 //! - `keyed`: calls that may be made again; [`watch`]: what happens in a call while it runs;
 //! - [`session`]: what a client's transactions must not lose sight of, and its token;
 //! - [`worklist`]: whom to wait for, and where;
 //! - [`intent`]: what is kept so that somebody else can finish a transaction;
 //! - [`help`]: finishing what others have begun;
 //! - `cleaner`: deleting what is over; [`sweep`]: after origins that are gone;
-//! - [`stats`]: how often what happened;
+//! - [`stats`]: how often what happened; [`metrics`]: figures for whoever collects them;
 //! - [`error`]: how a call can end without a result;
 //! - [`planted`]: faults that are planted to see that the checkers notice;
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
@@ -31,12 +32,14 @@ mod drive;
 pub mod error;
 mod fixed;
 pub mod help;
+pub mod inside;
 pub mod intent;
 mod keyed;
 mod lease;
 mod leave;
 pub mod limits;
 pub mod machine;
+pub mod metrics;
 pub mod overlay;
 mod own;
 mod phase;
@@ -55,6 +58,7 @@ pub mod worklist;
 
 pub use call::{Call, CallReport, PhaseReport};
 pub use error::Error;
+pub use inside::Inside;
 pub use keyed::CallKey;
 pub use limits::Settings;
 pub use runtime::Runtime;

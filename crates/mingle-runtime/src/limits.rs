@@ -69,3 +69,13 @@ pub(crate) const HELP_DEPTH_MAX: usize = 16;
 
 /// So many commit witnesses that were seen are remembered.
 pub(crate) const VISIBLE_MAX: usize = 100_000;
+
+/// A phase inside a transaction of the application's is tried so often, as it learns of witness rows.
+pub(crate) const INSIDE_ATTEMPTS_MAX: u32 = 8;
+
+/// Whoever does not know whether the application's transaction has ended looks so often for an intent
+/// before asking, which may take until the end of that transaction.
+pub(crate) const LOOKS_BEFORE_ASKING: u32 = 8;
+
+/// Of so many such transactions is asked at once.
+pub(crate) const ASKED_AT_ONCE_MAX: usize = 2;

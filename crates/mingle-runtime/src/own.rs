@@ -160,6 +160,11 @@ impl Own {
         }
     }
 
+    /// How many transactions are not cleaned up.
+    pub(crate) fn open(&self) -> usize {
+        self.open.len()
+    }
+
     /// Whether everything that this origin has begun is over and cleaned up.
     pub(crate) fn is_clean(&self) -> bool {
         self.open.is_empty()

@@ -11,6 +11,7 @@ use crate::attempt::Step;
 use crate::call::{PhaseReport, Shared};
 use crate::error::Error;
 use crate::help::Helper;
+use crate::metrics;
 use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
@@ -86,6 +87,7 @@ impl Runtime {
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
         if let Ok(PhaseEnd::Ran(report)) = &end {
             span.record("attempts", report.attempts);
+            metrics::ran(report);
             control.tell(|| Event::Committed { phase: index, report: report.clone() });
         }
         end
@@ -123,11 +125,11 @@ impl Runtime {
                 }
                 Ok(Step::Again) => continue,
                 Ok(Step::Wait(ids)) => {
-                    self.tell_waits(control, index, &ids);
+                    self.tell_waits(control, &report, index, &ids);
                     self.wait(execution, &mut tries, control, &mut report, &ids).await?;
                     continue;
                 }
-                Err(Error::Store(error)) => error,
+                Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
                 Err(error) => return Err(error),
             };
             if let StoreError::Witnessed { rows } = error {
@@ -155,9 +157,11 @@ impl Runtime {
     pub(crate) fn tell_waits(
         &self,
         control: &Control<'_>,
+        report: &PhaseReport,
         phase: usize,
         ids: &[(TransactionId, Awaited)],
     ) {
+        metrics::waits(report.store.as_ref());
         self.stats.count(Counted::Waited);
         let transactions = || ids.iter().map(|(id, _)| *id).collect();
         control.tell(|| Event::Waits { phase, transactions: transactions() });

@@ -1,6 +1,7 @@
 //! A program over its stores.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
@@ -36,6 +37,8 @@ pub struct Runtime {
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
+    /// Of how many transactions of the application's is being asked what became of them.
+    pub(crate) asking: AtomicUsize,
     pub(crate) me: Weak<Self>,
 }
 
@@ -93,6 +96,7 @@ impl Runtime {
             program.checked.stores.len(),
             "one store for each that the program declares"
         );
+        crate::metrics::describe();
         let hash = ProgramHash::of(&program.text);
         let known =
             Known { programs: HashMap::from([(hash, program.clone())]), ..Known::default() };
@@ -110,6 +114,7 @@ impl Runtime {
             mutation,
             planted,
             stats: Stats::default(),
+            asking: AtomicUsize::new(0),
             me: me.clone(),
         })
     }
@@ -229,7 +234,7 @@ impl Runtime {
         shared.take().unwrap_or(result)
     }
 
-    fn checked_plan(&self, call: &Call) -> Result<Arc<Plan>, Error> {
+    pub(crate) fn checked_plan(&self, call: &Call) -> Result<Arc<Plan>, Error> {
         let name = &call.transaction;
         let plan = self
             .program

@@ -185,6 +185,11 @@ impl Session {
         self.state().worklist.clone()
     }
 
+    /// For how many transactions it waits.
+    pub(crate) fn waits(&self) -> usize {
+        self.state().worklist.len()
+    }
+
     pub(crate) fn learn(&self, learned: &Worklist) {
         self.state().worklist.join(learned);
     }

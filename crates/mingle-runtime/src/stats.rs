@@ -2,6 +2,8 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use crate::metrics;
+
 /// Counters that only grow.
 #[derive(Debug, Default)]
 pub struct Stats {
@@ -74,6 +76,32 @@ impl Counted {
     ];
 }
 
+impl Counted {
+    /// What it is called among figures.
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::Begun => "begun",
+            Self::Waited => "waited",
+            Self::Helped => "helped",
+            Self::Swept => "swept",
+            Self::Aborted => "aborted",
+            Self::Taken => "taken",
+            Self::Over => "over",
+            Self::Cleaned => "cleaned",
+            Self::Witnessed => "witnessed",
+            Self::PassedOn => "passed_on",
+            Self::LeftSeen => "left_seen",
+            Self::Behind => "behind",
+            Self::Expedited => "expedited",
+            Self::StartedOver => "started_over",
+            Self::Fenced => "fenced",
+            Self::Fixed => "fixed",
+            Self::Parked => "parked",
+            Self::United => "united",
+        }
+    }
+}
+
 impl Stats {
     pub(crate) fn count(&self, counted: Counted) {
         self.add(counted, 1);
@@ -81,6 +109,9 @@ impl Stats {
 
     pub(crate) fn add(&self, counted: Counted, times: u64) {
         self.counts[counted as usize].fetch_add(times, Ordering::Relaxed);
+        if times > 0 {
+            metrics::counted(counted, times);
+        }
     }
 
     /// How often it happened.

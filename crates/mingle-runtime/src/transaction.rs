@@ -13,10 +13,12 @@ use tracing::{Instrument as _, field, info_span};
 
 use crate::call::{Call, CallReport, Shared};
 use crate::error::Error;
+use crate::inside::Host;
 use crate::intent::{Intent, ProgramHash, Witness};
 use crate::keyed::CallKey;
 use crate::limits::SESSION_PRUNE_AT;
 use crate::machine::{Facts, Recorded};
+use crate::metrics;
 use crate::own::Left;
 use crate::phase::{Control, PhaseEnd};
 use crate::planted::Planted;
@@ -59,6 +61,8 @@ pub(crate) struct Execution {
     pub(crate) is_helper: bool,
     /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
+    /// The application's own transaction in which its first writing phase runs, if it is called in one.
+    pub(crate) host: Option<Host>,
     /// Those who wait for it, one because of the other.
     pub(crate) chain: Vec<TransactionId>,
     /// Whether it helps others although somebody else here is at it.
@@ -107,6 +111,7 @@ impl Execution {
             left: Left::default(),
             is_helper: false,
             time: 0,
+            host: None,
             chain: Vec::new(),
             pushes: false,
         }
@@ -186,13 +191,22 @@ impl Execution {
 }
 
 /// How a run of a transaction ended, if it need not start over.
-enum Run {
+pub(crate) enum Run {
     Ended(CallReport),
     StartOver,
 }
 
+/// How far a run has got.
+pub(crate) struct Progress {
+    pub(crate) report: CallReport,
+    /// The stores that have committed what they write.
+    pub(crate) committed: Vec<Name>,
+    /// When to give up.
+    pub(crate) deadline: Duration,
+}
+
 impl Runtime {
-    fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
+    pub(crate) fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
         let session = &call.session;
         Execution::new(
             (self.program.clone(), self.hash),
@@ -218,7 +232,11 @@ impl Runtime {
         shared: &Shared,
     ) -> Result<CallReport, Error> {
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
+        let (begin, running) = (self.world.elapsed(), metrics::Running::of(&plan.name));
         let result = self.run_until_over(plan, call, shared).instrument(span.clone()).await;
+        drop(running);
+        metrics::called(&plan.name, &result, self.world.elapsed().saturating_sub(begin));
+        metrics::session_waits(call.session.waits());
         if let Err(error) = &result {
             span.record("error", error.code());
         }
@@ -263,7 +281,7 @@ impl Runtime {
     }
 
     /// Keeps in the session what the transaction has learned.
-    async fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
+    pub(crate) async fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
         let session = &call.session;
         if self.planted == Planted::SessionDropsWorklist || !self.settings.tracking {
             return;
@@ -315,7 +333,7 @@ impl Runtime {
     }
 
     /// Sees to it that what a transaction leaves is finished and cleaned up.
-    fn account(&self, execution: &Execution, run: &Result<Run, Error>) {
+    pub(crate) fn account(&self, execution: &Execution, run: &Result<Run, Error>) {
         let Some(id) = execution.id else { return };
         let is_open = execution.begun.is_some() && !matches!(run, Ok(Run::Ended(_)));
         if is_open || matches!(run, Err(Error::Unknown { .. })) {
@@ -330,30 +348,38 @@ impl Runtime {
         execution: &mut Execution,
         call: &Call,
         shared: &Shared,
-        mut deadline: Duration,
+        deadline: Duration,
     ) -> Result<Run, Error> {
-        let patience = call.deadline.unwrap_or(self.settings.deadline);
-        let mut report = CallReport {
-            result: None,
-            phases: Vec::with_capacity(execution.plan.phases.len()),
-            id: None,
-            following: Vec::new(),
-            is_repeated: false,
-        };
         if execution.plan.isolated && execution.plan.phases.len() > 1 {
             execution.id = Some(self.own().allocate());
         }
+        let patience = call.deadline.unwrap_or(self.settings.deadline);
         let control = Control { shared: Some(shared), deadline, patience };
-        match self.run_united(execution, &control).await? {
+        let phases = Vec::with_capacity(execution.plan.phases.len());
+        let report = match self.run_united(execution, &control).await? {
             UnitedEnd::Ran(phases) => {
                 let result = execution.result.clone();
-                return Ok(Run::Ended(CallReport { result, phases, ..report }));
+                return Ok(Run::Ended(CallReport { result, ..CallReport::of_phases(phases) }));
             }
             UnitedEnd::StartOver => return Ok(Run::StartOver),
-            UnitedEnd::Apart => {}
-        }
-        let mut committed: Vec<Name> = Vec::new();
-        for index in 0..execution.plan.phases.len() {
+            UnitedEnd::Apart => CallReport::of_phases(phases),
+        };
+        let progress = Progress { report, committed: Vec::new(), deadline };
+        self.run_from(execution, 0, progress, call, shared).await
+    }
+
+    /// Runs the phases from this one on.
+    pub(crate) async fn run_from(
+        &self,
+        execution: &mut Execution,
+        first: usize,
+        progress: Progress,
+        call: &Call,
+        shared: &Shared,
+    ) -> Result<Run, Error> {
+        let Progress { mut report, mut committed, mut deadline } = progress;
+        let patience = call.deadline.unwrap_or(self.settings.deadline);
+        for index in first..execution.plan.phases.len() {
             let had_written = execution.has_written;
             let control = Control { shared: Some(shared), deadline, patience };
             match self.phase(execution, index, &control).await {
@@ -379,14 +405,28 @@ impl Runtime {
                 // What is committed has to be finished, however long it took to get there.
                 deadline = self.world.elapsed().saturating_add(patience);
             }
-            report.result = execution.result.clone();
-            report.id = execution.begun.as_ref().map(|begun| begun.id);
-            self.answer_early(execution, index, call, shared, &report).await;
+            self.has_run(execution, index, call, shared, &mut report).await;
         }
         Ok(Run::Ended(report))
     }
 
-    /// Once the phase has committed that the caller waits for, it waits no longer; the rest follows.
+    /// A phase has run: says so in the report, and to a caller who waits for no more.
+    pub(crate) async fn has_run(
+        &self,
+        execution: &Execution,
+        index: usize,
+        call: &Call,
+        shared: &Shared,
+        report: &mut CallReport,
+    ) {
+        report.result = execution.result.clone();
+        report.id = execution.begun.as_ref().map(|begun| begun.id);
+        if call.until.is_some() && report.phases[index].store == call.until {
+            self.answer_early(execution, index, call, shared, report).await;
+        }
+    }
+
+    /// The caller waits no longer; the rest follows.
     async fn answer_early(
         &self,
         execution: &Execution,
@@ -395,9 +435,6 @@ impl Runtime {
         shared: &Shared,
         report: &CallReport,
     ) {
-        if call.until.is_none() || report.phases[index].store != call.until {
-            return;
-        }
         let rest = &execution.plan.phases[index + 1..];
         if rest.is_empty() || (!execution.has_written && rest.iter().any(writes)) {
             // Nothing is certain yet.

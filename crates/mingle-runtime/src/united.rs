@@ -22,6 +22,7 @@ use crate::call::PhaseReport;
 use crate::error::Error;
 use crate::leave::{Draft, Role, written_objects};
 use crate::machine::Finished;
+use crate::metrics;
 use crate::phase::{Control, Tries, conflict};
 use crate::runtime::Runtime;
 use crate::stats::Counted;
@@ -88,6 +89,7 @@ impl Runtime {
         let end = end.await?;
         if let UnitedEnd::Ran(reports) = &end {
             self.stats.count(Counted::United);
+            reports.iter().for_each(metrics::ran);
             span.record("attempts", reports.first().map_or(0, |report| report.attempts));
             for (phase, report) in reports.iter().enumerate() {
                 control.tell(|| Event::Committed { phase, report: report.clone() });
@@ -121,26 +123,27 @@ impl Runtime {
                     return Ok(UnitedEnd::Apart);
                 }
                 Ok(Attempt::Step(Step::Wait(ids))) => {
-                    self.tell_waits(control, 0, &ids);
+                    self.tell_waits(control, &total, 0, &ids);
                     self.wait(execution, &mut tries, control, &mut total, &ids).await?;
                     continue;
                 }
                 Ok(Attempt::Step(Step::StartOver)) => return Ok(UnitedEnd::StartOver),
                 // Its id may not be used any more.
                 Ok(Attempt::Step(_)) => StoreError::Conflict,
-                Err(Error::Store(StoreError::Witnessed { rows })) => {
-                    self.stats.count(Counted::Witnessed);
-                    tries.rows.extend(rows);
-                    if self.world.elapsed() > control.deadline {
-                        return Err(conflict(&total, control));
-                    }
-                    continue;
-                }
-                Err(Error::Store(error @ (StoreError::Conflict | StoreError::Behind { .. }))) => {
-                    error
-                }
+                Err(Error::Store(error)) => metrics::in_vain(Some(store), error),
                 Err(error) => return Err(error),
             };
+            if let StoreError::Witnessed { rows } = error {
+                self.stats.count(Counted::Witnessed);
+                tries.rows.extend(rows);
+                if self.world.elapsed() > control.deadline {
+                    return Err(conflict(&total, control));
+                }
+                continue;
+            }
+            if !error.is_retryable() {
+                return Err(Error::Store(error));
+            }
             tries.look = true;
             self.stats.add(Counted::Behind, u64::from(error != StoreError::Conflict));
             control.tell_retries(0, total.attempts, &error);
@@ -202,6 +205,9 @@ impl Runtime {
             }
         };
         execution.has_written |= whole.decisive.is_some();
+        if let Some(decisive) = whole.decisive {
+            metrics::committed(&self.name_at(decisive), Role::Plain);
+        }
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
         execution.worklist.saw(self.stamped(first), &committed.stamp);
         for (visit, draft) in &whole.left {

@@ -10,6 +10,7 @@ use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
 use mingle_store_embedded::GeoStore;
+use mingle_store_postgres::Postgres;
 use serde_json::{Map, Value as Json};
 
 use crate::binding::Binding;
@@ -26,6 +27,8 @@ pub struct Database {
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
     geo: BTreeMap<Name, Arc<GeoStore>>,
+    /// Stores that are one database of PostgreSQL.
+    pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
 }
 
 impl Database {
@@ -98,23 +101,31 @@ impl Database {
         check_names(&program, binding)?;
         let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
         let (mut warnings, mut geo) = (Vec::new(), BTreeMap::new());
+        let mut postgres = BTreeMap::new();
         for id in opening_order(&program, binding) {
             let declared = &program.checked.stores[id.index()];
             let opened = open_store(&program, id, binding, folder, (&world, &geo)).await?;
             warnings.extend(opened.warnings);
             warnings.extend(late_refusals(&program, id, &opened.may_refuse));
             geo.extend(opened.geo.map(|geo| (declared.name.clone(), geo)));
+            postgres.extend(opened.postgres.map(|store| (declared.name.clone(), store)));
             stores.insert(id.index(), wrap(&declared.name, opened.store));
         }
         let stores = stores.into_values().collect();
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
-        Ok(Self { warnings, geo, ..Self::over(runtime) })
+        Ok(Self { warnings, geo, postgres, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
     /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
-        Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new(), geo: BTreeMap::new() }
+        Self {
+            runtime,
+            is_catching_up: Arc::default(),
+            warnings: Vec::new(),
+            geo: BTreeMap::new(),
+            postgres: BTreeMap::new(),
+        }
     }
 
     /// What its user should know of the stores as they are set up, a sentence each: what a server

@@ -4,7 +4,7 @@
 //! - [`database`]: a program over its stores; `open` opens them, `late`
 //!   says which of their constraints come into play too late;
 //! - [`migration`]: what the tables of its stores still need;
-//! - [`recovery`]: what is not finished yet;
+//! - [`recovery`]: what is not finished yet; `inside`: calls inside a transaction of the application's;
 //! - [`typed`]: what [`program!`] generates builds upon this.
 //!
 //! # Examples
@@ -90,6 +90,7 @@
 
 pub mod binding;
 pub mod database;
+mod inside;
 mod late;
 pub mod migration;
 mod open;
@@ -106,9 +107,11 @@ pub use mingle_runtime::{
     Call, CallKey, CallReport, Error, PhaseReport, Settings, Swept, Unfinished,
 };
 pub use mingle_runtime::{Event, Watcher};
+pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
 pub use mingle_store_embedded::GeoStore;
+pub use mingle_store_postgres::HostTransaction;
 pub use open::OpenError;
 
 /// The chapter of the book, whose examples run.

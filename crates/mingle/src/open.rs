@@ -114,11 +114,13 @@ pub(crate) struct Opened {
     pub(crate) may_refuse: BTreeMap<Name, MayRefuse>,
     /// Its data centers, if they are in this process.
     pub(crate) geo: Option<Arc<GeoStore>>,
+    /// The same store, if it is one database of PostgreSQL.
+    pub(crate) postgres: Option<Arc<Postgres>>,
 }
 
 impl Opened {
     fn new(store: Arc<dyn DataStore>) -> Self {
-        Self { store, warnings: Vec::new(), may_refuse: BTreeMap::new(), geo: None }
+        Self { store, warnings: Vec::new(), may_refuse: BTreeMap::new(), geo: None, postgres: None }
     }
 }
 
@@ -162,7 +164,8 @@ pub(crate) async fn open_store(
             let store = Postgres::connect(config.clone(), schema, world.clone()).await;
             let store = store.map_err(OpenError::Postgres)?;
             let may_refuse = store.constraints_that_may_refuse();
-            Ok(Opened { may_refuse, ..Opened::new(store) })
+            let postgres = Some(Arc::clone(&store));
+            Ok(Opened { may_refuse, postgres, ..Opened::new(store) })
         }
         Engine::Redis(config) => {
             let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };

@@ -4,6 +4,8 @@
 mod cancelled;
 #[path = "typed/errors.rs"]
 mod errors;
+#[path = "typed/figures.rs"]
+mod figures;
 #[path = "typed/forms.rs"]
 mod forms;
 #[path = "typed/options.rs"]

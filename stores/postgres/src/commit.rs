@@ -24,13 +24,19 @@ pub fn lock_store(layout: &Layout) -> Step {
 }
 
 /// What goes to the server, between `BEGIN` and `COMMIT`.
-struct Planned {
-    steps: Vec<Step>,
+pub struct Planned {
+    /// The statements.
+    pub steps: Vec<Step>,
     /// Which of them gives the version of what is written, if anything is.
-    version: Option<usize>,
+    pub version: Option<usize>,
 }
 
-fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, String> {
+/// What a commit sends.
+///
+/// # Errors
+///
+/// Why it can write none of it.
+pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, String> {
     let layout = &inner.layout;
     let existing = std::mem::take(&mut done.existing);
     let mut writing = Writing::new(layout, &inner.operations, existing);
@@ -69,7 +75,7 @@ fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, Stri
 }
 
 /// The transactions whose witness rows are known, its own included.
-fn known(done: &Done, commit: &Commit) -> BTreeSet<TransactionId> {
+pub fn known(done: &Done, commit: &Commit) -> BTreeSet<TransactionId> {
     let own = done.rows.iter().chain(&commit.id);
     commit.known.iter().chain(own).copied().collect()
 }
@@ -153,7 +159,7 @@ fn judge(results: &[StepResult], layout: &Layout) -> Verdict {
 }
 
 /// What has taken effect; `version` is the place of the result that says under which version.
-fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> Committed {
+pub fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> Committed {
     let rows = version.and_then(|place| results.get(place)?.as_ref().ok());
     let given = rows.and_then(|rows| rows.first()).map(|row| int(row, 0));
     let version = given.map_or(seen, |version| u64::try_from(version).unwrap_or_default());

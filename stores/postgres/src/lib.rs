@@ -10,6 +10,7 @@
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
 //! - `system`, `outcome`: the runtime's own rows.
 //! - `transaction`, `commit`: one transaction; `store`: opening one.
+//! - [`inside`]: transactions that are parts of one of the application's.
 //! - `replicated`: the same over several servers, at the level causal.
 //! - `describe`: what a database has, for whoever wants to begin with it.
 //!
@@ -30,6 +31,7 @@ mod connect;
 mod describe;
 mod encoding;
 mod error;
+pub mod inside;
 mod layout;
 pub mod limits;
 pub mod mapping;
@@ -50,6 +52,7 @@ mod writing;
 
 pub use config::{Migrate, OpenError, PostgresConfig};
 pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
+pub use inside::{HostTransaction, JoinError, Joined};
 pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};
 pub use replicated::ReplicatedPostgres;
 pub use store::{Migration, Postgres, migrate, plan_migration};

@@ -56,6 +56,11 @@ impl Pool {
         &self.world
     }
 
+    /// How long to wait for an answer.
+    pub fn answer_timeout(&self) -> Duration {
+        self.answer_timeout
+    }
+
     /// A connection, which comes back when the lease is dropped.
     ///
     /// # Errors

@@ -126,6 +126,29 @@ impl Connection {
     }
 }
 
+/// As [`Connection::run`] on a connection of somebody else's: nothing stays prepared there.
+pub async fn run_unprepared(client: &Client, steps: &[Step]) -> Vec<StepResult> {
+    let send = |step: &Step| {
+        let typed = step.params.iter().enumerate().map(|(at, param)| {
+            let given = step.types.get(at).cloned();
+            (param.clone(), given.unwrap_or_else(|| param.sql_type()))
+        });
+        let (typed, sql): (Vec<(Param, SqlType)>, _) = (typed.collect(), Arc::clone(&step.sql));
+        let is_control = step.is_control;
+        async move {
+            if is_control {
+                return client.batch_execute(&sql).await.map(|()| Vec::new());
+            }
+            let params: Vec<(&(dyn ToSql + Sync), SqlType)> = typed
+                .iter()
+                .map(|(param, sql_type)| (param as &(dyn ToSql + Sync), sql_type.clone()))
+                .collect();
+            client.query_typed(&sql, &params).await
+        }
+    };
+    Pipeline::new(steps.iter().map(send)).await
+}
+
 /// Futures whose answers come in their order. The first poll starts all of them in order, so that
 /// what they send goes out together.
 struct Pipeline<F: Future> {

@@ -1,8 +1,8 @@
 //! The store, and opening it.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use mingle_model::{Level, Name, TransactionId};
@@ -16,6 +16,7 @@ use crate::commit;
 use crate::config::{Migrate, OpenError, PostgresConfig};
 use crate::connect::{Connector, Isolation};
 use crate::error::message;
+use crate::inside::Own;
 use crate::layout::{Layout, Place};
 use crate::limits::{PURGE_EVERY, READS_MAX};
 use crate::mapping::MayRefuse;
@@ -42,6 +43,8 @@ pub(crate) struct Inner {
     /// How long outcomes are kept, as an interval.
     pub(crate) keep: String,
     claims: AtomicU64,
+    /// What its own connections have, once that was looked at.
+    pub(crate) own: Mutex<Option<Arc<Own>>>,
 }
 
 impl Inner {
@@ -131,6 +134,7 @@ impl Postgres {
             pool: opening.pool,
             keep: interval(config.keep_outcomes),
             claims: AtomicU64::new(0),
+            own: Mutex::new(None),
         });
         let capabilities = Capabilities {
             store: opening.schema.store.clone(),
@@ -144,6 +148,10 @@ impl Postgres {
             round_trip: config.round_trip,
         };
         Ok(Arc::new(Self { inner, capabilities }))
+    }
+
+    pub(crate) fn inner(&self) -> &Arc<Inner> {
+        &self.inner
     }
 
     /// The schema of our own tables.

@@ -11,7 +11,7 @@ use crate::commit;
 use crate::encoding::Digest;
 use crate::error::Failure;
 use crate::pool::Lease;
-use crate::reading::Plan;
+use crate::reading::{Answered, Plan};
 use crate::session::Step;
 use crate::store::Inner;
 use crate::writing::Writing;
@@ -185,18 +185,7 @@ impl PostgresTransaction {
         };
         let results = self.send(plan.steps(), end).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
-        let answers = found.answers;
-        let done = &mut self.done;
-        done.records.extend(plan.records().iter().cloned());
-        done.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
-        done.has_written |= plan.writes;
-        done.has_data |= plan.writes;
-        // Who knows what a command has done.
-        done.existing.retain(|_| !plan.writes);
-        done.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
-        let newest = answers.iter().map(|answer| answer.version.0).max();
-        done.seen = done.seen.max(newest.unwrap_or(0));
-        Ok(answers)
+        Ok(self.done.note_read(&plan, found))
     }
 
     async fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
@@ -219,6 +208,21 @@ impl PostgresTransaction {
 }
 
 impl Done {
+    /// Adds what was read, and gives the answers.
+    pub(crate) fn note_read(&mut self, plan: &Plan<'_>, found: Answered) -> Vec<Answer> {
+        let answers = found.answers;
+        self.records.extend(plan.records().iter().cloned());
+        self.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
+        self.has_written |= plan.writes;
+        self.has_data |= plan.writes;
+        // Who knows what a command has done.
+        self.existing.retain(|_| !plan.writes);
+        self.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
+        let newest = answers.iter().map(|answer| answer.version.0).max();
+        self.seen = self.seen.max(newest.unwrap_or(0));
+        answers
+    }
+
     /// Adds what was written.
     pub(crate) fn note(&mut self, writing: Writing<'_>, writes: &[Write]) {
         self.has_written |= !writes.is_empty();

@@ -32,6 +32,22 @@ pub enum Param {
     BytesList(Vec<Vec<u8>>),
 }
 
+impl Param {
+    /// The type that it is sent as. Statements cast it where they want another one.
+    pub fn sql_type(&self) -> SqlType {
+        match self {
+            Self::Null => SqlType::UNKNOWN,
+            Self::Bool(_) => SqlType::BOOL,
+            Self::Int(_) => SqlType::INT8,
+            Self::Moment(_) => SqlType::TIMESTAMPTZ,
+            Self::Float(_) => SqlType::FLOAT8,
+            Self::Text(_) => SqlType::TEXT,
+            Self::Bytes(_) => SqlType::BYTEA,
+            Self::BytesList(_) => SqlType::BYTEA_ARRAY,
+        }
+    }
+}
+
 impl ToSql for Param {
     fn to_sql(
         &self,

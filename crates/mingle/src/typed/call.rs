@@ -60,6 +60,10 @@ impl<T> Call<T> {
         Self { database, inner, outcome: PhantomData }
     }
 
+    pub(super) fn into_parts(self) -> (Arc<Database>, mingle_runtime::Call) {
+        (self.database, self.inner)
+    }
+
     /// As part of what this client does: it sees what the session has seen and written, and the
     /// session learns what it sees and writes.
     pub fn session(mut self, session: &Session) -> Self {

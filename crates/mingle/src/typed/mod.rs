@@ -3,14 +3,17 @@
 //!
 //! - `connect`: opening the stores of a program;
 //! - `call`: one call, and what can be said of it;
+//! - `inside`: calls inside a transaction of the application's;
 //! - `value`: values of the language from and to those of Rust.
 
 mod call;
 mod connect;
+mod inside;
 mod value;
 
 pub use call::{Call, Early, Outcome};
 pub use connect::{Connect, Handle, Program};
+pub use inside::Joined;
 pub use mingle_model::{Time, Value};
 pub use value::{FromValue, ToValue, fields_of, handle, key_of, record};
 

@@ -7,6 +7,8 @@ mod answer;
 mod own;
 mod system;
 
+pub use answer::Answered;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Ref};

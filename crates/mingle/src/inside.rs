@@ -1,0 +1,48 @@
+//! Calls inside a transaction of the application's.
+
+use std::sync::Arc;
+
+use mingle_runtime::{Call, Error, Inside};
+use mingle_store_postgres::{HostTransaction, JoinError, Postgres};
+
+use crate::database::Database;
+
+impl Database {
+    /// Calls a transaction inside one that the application has begun itself, at the PostgreSQL database
+    /// of the store that the call writes first: what it writes there, and all that is needed to finish
+    /// it at the other stores, takes effect if the application commits, and together with what it has
+    /// written itself. The rest follows then: see [`Inside::follow`].
+    ///
+    /// The application's transaction has to be `SERIALIZABLE`. If this fails, or is dropped, it is as it
+    /// was before.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when the call does not write first at a store in PostgreSQL, or the
+    /// application's transaction is at another database, or at a weaker level. A conflict, which is
+    /// [retryable](Error::is_retryable), means that only a new transaction of the application's can
+    /// succeed. Else see [`Error`].
+    pub async fn call_inside(
+        &self,
+        call: Call,
+        transaction: &mut impl HostTransaction,
+    ) -> Result<Inside, Error> {
+        let store = self.runtime.writes_first_at(&call)?;
+        let postgres = self.postgres(&store).ok_or_else(|| {
+            Error::Misuse(format!(
+                "{} writes first at store {store}, which is not in one PostgreSQL database",
+                call.transaction
+            ))
+        })?;
+        let joined = postgres.join(transaction).await.map_err(|error| match error {
+            JoinError::Misuse(why) => Error::Misuse(why),
+            JoinError::Store(error) => Error::Store(error),
+        })?;
+        let place = joined.place();
+        joined.run(self.runtime.call_inside(call, &store, place)).await
+    }
+
+    fn postgres(&self, store: &str) -> Option<&Arc<Postgres>> {
+        self.postgres.get(store)
+    }
+}
