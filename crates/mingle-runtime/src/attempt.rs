@@ -126,6 +126,9 @@ impl Runtime {
         if self.is_fixed(execution, index, store) && tries.fixed.is_none() {
             tries.fixed = self.look_for_fixed(execution, index).await?;
         }
+        if let Some(worker) = self.worker_for(store, tries) {
+            return self.attempt_beside(worker, execution, (index, store), tries, control, report).await;
+        }
         let mut visit = self.visit(execution, index, tries, store);
         let mut after = execution.worklist.seen_at(&visit.name);
         if let Some(fixed) = &tries.fixed {
@@ -175,7 +178,8 @@ impl Runtime {
             phase: &plan.phases[index],
             facts,
             earlier: &execution.recorded,
-            unbounded: plan.first_write.is_some_and(|first| index > first),
+            // Beside a store, whoever sends the phase need not be trusted to say so.
+            unbounded: !self.is_beside && plan.first_write.is_some_and(|first| index > first),
         };
         let mut machine = Machine::new(start, &execution.arguments, &self.settings);
         machine.mutate(self.mutation);
@@ -415,7 +419,8 @@ fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
     Some((Read::Record(key.record(0)), Asked::Called))
 }
 
-fn visits(instr: &Instr) -> bool {
+/// Whether it needs its store.
+pub(crate) fn visits(instr: &Instr) -> bool {
     match instr {
         Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
         Instr::ForStart { prefetch, .. } => !prefetch.is_empty(),

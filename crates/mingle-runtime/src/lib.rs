@@ -12,6 +12,7 @@
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
 //! - [`call`]: calls and reports, and what a caller shares with its task;
+//! - [`beside`]: phases that run whole beside a distant store, and those who run them there;
 //! - `keyed`: calls that may be made again; [`watch`]: what happens in a call while it runs;
 //! - [`session`]: what a client's transactions must not lose sight of, and its token;
 //! - [`worklist`]: whom to wait for, and where;
@@ -24,6 +25,7 @@
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
 
 mod attempt;
+pub mod beside;
 pub mod call;
 mod cleaner;
 mod conclude;
@@ -52,6 +54,7 @@ mod transaction;
 pub mod watch;
 pub mod worklist;
 
+pub use beside::Beside;
 pub use call::{Call, CallReport, PhaseReport};
 pub use error::Error;
 pub use keyed::CallKey;

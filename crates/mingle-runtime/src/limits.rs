@@ -69,3 +69,10 @@ pub(crate) const HELP_DEPTH_MAX: usize = 16;
 
 /// So many commit witnesses that were seen are remembered.
 pub(crate) const VISIBLE_MAX: usize = 100_000;
+
+/// Whoever runs attempts of others beside a store tries one so often before it answers: after
+/// conflicts, and with witness rows that the store has named.
+pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
+
+/// So many programs whose texts a store keeps are remembered beside it.
+pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;

@@ -34,6 +34,8 @@ pub struct Runtime {
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
+    /// Whether it runs one attempt, beside its store, on behalf of another process.
+    pub(crate) is_beside: bool,
     pub(crate) me: Weak<Self>,
 }
 
@@ -64,7 +66,8 @@ struct Parts {
     settings: Settings,
     mutation: Mutation,
     planted: Planted,
-    origin: Origin,
+    own: Own,
+    is_beside: bool,
 }
 
 impl Runtime {
@@ -79,13 +82,26 @@ impl Runtime {
         world: Arc<dyn World>,
         settings: Settings,
     ) -> Arc<Self> {
-        let origin = draw_origin(&*world);
+        let own = Own::new(draw_origin(&*world));
+        let (mutation, planted, is_beside) = (Mutation::None, Planted::None, false);
+        Self::build(Parts { program, stores, world, settings, mutation, planted, own, is_beside })
+    }
+
+    /// A runtime for one attempt on behalf of another process, which lends it an id.
+    pub(crate) fn beside(
+        program: Arc<Program>,
+        stores: Vec<Arc<dyn DataStore>>,
+        world: Arc<dyn World>,
+        settings: Settings,
+        lent: TransactionId,
+    ) -> Arc<Self> {
+        let (own, is_beside) = (Own::lent(lent), true);
         let (mutation, planted) = (Mutation::None, Planted::None);
-        Self::build(Parts { program, stores, world, settings, mutation, planted, origin })
+        Self::build(Parts { program, stores, world, settings, mutation, planted, own, is_beside })
     }
 
     fn build(parts: Parts) -> Arc<Self> {
-        let Parts { program, stores, world, settings, mutation, planted, origin } = parts;
+        let Parts { program, stores, world, settings, mutation, planted, own, is_beside } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
@@ -100,12 +116,13 @@ impl Runtime {
             stores,
             world,
             settings,
-            own: Mutex::new(Own::new(origin)),
+            own: Mutex::new(own),
             known: Mutex::new(known),
             watched: Mutex::default(),
             mutation,
             planted,
             stats: Stats::default(),
+            is_beside,
             me: me.clone(),
         })
     }
@@ -118,7 +135,8 @@ impl Runtime {
             settings: self.settings.clone(),
             mutation: self.mutation,
             planted: self.planted,
-            origin: self.own().origin(),
+            own: Own::new(self.own().origin()),
+            is_beside: self.is_beside,
         }
     }
 

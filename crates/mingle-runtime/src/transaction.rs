@@ -60,6 +60,8 @@ pub(crate) struct Execution {
     pub(crate) time: u64,
     /// Those who wait for it, one because of the other.
     pub(crate) chain: Vec<TransactionId>,
+    /// Whether an answer was lost that may have held its result.
+    pub(crate) is_result_lost: bool,
     /// Whether it helps others although somebody else here is at it.
     pub(crate) pushes: bool,
 }
@@ -107,6 +109,7 @@ impl Execution {
             is_helper: false,
             time: 0,
             chain: Vec::new(),
+            is_result_lost: false,
             pushes: false,
         }
     }
@@ -375,6 +378,9 @@ impl Runtime {
             if call.until.is_some() && report.phases[index].store == call.until {
                 self.answer_early(execution, index, call, shared, &report).await;
             }
+        }
+        if execution.is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
+            return Err(Error::ResultGone { id: execution.id });
         }
         Ok(Run::Ended(report))
     }

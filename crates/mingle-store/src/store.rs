@@ -6,9 +6,11 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::{Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow};
+use serde::{Deserialize, Serialize};
 
 use crate::operation::{Answer, Read, Write};
 use crate::record::Guard;
+use crate::worker::Worker;
 use crate::world::BoxFuture;
 
 /// One store, ready for transactions.
@@ -39,6 +41,12 @@ pub trait DataStore: Send + Sync {
     /// What every replica has seen. Empty where the store has one copy, or keeps no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
+    }
+
+    /// Who runs whole phases beside the store, if anybody does. What stands around a store to count,
+    /// delay or record its calls sees nothing of those phases, so it says that there is nobody.
+    fn worker(&self) -> Option<&dyn Worker> {
+        None
     }
 }
 
@@ -90,7 +98,7 @@ pub trait Transaction: Send {
 }
 
 /// What goes to a store with a commit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Commit {
     /// Under which id the outcome can be asked for; none if nobody will ask. Where the store is
     /// [`Once::Serial`], an id takes effect once: a second commit of one that has taken effect, at
@@ -121,7 +129,7 @@ impl Commit {
 }
 
 /// Names what a phase of a transaction does, whoever runs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationId {
     /// The transaction.
     pub id: TransactionId,
@@ -130,7 +138,7 @@ pub struct OperationId {
 }
 
 /// A commit that took effect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The version that its writes carry.
     pub version: Version,
@@ -140,7 +148,7 @@ pub struct Committed {
 }
 
 /// What became of a commit whose answer was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It took effect.
     Committed,
@@ -152,7 +160,7 @@ pub enum Outcome {
 
 /// How a later phase takes effect once although several helpers may run it (`serial`, `by-id`,
 /// `home`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Once {
     /// The commit witness is inserted conditionally in the phase's transaction.
     Serial,
@@ -166,7 +174,7 @@ pub enum Once {
 }
 
 /// What a store can do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capabilities {
     /// The store's name in the program.
     pub store: Name,
@@ -189,7 +197,7 @@ pub struct Capabilities {
 }
 
 /// Who asks, and from where.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {
     /// The replica at which the session stays, in every store that has one of that name; the
     /// first one if none.
@@ -233,7 +241,7 @@ pub struct StoreOperation {
 }
 
 /// What went wrong at a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreError {
     /// Another transaction got in between; the same again may succeed.
     Conflict,

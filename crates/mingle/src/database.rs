@@ -13,9 +13,9 @@ use mingle_store::{Address, Data, DataStore, Read, World};
 use mingle_store_embedded::GeoStore;
 use serde_json::{Map, Value as Json};
 
-use crate::binding::Binding;
+use crate::binding::{Binding, StoreBinding};
 use crate::late::late_refusals;
-use crate::open::{OpenError, check_names, is_all_embedded, open_store};
+use crate::open::{OpenError, check_names, is_all_embedded, open_store, store_schema};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -115,6 +115,11 @@ impl Database {
     /// the caller: [`Runtime::start_sweeps`].
     pub fn over(runtime: Arc<Runtime>) -> Self {
         Self { runtime, is_catching_up: Arc::default(), warnings: Vec::new(), geo: BTreeMap::new() }
+    }
+
+    /// What the program declares of a store, without bodies of operations.
+    pub fn store_schema(&self, store: StoreId) -> mingle_store::StoreSchema {
+        store_schema(self.program(), store, &StoreBinding::default())
     }
 
     /// What its user should know of the stores as they are set up, a sentence each: what a server

@@ -1,0 +1,7 @@
+//! Phases that run beside a distant store, over real connections.
+
+mod bounds;
+mod faults;
+mod programs;
+mod site;
+mod trips;
