@@ -72,9 +72,8 @@ async fn measure(options: &Options) -> Result<(), String> {
     let whole = Database::open(program.clone(), &binding, None).await;
     let whole = whole.map_err(|error| text(&error))?;
     let world = Arc::new(TokioWorld::new());
-    let count = |_: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
-        CountingStore::new(store).0
-    };
+    let count =
+        |_: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> { CountingStore::new(store).0 };
     let pieces = Database::open_wrapped(program, &binding, None, world, count).await;
     let pieces = pieces.map_err(|error| text(&error))?;
     let Distance { mean, jitter } = options.distance;
@@ -98,7 +97,8 @@ fn report(options: &Options, fast: Vec<(Duration, u32)>, slow: Vec<(Duration, u3
     println!("{reads} dependent reads at {distance}, {calls} calls each, medians:");
     let (fast, slow) = (median(fast), median(slow));
     for (name, (time, trips)) in [("beside the store", fast), ("read by read", slow)] {
-        let (ms, parts) = (time.as_secs_f64() * 1e3, time.as_secs_f64() / distance.mean.as_secs_f64());
+        let (ms, parts) =
+            (time.as_secs_f64() * 1e3, time.as_secs_f64() / distance.mean.as_secs_f64());
         println!("  {name:<17} {ms:>8.1} ms, {parts:>5.2} distances, {trips:>2} round trips");
     }
     println!("  ratio             {:>8.1}", slow.0.as_secs_f64() / fast.0.as_secs_f64());

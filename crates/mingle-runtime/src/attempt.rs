@@ -127,7 +127,9 @@ impl Runtime {
             tries.fixed = self.look_for_fixed(execution, index).await?;
         }
         if let Some(worker) = self.worker_for(store, tries) {
-            return self.attempt_beside(worker, execution, (index, store), tries, control, report).await;
+            return self
+                .attempt_beside(worker, execution, (index, store), tries, control, report)
+                .await;
         }
         let mut visit = self.visit(execution, index, tries, store);
         let mut after = execution.worklist.seen_at(&visit.name);
@@ -147,11 +149,7 @@ impl Runtime {
                 None => Driven::Finished(machine.finish()),
             }
         };
-        for id in std::mem::take(&mut visit.satisfied) {
-            if let Some(awaited) = execution.worklist.is_over(&visit.name, id) {
-                execution.satisfied.push((visit.name.clone(), id, awaited));
-            }
-        }
+        note_satisfied(execution, &mut visit);
         if visit.is_fenced {
             return Ok(self.start_as_another(execution));
         }
@@ -400,6 +398,15 @@ impl Runtime {
             self.known().note_visible(visit.store, visit.replica.as_ref(), *id);
         }
         Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
+    }
+}
+
+/// Who was waited for and is visible is waited for no longer.
+fn note_satisfied(execution: &mut Execution, visit: &mut Visit) {
+    for id in std::mem::take(&mut visit.satisfied) {
+        if let Some(awaited) = execution.worklist.is_over(&visit.name, id) {
+            execution.satisfied.push((visit.name.clone(), id, awaited));
+        }
     }
 }
 

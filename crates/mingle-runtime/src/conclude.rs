@@ -136,7 +136,11 @@ impl Runtime {
         let mut writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
         if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
             // Whoever sent the phase asks by its id, which a commit without writes does not leave.
-            writes.push(Write::Discard(RecordKey::of(RecordKind::Parked, self.own().allocate(), 0)));
+            writes.push(Write::Discard(RecordKey::of(
+                RecordKind::Parked,
+                self.own().allocate(),
+                0,
+            )));
         }
         let asks = capabilities.may_lose_answers && role != Role::Later && !writes.is_empty();
         let operation = match (&execution.begun, role) {

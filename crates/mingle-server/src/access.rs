@@ -175,9 +175,8 @@ impl Tokens {
                 }
             }
             let digest_of = |text: &String| {
-                from_hex(text).ok_or_else(|| {
-                    wrong(format!("program {text:?} is not 64 hexadecimal digits"))
-                })
+                from_hex(text)
+                    .ok_or_else(|| wrong(format!("program {text:?} is not 64 hexadecimal digits")))
             };
             let programs = programs.map(|programs| programs.iter().map(digest_of).collect());
             let programs = programs.transpose()?;

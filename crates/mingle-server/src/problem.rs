@@ -146,7 +146,9 @@ impl Code {
             Self::Overloaded => ("overloaded", 503, "The server has enough to do"),
             Self::ShuttingDown => ("shutting-down", 503, "The server is about to stop"),
             Self::Timeout => ("timeout", 408, "The request took too long to arrive"),
-            Self::UnknownProgram => ("unknown-program", 404, "The worker does not know the program"),
+            Self::UnknownProgram => {
+                ("unknown-program", 404, "The worker does not know the program")
+            }
             Self::UnknownAttempt => ("unknown-attempt", 404, "The worker knows of no such attempt"),
         }
     }

@@ -60,9 +60,11 @@ impl OpenError {
                 Cassandra::Config { .. } | Cassandra::Operation { .. } | Cassandra::Mapping { .. },
             )
             | Self::Worker(Worker::Config { .. } | Worker::Refused { .. }) => true,
-            Self::Embedded(_) | Self::Postgres(_) | Self::Redis(_) | Self::Cassandra(_) | Self::Worker(_) => {
-                false
-            }
+            Self::Embedded(_)
+            | Self::Postgres(_)
+            | Self::Redis(_)
+            | Self::Cassandra(_)
+            | Self::Worker(_) => false,
         }
     }
 }

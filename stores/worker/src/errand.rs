@@ -25,10 +25,8 @@ impl WorkerStore {
         let mut was_sent = false;
         loop {
             round_trips += 1;
-            let asked = self
-                .link()
-                .ask(Method::PUT, &run, errand.attempt.to_vec(), self.patience())
-                .await;
+            let asked =
+                self.link().ask(Method::PUT, &run, errand.attempt.to_vec(), self.patience()).await;
             let answer = match asked {
                 Ok(answer) => answer,
                 Err(Failed::NotSent(reason)) => return Err(self.unavailable(reason)),

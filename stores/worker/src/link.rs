@@ -81,7 +81,12 @@ impl Failed {
 impl Link {
     /// Looks at what the binding says; connects nowhere yet.
     pub(crate) fn new(config: &WorkerConfig) -> Result<Self, String> {
-        let expected = || format!("expected http://HOST:PORT or https://HOST:PORT as worker, found {:?}", config.url);
+        let expected = || {
+            format!(
+                "expected http://HOST:PORT or https://HOST:PORT as worker, found {:?}",
+                config.url
+            )
+        };
         let uri: Uri = config.url.parse().map_err(|_| expected())?;
         let (scheme, host) = uri.scheme_str().zip(uri.host()).ok_or_else(expected)?;
         let is_plain_path = matches!(uri.path(), "" | "/") && uri.query().is_none();
@@ -106,7 +111,8 @@ impl Link {
         Ok(Self {
             host: name,
             port,
-            authority: HeaderValue::try_from(authority.unwrap_or_default()).map_err(|_| expected())?,
+            authority: HeaderValue::try_from(authority.unwrap_or_default())
+                .map_err(|_| expected())?,
             authorization: authorization.transpose()?,
             tls: tls.transpose()?,
             connect_within: config.connect_timeout,
@@ -122,29 +128,44 @@ impl Link {
         body: Vec<u8>,
         within: Duration,
     ) -> Result<Answer, Failed> {
-        let mut sender = match self.idle() {
-            Some(sender) => sender,
-            None => {
-                let connected = tokio::time::timeout(self.connect_within, self.connect()).await;
-                let late = |_| format!("no connection within {:?}", self.connect_within);
-                connected.map_err(late).and_then(|connected| connected).map_err(Failed::NotSent)?
-            }
-        };
         let request = self.request(method, path, body).map_err(Failed::NotSent)?;
-        let answered = async {
-            let lost = |error: hyper::Error| Failed::Lost(error.to_string());
-            let response = sender.send_request(request).await.map_err(lost)?;
+        let answered = tokio::time::timeout(within, self.send(request)).await;
+        answered.map_err(|_| Failed::Lost(format!("no answer within {within:?}")))?
+    }
+
+    async fn send(&self, mut request: Request<Full<Bytes>>) -> Result<Answer, Failed> {
+        loop {
+            let idle = self.idle();
+            let is_new = idle.is_none();
+            let mut sender = match idle {
+                Some(sender) => sender,
+                None => {
+                    let connected = tokio::time::timeout(self.connect_within, self.connect()).await;
+                    let late = |_| format!("no connection within {:?}", self.connect_within);
+                    let connected = connected.map_err(late).and_then(|connected| connected);
+                    connected.map_err(Failed::NotSent)?
+                }
+            };
+            let response = match sender.try_send_request(request).await {
+                Ok(response) => response,
+                Err(mut error) => match error.take_message() {
+                    // The other side had closed a connection that was idle: nothing was sent.
+                    Some(unsent) if !is_new => {
+                        request = unsent;
+                        continue;
+                    }
+                    Some(_) => return Err(Failed::NotSent(error.into_error().to_string())),
+                    None => return Err(Failed::Lost(error.into_error().to_string())),
+                },
+            };
             let status = response.status();
             let body = Limited::new(response.into_body(), ANSWER_BYTES_MAX).collect().await;
-            let body = body.map_err(|error| Failed::Lost(error.to_string()))?;
-            Ok(Answer { status, body: body.to_bytes() })
-        };
-        let answer = tokio::time::timeout(within, answered).await;
-        let answer = answer.map_err(|_| Failed::Lost(format!("no answer within {within:?}")))??;
-        if sender.ready().await.is_ok() {
-            self.keep(sender);
+            let body = body.map_err(|error| Failed::Lost(error.to_string()))?.to_bytes();
+            if sender.ready().await.is_ok() {
+                self.keep(sender);
+            }
+            return Ok(Answer { status, body });
         }
-        Ok(answer)
     }
 
     fn request(
@@ -214,7 +235,8 @@ fn tls(config: &WorkerConfig, host: &str) -> Result<(TlsConnector, ServerName<'s
     match &config.root_certificates {
         Some(pem) => {
             for certificate in CertificateDer::pem_slice_iter(pem) {
-                let certificate = certificate.map_err(|error| format!("root_certificates: {error}"))?;
+                let certificate =
+                    certificate.map_err(|error| format!("root_certificates: {error}"))?;
                 roots.add(certificate).map_err(|error| format!("root_certificates: {error}"))?;
             }
             if roots.is_empty() {

@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::wrap::layer::{Layer, Layered};
-use mingle_store::{
-    BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction,
-};
+use mingle_store::{BoxFuture, Capabilities, DataStore, Outcome, Session, StoreError, Transaction};
 
 /// A store that is not here: what it can do is known, as the sender knows it, and nothing more.
 pub(super) struct Elsewhere {

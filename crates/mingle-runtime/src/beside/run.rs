@@ -79,7 +79,8 @@ impl Beside {
     }
 
     fn check(&self, program: &Program, attempt: &Attempt) -> Result<Arc<Plan>, NoAttempt> {
-        let wrong = |why: String| NoAttempt(format!("transaction {:?}: {why}", attempt.transaction));
+        let wrong =
+            |why: String| NoAttempt(format!("transaction {:?}: {why}", attempt.transaction));
         let plan = program
             .plan(&attempt.transaction)
             .ok_or_else(|| wrong("the program has none of that name".into()))?;
@@ -107,7 +108,11 @@ impl Beside {
     }
 
     /// A runtime of which only this store is here.
-    fn runtime(&self, program: &Arc<Program>, attempt: &Attempt) -> Result<Arc<Runtime>, NoAttempt> {
+    fn runtime(
+        &self,
+        program: &Arc<Program>,
+        attempt: &Attempt,
+    ) -> Result<Arc<Runtime>, NoAttempt> {
         let declared = program.checked.stores.iter().zip(&attempt.stores);
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
         for (declared, known) in declared {
@@ -179,9 +184,8 @@ impl Beside {
         let (mut end, mut tried_so_often) = (End::Again, 0);
         for tried in 1..=BESIDE_TRIES_MAX {
             tried_so_often = tried;
-            let attempted = runtime
-                .attempt(&mut execution, index, &mut tries, &control, &mut report)
-                .await;
+            let attempted =
+                runtime.attempt(&mut execution, index, &mut tries, &control, &mut report).await;
             let may_go_on = tried < BESIDE_TRIES_MAX
                 && !runtime.own().is_spent
                 && runtime.own().origin() == lent.origin
@@ -259,9 +263,8 @@ fn execution(
     execution.recorded = Recorded::from_queues(plan, attempt.recorded);
     execution.result = attempt.result;
     execution.home = attempt.home;
-    execution.begun = attempt
-        .begun
-        .map(|(id, first, intent)| Begun { id, first: first as usize, intent });
+    execution.begun =
+        attempt.begun.map(|(id, first, intent)| Begun { id, first: first as usize, intent });
     execution.has_written = attempt.has_written;
     execution.key = attempt.key;
     execution.digest = attempt.digest;

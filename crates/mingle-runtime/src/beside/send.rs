@@ -23,7 +23,8 @@ impl Runtime {
     /// Who runs an attempt at a store, if that is not this runtime itself.
     pub(crate) fn worker_for(&self, store: usize, tries: &Tries) -> Option<&dyn Worker> {
         // Planted faults are faults of the code here.
-        let is_whole = self.planted == Planted::None && self.mutation == mingle_lang::split::Mutation::None;
+        let is_whole =
+            self.planted == Planted::None && self.mutation == mingle_lang::split::Mutation::None;
         let is_sent = is_whole && !tries.in_pieces && !tries.recomputes;
         self.stores[store].worker().filter(|_| is_sent)
     }
@@ -62,7 +63,8 @@ impl Runtime {
                 report.round_trips += ran.round_trips;
                 match decode::<Attempted>(&ran.answer) {
                     Ok(attempted) => {
-                        self.take_up(execution, (index, store), tries, (lent, attempted), report).await
+                        self.take_up(execution, (index, store), tries, (lent, attempted), report)
+                            .await
                     }
                     Err(Unreadable) => Err(self.unreadable_answer(store)),
                 }
@@ -230,7 +232,10 @@ impl Runtime {
             execution.endorsed.insert(site, read);
         }
         execution.satisfied.extend(after.satisfied);
-        if after.has_begun && execution.begun.is_none() && let Some(id) = execution.id {
+        if after.has_begun
+            && execution.begun.is_none()
+            && let Some(id) = execution.id
+        {
             let intent = self.name_at(store);
             execution.begun = Some(Begun { id, first: index, intent });
         }

@@ -168,7 +168,8 @@ mod tests {
 
     #[track_caller]
     fn check(text: &str, expected: &str) {
-        let compile = |text: &str| mingle::compile(text).unwrap_or_else(|why| panic!("{why}\n{text}"));
+        let compile =
+            |text: &str| mingle::compile(text).unwrap_or_else(|why| panic!("{why}\n{text}"));
         let found = fits(&compile(SERVED), &compile(text), "bank").err().unwrap_or_default();
         assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{found:?}");
     }
@@ -178,15 +179,30 @@ mod tests {
         check("store bank: linearizable; object A in bank { key k: string; n: int; p: P; r: ref B; }
             struct P { a: int } store other: eventual; object B in other { key k: string; x: string; }
             transaction twice(a: ref A) { a.n += 2; }", "");
-        check("store bank: snapshot; object B in bank { key k: string; n: int; }
-            transaction t(b: ref B) { b.n += 1; }", "object B");
-        check("store bank: linearizable; object A in bank { key k: string; n: int; }
-            transaction t(a: ref A) { a.n += 1; }", "object A");
-        check("store bank: linearizable; object C in bank { key k: string; n: int; }
-            transaction t(c: ref C) { c.n += 1; }", "object C");
-        check("store feed: causal; object B in feed { key k: string; n: int; }
-            transaction t(b: ref B) { b.n += 1; }", "no store bank");
-        check("store bank: linearizable { query sum() -> string; } transaction t() -> string { return bank.sum(); }", "operation sum");
+        check(
+            "store bank: snapshot; object B in bank { key k: string; n: int; }
+            transaction t(b: ref B) { b.n += 1; }",
+            "object B",
+        );
+        check(
+            "store bank: linearizable; object A in bank { key k: string; n: int; }
+            transaction t(a: ref A) { a.n += 1; }",
+            "object A",
+        );
+        check(
+            "store bank: linearizable; object C in bank { key k: string; n: int; }
+            transaction t(c: ref C) { c.n += 1; }",
+            "object C",
+        );
+        check(
+            "store feed: causal; object B in feed { key k: string; n: int; }
+            transaction t(b: ref B) { b.n += 1; }",
+            "no store bank",
+        );
+        check(
+            "store bank: linearizable { query sum() -> string; } transaction t() -> string { return bank.sum(); }",
+            "operation sum",
+        );
         check("store bank: linearizable; struct P { a: string } object A in bank { key k: string; n: int; p: P; r: ref B; }
             object B in bank { key k: string; n: int; } transaction t(a: ref A) { a.n += 1; }", "object B");
     }

@@ -93,9 +93,8 @@ async fn program(State(app): State<Arc<App>>, path: Named<String>, request: Requ
     let _permit = app.admit()?;
     let bound = work.bounds.program_bytes_max;
     let text = body::bytes(&parts.headers, body, &app.config, bound).await?;
-    let text = String::from_utf8(text.into()).map_err(|_| {
-        Problem::new(Code::InvalidArgument, "the text of a program is UTF-8")
-    })?;
+    let text = String::from_utf8(text.into())
+        .map_err(|_| Problem::new(Code::InvalidArgument, "the text of a program is UTF-8"))?;
     work.programs.add(hash, text).await?;
     Ok(StatusCode::NO_CONTENT.into_response())
 }
@@ -132,7 +131,8 @@ async fn run(
     let key = (rights.name.clone(), store.clone(), nonce_of(&nonce)?);
     let program = asked_program(work, &rights, &store, asked)?;
     let permit = app.admit()?;
-    let attempt = body::bytes(&parts.headers, body, &app.config, work.bounds.body_bytes_max).await?;
+    let attempt =
+        body::bytes(&parts.headers, body, &app.config, work.bounds.body_bytes_max).await?;
     let waiting = match Attempts::enter(work, key.clone())? {
         Entered::Known(waiting) => waiting,
         Entered::New(turn) => {

@@ -50,7 +50,8 @@ fn a_later_phase_beyond_the_bounds_is_run_from_here() {
 
 #[test]
 fn without_a_token_or_with_the_wrong_rights_nothing_runs() {
-    let open = |binding: &str, rights: &str| Site::try_with(TEXT, TEXT, binding, with_token(rights));
+    let open =
+        |binding: &str, rights: &str| Site::try_with(TEXT, TEXT, binding, with_token(rights));
     let token = "token = \"secret\"";
     let error = |binding, rights| open(binding, rights).err().expect("it must not be opened");
     assert!(error("", "worker = [\"bank\"]").contains("Authorization"));
@@ -95,7 +96,11 @@ fn what_is_no_request_of_the_protocol_is_a_problem_and_no_crash() {
         ("GET", format!("/v1/worker/programs/{program}"), vec![], 405, "method-not-allowed"),
     ] {
         let answer = ask(&site, method, &path, &body);
-        assert_eq!((answer.0, answer.1["code"].as_str()), (status, Some(code)), "{path}: {answer:?}");
+        assert_eq!(
+            (answer.0, answer.1["code"].as_str()),
+            (status, Some(code)),
+            "{path}: {answer:?}"
+        );
     }
     assert_eq!(site.ok("add", &[("a", "x"), ("n", "1")]), json!(1));
 }

@@ -3,5 +3,6 @@
 mod bounds;
 mod faults;
 mod programs;
+mod replicas;
 mod site;
 mod trips;

@@ -38,7 +38,12 @@ fn a_worker_that_has_forgotten_a_program_asks_for_it() {
 #[test]
 fn a_program_that_does_not_fit_is_refused_at_the_start() {
     for (text, expected) in [
-        (OTHER.replace("n: int; }\n    object Mark", "n: string; }\n    object Mark").replace("a.n += 2; m.n += 1; return a.n;", "m.n += 1; return 1;"), "object Node"),
+        (
+            OTHER
+                .replace("n: int; }\n    object Mark", "n: string; }\n    object Mark")
+                .replace("a.n += 2; m.n += 1; return a.n;", "m.n += 1; return 1;"),
+            "object Node",
+        ),
         (OTHER.to_owned() + &" ".repeat(3000), "at most 1000 bytes"),
     ] {
         let small = WorkerBounds { program_bytes_max: 1000, ..WorkerBounds::default() };

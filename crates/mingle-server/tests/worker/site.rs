@@ -51,8 +51,9 @@ pub struct Working {
 }
 
 /// The stores that a worker stands beside, so that another worker can take its place.
-pub async fn beside(text: &str) -> (Arc<Database>, Arc<Counters>) {
+pub async fn beside(text: &str, binding: &str) -> (Arc<Database>, Arc<Counters>) {
     let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
+    let binding = Binding::parse(binding).expect("the test's binding is right");
     let mut bank = None;
     let wrap = |name: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
         let (counted, counters) = CountingStore::new(store);
@@ -62,7 +63,7 @@ pub async fn beside(text: &str) -> (Arc<Database>, Arc<Counters>) {
         counted
     };
     let world = Arc::new(TokioWorld::new());
-    let opened = Database::open_wrapped(program, &Binding::default(), None, world, wrap).await;
+    let opened = Database::open_wrapped(program, &binding, None, world, wrap).await;
     let database = opened.unwrap_or_else(|error| panic!("{error}"));
     (Arc::new(database), bank.expect("the program has a bank"))
 }
@@ -72,8 +73,7 @@ impl Working {
         (database, bank): (Arc<Database>, Arc<Counters>),
         change: impl FnOnce(&mut Config),
     ) -> Self {
-        let mut config =
-            Config { worker: Some(WorkerBounds::default()), ..Config::default() };
+        let mut config = Config { worker: Some(WorkerBounds::default()), ..Config::default() };
         change(&mut config);
         let address = "127.0.0.1:0".parse().expect("it is an address");
         let server = Server::bind(database.clone(), address, config).await;
@@ -109,12 +109,7 @@ impl Site {
     }
 
     /// With the program that is served, the client's, and more of the client's binding.
-    pub fn with(
-        served: &str,
-        text: &str,
-        binding: &str,
-        change: impl FnOnce(&mut Config),
-    ) -> Self {
+    pub fn with(served: &str, text: &str, binding: &str, change: impl FnOnce(&mut Config)) -> Self {
         Self::try_with(served, text, binding, change).unwrap_or_else(|error| panic!("{error}"))
     }
 
@@ -126,7 +121,7 @@ impl Site {
     ) -> Result<Self, String> {
         let runtime = Runtime::new().expect("a runtime starts");
         let (working, proxy, client) = runtime.block_on(async {
-            let working = Working::start(beside(served).await, change).await;
+            let working = Working::start(beside(served, "").await, change).await;
             let proxy = Proxy::start(working.address, 7).await.expect("loopback listens");
             let client = client(text, &proxy, binding).await?;
             Ok::<_, String>((working, proxy, client))
@@ -134,11 +129,7 @@ impl Site {
         Ok(Self { runtime, working: Some(working), proxy, client })
     }
 
-    pub fn call(
-        &self,
-        transaction: &str,
-        arguments: &[(&str, &str)],
-    ) -> Result<CallReport, Error> {
+    pub fn call(&self, transaction: &str, arguments: &[(&str, &str)]) -> Result<CallReport, Error> {
         let arguments = self.client.arguments(transaction, arguments.iter().copied())?;
         let call = self.client.call(transaction, arguments, Session::default());
         self.runtime.block_on(call)
@@ -176,6 +167,18 @@ pub async fn client(text: &str, proxy: &Proxy, binding: &str) -> Result<Arc<Data
     binding.settings.help_after = Duration::from_millis(50);
     let opened = Database::open(program, &binding, None).await;
     opened.map(Arc::new).map_err(|error| error.to_string())
+}
+
+/// A client that sends no whole phases: somebody counts what it asks of its stores.
+pub async fn in_pieces(proxy: &Proxy) -> Database {
+    let program = mingle::compile(TEXT).unwrap_or_else(|errors| panic!("{errors}"));
+    let binding = format!("[stores.bank]\nworker = \"http://{}\"", proxy.address());
+    let binding = Binding::parse(&binding).expect("the test's binding is right");
+    let wrap =
+        |_: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> { CountingStore::new(store).0 };
+    let world = Arc::new(TokioWorld::new());
+    let opened = Database::open_wrapped(program, &binding, None, world, wrap).await;
+    opened.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// What takes longer hangs.

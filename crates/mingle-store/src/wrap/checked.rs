@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Field, FieldType, Ref, Stamp, Type, TransactionId, Value};
+use mingle_model::{Field, FieldType, Ref, Stamp, TransactionId, Type, Value};
 
 use crate::operation::{Address, Answer, Read, Write};
 use crate::store::{
@@ -38,7 +38,8 @@ impl DataStore for CheckedStore {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         Box::pin(async move {
             let replicas = &self.inner.capabilities().replicas;
-            if let Some(replica) = session.replica.as_ref().filter(|name| !replicas.contains(name)) {
+            if let Some(replica) = session.replica.as_ref().filter(|name| !replicas.contains(name))
+            {
                 let why = format!("there is no replica {replica:?}");
                 return Err(refused(&self.schema, why));
             }
