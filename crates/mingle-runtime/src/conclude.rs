@@ -202,7 +202,7 @@ impl Runtime {
         loop {
             match site.outcome(id).await {
                 Ok(Outcome::Committed) => {
-                    let (store, replica) = (visit.store, &visit.replica);
+                    let (store, replica) = (visit.store, visit.replica.as_ref());
                     let committed = self.committed_unseen(store, replica, deadline).await;
                     return committed.ok_or_else(unknown);
                 }
@@ -231,13 +231,13 @@ impl Runtime {
     pub(crate) async fn committed_unseen(
         &self,
         store: usize,
-        replica: &Option<Name>,
+        replica: Option<&Name>,
         deadline: Duration,
     ) -> Option<Committed> {
         if !self.is_many(store) {
             return Some(Committed::default());
         }
-        let session = StoreSession { replica: replica.clone(), after: Stamp::default() };
+        let session = StoreSession { replica: replica.cloned(), after: Stamp::default() };
         let mut attempts = 1;
         loop {
             let begun = self.stores[store].begin(&session).await;

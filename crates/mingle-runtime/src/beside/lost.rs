@@ -121,7 +121,7 @@ impl Runtime {
     /// What a session has written it has seen.
     async fn saw_own(&self, execution: &mut Execution, store: usize, deadline: Duration) {
         let replica = self.replica_at(store, execution.replica.as_ref());
-        if let Some(committed) = self.committed_unseen(store, &replica, deadline).await {
+        if let Some(committed) = self.committed_unseen(store, replica.as_ref(), deadline).await {
             execution.worklist.saw(&self.name_at(store), &committed.stamp);
         }
     }

@@ -74,7 +74,7 @@ impl Beside {
             NoAttempt("the attempt is corrupt, or of another version of the protocol".into())
         })?;
         let plan = self.check(program, &attempt)?;
-        let runtime = self.runtime(program, &attempt)?;
+        let runtime = self.runtime(program, &attempt);
         Ok(encode(&self.attempt(&runtime, program, plan, attempt).await))
     }
 
@@ -108,11 +108,7 @@ impl Beside {
     }
 
     /// A runtime of which only this store is here.
-    fn runtime(
-        &self,
-        program: &Arc<Program>,
-        attempt: &Attempt,
-    ) -> Result<Arc<Runtime>, NoAttempt> {
+    fn runtime(&self, program: &Arc<Program>, attempt: &Attempt) -> Arc<Runtime> {
         let declared = program.checked.stores.iter().zip(&attempt.stores);
         let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
         for (declared, known) in declared {
@@ -154,7 +150,7 @@ impl Beside {
             }
         }
         drop(known);
-        Ok(runtime)
+        runtime
     }
 
     fn kept(&self) -> std::sync::MutexGuard<'_, BTreeSet<ProgramHash>> {

@@ -14,14 +14,17 @@ use crate::problem::Problem;
 /// Whose transaction it is, at which store, and its number.
 type Key = (String, String, u128);
 
+/// When something was last asked in it, and the transaction.
+type Held = (Instant, Box<dyn Transaction>);
+
 /// Transactions that clients have begun.
 #[derive(Default)]
 pub(super) struct Open {
-    held: Mutex<HashMap<Key, (Instant, Box<dyn Transaction>)>>,
+    held: Mutex<HashMap<Key, Held>>,
 }
 
 impl Open {
-    fn lock(&self) -> MutexGuard<'_, HashMap<Key, (Instant, Box<dyn Transaction>)>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<Key, Held>> {
         self.held.lock().unwrap_or_else(PoisonError::into_inner)
     }
 

@@ -18,7 +18,7 @@ pub(super) struct Programs {
     served: Arc<Program>,
     served_hash: ProgramHash,
     known: Mutex<Known>,
-    programs_max: usize,
+    known_max: usize,
     /// Checking takes a core: one at a time.
     checking: Semaphore,
 }
@@ -37,7 +37,7 @@ impl Programs {
             served,
             served_hash,
             known: Mutex::default(),
-            programs_max: bounds.programs_max,
+            known_max: bounds.programs_max,
             checking: Semaphore::new(1),
         }
     }
@@ -83,7 +83,7 @@ impl Programs {
             }
         };
         let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
-        while known.programs.len() >= self.programs_max.max(1) {
+        while known.programs.len() >= self.known_max.max(1) {
             let oldest = known.programs.iter().min_by_key(|(_, (used, _))| *used);
             let Some(oldest) = oldest.map(|(hash, _)| *hash) else { break };
             known.programs.remove(&oldest);
