@@ -127,9 +127,8 @@ impl Runtime {
             tries.fixed = self.look_for_fixed(execution, index).await?;
         }
         if let Some(worker) = self.worker_for(store, tries) {
-            return self
-                .attempt_beside(worker, execution, (index, store), tries, control, report)
-                .await;
+            let place = (index, store);
+            return self.attempt_beside(worker, execution, place, tries, control, report).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
         let mut after = execution.worklist.seen_at(&visit.name);

@@ -171,7 +171,8 @@ mod tests {
         let compile =
             |text: &str| mingle::compile(text).unwrap_or_else(|why| panic!("{why}\n{text}"));
         let found = fits(&compile(SERVED), &compile(text), "bank").err().unwrap_or_default();
-        assert!(found.contains(expected) && found.is_empty() == expected.is_empty(), "{found:?}");
+        let is_right = found.contains(expected) && found.is_empty() == expected.is_empty();
+        assert!(is_right, "{found:?} for {text}");
     }
 
     #[test]
@@ -182,7 +183,7 @@ mod tests {
         check(
             "store bank: snapshot; object B in bank { key k: string; n: int; }
             transaction t(b: ref B) { b.n += 1; }",
-            "object B",
+            "object A",
         );
         check(
             "store bank: linearizable; object A in bank { key k: string; n: int; }
