@@ -183,7 +183,7 @@ mod tests {
         check(
             "store bank: snapshot; object B in bank { key k: string; n: int; }
             transaction t(b: ref B) { b.n += 1; }",
-            "object A",
+            "object B",
         );
         check(
             "store bank: linearizable; object A in bank { key k: string; n: int; }
@@ -205,6 +205,6 @@ mod tests {
             "operation sum",
         );
         check("store bank: linearizable; struct P { a: string } object A in bank { key k: string; n: int; p: P; r: ref B; }
-            object B in bank { key k: string; n: int; } transaction t(a: ref A) { a.n += 1; }", "object B");
+            object B in bank { key k: string; n: int; } transaction t(a: ref A) { a.n += 1; }", "object A");
     }
 }
