@@ -2,18 +2,15 @@
 
 use mingle::Error;
 use mingle_server::{Config, Tokens, WorkerBounds};
+use mingle_store_worker::wire::hex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use crate::site::{Site, TEXT, ask};
 
-fn hex(bytes: impl AsRef<[u8]>) -> String {
-    bytes.as_ref().iter().map(|byte| format!("{byte:02x}")).collect()
-}
-
 /// A token called `secret` with these rights.
 fn with_token(rights: &str) -> impl FnOnce(&mut Config) {
-    let digest = hex(Sha256::digest("secret"));
+    let digest = hex(&Sha256::digest("secret"));
     let text = format!("[[tokens]]\nname = \"shop\"\nsha256 = \"{digest}\"\n{rights}");
     let program = mingle::compile(TEXT).expect("the program is right");
     let tokens = Tokens::parse(&text, &program).unwrap_or_else(|error| panic!("{error}"));
@@ -61,7 +58,7 @@ fn without_a_token_or_with_the_wrong_rights_nothing_runs() {
     let other = format!("worker = [\"bank\"]\nprograms = [\"{}\"]", "ab".repeat(32));
     assert!(error(token, &other).contains("does not allow program"));
 
-    let this = hex(Sha256::digest(TEXT));
+    let this = hex(&Sha256::digest(TEXT));
     let held = format!("worker = [\"bank\"]\nprograms = [\"{this}\"]");
     let site = open(token, &held).unwrap_or_else(|why| panic!("{why}"));
     assert_eq!(site.ok("add", &[("a", "x"), ("n", "2")]), json!(2));
@@ -77,9 +74,9 @@ fn without_a_token_or_with_the_wrong_rights_nothing_runs() {
 #[test]
 fn what_is_no_request_of_the_protocol_is_a_problem_and_no_crash() {
     let site = Site::new();
-    let program = hex(Sha256::digest(TEXT));
+    let program = hex(&Sha256::digest(TEXT));
     let store = "/v1/worker/stores/bank";
-    let attempt = |nonce: u8| format!("{store}/attempts/{:032x}?program={program}", nonce);
+    let attempt = |nonce: u8| format!("{store}/attempts/{nonce:032x}?program={program}");
     let deep: Vec<u8> = std::iter::repeat_n([7_u8, 1], 100_000).flatten().collect();
     for (method, path, body, status, code) in [
         ("PUT", attempt(1), vec![], 400, "invalid-argument"),

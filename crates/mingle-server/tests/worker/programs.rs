@@ -1,6 +1,7 @@
 //! Programs that a worker has not seen.
 
 use mingle_server::WorkerBounds;
+use mingle_store_worker::wire::hex;
 use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
@@ -53,7 +54,7 @@ fn a_program_that_does_not_fit_is_refused_at_the_start() {
     }
     let site = Site::new();
     let wrong = "store bank";
-    let hash: String = Sha256::digest(wrong).iter().map(|byte| format!("{byte:02x}")).collect();
+    let hash = hex(&Sha256::digest(wrong));
     let path = format!("/v1/worker/programs/{hash}");
     let (status, problem) = ask(&site, "PUT", &path, wrong.as_bytes());
     assert_eq!((status, problem["code"].as_str()), (400, Some("invalid-argument")));
