@@ -20,8 +20,8 @@ Tasks:
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
-  bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, evaluation, http
-                         or geo
+  bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
+                         evaluation or http
   sim [--seconds N] [--seed S] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found

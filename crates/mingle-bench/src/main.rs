@@ -14,6 +14,7 @@ mod measured;
 mod predict;
 mod stores;
 mod witnesses;
+mod worker;
 
 use clap::{Parser, Subcommand};
 
@@ -43,6 +44,8 @@ enum Command {
     Stores(stores::Options),
     /// The causal core of the geo-replicated store: throughput, visibility, catching up.
     Geo(geo::Options),
+    /// Dependent reads at a distant store: whole, beside the store, against read by read.
+    Worker(worker::Options),
     /// UniStore's evaluation: the systems that it compares, in a capacity model.
     Evaluation(evaluation::Options),
 }
@@ -57,6 +60,7 @@ fn main() -> std::process::ExitCode {
         Command::Witnesses(options) => witnesses::run(&options),
         Command::Stores(options) => stores::run(&options),
         Command::Geo(options) => geo::run(&options),
+        Command::Worker(options) => worker::run(&options),
         Command::Evaluation(options) => evaluation::run(&options),
     };
     match result {

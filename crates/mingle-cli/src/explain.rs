@@ -1,6 +1,7 @@
 //! `mingle explain`: how transactions run, or what a diagnostic means.
 
-use std::path::Path;
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
 use mingle_lang::diagnostic::Code;
@@ -26,6 +27,11 @@ pub struct Args {
 
     /// One transaction of the program.
     transaction: Option<String>,
+
+    /// The binding, which says what stores have a worker [default: mingle.toml beside the program, if
+    /// it is there].
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 
     /// How to explain a program.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -81,7 +87,10 @@ fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
     };
     let wanted = args.transaction.as_deref();
     let plans = program.plans.iter().filter(|plan| wanted.is_none_or(|name| name == &*plan.name));
-    let explained: Vec<_> = plans.map(|plan| explain(&checked.source, program, plan)).collect();
+    let workers = workers(&args.subject, args.config.as_deref());
+    let explained = plans.map(|plan| explain(&checked.source, program, plan));
+    let explained: Vec<_> =
+        explained.map(|one| one.with_workers(|store| workers.contains(store))).collect();
     if let (Some(name), true) = (wanted, explained.is_empty()) {
         let known: Vec<&str> = program.plans.iter().map(|plan| &*plan.name).collect();
         let known = known.join(", ");
@@ -95,4 +104,17 @@ fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
         }
     }
     Ok(Exit::Success)
+}
+
+/// The stores that have a worker. Only that is asked of the binding, so neither variables of the
+/// environment nor files that it names need be there.
+fn workers(program: &str, config: Option<&Path>) -> BTreeSet<String> {
+    let beside = Path::new(program).parent().unwrap_or(Path::new("")).join("mingle.toml");
+    let text = std::fs::read_to_string(config.unwrap_or(&beside)).unwrap_or_default();
+    let table: toml::Table = text.parse().unwrap_or_default();
+    let stores = table.get("stores").and_then(toml::Value::as_table);
+    let has_worker = |(name, store): (&String, &toml::Value)| {
+        store.get("worker").is_some().then(|| name.clone())
+    };
+    stores.into_iter().flatten().filter_map(has_worker).collect()
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use mingle::{Database, SessionKey};
 use mingle_server::config::random_session_key;
 use mingle_server::server::ServerError;
-use mingle_server::{Config, Server, Tokens, limits, tls};
+use mingle_server::{Config, Server, Tokens, WorkerBounds, limits, tls};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -33,7 +33,9 @@ A file of tokens says who may do what; it holds the SHA-256 of each token:
   name = \"till\"
   sha256 = \"…\"                    # printf %s \"$TOKEN\" | sha256sum
   transactions = [\"buy\"]          # or [\"*\"]
-  objects = [\"Item\"]")]
+  objects = [\"Item\"]
+  worker = [\"stock\"]              # stores at which it may use the worker
+  programs = [\"…\"]               # programs that the worker runs for it, by SHA-256 [default: all]")]
 pub struct Args {
     /// The program.
     file: String,
@@ -49,6 +51,18 @@ pub struct Args {
     /// Listen for other machines although there are no tokens: everybody may do everything.
     #[arg(long, conflicts_with = "tokens")]
     open: bool,
+
+    /// Run phases for clients elsewhere, beside the stores of this program.
+    #[arg(long)]
+    worker: bool,
+
+    /// Instructions of one phase that runs for somebody elsewhere.
+    #[arg(long, value_name = "N", requires = "worker", default_value_t = limits::WORKER_STEPS_MAX)]
+    worker_steps: u64,
+
+    /// Bytes of values in one such phase.
+    #[arg(long, value_name = "BYTES", requires = "worker", default_value_t = limits::WORKER_MEMORY_BYTES_MAX)]
+    worker_memory: usize,
 
     /// The certificate, and those that vouch for it, as PEM.
     #[arg(long, value_name = "FILE", requires = "tls_key")]
@@ -133,9 +147,15 @@ fn config(
             random_session_key()
         }
     };
+    let worker = args.worker.then(|| WorkerBounds {
+        steps_max: args.worker_steps,
+        memory_bytes_max: args.worker_memory,
+        ..WorkerBounds::default()
+    });
     Ok(Config {
         tokens: tokens.transpose()?,
         is_open: args.open,
+        worker,
         tls: tls.transpose()?,
         session_key,
         replica,

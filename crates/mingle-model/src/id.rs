@@ -28,7 +28,9 @@ impl fmt::Display for TransactionId {
 
 /// When a store last changed what was read, in its own count; 0 where nothing was ever written.
 /// Two reads of one unit that give the same version saw the same write.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
+)]
 pub struct Version(pub u64);
 
 /// What a replica has seen, or what a session depends on: of each replica of one store, how many

@@ -11,6 +11,7 @@
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
 
+mod decode;
 pub mod id;
 pub mod json;
 pub mod level;

@@ -12,6 +12,10 @@ pub const VALUE_BYTES_MAX: usize = 256 << 20;
 /// Lists, options and structs stand in each other at most this deep.
 pub const VALUE_DEPTH_MAX: usize = 100;
 
+/// Values that stand in each other deeper than this are refused when they are read from bytes, refs
+/// counted too: reading them takes stack.
+pub const DECODED_DEPTH_MAX: usize = 256;
+
 /// JSON that is nested deeper than this is refused.
 pub const JSON_DEPTH_MAX: usize = 100;
 

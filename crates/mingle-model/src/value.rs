@@ -29,7 +29,7 @@ pub type Name = Arc<str>;
 /// let bob = Value::from(Ref::new("User", Value::from("bob")));
 /// assert!(ana < bob);
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub enum Value {
     /// `true` or `false`.
     Bool(bool),

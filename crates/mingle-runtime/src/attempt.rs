@@ -135,6 +135,10 @@ impl Runtime {
         if self.is_fixed(execution, index, store) && tries.fixed.is_none() {
             tries.fixed = self.look_for_fixed(execution, index).await?;
         }
+        if let Some(worker) = self.worker_for(store, tries) {
+            let place = (index, store);
+            return self.attempt_beside(worker, execution, place, tries, control, report).await;
+        }
         let mut visit = self.visit(execution, index, tries, store);
         let mut after = execution.worklist.seen_at(self.stamped(store));
         if let Some(fixed) = &tries.fixed {
@@ -208,7 +212,8 @@ impl Runtime {
             phase: &plan.phases[index],
             facts,
             earlier: &execution.recorded,
-            unbounded: plan.first_write.is_some_and(|first| index > first),
+            // Beside a store, whoever sends the phase need not be trusted to say so.
+            unbounded: !self.is_beside && plan.first_write.is_some_and(|first| index > first),
         };
         let mut machine = Machine::new(start, &execution.arguments, &self.settings);
         machine.mutate(self.mutation);
@@ -469,7 +474,7 @@ fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
     Some((Read::Record(key.record(0)), Asked::Called))
 }
 
-/// Whether it visits its store.
+/// Whether it needs its store.
 pub(crate) fn visits(instr: &Instr) -> bool {
     match instr {
         Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,

@@ -3,10 +3,10 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mingle_model::{Ref, Stamp, TransactionId};
+use mingle_model::{Name, Ref, Stamp, TransactionId};
 use mingle_store::{
-    Commit, Committed, Once, OperationId, Outcome, Read, RecordKind, Session as StoreSession,
-    StoreError, Transaction, Write,
+    Commit, Committed, Once, OperationId, Outcome, Read, RecordKey, RecordKind,
+    Session as StoreSession, StoreError, Transaction, Write,
 };
 
 use crate::attempt::{Step, Visit};
@@ -67,7 +67,7 @@ impl Runtime {
         let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
         if self.is_fixed(execution, index, visit.store)
             && tries.fixed.is_none()
-            && !self.fix(execution, index, &visit).await?
+            && !self.fix(execution, index, &visit, tries).await?
         {
             tries.look = true;
             return Ok(Step::Again);
@@ -175,7 +175,15 @@ impl Runtime {
         draft: &mut Draft,
     ) -> Commit {
         let capabilities = self.stores[visit.store].capabilities();
-        let writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
+        let mut writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
+        if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
+            // Whoever sent the phase asks by its id, which a commit without writes does not leave.
+            writes.push(Write::Discard(RecordKey::of(
+                RecordKind::Parked,
+                self.own().allocate(),
+                0,
+            )));
+        }
         // What becomes of a transaction of the application's has to be asked in any case.
         let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
         let writes_some = is_asked || !writes.is_empty();
@@ -239,11 +247,13 @@ impl Runtime {
         loop {
             match site.outcome(id).await {
                 Ok(Outcome::Committed) => {
-                    let committed = self.committed_unseen(visit, deadline).await;
+                    let (store, replica) = (visit.store, visit.replica.as_ref());
+                    let committed = self.committed_unseen(store, replica, deadline).await;
                     return committed.ok_or_else(unknown);
                 }
                 Ok(Outcome::NotCommitted) => {
                     // Its id was promised never to commit: the next attempt has another one.
+                    self.own().is_spent = true;
                     if execution.id == Some(id) {
                         self.is_over(id, execution.left.clone());
                         execution.id = None;
@@ -263,14 +273,19 @@ impl Runtime {
 
     /// What a commit whose answer was lost would have said: the replica has seen it by now. None if
     /// the store does not say until the deadline.
-    async fn committed_unseen(&self, visit: &Visit, deadline: Duration) -> Option<Committed> {
-        if !self.is_many(visit.store) {
+    pub(crate) async fn committed_unseen(
+        &self,
+        store: usize,
+        replica: Option<&Name>,
+        deadline: Duration,
+    ) -> Option<Committed> {
+        if !self.is_many(store) {
             return Some(Committed::default());
         }
-        let session = StoreSession { replica: visit.replica.clone(), after: Stamp::default() };
+        let session = StoreSession { replica: replica.cloned(), after: Stamp::default() };
         let mut attempts = 1;
         loop {
-            let begun = self.stores[visit.store].begin(&session).await;
+            let begun = self.stores[store].begin(&session).await;
             if let Ok(transaction) = begun
                 && let Ok(committed) = transaction.commit(Commit::default()).await
             {

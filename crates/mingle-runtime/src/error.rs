@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use mingle_model::{Name, Ref, TransactionId};
 use mingle_store::StoreError;
+use serde::{Deserialize, Serialize};
 
 /// Why a call has no result, and what it left behind.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Error {
     /// A `require` failed; nothing was written.
     Require {

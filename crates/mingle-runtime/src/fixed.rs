@@ -10,6 +10,7 @@ use mingle_store::{
 use crate::attempt::Visit;
 use crate::error::Error;
 use crate::intent::{Fixed, Unreadable, decode, encode, write_parts};
+use crate::phase::Tries;
 use crate::planted::Planted;
 use crate::records::{read_parts, record_of, unreadable};
 use crate::runtime::Runtime;
@@ -62,6 +63,26 @@ impl Runtime {
         execution: &Execution,
         index: usize,
         visit: &Visit,
+        tries: &mut Tries,
+    ) -> Result<bool, Error> {
+        if self.is_beside {
+            tries.to_fix = Some(self.to_fix(visit).await?);
+            return Ok(false);
+        }
+        self.fix_as(execution, index, self.to_fix(visit)).await
+    }
+
+    async fn to_fix(&self, visit: &Visit) -> Result<Fixed, Error> {
+        let seen = self.seen_at(visit).await?;
+        Ok(Fixed { answers: visit.answers.clone(), seen, version: visit.version })
+    }
+
+    /// Fixes these answers; false if somebody else has fixed others.
+    pub(crate) async fn fix_as(
+        &self,
+        execution: &Execution,
+        index: usize,
+        fixed: impl Future<Output = Result<Fixed, Error>>,
     ) -> Result<bool, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
         let Some(store) = self.store_called(&begun.intent) else { return Ok(true) };
@@ -69,9 +90,7 @@ impl Runtime {
         let session = StoreSession { replica, after: Stamp::default() };
         let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
-        let seen = self.seen_at(visit).await?;
-        let fixed = Fixed { answers: visit.answers.clone(), seen, version: visit.version };
-        let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed));
+        let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed.await?));
         for write in &mut writes {
             if let Write::Record(key, _) = write
                 && let Some((id, part)) = key.transaction()

@@ -196,7 +196,7 @@ impl Runtime {
     }
 
     /// What was seen elsewhere and some replica there may lack.
-    fn unseen_somewhere(
+    pub(crate) fn unseen_somewhere(
         &self,
         waits: &Worklist,
         here: usize,

@@ -13,6 +13,7 @@
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
 //! - [`call`]: calls and reports, and what a caller shares with its task;
 //! - [`inside`]: calls whose first writing phase is a part of the application's own transaction;
+//! - [`beside`]: phases that run whole beside a distant store, and those who run them there;
 //! - `keyed`: calls that may be made again; [`watch`]: what happens in a call while it runs;
 //! - [`session`]: what a client's transactions must not lose sight of, and its token;
 //! - [`worklist`]: whom to wait for, and where;
@@ -25,6 +26,7 @@
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
 
 mod attempt;
+pub mod beside;
 pub mod call;
 mod cleaner;
 mod conclude;
@@ -35,6 +37,7 @@ pub mod help;
 pub mod inside;
 pub mod intent;
 mod keyed;
+mod known;
 mod lease;
 mod leave;
 pub mod limits;
@@ -56,6 +59,7 @@ mod united;
 pub mod watch;
 pub mod worklist;
 
+pub use beside::Beside;
 pub use call::{Call, CallReport, PhaseReport};
 pub use error::Error;
 pub use inside::Inside;

@@ -79,3 +79,10 @@ pub(crate) const LOOKS_BEFORE_ASKING: u32 = 8;
 
 /// Of so many such transactions is asked at once.
 pub(crate) const ASKED_AT_ONCE_MAX: usize = 2;
+
+/// Whoever runs attempts of others beside a store tries one so often before it answers: after
+/// conflicts, and with witness rows that the store has named.
+pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
+
+/// So many programs whose texts a store keeps are remembered beside it.
+pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;

@@ -59,6 +59,10 @@ pub(crate) struct Own {
     /// Stores that have a sign of life of this origin.
     pub(crate) leased: BTreeSet<usize>,
     pub(crate) beats: u64,
+    /// The one id that there is to give, where the transactions are another process's.
+    only: Option<TransactionId>,
+    /// An id was said never to commit: nothing may be tried with it again.
+    pub(crate) is_spent: bool,
 }
 
 impl Own {
@@ -71,7 +75,15 @@ impl Own {
             raised: 0,
             leased: BTreeSet::new(),
             beats: 0,
+            only: None,
+            is_spent: false,
         }
+    }
+
+    /// Of an attempt that runs on behalf of another process: it has this id to give, and cleans up
+    /// nothing.
+    pub(crate) fn lent(id: TransactionId) -> Self {
+        Self { only: Some(id), is_cleaning: true, ..Self::new(id.origin) }
     }
 
     pub(crate) fn origin(&self) -> Origin {
@@ -80,6 +92,9 @@ impl Own {
 
     /// An id for a transaction that others may have to finish, or wait for.
     pub(crate) fn allocate(&mut self) -> TransactionId {
+        if let Some(id) = self.only {
+            return id;
+        }
         let id = TransactionId { origin: self.origin, sequence: self.next };
         self.next += 1;
         self.open.insert(id.sequence, Entry::Running);

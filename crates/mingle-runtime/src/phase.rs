@@ -62,6 +62,10 @@ pub(crate) struct Tries {
     pub(crate) replica: Option<Name>,
     /// What was fixed of the phase, where its store counts one of several copies.
     pub(crate) fixed: Option<crate::intent::Fixed>,
+    /// The answers that are to be fixed before the phase can go on, where that is for others to do.
+    pub(crate) to_fix: Option<crate::intent::Fixed>,
+    /// Whether whoever stands beside the store is not to run it.
+    pub(crate) in_pieces: bool,
     /// Computes the phase once more although it has committed. A planted fault alone does that.
     pub(crate) recomputes: bool,
     waiting_since: Option<Duration>,

@@ -1,21 +1,22 @@
 //! A program over its stores.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
+use std::collections::BTreeSet;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use mingle_lang::split::{Mode, Mutation};
 use mingle_lang::{Plan, Program};
-use mingle_model::{Name, Origin, Ref, Stamp, TransactionId, WitnessRow};
+use mingle_model::{Name, Origin, TransactionId};
 use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
 use tracing::Instrument as _;
 
 use crate::call::{Call, CallReport, Finish, Running, Shared};
 use crate::error::Error;
 use crate::intent::ProgramHash;
+use crate::known::Known;
 use crate::lease::Watched;
-use crate::limits::{Settings, VISIBLE_MAX};
+use crate::limits::Settings;
 use crate::own::Own;
 use crate::planted::Planted;
 use crate::session::Session;
@@ -39,26 +40,9 @@ pub struct Runtime {
     pub(crate) stats: Stats,
     /// Of how many transactions of the application's is being asked what became of them.
     pub(crate) asking: AtomicUsize,
+    /// Whether it runs one attempt, beside its store, on behalf of another process.
+    pub(crate) is_beside: bool,
     pub(crate) me: Weak<Self>,
-}
-
-/// What was learned and stays true.
-#[derive(Default)]
-pub(crate) struct Known {
-    /// Commit witnesses, or floors above them, that were visible at a replica of a store.
-    visible: HashSet<(usize, Option<Name>, TransactionId)>,
-    /// What every replica of a store has seen, and when that was asked for.
-    everywhere: BTreeMap<usize, (Stamp, Duration)>,
-    /// Programs that helpers needed.
-    programs: HashMap<ProgramHash, Arc<Program>>,
-    /// Stores that keep the text of a program.
-    kept: HashSet<(usize, ProgramHash)>,
-    /// Transactions that this runtime is finishing for others.
-    helping: HashSet<TransactionId>,
-    /// Witness rows of this runtime's own transactions that are not cleaned up, by store and
-    /// object: who overwrites what they wrote need not be told of them by the store.
-    rows: HashMap<(usize, Option<Ref>), Vec<WitnessRow>>,
-    rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
 }
 
 /// What a runtime is made of.
@@ -69,7 +53,8 @@ struct Parts {
     settings: Settings,
     mutation: Mutation,
     planted: Planted,
-    origin: Origin,
+    own: Own,
+    is_beside: bool,
 }
 
 impl Runtime {
@@ -84,13 +69,26 @@ impl Runtime {
         world: Arc<dyn World>,
         settings: Settings,
     ) -> Arc<Self> {
-        let origin = draw_origin(&*world);
+        let own = Own::new(draw_origin(&*world));
+        let (mutation, planted, is_beside) = (Mutation::None, Planted::None, false);
+        Self::build(Parts { program, stores, world, settings, mutation, planted, own, is_beside })
+    }
+
+    /// A runtime for one attempt on behalf of another process, which lends it an id.
+    pub(crate) fn beside(
+        program: Arc<Program>,
+        stores: Vec<Arc<dyn DataStore>>,
+        world: Arc<dyn World>,
+        settings: Settings,
+        lent: TransactionId,
+    ) -> Arc<Self> {
+        let (own, is_beside) = (Own::lent(lent), true);
         let (mutation, planted) = (Mutation::None, Planted::None);
-        Self::build(Parts { program, stores, world, settings, mutation, planted, origin })
+        Self::build(Parts { program, stores, world, settings, mutation, planted, own, is_beside })
     }
 
     fn build(parts: Parts) -> Arc<Self> {
-        let Parts { program, stores, world, settings, mutation, planted, origin } = parts;
+        let Parts { program, stores, world, settings, mutation, planted, own, is_beside } = parts;
         assert_eq!(
             stores.len(),
             program.checked.stores.len(),
@@ -98,8 +96,7 @@ impl Runtime {
         );
         crate::metrics::describe();
         let hash = ProgramHash::of(&program.text);
-        let known =
-            Known { programs: HashMap::from([(hash, program.clone())]), ..Known::default() };
+        let known = Known::of(hash, program.clone());
         let stamped = crate::united::stamped(&stores);
         Arc::new_cyclic(|me| Self {
             program,
@@ -108,13 +105,14 @@ impl Runtime {
             stamped,
             world,
             settings,
-            own: Mutex::new(Own::new(origin)),
+            own: Mutex::new(own),
             known: Mutex::new(known),
             watched: Mutex::default(),
             mutation,
             planted,
             stats: Stats::default(),
             asking: AtomicUsize::new(0),
+            is_beside,
             me: me.clone(),
         })
     }
@@ -127,7 +125,8 @@ impl Runtime {
             settings: self.settings.clone(),
             mutation: self.mutation,
             planted: self.planted,
-            origin: self.own().origin(),
+            own: Own::new(self.own().origin()),
+            is_beside: self.is_beside,
         }
     }
 
@@ -403,88 +402,6 @@ impl Runtime {
         let longest = doubled.min(self.settings.backoff_max);
         let parts = 512 + (self.world.random() % 512) as u32;
         longest * parts / 1024
-    }
-}
-
-impl Known {
-    pub(crate) fn is_visible(
-        &self,
-        store: usize,
-        replica: Option<&Name>,
-        id: TransactionId,
-    ) -> bool {
-        self.visible.contains(&(store, replica.cloned(), id))
-    }
-
-    pub(crate) fn note_visible(&mut self, store: usize, replica: Option<&Name>, id: TransactionId) {
-        if self.visible.len() >= VISIBLE_MAX {
-            self.visible.clear();
-        }
-        self.visible.insert((store, replica.cloned(), id));
-    }
-
-    /// What every replica of a store was known to have seen.
-    pub(crate) fn everywhere(&self, store: usize) -> Option<&(Stamp, Duration)> {
-        self.everywhere.get(&store)
-    }
-
-    pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
-        self.everywhere.insert(store, (stamp, at));
-    }
-
-    /// A transaction of this runtime has left a row at a store.
-    pub(crate) fn note_row(&mut self, store: usize, row: &WitnessRow) {
-        let place = (store, row.object.clone());
-        self.rows_of.entry(row.id).or_default().push(place.clone());
-        self.rows.entry(place).or_default().push(row.clone());
-    }
-
-    /// The rows that transactions of this runtime have left on an object.
-    pub(crate) fn rows_on(&self, store: usize, object: Option<&Ref>) -> &[WitnessRow] {
-        let place = (store, object.cloned());
-        self.rows.get(&place).map(Vec::as_slice).unwrap_or_default()
-    }
-
-    /// Transactions up to this one are cleaned up.
-    pub(crate) fn drop_rows(&mut self, last: TransactionId) {
-        let first = TransactionId { origin: last.origin, sequence: 0 };
-        let over: Vec<TransactionId> =
-            self.rows_of.range(first..=last).map(|(id, _)| *id).collect();
-        for id in over {
-            for place in self.rows_of.remove(&id).unwrap_or_default() {
-                if let Some(rows) = self.rows.get_mut(&place) {
-                    rows.retain(|row| row.id != id);
-                    if rows.is_empty() {
-                        self.rows.remove(&place);
-                    }
-                }
-            }
-        }
-    }
-
-    pub(crate) fn program(&self, hash: ProgramHash) -> Option<Arc<Program>> {
-        self.programs.get(&hash).cloned()
-    }
-
-    pub(crate) fn note_program(&mut self, hash: ProgramHash, program: Arc<Program>) {
-        self.programs.insert(hash, program);
-    }
-
-    pub(crate) fn is_kept(&self, store: usize, hash: ProgramHash) -> bool {
-        self.kept.contains(&(store, hash))
-    }
-
-    pub(crate) fn note_kept(&mut self, store: usize, hash: ProgramHash) {
-        self.kept.insert((store, hash));
-    }
-
-    /// Begins to help; false if that is being done already.
-    pub(crate) fn begin_help(&mut self, id: TransactionId) -> bool {
-        self.helping.insert(id)
-    }
-
-    pub(crate) fn end_help(&mut self, id: TransactionId) {
-        self.helping.remove(&id);
     }
 }
 

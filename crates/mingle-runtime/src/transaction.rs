@@ -65,6 +65,8 @@ pub(crate) struct Execution {
     pub(crate) host: Option<Host>,
     /// Those who wait for it, one because of the other.
     pub(crate) chain: Vec<TransactionId>,
+    /// Whether an answer was lost that may have held its result.
+    pub(crate) is_result_lost: bool,
     /// Whether it helps others although somebody else here is at it.
     pub(crate) pushes: bool,
 }
@@ -113,6 +115,7 @@ impl Execution {
             time: 0,
             host: None,
             chain: Vec::new(),
+            is_result_lost: false,
             pushes: false,
         }
     }
@@ -406,6 +409,9 @@ impl Runtime {
                 deadline = self.world.elapsed().saturating_add(patience);
             }
             self.has_run(execution, index, call, shared, &mut report).await;
+        }
+        if execution.is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
+            return Err(Error::ResultGone { id: execution.id });
         }
         Ok(Run::Ended(report))
     }

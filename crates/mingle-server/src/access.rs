@@ -20,13 +20,51 @@ pub struct Rights {
     pub name: String,
     transactions: BTreeSet<String>,
     objects: BTreeSet<String>,
+    /// Stores at which it may use the worker.
+    worker: BTreeSet<String>,
+    /// Programs that the worker runs for it; none if that is all.
+    programs: Option<BTreeSet<[u8; 32]>>,
 }
 
 impl Rights {
     /// Rights to everything.
     pub(crate) fn all() -> Self {
         let all = BTreeSet::from([ALL.to_owned()]);
-        Self { name: String::new(), transactions: all.clone(), objects: all }
+        Self {
+            name: String::new(),
+            transactions: all.clone(),
+            objects: all.clone(),
+            worker: all,
+            programs: None,
+        }
+    }
+
+    /// Rights to run these programs at all stores, and to nothing else.
+    #[cfg(test)]
+    pub(crate) fn held_to(name: &str, programs: impl IntoIterator<Item = [u8; 32]>) -> Self {
+        let worker = BTreeSet::from([ALL.to_owned()]);
+        let programs = Some(programs.into_iter().collect());
+        Self { name: name.to_owned(), worker, programs, ..Self::default() }
+    }
+
+    /// Whether phases may be sent to the worker of this store.
+    pub fn may_work_at(&self, store: &str) -> bool {
+        allows(&self.worker, store)
+    }
+
+    /// Whether phases may be sent to the worker of any store.
+    pub fn may_work(&self) -> bool {
+        !self.worker.is_empty()
+    }
+
+    /// Whether the worker runs a program for it, by the SHA-256 of its text.
+    pub fn may_run(&self, program: &[u8; 32]) -> bool {
+        self.programs.as_ref().is_none_or(|programs| programs.contains(program))
+    }
+
+    /// Whether the worker runs every program for it.
+    pub fn may_run_all(&self) -> bool {
+        self.programs.is_none()
     }
 
     /// Whether this transaction may be called.
@@ -66,6 +104,9 @@ struct Entry {
     transactions: BTreeSet<String>,
     #[serde(default)]
     objects: BTreeSet<String>,
+    #[serde(default)]
+    worker: BTreeSet<String>,
+    programs: Option<Vec<String>>,
 }
 
 /// A file of tokens that makes no sense.
@@ -113,7 +154,7 @@ impl Tokens {
         }
         let schema = program.schema();
         let mut tokens = HashMap::new();
-        for Entry { name, sha256, transactions, objects } in file.tokens {
+        for Entry { name, sha256, transactions, objects, worker, programs } in file.tokens {
             let wrong = |why: String| TokensError(format!("token {name:?}: {why}"));
             let digest = from_hex(&sha256)
                 .ok_or_else(|| wrong("sha256 is not 64 hexadecimal digits".to_owned()))?;
@@ -127,7 +168,21 @@ impl Tokens {
                     return Err(wrong(format!("the program has no object {unknown:?}")));
                 }
             }
-            let rights = Arc::new(Rights { name: name.clone(), transactions, objects });
+            let stores = &program.checked.stores;
+            for unknown in worker.iter().filter(|found| *found != ALL) {
+                if !stores.iter().any(|store| *store.name == **unknown) {
+                    return Err(wrong(format!("the program has no store {unknown:?}")));
+                }
+            }
+            let digest_of = |text: &String| {
+                from_hex(text)
+                    .ok_or_else(|| wrong(format!("program {text:?} is not 64 hexadecimal digits")))
+            };
+            let programs = programs.map(|programs| programs.iter().map(digest_of).collect());
+            let programs = programs.transpose()?;
+            let name_of = name.clone();
+            let rights = Rights { name: name_of, transactions, objects, worker, programs };
+            let rights = Arc::new(rights);
             if tokens.insert(digest, rights).is_some() {
                 return Err(wrong("the same sha256 stands there twice".to_owned()));
             }

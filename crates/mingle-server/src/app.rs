@@ -14,6 +14,7 @@ use crate::keys::Running;
 use crate::limits::SESSIONS_MAX;
 use crate::metrics::Metrics;
 use crate::problem::{Code, Problem, SESSION};
+use crate::worker::Work;
 use crate::{openapi, page};
 
 /// What all requests share.
@@ -25,6 +26,8 @@ pub(crate) struct App {
     /// The OpenAPI document, and what the page shows of the program.
     pub(crate) openapi: Bytes,
     pub(crate) program: Bytes,
+    /// What the worker has, if this is one.
+    pub(crate) work: Option<Arc<Work>>,
     calls: Arc<Semaphore>,
     everything: Arc<Rights>,
     is_stopping: AtomicBool,
@@ -36,7 +39,10 @@ impl App {
         let stores = program.checked.stores.iter().map(|store| &store.name);
         let transactions = program.plans.iter().map(|plan| &plan.name);
         let needs_token = config.tokens.is_some();
+        let bounds = config.worker.clone();
+        let work = bounds.map(|bounds| Work::new(&database, bounds, config.deadline_max));
         Self {
+            work: work.map(Arc::new),
             metrics: Arc::new(Metrics::new(stores, transactions)),
             running: Running::default(),
             openapi: openapi::document(&program, needs_token).to_string().into(),

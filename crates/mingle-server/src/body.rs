@@ -15,13 +15,7 @@ pub(crate) async fn read(
     body: Body,
     config: &Config,
 ) -> Result<Map<String, Json>, Problem> {
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
-    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
-    if announced > config.body_bytes_max as u64 {
-        discard(body).await;
-        return Err(too_large(config));
-    }
-    let bytes = collect(body, config).await?;
+    let bytes = bytes(headers, body, config, config.body_bytes_max).await?;
     if bytes.is_empty() {
         return Ok(Map::new());
     }
@@ -43,7 +37,23 @@ pub(crate) async fn read(
     }
 }
 
-async fn collect(mut body: Body, config: &Config) -> Result<Bytes, Problem> {
+/// All bytes of a body that has at most so many.
+pub(crate) async fn bytes(
+    headers: &HeaderMap,
+    body: Body,
+    config: &Config,
+    bytes_max: usize,
+) -> Result<Bytes, Problem> {
+    let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
+    let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
+    if announced > bytes_max as u64 {
+        discard(body).await;
+        return Err(too_large(bytes_max));
+    }
+    collect(body, config, bytes_max).await
+}
+
+async fn collect(mut body: Body, config: &Config, bytes_max: usize) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
     let all = async {
         while let Some(frame) = body.frame().await {
@@ -52,8 +62,8 @@ async fn collect(mut body: Body, config: &Config) -> Result<Bytes, Problem> {
                 return Err(Problem::new(Code::InvalidArgument, why).closing());
             };
             let data = frame.into_data().unwrap_or_default();
-            if bytes.len() + data.len() > config.body_bytes_max {
-                return Err(too_large(config));
+            if bytes.len() + data.len() > bytes_max {
+                return Err(too_large(bytes_max));
             }
             bytes.extend(data);
         }
@@ -90,8 +100,7 @@ async fn discard(mut body: Body) {
     let _ = tokio::time::timeout(DISCARDED_WITHIN, rest).await;
 }
 
-fn too_large(config: &Config) -> Problem {
-    let bound = config.body_bytes_max;
+fn too_large(bound: usize) -> Problem {
     Problem::new(Code::TooLarge, format!("a body has at most {bound} bytes")).closing()
 }
 

@@ -10,6 +10,7 @@ use tokio_rustls::rustls::ServerConfig;
 
 use crate::access::Tokens;
 use crate::limits;
+use crate::worker::WorkerBounds;
 
 /// What a server is told.
 #[derive(Clone, Debug)]
@@ -18,6 +19,8 @@ pub struct Config {
     pub tokens: Option<Tokens>,
     /// Whether it may listen for other machines although everybody may call everything.
     pub is_open: bool,
+    /// Runs phases for clients elsewhere, within these bounds; none does not.
+    pub worker: Option<WorkerBounds>,
     /// Encrypts connections.
     pub tls: Option<Arc<ServerConfig>>,
     /// Signs the sessions of clients.
@@ -48,6 +51,7 @@ impl Default for Config {
         Self {
             tokens: None,
             is_open: false,
+            worker: None,
             tls: None,
             session_key: random_session_key(),
             replica: None,

@@ -8,6 +8,7 @@
 //! - `calls`: transactions; `live`: watching one run; `objects`: looking at data;
 //! - [`problem`]: every way in which a request can fail, with its code;
 //! - [`openapi`]: the interface of a program as an OpenAPI document;
+//! - `worker`: whole phases for clients elsewhere;
 //! - `page`: the page for people; [`metrics`]: figures for Prometheus.
 //!
 //! # Examples
@@ -48,8 +49,10 @@ pub mod problem;
 mod router;
 pub mod server;
 pub mod tls;
+mod worker;
 
 pub use access::{Rights, Tokens, TokensError};
 pub use config::{Config, ConfigError};
 pub use openapi::document;
 pub use server::Server;
+pub use worker::WorkerBounds;

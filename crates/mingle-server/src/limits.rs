@@ -65,3 +65,41 @@ pub const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
 /// API tokens in a file.
 pub const TOKENS_MAX: usize = 10_000;
+
+/// Instructions of one attempt at a phase that runs for somebody elsewhere, unless
+/// [`crate::WorkerBounds::steps_max`] says otherwise.
+pub const WORKER_STEPS_MAX: u64 = 50_000_000;
+
+/// Bytes of values in one such attempt, unless [`crate::WorkerBounds::memory_bytes_max`] says
+/// otherwise.
+pub const WORKER_MEMORY_BYTES_MAX: usize = 256 << 20;
+
+/// Programs of others that a worker knows at a time.
+pub const WORKER_PROGRAMS_MAX: usize = 64;
+
+/// Bytes of a program of others.
+pub const WORKER_PROGRAM_BYTES_MAX: usize = 256 << 10;
+
+/// Bytes of a request to a worker: an attempt carries what earlier phases have recorded.
+pub const WORKER_BODY_BYTES_MAX: usize = 64 << 20;
+
+/// So long an attempt's answer is kept for whoever has lost it.
+pub const WORKER_ANSWERS_KEPT: Duration = Duration::from_mins(1);
+
+/// So many answers are kept.
+pub const WORKER_ANSWERS_KEPT_MAX: usize = 10_000;
+
+/// So many bytes of answers are kept, and at least the last one.
+pub const WORKER_ANSWER_BYTES_KEPT_MAX: usize = 64 << 20;
+
+/// A request waits so long for an attempt that runs; then it is told that it still does.
+pub const WORKER_ASKED_WITHIN: Duration = Duration::from_secs(5);
+
+/// Transactions of clients that are open at a worker at a time.
+pub const WORKER_OPEN_MAX: usize = 1_024;
+
+/// A transaction in which nothing was asked for so long is over.
+pub const WORKER_OPEN_FOR: Duration = Duration::from_secs(30);
+
+/// How often a worker looks for transactions and answers that are over.
+pub const WORKER_SWEPT_EVERY: Duration = Duration::from_secs(5);

@@ -62,11 +62,15 @@ pub enum Code {
     ShuttingDown,
     /// The body did not arrive in time.
     Timeout,
+    /// The worker does not know the program.
+    UnknownProgram,
+    /// The worker knows of no such attempt.
+    UnknownAttempt,
 }
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 27] = [
         Self::Require,
         Self::Exists,
         Self::Conflict,
@@ -92,6 +96,8 @@ impl Code {
         Self::Overloaded,
         Self::ShuttingDown,
         Self::Timeout,
+        Self::UnknownProgram,
+        Self::UnknownAttempt,
     ];
 
     /// Its name.
@@ -140,6 +146,10 @@ impl Code {
             Self::Overloaded => ("overloaded", 503, "The server has enough to do"),
             Self::ShuttingDown => ("shutting-down", 503, "The server is about to stop"),
             Self::Timeout => ("timeout", 408, "The request took too long to arrive"),
+            Self::UnknownProgram => {
+                ("unknown-program", 404, "The worker does not know the program")
+            }
+            Self::UnknownAttempt => ("unknown-attempt", 404, "The worker knows of no such attempt"),
         }
     }
 }

@@ -10,6 +10,7 @@ use axum::routing::{get, post};
 
 use crate::app::App;
 use crate::problem::{Code, Problem};
+use crate::worker::routes::routes;
 use crate::{calls, objects, page};
 
 type Answer = Result<Response, Problem>;
@@ -28,6 +29,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/", get(page::html))
         .route("/page.css", get(page::css))
         .route("/page.js", get(page::js))
+        .merge(routes())
         .fallback(|uri: Uri| async move {
             let path = uri.path().chars().take(200).collect::<String>();
             Problem::new(Code::NotFound, format!("nothing is at {path}"))

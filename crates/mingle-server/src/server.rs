@@ -103,6 +103,7 @@ impl Server {
         });
         let mut open = JoinSet::new();
         let sweep = tokio::spawn(forget_keys(app.database.clone()));
+        let work = app.work.clone().map(|work| tokio::spawn(work.sweep()));
         let mut stop = pin!(stop);
         loop {
             tokio::select! {
@@ -117,6 +118,7 @@ impl Server {
         }
         drop(listener);
         sweep.abort();
+        work.inspect(tokio::task::JoinHandle::abort);
         app.stop();
         // Nobody is told any more once the last connection is closed.
         let _ = told.send(true);

@@ -12,6 +12,7 @@
 //! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the
 //!   declarations, and what a transaction has flushed.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
+//! - [`worker`]: whoever runs whole phases beside a distant store.
 //! - [`limits`]: the named bounds.
 //! - [`wrap`]: stores around stores: faults, counts, distances, histories.
 //! - `conformance`, behind the feature of that name: the suite that every adapter must pass, and
@@ -30,6 +31,7 @@ pub mod store;
 #[cfg(feature = "conformance")]
 pub mod test_world;
 pub mod united;
+pub mod worker;
 pub mod world;
 pub mod wrap;
 
@@ -42,4 +44,5 @@ pub use store::{
 #[cfg(feature = "conformance")]
 pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
+pub use worker::{Errand, Ran, Worker};
 pub use world::{BoxFuture, World};

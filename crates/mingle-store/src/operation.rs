@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Bytes, RecordKey, RecordKind};
 
 /// A field of an object: the index stands for the field's place in the object's declaration.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Address {
     /// The object.
     pub object: Ref,
@@ -17,7 +17,7 @@ pub struct Address {
 
 /// One question to a store. No read fails for want of an object: what was never written reads as
 /// absent, zero or empty.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Read {
     /// Was any field of the object written, and it not deleted since? [`Data::Bool`]
     Exists(Ref),
@@ -131,7 +131,7 @@ pub enum Data {
 }
 
 /// The answer to one [`Read`].
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     /// What was read.
     pub data: Data,
@@ -144,7 +144,7 @@ pub struct Answer {
 
 /// One change. Within a commit they take effect in order. Every change of a field, removals and
 /// `Clear` included, makes the object exist.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Write {
     /// The object exists from now on.
     Create(Ref),

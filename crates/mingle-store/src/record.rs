@@ -4,12 +4,13 @@ use std::fmt;
 use std::sync::Arc;
 
 use mingle_model::{Origin, TransactionId};
+use serde::{Deserialize, Serialize};
 
 /// Bytes of a record.
 pub type Bytes = Arc<[u8]>;
 
 /// What a record is for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RecordKind {
     /// The text of a program, by its hash: whoever helps a transaction runs what its origin ran.
     Program,
@@ -64,7 +65,7 @@ impl RecordKind {
 }
 
 /// Names a record within a store. Records of one kind are ordered by their keys' bytes.
-#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct RecordKey {
     /// What the record is for.
     pub kind: RecordKind,
@@ -143,7 +144,7 @@ pub fn read_floor(value: &[u8]) -> u64 {
 ///
 /// At a store that is [`crate::Once::Serial`] it must hold of what was last committed at any
 /// replica, at others of what the transaction's own replica has.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Guard {
     /// There is no such record.
     Absent(RecordKey),

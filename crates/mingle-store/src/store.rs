@@ -6,10 +6,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::{Level, Name, Schema, Stamp, TransactionId, Type, Version, WitnessRow};
+use serde::{Deserialize, Serialize};
 
 use crate::operation::{Answer, Read, Write};
 use crate::record::Guard;
 use crate::united::{EngineId, United};
+use crate::worker::Worker;
 use crate::world::BoxFuture;
 
 /// One store, ready for transactions.
@@ -63,6 +65,12 @@ pub trait DataStore: Send + Sync {
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))
     }
+
+    /// Who runs whole phases beside the store, if anybody does. What stands around a store to count,
+    /// delay or record its calls sees nothing of those phases, so it says that there is nobody.
+    fn worker(&self) -> Option<&dyn Worker> {
+        None
+    }
 }
 
 /// A transaction at one store. Dropped without a commit, it leaves nothing behind.
@@ -113,7 +121,7 @@ pub trait Transaction: Send {
 }
 
 /// What goes to a store with a commit.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Commit {
     /// Under which id the outcome can be asked for; none if nobody will ask. Where the store is
     /// [`Once::Serial`], an id takes effect once: a second commit of one that has taken effect, at
@@ -144,7 +152,7 @@ impl Commit {
 }
 
 /// Names what a phase of a transaction does, whoever runs it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OperationId {
     /// The transaction.
     pub id: TransactionId,
@@ -153,7 +161,7 @@ pub struct OperationId {
 }
 
 /// A commit that took effect.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Committed {
     /// The version that its writes carry.
     pub version: Version,
@@ -163,7 +171,7 @@ pub struct Committed {
 }
 
 /// What became of a commit whose answer was lost.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It took effect.
     Committed,
@@ -175,7 +183,7 @@ pub enum Outcome {
 
 /// How a later phase takes effect once although several helpers may run it (`serial`, `by-id`,
 /// `home`).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Once {
     /// The commit witness is inserted conditionally in the phase's transaction.
     Serial,
@@ -189,7 +197,7 @@ pub enum Once {
 }
 
 /// What a store can do.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Capabilities {
     /// The store's name in the program.
     pub store: Name,
@@ -212,7 +220,7 @@ pub struct Capabilities {
 }
 
 /// Who asks, and from where.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Session {
     /// The replica at which the session stays, in every store that has one of that name; the
     /// first one if none.
@@ -256,7 +264,7 @@ pub struct StoreOperation {
 }
 
 /// What went wrong at a store.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum StoreError {
     /// Another transaction got in between; the same again may succeed.
     Conflict,

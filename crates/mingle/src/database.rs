@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
@@ -13,9 +14,11 @@ use mingle_store_embedded::GeoStore;
 use mingle_store_postgres::Postgres;
 use serde_json::{Map, Value as Json};
 
-use crate::binding::Binding;
+use crate::binding::{Binding, StoreBinding};
 use crate::late::late_refusals;
-use crate::open::{OpenError, check_names, is_all_embedded, open_store, opening_order};
+use crate::open::{
+    OpenError, check_names, is_all_embedded, open_store, opening_order, store_schema,
+};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -126,6 +129,11 @@ impl Database {
             geo: BTreeMap::new(),
             postgres: BTreeMap::new(),
         }
+    }
+
+    /// What the program declares of a store, without bodies of operations.
+    pub fn store_schema(&self, store: StoreId) -> mingle_store::StoreSchema {
+        store_schema(self.program(), store, &StoreBinding::default())
     }
 
     /// What its user should know of the stores as they are set up, a sentence each: what a server

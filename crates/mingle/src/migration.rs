@@ -55,6 +55,8 @@ pub async fn plan_migrations(
         let (engine, statements) = match &bound.engine {
             Engine::Embedded(_) => ("embedded", Vec::new()),
             Engine::Redis(_) => ("redis", Vec::new()),
+            // Whoever serves the store sees to its tables.
+            Engine::Worker(..) => ("worker", Vec::new()),
             Engine::Cassandra(_) => ("cassandra", Vec::new()),
             Engine::Postgres(config) => ("postgres", planned(config, schema).await?),
         };

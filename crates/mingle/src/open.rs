@@ -8,12 +8,14 @@ use std::sync::Arc;
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_model::{Level, Name};
+use mingle_runtime::intent::ProgramHash;
 use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
 use mingle_store_cassandra::Cassandra;
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoStore};
 use mingle_store_postgres::{MayRefuse, Postgres, ReplicatedPostgres};
 use mingle_store_redis::Redis;
+use mingle_store_worker::WorkerStore;
 
 use crate::binding::{Binding, EmbeddedBinding, Engine, StoreBinding};
 
@@ -30,6 +32,8 @@ pub enum OpenError {
     Redis(mingle_store_redis::OpenError),
     /// A store in Cassandra could not be opened.
     Cassandra(mingle_store_cassandra::OpenError),
+    /// A store behind a worker could not be opened.
+    Worker(mingle_store_worker::OpenError),
 }
 
 impl OpenError {
@@ -39,6 +43,7 @@ impl OpenError {
         use mingle_store_embedded::OpenError as Embedded;
         use mingle_store_postgres::OpenError as Postgres;
         use mingle_store_redis::OpenError as Redis;
+        use mingle_store_worker::OpenError as Worker;
         match self {
             Self::Binding(_)
             | Self::Embedded(Embedded::Config { .. } | Embedded::Operation { .. })
@@ -53,8 +58,13 @@ impl OpenError {
             )
             | Self::Cassandra(
                 Cassandra::Config { .. } | Cassandra::Operation { .. } | Cassandra::Mapping { .. },
-            ) => true,
-            Self::Embedded(_) | Self::Postgres(_) | Self::Redis(_) | Self::Cassandra(_) => false,
+            )
+            | Self::Worker(Worker::Config { .. } | Worker::Refused { .. }) => true,
+            Self::Embedded(_)
+            | Self::Postgres(_)
+            | Self::Redis(_)
+            | Self::Cassandra(_)
+            | Self::Worker(_) => false,
         }
     }
 }
@@ -67,6 +77,7 @@ impl fmt::Display for OpenError {
             Self::Postgres(error) => write!(f, "{error}"),
             Self::Redis(error) => write!(f, "{error}"),
             Self::Cassandra(error) => write!(f, "{error}"),
+            Self::Worker(error) => write!(f, "{error}"),
         }
     }
 }
@@ -179,6 +190,12 @@ pub(crate) async fn open_store(
             let store = store.map_err(OpenError::Cassandra)?;
             let warnings = store.warnings().to_vec();
             Ok(Opened { warnings, ..Opened::new(store) })
+        }
+        Engine::Worker(config, _) => {
+            let program = (ProgramHash::of(&program.text).0, &*program.text);
+            let (config, name) = (config.clone(), schema.store);
+            let store = WorkerStore::connect(config, name, program, world.clone()).await;
+            Ok(Opened::new(store.map_err(OpenError::Worker)?))
         }
     }
 }

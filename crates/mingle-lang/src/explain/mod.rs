@@ -50,6 +50,8 @@ pub struct ExplainedPhase {
     pub replays: Vec<String>,
     /// Its round trips.
     pub round_trips: RoundTrips,
+    /// Whether it runs beside its store, so that they are those to whoever runs it there.
+    pub is_beside: bool,
     /// What it does, line by line.
     pub code: Vec<String>,
 }
@@ -87,6 +89,22 @@ pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
     }
 }
 
+impl Explained {
+    /// Says how the transaction runs where some stores have a worker beside them: a phase that visits
+    /// one goes there once, whatever it reads.
+    pub fn with_workers(mut self, has_worker: impl Fn(&str) -> bool) -> Self {
+        for phase in &mut self.phases {
+            let trips = &phase.round_trips;
+            let visits = trips.fixed > 0 || !trips.per_iteration.is_empty();
+            if visits && phase.store.as_deref().is_some_and(&has_worker) {
+                phase.round_trips = RoundTrips { fixed: 1, per_iteration: Vec::new() };
+                phase.is_beside = true;
+            }
+        }
+        self
+    }
+}
+
 /// The phases of transactions as JSON, as `mingle explain --format json` prints them.
 pub fn to_json(transactions: &[Explained]) -> Json {
     let transactions = transactions.iter().map(|transaction| {
@@ -101,6 +119,7 @@ pub fn to_json(transactions: &[Explained]) -> Json {
                 "records": phase.records,
                 "replays": phase.replays,
                 "round_trips": phase.round_trips.to_json(),
+                "worker": phase.is_beside,
             })
         });
         json!({ "name": transaction.name, "phases": phases.collect::<Vec<_>>() })
@@ -132,6 +151,7 @@ impl Explainer<'_> {
             records: Vec::new(),
             replays: Vec::new(),
             round_trips: cost::round_trips(&self.plan.flat, self.phase, self.places),
+            is_beside: false,
             code: Vec::new(),
         };
         self.collect(&self.phase.tree, &mut explained);

@@ -29,7 +29,9 @@ fn render_phase(text: &mut String, number: usize, phase: &ExplainedPhase) {
         text.push_str(&line);
         text.push('\n');
     };
-    push(format!("  phase {number}: {place}, {mode}; {}", round_trips(&phase.round_trips)));
+    let beside = if phase.is_beside { ", to the worker of its store" } else { "" };
+    let trips = round_trips(&phase.round_trips);
+    push(format!("  phase {number}: {place}, {mode}; {trips}{beside}"));
     for line in &phase.code {
         push(format!("      {line}"));
     }

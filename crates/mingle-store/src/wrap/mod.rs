@@ -4,8 +4,10 @@
 //! - [`count`]: how many round trips a program takes.
 //! - [`distance`]: what a round trip takes.
 //! - [`history`]: what every transaction read and wrote, for the checkers.
+//! - [`checked`]: nothing that does not fit the declarations.
 //! - [`layer`]: what most of them share, to make more of them with.
 
+pub mod checked;
 pub mod count;
 pub mod distance;
 pub mod fault;

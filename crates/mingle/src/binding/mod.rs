@@ -1,6 +1,7 @@
 //! The binding: which engine each store is, in `mingle.toml` beside the program.
 //!
-//! - `embedded`, `postgres`, `redis`, `cassandra`: what can be said of a store of each engine;
+//! - `embedded`, `postgres`, `redis`, `cassandra`: what can be said of a store of each engine, and
+//!   `worker`: of one behind a worker;
 //! - `keys`: keys and values that make no sense are named.
 
 mod cassandra;
@@ -8,6 +9,7 @@ mod embedded;
 mod keys;
 mod postgres;
 mod redis;
+mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -16,6 +18,7 @@ use mingle_runtime::Settings;
 use mingle_store_cassandra::CassandraConfig;
 use mingle_store_postgres::PostgresConfig;
 use mingle_store_redis::RedisConfig;
+use mingle_store_worker::WorkerConfig;
 use serde::Deserialize;
 
 pub use embedded::EmbeddedBinding;
@@ -62,6 +65,9 @@ pub enum Engine {
     Redis(RedisConfig),
     /// A cluster of Cassandra.
     Cassandra(CassandraConfig),
+    /// A worker beside the store, which has a binding of its own; and the names of the store's
+    /// replicas, where a session is to stay at one.
+    Worker(WorkerConfig, Vec<String>),
 }
 
 impl Default for Engine {
@@ -77,6 +83,7 @@ impl Engine {
             Self::Embedded(embedded) => embedded.places(),
             Self::Postgres(config) => config.servers.keys().cloned().collect(),
             Self::Cassandra(cassandra) => cassandra.replicas().to_vec(),
+            Self::Worker(_, replicas) => replicas.clone(),
             Self::Redis(_) => Vec::new(),
         }
     }
@@ -180,8 +187,19 @@ fn bind(
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<StoreBinding, BindingError> {
     let keys = Keys { path: format!("stores.{name}"), environment };
-    let operations = keys.take(&mut written, "operations")?.unwrap_or_default();
+    let operations: BTreeMap<String, String> =
+        keys.take(&mut written, "operations")?.unwrap_or_default();
     let engine: Option<String> = keys.take(&mut written, "engine")?;
+    if written.contains_key("worker") {
+        if engine.is_some() {
+            return Err(keys.wrong("engine", "the worker says it: expected none beside worker"));
+        }
+        if !operations.is_empty() {
+            return Err(keys.wrong("operations", "the worker's binding has the bodies"));
+        }
+        let (config, replicas) = worker::bind(&keys, written)?;
+        return Ok(StoreBinding { engine: Engine::Worker(config, replicas), operations });
+    }
     let engine = match engine.as_deref() {
         None | Some("embedded") => Engine::Embedded(embedded::bind(&keys, written)?),
         Some("postgres") => Engine::Postgres(postgres::bind(&keys, written)?),

@@ -1,0 +1,117 @@
+//! Reading values from bytes that others have sent.
+//!
+//! What stands in each other is read by functions that call each other. A few bytes for each level
+//! would be enough to use up the stack, which ends the process, so there is a bound.
+
+use std::cell::Cell;
+use std::sync::Arc;
+
+use serde::de::{Deserialize, Deserializer, Error as _};
+
+use crate::limits::DECODED_DEPTH_MAX;
+use crate::value::{Float, Ref, Time, Value};
+
+thread_local! {
+    /// How many values are being read within each other.
+    static DEPTH: Cell<usize> = const { Cell::new(0) };
+}
+
+/// One value more that is being read.
+struct Level;
+
+impl Level {
+    fn enter() -> Option<Self> {
+        DEPTH.with(|depth| {
+            let inner = depth.get() + 1;
+            (inner <= DECODED_DEPTH_MAX).then(|| {
+                depth.set(inner);
+                Self
+            })
+        })
+    }
+}
+
+impl Drop for Level {
+    fn drop(&mut self) {
+        DEPTH.with(|depth| depth.set(depth.get() - 1));
+    }
+}
+
+/// A value in the form that it is written in: variants stand in the order of [`Value`]'s.
+#[derive(serde::Deserialize)]
+#[serde(rename = "Value")]
+enum Written {
+    Bool(bool),
+    Int(i64),
+    Float(Float),
+    String(Arc<str>),
+    Bytes(Arc<[u8]>),
+    Time(Time),
+    Struct(Arc<[Value]>),
+    Option(Option<Arc<Value>>),
+    List(Arc<[Value]>),
+    Ref(Ref),
+}
+
+impl<'de> Deserialize<'de> for Value {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Some(_level) = Level::enter() else {
+            let why = format!("values stand in each other at most {DECODED_DEPTH_MAX} deep");
+            return Err(D::Error::custom(why));
+        };
+        Ok(match Written::deserialize(deserializer)? {
+            Written::Bool(value) => Self::Bool(value),
+            Written::Int(value) => Self::Int(value),
+            Written::Float(value) => Self::Float(value),
+            Written::String(value) => Self::String(value),
+            Written::Bytes(value) => Self::Bytes(value),
+            Written::Time(value) => Self::Time(value),
+            Written::Struct(values) => Self::Struct(values),
+            Written::Option(value) => Self::Option(value),
+            Written::List(items) => Self::List(items),
+            Written::Ref(object) => Self::Ref(object),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn nested(depth: usize) -> serde_json::Value {
+        let mut value = serde_json::json!({ "Int": 1 });
+        for _ in 1..depth {
+            value = serde_json::json!({ "Option": value });
+        }
+        value
+    }
+
+    #[test]
+    fn what_stands_too_deep_is_refused_and_what_comes_after_is_read() {
+        for _ in 0..2 {
+            let deep = serde_json::from_value::<Value>(nested(DECODED_DEPTH_MAX));
+            assert!(deep.is_ok(), "{deep:?}");
+            let deeper = serde_json::from_value::<Value>(nested(DECODED_DEPTH_MAX + 1));
+            assert!(deeper.expect_err("it is too deep").to_string().contains("at most 256"));
+        }
+    }
+
+    #[test]
+    fn values_of_every_kind_read_back() {
+        let all = [
+            Value::from(true),
+            Value::from(-3),
+            Value::from(1.5),
+            Value::from("x"),
+            Value::Bytes([1, 2].into()),
+            Value::Time(Time(7)),
+            Value::Struct([Value::from(1), Value::NONE].into()),
+            Value::some(Value::list([Value::from("y")])),
+            Value::from(Ref::new("User", Value::from("ana"))),
+        ];
+        for value in all {
+            let written = serde_json::to_value(&value).expect("it is written");
+            assert_eq!(serde_json::from_value::<Value>(written).expect("it is read"), value);
+        }
+    }
+}

@@ -1,0 +1,318 @@
+//! Running the attempts of others.
+
+use std::collections::BTreeSet;
+use std::fmt;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mingle_lang::{Plan, Program};
+use mingle_model::Name;
+use mingle_store::{DataStore, StoreError, World};
+
+use super::elsewhere::{Elsewhere, here};
+use super::wire::{After, Attempt, Attempted, End, Left};
+use crate::attempt::{Step, visits};
+use crate::call::PhaseReport;
+use crate::error::Error;
+use crate::intent::{ProgramHash, decode, encode};
+use crate::limits::{BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
+use crate::machine::{Facts, Recorded};
+use crate::phase::{Control, Tries};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::transaction::{Begun, Execution};
+
+/// Bytes that are no attempt at a phase of a program.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NoAttempt(String);
+
+impl fmt::Display for NoAttempt {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NoAttempt {}
+
+/// Stands beside a store, and runs there what others send.
+///
+/// It bounds steps and memory of every phase, whatever its sender says of it. What a phase needs
+/// beyond that its sender runs itself, if the transaction has written already, and else refuses.
+pub struct Beside {
+    store: Arc<dyn DataStore>,
+    world: Arc<dyn World>,
+    /// Deadline, steps, bytes and waiting are the most that an attempt may ask for.
+    settings: Settings,
+    /// Programs whose texts the store keeps.
+    kept: Mutex<BTreeSet<ProgramHash>>,
+}
+
+impl Beside {
+    /// Beside this store, with bounds on the deadline, the steps, the memory and the worklist of an
+    /// attempt.
+    pub fn new(store: Arc<dyn DataStore>, world: Arc<dyn World>, settings: Settings) -> Self {
+        Self { store: here(store), world, settings, kept: Mutex::default() }
+    }
+
+    /// The store, as those see it who send attempts: answers of it can be lost.
+    pub fn store(&self) -> &Arc<dyn DataStore> {
+        &self.store
+    }
+
+    /// Runs an attempt, of a program whose declarations are the store's. It is not to be dropped
+    /// before it has ended, or nobody knows what came of it.
+    ///
+    /// # Errors
+    ///
+    /// When the bytes are no attempt at a phase of this program at this store.
+    ///
+    /// # Panics
+    ///
+    /// May panic where what is sent along does not fit the phase, such as values of other types in
+    /// the place of what earlier phases have recorded: it belongs into a task of its own.
+    pub async fn run(&self, program: &Arc<Program>, attempt: &[u8]) -> Result<Vec<u8>, NoAttempt> {
+        let attempt: Attempt = decode(attempt).map_err(|_| {
+            NoAttempt("the attempt is corrupt, or of another version of the protocol".into())
+        })?;
+        let plan = self.check(program, &attempt)?;
+        let runtime = self.runtime(program, &attempt);
+        Ok(encode(&self.attempt(&runtime, program, plan, attempt).await))
+    }
+
+    fn check(&self, program: &Program, attempt: &Attempt) -> Result<Arc<Plan>, NoAttempt> {
+        let wrong =
+            |why: String| NoAttempt(format!("transaction {:?}: {why}", attempt.transaction));
+        let plan = program
+            .plan(&attempt.transaction)
+            .ok_or_else(|| wrong("the program has none of that name".into()))?;
+        let index = attempt.phase as usize;
+        let phase = plan.phases.get(index).filter(|phase| phase.code.iter().any(visits));
+        let store = phase.and_then(|phase| phase.store);
+        let store = store.map(|store| &program.checked.stores[store.index()].name);
+        if store != Some(&self.store.capabilities().store) || store != Some(&attempt.store) {
+            return Err(wrong(format!("phase {index} does not visit store {}", attempt.store)));
+        }
+        let fits = plan.params.len() == attempt.arguments.len()
+            && plan.params.iter().zip(&attempt.arguments).all(|((_, param_type), argument)| {
+                program.schema().conforms(argument, param_type) && argument.check().is_ok()
+            });
+        if !fits {
+            return Err(wrong("the arguments do not fit".into()));
+        }
+        if attempt.begun.as_ref().is_some_and(|(_, first, _)| *first as usize >= index) {
+            return Err(wrong(format!("phase {index} comes before the one that wrote first")));
+        }
+        if attempt.stores.len() != program.checked.stores.len() {
+            return Err(wrong("it does not say what each store of the program can do".into()));
+        }
+        Ok(plan.clone())
+    }
+
+    /// A runtime of which only this store is here.
+    fn runtime(&self, program: &Arc<Program>, attempt: &Attempt) -> Arc<Runtime> {
+        let declared = program.checked.stores.iter().zip(&attempt.stores);
+        let mut stores: Vec<Arc<dyn DataStore>> = Vec::new();
+        for (declared, known) in declared {
+            if declared.name == attempt.store {
+                stores.push(self.store.clone());
+                continue;
+            }
+            let mut capabilities = match known {
+                Some(known) => known.capabilities.clone(),
+                None => Elsewhere::nowhere(declared.name.clone()),
+            };
+            capabilities.store = declared.name.clone();
+            let everywhere = known.as_ref().and_then(|known| known.everywhere.clone());
+            let everywhere = everywhere.unwrap_or_default();
+            let time = attempt.latest;
+            stores.push(Arc::new(Elsewhere { capabilities, everywhere, time }));
+        }
+        let bounds = &attempt.bounds;
+        let settings = Settings {
+            deadline: bounds.within.min(self.settings.deadline),
+            steps_max: bounds.steps.min(self.settings.steps_max),
+            memory_bytes_max: self.settings.memory_bytes_max.min(bounds.memory_bytes as usize),
+            worklist_max: self.settings.worklist_max.min(bounds.worklist as usize),
+            tracking: bounds.tracking,
+            ..self.settings.clone()
+        };
+        let world = self.world.clone();
+        let runtime = Runtime::beside(program.clone(), stores, world, settings, attempt.lent);
+        let now = self.world.elapsed();
+        let mut known = runtime.known();
+        for (store, sent) in attempt.stores.iter().enumerate() {
+            if let Some(everywhere) = sent.as_ref().and_then(|sent| sent.everywhere.clone()) {
+                known.note_everywhere(store, everywhere, now);
+            }
+            if program.checked.stores[store].name == attempt.store
+                && self.kept().contains(&runtime.hash)
+            {
+                known.note_kept(store, runtime.hash);
+            }
+        }
+        drop(known);
+        runtime
+    }
+
+    fn kept(&self) -> std::sync::MutexGuard<'_, BTreeSet<ProgramHash>> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn attempt(
+        &self,
+        runtime: &Runtime,
+        program: &Arc<Program>,
+        plan: Arc<Plan>,
+        attempt: Attempt,
+    ) -> Attempted {
+        let index = attempt.phase as usize;
+        let site = plan.phases[index].store.expect("it was checked to visit a store");
+        let before = attempt.recorded.clone();
+        let mut tries = Tries::default();
+        tries.look = attempt.look;
+        tries.rows.clone_from(&attempt.rows);
+        tries.replica.clone_from(&attempt.elsewhere);
+        tries.fixed.clone_from(&attempt.fixed);
+        let lent = attempt.lent;
+        let mut execution = execution(program, runtime.hash, &plan, attempt, site);
+        let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
+        let control = Control { shared: None, deadline, patience: runtime.settings.deadline };
+        let mut report = PhaseReport::default();
+        let (mut end, mut tried_so_often) = (End::Again, 0);
+        for tried in 1..=BESIDE_TRIES_MAX {
+            tried_so_often = tried;
+            let attempted =
+                runtime.attempt(&mut execution, index, &mut tries, &control, &mut report).await;
+            let may_go_on = tried < BESIDE_TRIES_MAX
+                && !runtime.own().is_spent
+                && runtime.own().origin() == lent.origin
+                && self.world.elapsed() < deadline;
+            end = match attempted {
+                // What was learned is of use at once: nobody else is needed for that.
+                Err(Error::Store(StoreError::Witnessed { rows })) if may_go_on => {
+                    runtime.stats.count(Counted::Witnessed);
+                    tries.rows.extend(rows);
+                    continue;
+                }
+                Err(Error::Store(StoreError::Conflict)) if may_go_on => {
+                    tries.look = true;
+                    self.world.sleep(runtime.backoff(tried)).await;
+                    continue;
+                }
+                Ok(Step::Again) if may_go_on && tries.to_fix.is_none() => continue,
+                Ok(Step::Again) => tries.to_fix.take().map_or(End::Again, End::Fix),
+                Ok(Step::Done) => End::Done,
+                Ok(Step::Over) => End::Over,
+                Ok(Step::StartOver) => End::StartOver,
+                Ok(Step::Wait(ids)) => End::Wait(ids),
+                Err(Error::Limit(why)) => End::Failed(Error::Limit(self.bounded(&why, runtime))),
+                Err(error) => End::Failed(error),
+            };
+            break;
+        }
+        self.note_kept(runtime, site.index());
+        let is_fenced = runtime.own().origin() != lent.origin;
+        let stats = Counted::ALL.iter().map(|counted| runtime.stats.get(*counted)).collect();
+        let is_spent = runtime.own().is_spent;
+        let after = after(runtime, execution, tries, report, (before, site));
+        let after = After { is_fenced, is_spent, tried: tried_so_often, ..after };
+        Attempted { end, after, stats }
+    }
+
+    fn bounded(&self, why: &str, runtime: &Runtime) -> String {
+        let (store, settings) = (&self.store.capabilities().store, &runtime.settings);
+        format!(
+            "{why} (at the worker of store {store}, where a phase may take {} steps and {} bytes)",
+            settings.steps_max, settings.memory_bytes_max
+        )
+    }
+
+    fn note_kept(&self, runtime: &Runtime, store: usize) {
+        if !runtime.known().is_kept(store, runtime.hash) {
+            return;
+        }
+        let mut kept = self.kept();
+        if kept.len() >= BESIDE_KEPT_MAX {
+            kept.clear();
+        }
+        kept.insert(runtime.hash);
+    }
+}
+
+/// The transaction as its sender has it.
+fn execution(
+    program: &Arc<Program>,
+    hash: ProgramHash,
+    plan: &Arc<Plan>,
+    attempt: Attempt,
+    site: mingle_lang::hir::StoreId,
+) -> Execution {
+    let facts = Facts { now: attempt.now, seed: attempt.seed };
+    let program = (program.clone(), hash);
+    let mut execution = Execution::new(
+        program,
+        plan.clone(),
+        attempt.arguments,
+        facts,
+        attempt.worklist,
+        attempt.replica,
+    );
+    execution.recorded = Recorded::from_queues(plan, attempt.recorded);
+    execution.result = attempt.result;
+    execution.home = attempt.home;
+    execution.begun =
+        attempt.begun.map(|(id, first, intent)| Begun { id, first: first as usize, intent });
+    execution.has_written = attempt.has_written;
+    execution.key = attempt.key;
+    execution.digest = attempt.digest;
+    execution.id = attempt.id;
+    execution.is_helper = attempt.is_helper;
+    execution.time = attempt.time;
+    execution.chain = attempt.chain;
+    if !attempt.endorsed.is_empty() {
+        execution.endorsed.insert(site, attempt.endorsed);
+    }
+    execution
+}
+
+fn after(
+    runtime: &Runtime,
+    mut execution: Execution,
+    tries: Tries,
+    report: PhaseReport,
+    (before, site): (Vec<Vec<mingle_model::Value>>, mingle_lang::hir::StoreId),
+) -> After {
+    let names = |stores: &BTreeSet<usize>| -> Vec<Name> {
+        stores.iter().map(|store| runtime.name_at(*store)).collect()
+    };
+    let left = &execution.left;
+    let left = Left {
+        intent: left.intent.map(|store| runtime.name_at(store)),
+        witnesses: names(&left.witnesses),
+        maybe: names(&left.maybe),
+        rows: names(&left.rows),
+        seen: left.seen.clone(),
+    };
+    // Only what this phase has added: queues are recorded whole, by one phase each.
+    let recorded = execution.recorded.queues().iter().enumerate().map(|(queue, values)| {
+        if before.get(queue) == Some(values) { Vec::new() } else { values.clone() }
+    });
+    After {
+        id: execution.id,
+        is_fenced: false,
+        is_spent: false,
+        tried: 1,
+        time: execution.time,
+        has_written: execution.has_written,
+        has_begun: execution.begun.is_some(),
+        recorded: recorded.collect(),
+        result: execution.result.take(),
+        endorsed: execution.endorsed.remove(&site),
+        satisfied: execution.satisfied,
+        worklist: execution.worklist,
+        left,
+        look: tries.look,
+        rows: tries.rows,
+        recorded_count: report.recorded as u64,
+        was_done: report.was_done,
+    }
+}

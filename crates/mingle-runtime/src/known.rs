@@ -1,0 +1,117 @@
+//! What a runtime has learned of its stores, and stays true.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use mingle_lang::Program;
+use mingle_model::{Name, Ref, Stamp, TransactionId, WitnessRow};
+
+use crate::intent::ProgramHash;
+use crate::limits::VISIBLE_MAX;
+
+/// What was learned and stays true.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Commit witnesses, or floors above them, that were visible at a replica of a store.
+    visible: HashSet<(usize, Option<Name>, TransactionId)>,
+    /// What every replica of a store has seen, and when that was asked for.
+    everywhere: BTreeMap<usize, (Stamp, Duration)>,
+    /// Programs that helpers needed.
+    programs: HashMap<ProgramHash, Arc<Program>>,
+    /// Stores that keep the text of a program.
+    kept: HashSet<(usize, ProgramHash)>,
+    /// Transactions that this runtime is finishing for others.
+    helping: HashSet<TransactionId>,
+    /// Witness rows of this runtime's own transactions that are not cleaned up, by store and
+    /// object: who overwrites what they wrote need not be told of them by the store.
+    rows: HashMap<(usize, Option<Ref>), Vec<WitnessRow>>,
+    rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
+}
+
+impl Known {
+    /// Of a runtime that has this program.
+    pub(crate) fn of(hash: ProgramHash, program: Arc<Program>) -> Self {
+        Self { programs: HashMap::from([(hash, program)]), ..Self::default() }
+    }
+
+    pub(crate) fn is_visible(
+        &self,
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+    ) -> bool {
+        self.visible.contains(&(store, replica.cloned(), id))
+    }
+
+    pub(crate) fn note_visible(&mut self, store: usize, replica: Option<&Name>, id: TransactionId) {
+        if self.visible.len() >= VISIBLE_MAX {
+            self.visible.clear();
+        }
+        self.visible.insert((store, replica.cloned(), id));
+    }
+
+    /// What every replica of a store was known to have seen.
+    pub(crate) fn everywhere(&self, store: usize) -> Option<&(Stamp, Duration)> {
+        self.everywhere.get(&store)
+    }
+
+    pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
+        self.everywhere.insert(store, (stamp, at));
+    }
+
+    /// A transaction of this runtime has left a row at a store.
+    pub(crate) fn note_row(&mut self, store: usize, row: &WitnessRow) {
+        let place = (store, row.object.clone());
+        self.rows_of.entry(row.id).or_default().push(place.clone());
+        self.rows.entry(place).or_default().push(row.clone());
+    }
+
+    /// The rows that transactions of this runtime have left on an object.
+    pub(crate) fn rows_on(&self, store: usize, object: Option<&Ref>) -> &[WitnessRow] {
+        let place = (store, object.cloned());
+        self.rows.get(&place).map(Vec::as_slice).unwrap_or_default()
+    }
+
+    /// Transactions up to this one are cleaned up.
+    pub(crate) fn drop_rows(&mut self, last: TransactionId) {
+        let first = TransactionId { origin: last.origin, sequence: 0 };
+        let over: Vec<TransactionId> =
+            self.rows_of.range(first..=last).map(|(id, _)| *id).collect();
+        for id in over {
+            for place in self.rows_of.remove(&id).unwrap_or_default() {
+                if let Some(rows) = self.rows.get_mut(&place) {
+                    rows.retain(|row| row.id != id);
+                    if rows.is_empty() {
+                        self.rows.remove(&place);
+                    }
+                }
+            }
+        }
+    }
+
+    pub(crate) fn program(&self, hash: ProgramHash) -> Option<Arc<Program>> {
+        self.programs.get(&hash).cloned()
+    }
+
+    pub(crate) fn note_program(&mut self, hash: ProgramHash, program: Arc<Program>) {
+        self.programs.insert(hash, program);
+    }
+
+    pub(crate) fn is_kept(&self, store: usize, hash: ProgramHash) -> bool {
+        self.kept.contains(&(store, hash))
+    }
+
+    pub(crate) fn note_kept(&mut self, store: usize, hash: ProgramHash) {
+        self.kept.insert((store, hash));
+    }
+
+    /// Begins to help; false if that is being done already.
+    pub(crate) fn begin_help(&mut self, id: TransactionId) -> bool {
+        self.helping.insert(id)
+    }
+
+    pub(crate) fn end_help(&mut self, id: TransactionId) {
+        self.helping.remove(&id);
+    }
+}
