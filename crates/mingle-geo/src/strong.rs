@@ -1,6 +1,8 @@
 //! A replica with its part in the group that certifies strong transactions: one state machine to a
 //! shell, with one log on disk.
 
+mod members;
+
 use std::collections::VecDeque;
 
 use crate::central::{Held, SERVICE, Serve, Service, part_of};
@@ -107,7 +109,14 @@ impl StrongReplica {
 
     /// Handles one input; what is to be done is appended to `out`, in the order to do it.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        if self.replica.is_over() && !matches!(input, Input::Persisted { .. }) {
+            // Only who uses it is told.
+            return self.give_replica(now, input, out);
+        }
         match input {
+            Input::Message { from, message: Message::Fence(fence) } => {
+                self.on_fence(now, from, fence, out);
+            }
             Input::Message { from, message: Message::Group(GroupMessage::Certify(proposal)) }
                 if !self.is_served() =>
             {
@@ -147,6 +156,7 @@ impl StrongReplica {
                 self.give_group(now, GroupInput::Tick, out);
                 self.advance(now, out);
                 self.serve(now, out);
+                self.report(now, out);
             }
             Input::Persisted { index } => {
                 while let Some((_, whose, index)) = self.on_the_way.pop_front_if(|on| on.0 <= index)
@@ -248,6 +258,7 @@ impl StrongReplica {
                 GroupOutput::Alarm(alarm) => out.push(Output::Alarm(alarm)),
             }
         }
+        self.follow_members(now, out);
     }
 
     /// The state of another data center is needed, unless it is on its way.

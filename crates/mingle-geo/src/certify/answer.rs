@@ -30,7 +30,8 @@ impl Followed {
         match entry {
             Entry::Prepare(proposal) => drop(self.ids.insert(proposal.id)),
             Entry::Refuse { id, .. } | Entry::Decide { id, .. } => drop(self.ids.insert(*id)),
-            Entry::Advance { .. } => {}
+            // Wanted of nobody in particular.
+            Entry::Advance { .. } | Entry::Fence { .. } | Entry::Frozen { .. } => {}
         }
     }
 }

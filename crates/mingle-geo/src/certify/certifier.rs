@@ -11,6 +11,7 @@ use super::conflict::Conflicts;
 use super::entry::{Decision, Entry, Proposal, Vote};
 use super::index::Index;
 use crate::flaw::{Flaw, Planted};
+use crate::members::Membership;
 use crate::replica::Delivery;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::Transaction;
@@ -108,6 +109,7 @@ pub struct Certifier {
     /// All partitions have delivered up to here.
     stable: Timestamp,
     index: Index,
+    membership: Membership,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +140,7 @@ impl Certifier {
             ended_at: BTreeSet::new(),
             stable: Timestamp::ZERO,
             index: Index::default(),
+            membership: Membership::default(),
         }
     }
 
@@ -157,6 +160,7 @@ impl Certifier {
             }
             Entry::Decide { id, begun_us, decision } => self.decided(*id, *begun_us, *decision),
             Entry::Advance { to } => self.last = self.last.max(*to),
+            Entry::Fence { .. } | Entry::Frozen { .. } => self.membership.apply(entry),
         }
     }
 
@@ -349,6 +353,11 @@ impl Certifier {
     /// Undecided transactions, for whoever finishes those whose coordinator is silent.
     pub fn undecided(&self) -> impl Iterator<Item = &Arc<Proposal>> {
         self.undecided.values().map(|undecided| &undecided.proposal)
+    }
+
+    /// What the log says of members.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// How many ends it remembers, and how many touches of transactions that committed.

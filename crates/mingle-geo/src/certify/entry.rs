@@ -6,7 +6,7 @@ use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
 use super::conflict::Touch;
-use crate::timestamp::{PartitionId, Timestamp};
+use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::types::Update;
 use crate::vector::Vector;
 
@@ -36,6 +36,27 @@ pub enum Entry {
     Advance {
         /// That timestamp.
         to: Timestamp,
+    },
+    /// An incarnation of a data center is given up (see [`members`](crate::members)). This and what
+    /// follows stand in the first partition's log alone.
+    Fence {
+        /// The data center.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
+        /// After so many reports it is cut off.
+        reports: u8,
+    },
+    /// A data center reports on one that is given up: it takes nothing of it any more.
+    Frozen {
+        /// On which.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
+        /// Who reports.
+        by: DcId,
+        /// Up to where all its partitions have the other's transactions, on disk.
+        known: Timestamp,
     },
 }
 

@@ -80,6 +80,10 @@ pub(super) enum Wanted {
     /// An outcome.
     Outcome(TransactionId, u64),
     Advance,
+    /// A data center's incarnation is given up.
+    Fence(DcId, u32),
+    /// This data center's report on it.
+    Frozen(DcId, u32),
 }
 
 /// A replica's part in its group.
@@ -203,6 +207,7 @@ impl Group {
                 self.everywhere = self.everywhere.max(everywhere);
                 self.uniform = self.uniform.max(uniform);
             }
+            GroupInput::Members(entry) => self.on_members(now, entry),
         }
         self.flush(out);
         let mut reached = None;
@@ -319,6 +324,15 @@ impl Group {
         self.want(now, Wanted::Outcome(id, begun_us), entry);
     }
 
+    fn on_members(&mut self, now: Now, entry: Entry) {
+        let wanted = match entry {
+            Entry::Fence { dc, incarnation, .. } => Wanted::Fence(dc, incarnation),
+            Entry::Frozen { dc, incarnation, .. } => Wanted::Frozen(dc, incarnation),
+            _ => return,
+        };
+        self.want(now, wanted, entry);
+    }
+
     /// Proposes an entry until the log has what it says, unless it has that.
     fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
         if self.has(wanted, &entry) || self.wanted.contains_key(&wanted) {
@@ -341,6 +355,7 @@ impl Group {
                 Entry::Advance { to } => self.certifier.last() >= *to,
                 _ => true,
             },
+            Wanted::Fence(..) | Wanted::Frozen(..) => self.certifier.membership().has(entry),
         }
     }
 

@@ -104,6 +104,8 @@ pub enum GroupInput {
         /// By this partition in `f + 1` data centers.
         uniform: Timestamp,
     },
+    /// The log is to have this entry on members ([`Entry::Fence`] and those that follow from it).
+    Members(Entry),
 }
 
 /// What is to be done, in this order.

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_geo::certify::{Access, CertifierConfig, Conflicts, GroupConfig, Label};
 use mingle_geo::flaw::Planted;
+use mingle_geo::message::Fence;
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{
     Address, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output, PartitionId,
@@ -28,6 +29,8 @@ pub struct Map {
     order: u64,
     dead: BTreeSet<u8>,
     held: Held,
+    /// What did not arrive.
+    kept: Vec<(Address, Envelope)>,
     pub now_us: u64,
 }
 
@@ -59,6 +62,7 @@ impl Map {
             order: 0,
             dead: BTreeSet::new(),
             held: |_, _| false,
+            kept: Vec::new(),
             now_us: 0,
         };
         // Until there is a leader.
@@ -82,6 +86,25 @@ impl Map {
         self.held = held;
     }
 
+    /// What did not arrive does so now, and so does all that is sent from now on.
+    pub fn release(&mut self) {
+        self.held = |_, _| false;
+        for (from, envelope) in std::mem::take(&mut self.kept) {
+            self.send(from, envelope);
+        }
+    }
+
+    pub fn replica(&self, dc: u8, partition: u16) -> &StrongReplica {
+        &self.replicas[&(dc, partition)]
+    }
+
+    /// Asks at `at` that a data center's first incarnation be given up.
+    pub fn fence(&mut self, at: u8, dc: u8) {
+        let fence = Fence { request: 1, dc: DcId(dc), incarnation: 0 };
+        let from = Address::Client(u64::MAX);
+        self.give((at, 0), Input::Message { from, message: Message::Fence(fence) });
+    }
+
     /// A data center is lost, with what it has sent and nobody got.
     pub fn lose(&mut self, dc: u8) {
         self.dead.insert(dc);
@@ -95,12 +118,15 @@ impl Map {
     fn dc_of(&self, address: Address) -> u8 {
         match address {
             Address::Replica(dc, _) => dc.0,
-            Address::Client(client) => self.sessions[client as usize].dc().0,
+            Address::Client(client) => {
+                self.sessions.get(client as usize).map_or(0, |session| session.dc().0)
+            }
         }
     }
 
     fn send(&mut self, from: Address, envelope: Envelope) {
         if (self.held)(from, &envelope) {
+            self.kept.push((from, envelope));
             return;
         }
         let (one, other) = (self.dc_of(from), self.dc_of(envelope.to));
@@ -165,11 +191,12 @@ impl Map {
             Address::Replica(dc, partition) => {
                 self.give((dc.0, partition.0), Input::Message { from, message });
             }
-            Address::Client(client) => {
+            Address::Client(client) if client < self.sessions.len() as u64 => {
                 let (now, mut out) = (self.now(), Vec::new());
                 self.sessions[client as usize].handle(now, from, message, &mut out);
                 self.take(client as usize, out);
             }
+            Address::Client(_) => {}
         }
     }
 

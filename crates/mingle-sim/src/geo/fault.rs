@@ -179,6 +179,12 @@ pub enum Fault {
         /// Which.
         dc: u8,
     },
+    /// A data center is given up, whether it is gone or only cut off: the others are asked to agree on
+    /// that until they have.
+    Fence {
+        /// Which.
+        dc: u8,
+    },
 }
 
 /// Something that happens in a run.

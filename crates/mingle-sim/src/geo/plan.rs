@@ -40,6 +40,7 @@ impl Plan {
             setup = setup.with_strong(&mut Random::new(mix(seed ^ 0x57_0126)));
         }
         let mut schedule = draw_faults(&mut random, &setup, percent);
+        super::fence::draw(seed, &setup, &mut schedule);
         for index in 0..setup.acts {
             schedule.extend((0..setup.clients).map(|client| Event::Act { client, index }));
         }
