@@ -100,6 +100,8 @@ pub enum Flaw {
     DeltaMerged,
     /// A follower takes for chosen what it has accepted itself, whoever else has.
     ChosenWithoutMajority,
+    /// A replica with an empty disk goes on as its old self, where that may have voted.
+    EmptyDiskVotes,
 }
 
 /// What is planted: nothing, unless made from a [`Flaw`].
@@ -131,7 +133,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 47] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -178,6 +180,7 @@ impl Flaw {
         Self::PersistsReordered,
         Self::DeltaMerged,
         Self::ChosenWithoutMajority,
+        Self::EmptyDiskVotes,
     ];
 
     /// Its name on a command line: `known-past-prepared`, say.

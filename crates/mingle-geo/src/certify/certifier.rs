@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Conflicts;
 use super::entry::{Decision, Entry, Proposal, Vote};
 use super::index::Index;
@@ -108,6 +109,15 @@ pub struct Certifier {
     /// All partitions have delivered up to here.
     stable: Timestamp,
     index: Index,
+    stopped: Option<Stopped>,
+}
+
+/// The configuration of the group has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stopped {
+    next: Configuration,
+    /// So many entries came after that, and have no effect.
+    void: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +148,7 @@ impl Certifier {
             ended_at: BTreeSet::new(),
             stable: Timestamp::ZERO,
             index: Index::default(),
+            stopped: None,
         }
     }
 
@@ -148,6 +159,10 @@ impl Certifier {
 
     /// Follows the next entry of the log. An entry that comes too late has no effect.
     pub fn apply(&mut self, entry: &Entry) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.void += 1;
+            return;
+        }
         match entry {
             Entry::Prepare(proposal) => self.prepare(proposal),
             Entry::Refuse { id, begun_us } => {
@@ -157,7 +172,21 @@ impl Certifier {
             }
             Entry::Decide { id, begun_us, decision } => self.decided(*id, *begun_us, *decision),
             Entry::Advance { to } => self.last = self.last.max(*to),
+            Entry::Stop(next) => {
+                self.stopped = Some(Stopped { next: next.clone(), void: 0 });
+            }
         }
+    }
+
+    /// Whether the configuration of the group has ended.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Goes on in the next configuration, if one has ended: which that is, and how many entries were
+    /// given that came after the end.
+    pub(super) fn go_on(&mut self) -> Option<(Configuration, usize)> {
+        self.stopped.take().map(|Stopped { next, void }| (next, void))
     }
 
     /// Whether a transaction has ended, or began too long ago to be accepted.

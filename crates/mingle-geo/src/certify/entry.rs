@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Touch;
 use crate::timestamp::{PartitionId, Timestamp};
 use crate::types::Update;
@@ -37,6 +38,9 @@ pub enum Entry {
         /// That timestamp.
         to: Timestamp,
     },
+    /// The configuration of the group ends here, and this one begins. What comes after it in the log of
+    /// that configuration has no effect.
+    Stop(Configuration),
 }
 
 /// A strong transaction as one of its partitions is asked to certify it.
