@@ -138,15 +138,14 @@ impl Group {
         if member < self.config.incarnation {
             return;
         }
-        let partition = self.config.certifier.partition;
-        let base = base.filter(|base| {
-            let certifier = &base.certifier;
-            let is_ours = certifier.config().partition == partition && !certifier.is_stopped();
-            is_ours && base.index > self.applied
-        });
-        let Some(base) = base else {
-            return self.alarms.push(Alarm::Malformed("the state with which a group goes on"));
-        };
+        // Without one, it was said to the incarnation before this one.
+        let Some(base) = base else { return };
+        let (index, certifier) = (base.index, &base.certifier);
+        let is_ours = certifier.config().partition == self.config.certifier.partition;
+        if !is_ours || certifier.is_stopped() || index <= self.applied {
+            let what = "the state with which a group goes on";
+            return self.alarms.push(Alarm::Malformed(what));
+        }
         // What was decided before is part of it.
         self.decided.clear();
         self.consensus.begin(configuration, *base);

@@ -373,7 +373,10 @@ impl World {
     fn run_until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let until_us = self.now_us + 30_000_000;
         while !is_so(self) {
-            assert!(self.now_us < until_us, "not within half a minute: {what}");
+            let groups = || self.nodes.iter().map(|node| node.group.as_ref());
+            let configurations = || groups().map(|group| group.map(Group::configuration));
+            let found = || (configurations().collect::<Vec<_>>(), &self.wanted, self.leader());
+            assert!(self.now_us < until_us, "not within half a minute: {what}: {:?}", found());
             self.step();
         }
     }

@@ -5,11 +5,11 @@ use mingle_geo::flaw::Planted;
 use super::{Happening, Met, World};
 
 impl World {
-    /// How many replicas do not run, or know nothing yet.
+    /// How many replicas do not run, know nothing yet, or will be lost.
     fn missing(&self) -> usize {
         let is_there = |dc: &u8| {
             let group = self.nodes[usize::from(*dc)].group.as_ref();
-            group.is_some_and(|group| group.is_member())
+            self.is_due(*dc) && group.is_some_and(|group| group.is_member())
         };
         (0..self.dcs()).filter(|dc| !is_there(dc)).count()
     }
