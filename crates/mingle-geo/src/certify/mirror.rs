@@ -123,7 +123,7 @@ impl Inner {
         self.configuration.clone_from(configuration);
         self.log.clear();
         self.compacted = base.index;
-        self.state = Box::new(base.certifier.clone());
+        self.state.as_mut().clone_from(&base.certifier);
         (self.promise, self.accepted_round) = (None, None);
         self.decided = base.index;
         self.base = Some(Box::new(base.clone()));

@@ -3,6 +3,7 @@
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use mingle_geo::DcId;
+use mingle_geo::certify::Group;
 
 use super::{Happening, World};
 
@@ -45,7 +46,7 @@ impl World {
     /// Whether all are in one configuration, of those who are to be in it.
     pub fn is_settled(&self) -> bool {
         let groups = self.nodes.iter().map(|node| node.group.as_ref());
-        let mut configurations = groups.map(|group| group.map(|group| group.configuration()));
+        let mut configurations = groups.map(|group| group.map(Group::configuration));
         let Some(Some(first)) = configurations.next() else { return false };
         let is_wanted = |(dc, last): (&DcId, &u32)| first.incarnation(*dc) == Some(*last);
         self.wanted.iter().all(is_wanted) && configurations.all(|one| one == Some(first))

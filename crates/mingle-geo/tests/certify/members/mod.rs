@@ -205,7 +205,7 @@ impl World {
         self.crash(dc);
         let node = &mut self.nodes[usize::from(dc)];
         let (life, incarnation) = (node.life, node.incarnation + 1);
-        *node = Node { life, incarnation, ..Node::default() };
+        *node = Node { incarnation, life, ..Node::default() };
         self.met.lost += 1;
         self.met.leaders_lost += usize::from(was_leader);
     }
@@ -321,7 +321,9 @@ impl World {
                 }
                 node.has_written |= !records.is_empty();
                 node.disk.extend(records);
-                then.into_iter().for_each(|envelope| self.send(dc, envelope));
+                for envelope in then {
+                    self.send(dc, envelope);
+                }
                 self.give(dc, GroupInput::Persisted { index });
             }
             Happening::Tick(dc, life) if self.nodes[usize::from(dc)].life == life => {

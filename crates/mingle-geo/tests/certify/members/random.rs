@@ -1,5 +1,6 @@
 //! Random runs: all of it at once.
 
+use mingle_geo::certify::Group;
 use mingle_geo::flaw::Planted;
 
 use super::{Happening, Met, World};
@@ -9,7 +10,7 @@ impl World {
     fn missing(&self) -> usize {
         let is_there = |dc: &u8| {
             let group = self.nodes[usize::from(*dc)].group.as_ref();
-            self.is_due(*dc) && group.is_some_and(|group| group.is_member())
+            self.is_due(*dc) && group.is_some_and(Group::is_member)
         };
         (0..self.dcs()).filter(|dc| !is_there(dc)).count()
     }

@@ -66,7 +66,9 @@ fn one_that_slept_through_two_configurations_comes_back() {
     let others = others(&world, leader);
     let (sleeper, lost) = (others[0], [others[1], others[2]]);
     world.crash(sleeper);
-    lost.into_iter().for_each(|dc| world.succeed(dc));
+    for dc in lost {
+        world.succeed(dc);
+    }
     world.start(sleeper);
     assert_eq!(world.configuration(sleeper), 1);
     world.settle();
