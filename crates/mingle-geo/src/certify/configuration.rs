@@ -107,6 +107,8 @@ pub struct Moved {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::certify::{CertifierConfig, Conflicts, Entry};
+    use crate::timestamp::{PartitionId, Timestamp};
 
     #[test]
     fn numbers_tell_incarnations_apart_and_name_the_data_center() {
@@ -117,6 +119,25 @@ mod tests {
         for dc in (0..DCS_MAX as u8).map(DcId) {
             assert_eq!((dc_of(first.node(dc)), dc_of(second.node(dc))), (dc, dc));
         }
+    }
+
+    #[test]
+    fn what_comes_after_the_end_has_no_effect_and_is_counted() {
+        let config = CertifierConfig::new(PartitionId(0), Conflicts::default());
+        let mut certifier = Certifier::new(config);
+        let advance = |at| Entry::Advance { to: Timestamp(at) };
+        let first = Configuration::founding(3);
+        let second = first.next([(DcId(0), 1)]).expect("one is new");
+        let other = first.next([(DcId(1), 1)]).expect("one is new");
+        certifier.apply(&advance(5));
+        assert_eq!(certifier.go_on(), None);
+        for entry in [Entry::Stop(second.clone()), advance(9), Entry::Stop(other)] {
+            certifier.apply(&entry);
+        }
+        assert_eq!(certifier.go_on(), Some((second, 2)));
+        assert_eq!((certifier.last(), certifier.is_stopped()), (Timestamp(5), false));
+        certifier.apply(&advance(7));
+        assert_eq!(certifier.last(), Timestamp(7));
     }
 
     #[test]

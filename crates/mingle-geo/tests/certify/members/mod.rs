@@ -128,9 +128,10 @@ impl World {
             met: Met::default(),
         };
         (0..dcs).for_each(|dc| world.start(dc));
-        for number in 0..4 {
+        // Enough that something is always on its way when a configuration ends.
+        for number in 0..16 {
             world.clients.push(Client::default());
-            world.after(number * 10_000, Happening::Client(number));
+            world.after(number * 1_000, Happening::Client(number));
         }
         world
     }
@@ -343,7 +344,7 @@ impl World {
             Happening::Heal(one, other) => self.heal(one, other),
             Happening::Client(number) => {
                 self.act(number);
-                self.after(40_000, Happening::Client(number));
+                self.after(10_000, Happening::Client(number));
             }
         }
     }
