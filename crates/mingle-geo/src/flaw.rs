@@ -102,6 +102,8 @@ pub enum Flaw {
     ChosenWithoutMajority,
     /// A batch that a fenced incarnation sends late is accepted.
     FencedAccepted,
+    /// A replica with an empty disk goes on as its old self, where that may have voted.
+    EmptyDiskVotes,
 }
 
 /// What is planted: nothing, unless made from a [`Flaw`].
@@ -133,7 +135,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 47] = [
+    pub const ALL: [Self; 48] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -181,6 +183,7 @@ impl Flaw {
         Self::DeltaMerged,
         Self::ChosenWithoutMajority,
         Self::FencedAccepted,
+        Self::EmptyDiskVotes,
     ];
 
     /// Its name on a command line: `known-past-prepared`, say.

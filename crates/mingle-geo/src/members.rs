@@ -14,6 +14,9 @@
 //! leaves out `f - 1` at most: one that had it has reported. And each report is of whole transactions,
 //! since it is the least of all partitions.
 //!
+//! The next incarnation of a data center is [admitted](Entry::Admit) after that, and begins an epoch too.
+//! It comes with empty disks and takes over the state of another; its timestamps lie above the cut.
+//!
 //! Vectors mean something only together with the epoch: one from before a cut may reach above it. So
 //! messages with vectors name the epoch of their sender, and in one epoch all mean the same.
 
@@ -109,6 +112,12 @@ impl Members {
             || incarnation == member.incarnation && member.standing != Standing::In
     }
 
+    /// The data centers of which a later incarnation than the first belongs to the system.
+    pub(crate) fn admitted(&self) -> Vec<(DcId, u32)> {
+        let members = self.dcs.iter().map(|(dc, member)| (*dc, member.incarnation));
+        members.filter(|(_, incarnation)| *incarnation > 0).collect()
+    }
+
     /// Where an incarnation was cut off, if it was.
     pub fn cut_of(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         let mut cuts = self.cuts.iter();
@@ -170,6 +179,15 @@ impl Membership {
             Entry::Frozen { dc, incarnation, by, known } => {
                 self.report(dc, incarnation, by, known);
             }
+            Entry::Admit { dc, incarnation } => {
+                let before = incarnation.checked_sub(1);
+                let standing = Standing::Fenced;
+                if before.map(|incarnation| Member { incarnation, standing })
+                    == Some(self.members.of(dc))
+                {
+                    self.members.change(dc, Member { incarnation, standing: Standing::In });
+                }
+            }
             _ => {}
         }
     }
@@ -202,6 +220,7 @@ impl Membership {
                     && reports.is_some_and(|reports| !reports.known.contains_key(&by));
                 !is_awaited
             }
+            Entry::Admit { dc, incarnation } => self.members.of(dc).incarnation >= incarnation,
             _ => true,
         }
     }
@@ -255,6 +274,21 @@ mod tests {
         let again = [fence(0), frozen(1, 3), frozen(2, 4), fence(0), frozen(3, 9)];
         assert_eq!(after(&fenced), after(&again));
         assert!(after(&fenced).has(&fence(0)));
+    }
+
+    #[test]
+    fn only_the_next_incarnation_is_admitted_and_only_after_a_cut() {
+        let admit = |incarnation| Entry::Admit { dc: D0, incarnation };
+        for entries in [vec![admit(0), admit(1)], vec![fence(0), admit(1)]] {
+            assert_eq!(after(&entries).members().of(D0).incarnation, 0);
+        }
+        let log = after(&[fence(0), frozen(1, 3), frozen(2, 4), admit(2), admit(1), fence(0)]);
+        let members = log.members();
+        assert_eq!(members.of(D0), Member { incarnation: 1, standing: Standing::In });
+        assert_eq!((members.epoch(), members.cut_of(D0, 0)), (3, Some(Timestamp(4))));
+        assert_eq!(members.admitted(), [(D0, 1)]);
+        assert!(members.is_over(D0, 0) && !members.is_over(D0, 1));
+        assert!(log.has(&admit(1)) && !log.has(&admit(2)) && !log.has(&fence(1)));
     }
 
     #[test]

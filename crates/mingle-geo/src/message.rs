@@ -23,7 +23,7 @@ use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
 
-pub use members::{Fence, MembersReply};
+pub use members::{Admit, Fence, MembersReply};
 pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
 pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};
 
@@ -108,6 +108,8 @@ pub enum Message {
     MembersReply(MembersReply),
     /// Replica to replica: who belongs to the system. To one that did not know.
     Members(Members),
+    /// The next incarnation of a data center is to be admitted.
+    Admit(Admit),
 }
 
 impl Message {

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Conflicts;
 use super::entry::{Decision, Entry, Proposal, Vote};
 use super::index::Index;
@@ -110,6 +111,15 @@ pub struct Certifier {
     stable: Timestamp,
     index: Index,
     membership: Membership,
+    stopped: Option<Stopped>,
+}
+
+/// The configuration of the group has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stopped {
+    next: Configuration,
+    /// So many entries came after that, and have no effect.
+    void: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -141,6 +151,7 @@ impl Certifier {
             stable: Timestamp::ZERO,
             index: Index::default(),
             membership: Membership::default(),
+            stopped: None,
         }
     }
 
@@ -151,6 +162,10 @@ impl Certifier {
 
     /// Follows the next entry of the log. An entry that comes too late has no effect.
     pub fn apply(&mut self, entry: &Entry) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.void += 1;
+            return;
+        }
         match entry {
             Entry::Prepare(proposal) => self.prepare(proposal),
             Entry::Refuse { id, begun_us } => {
@@ -160,8 +175,24 @@ impl Certifier {
             }
             Entry::Decide { id, begun_us, decision } => self.decided(*id, *begun_us, *decision),
             Entry::Advance { to } => self.last = self.last.max(*to),
-            Entry::Fence { .. } | Entry::Frozen { .. } => self.membership.apply(entry),
+            Entry::Fence { .. } | Entry::Frozen { .. } | Entry::Admit { .. } => {
+                self.membership.apply(entry);
+            }
+            Entry::Stop(next) => {
+                self.stopped = Some(Stopped { next: next.clone(), void: 0 });
+            }
         }
+    }
+
+    /// Whether the configuration of the group has ended.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Goes on in the next configuration, if one has ended: which that is, and how many entries were
+    /// given that came after the end.
+    pub(super) fn go_on(&mut self) -> Option<(Configuration, usize)> {
+        self.stopped.take().map(|Stopped { next, void }| (next, void))
     }
 
     /// Whether a transaction has ended, or began too long ago to be accepted.

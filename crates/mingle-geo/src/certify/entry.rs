@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Touch;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::types::Update;
@@ -37,6 +38,9 @@ pub enum Entry {
         /// That timestamp.
         to: Timestamp,
     },
+    /// The configuration of the group ends here, and this one begins. What comes after it in the log of
+    /// that configuration has no effect.
+    Stop(Configuration),
     /// An incarnation of a data center is given up (see [`members`](crate::members)). This and what
     /// follows stand in the first partition's log alone.
     Fence {
@@ -57,6 +61,13 @@ pub enum Entry {
         by: DcId,
         /// Up to where all its partitions have the other's transactions, on disk.
         known: Timestamp,
+    },
+    /// The next incarnation of a data center that was cut off belongs to the system.
+    Admit {
+        /// The data center.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
     },
 }
 

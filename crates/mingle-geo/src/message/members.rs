@@ -1,4 +1,4 @@
-//! Giving up data centers; see [`members`](crate::members).
+//! Giving up data centers, and admitting them anew; see [`members`](crate::members).
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,19 @@ pub struct Fence {
     pub incarnation: u32,
 }
 
-/// Answers [`Fence`].
+/// Anyone to a replica of the first partition: the next incarnation of a data center that was cut off
+/// is to belong to the system. Answered like [`Fence`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Admit {
+    /// Given back in the answer.
+    pub request: u64,
+    /// The data center.
+    pub dc: DcId,
+    /// Which incarnation of it.
+    pub incarnation: u32,
+}
+
+/// Answers [`Fence`] and [`Admit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MembersReply {
     /// The request's.

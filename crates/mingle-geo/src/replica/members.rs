@@ -3,16 +3,16 @@
 //! An epoch is written down before anything is done or said in it. What comes from a replica of another
 //! epoch is dropped: all of it is repeated or asked for again. Whoever is behind is told.
 
-use super::Replica;
 use super::forward::Lag;
+use super::{Input, Replica};
 use crate::error::Refusal;
 use crate::flaw::Flaw;
 use crate::members::{Cut, Members, Standing};
 use crate::message::{
-    Address, AttachReply, BarrierReply, Fence, MembersReply, Message, OutcomeQuery, OutcomeReply,
+    Address, AttachReply, BarrierReply, MembersReply, Message, OutcomeQuery, OutcomeReply,
     PrepareAck, ReadReply, TransferEnd, Vote,
 };
-use crate::record::{Alarm, Record};
+use crate::record::{Alarm, Output, Record};
 use crate::timestamp::{DcId, Now, Timestamp};
 use crate::vector::{DCS_MAX, Vector};
 
@@ -20,6 +20,53 @@ impl Replica {
     /// Whether this incarnation of its data center is given up: it does nothing any more.
     pub fn is_over(&self) -> bool {
         self.members.is_over(self.config.dc, self.config.incarnation)
+    }
+
+    /// What a replica does whose disk has lost what it wrote: it refuses all requests.
+    pub(crate) fn refuse_for_ever(&mut self, input: Input, out: &mut Vec<Output>) {
+        if let Input::Message { from: from @ Address::Client(_), message } = input {
+            self.refuse_as_fenced(from, &message);
+            // Nothing is written: the disk stays as empty as it is.
+            out.extend(self.staged.then.drain(..).map(Output::Send));
+        }
+    }
+
+    /// Where the incarnation before this one was cut off, if it was.
+    fn cut_before(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
+        self.members.cut_of(dc, incarnation.checked_sub(1)?)
+    }
+
+    /// Whether this is a later incarnation of its data center that has not taken over the state of
+    /// another yet: its disk is empty, so it announces nothing of its own, and serves nobody.
+    pub fn is_coming_up(&self) -> bool {
+        let (dc, incarnation) = (self.config.dc, self.config.incarnation);
+        incarnation > 0
+            && self.cut_before(dc, incarnation).is_none_or(|cut| self.known_vec[dc] < cut)
+    }
+
+    pub(super) fn is_too_early(&self, from: Address) -> bool {
+        matches!(from, Address::Client(_)) && self.is_coming_up()
+    }
+
+    /// Whether all that is left of the incarnation before is here, with the floors that it raised: else
+    /// another has to give its state to the next.
+    pub(super) fn has_all_before(&self, dc: DcId) -> bool {
+        let cut = self.cut_before(dc, self.members.of(dc).incarnation);
+        cut.is_none_or(|cut| self.known_vec[dc] >= cut)
+    }
+
+    /// Asks for another's state, one after the other, once this incarnation belongs to the system.
+    pub(super) fn come_up(&mut self, now: Now) {
+        let own = self.config.dc;
+        let is_admitted = self.members.of(own).incarnation == self.config.incarnation;
+        if !self.is_coming_up() || !is_admitted || self.is_pulling() {
+            return;
+        }
+        let others: Vec<DcId> = self.others_in().collect();
+        let turn = now.mono_us / 1_000 / self.config.tick_ms.max(1);
+        if let Some(dc) = others.get(turn as usize % others.len().max(1)) {
+            self.begin_transfer(now, *dc);
+        }
     }
 
     /// The other data centers that belong to the system: nobody else needs anything.
@@ -79,6 +126,9 @@ impl Replica {
                     self.send(from, Message::Members(self.members.clone()));
                 }
             }
+            (Address::Client(_), message) if self.is_too_early(from) => {
+                self.refuse(from, &message, Refusal::Busy);
+            }
             (Address::Client(_), message) => self.refuse_as_fenced(from, &message),
         }
     }
@@ -92,7 +142,11 @@ impl Replica {
 
     fn refuse_as_fenced(&mut self, from: Address, message: &Message) {
         let (dc, incarnation) = (self.config.dc, self.config.incarnation);
-        let (refusal, handout) = (Refusal::Fenced { dc, incarnation }, self.handout());
+        self.refuse(from, message, Refusal::Fenced { dc, incarnation });
+    }
+
+    fn refuse(&mut self, from: Address, message: &Message, refusal: Refusal) {
+        let (incarnation, handout) = (self.config.incarnation, self.handout());
         let partition = self.config.partition;
         let reply = match message {
             Message::Read(read) => {
@@ -126,10 +180,9 @@ impl Replica {
     }
 
     /// Without a group nobody agrees on members.
-    pub(super) fn refuse_fence(&mut self, from: Address, fence: Fence) {
-        let Fence { request, dc, incarnation } = fence;
-        let result = Err(Refusal::NotMember { dc, incarnation });
-        self.send(from, Message::MembersReply(MembersReply { request, result }));
+    pub(super) fn refuse_change(&mut self, from: Address, request: u64, refusal: Refusal) {
+        let reply = MembersReply { request, result: Err(refusal) };
+        self.send(from, Message::MembersReply(reply));
     }
 
     /// An epoch begins.

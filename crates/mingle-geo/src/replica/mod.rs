@@ -45,11 +45,11 @@ use crate::clock::Clock;
 use crate::committed::Committed;
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Refusal};
 use crate::flaw::Flaw;
 use crate::floors::Floors;
 use crate::members::Members;
-use crate::message::{Address, Envelope, Handout, Message};
+use crate::message::{Address, Admit, Envelope, Fence, Handout, Message};
 use crate::oplog::OpLog;
 use crate::outcomes::Outcomes;
 use crate::record::{Alarm, Output, Persist, Record, Vectors};
@@ -245,7 +245,7 @@ impl Replica {
         if claimed.is_some_and(|claimed| claimed != from) {
             return self.alarm(Alarm::Malformed("the sender is not who it says"));
         }
-        if self.is_over() || !self.is_of_this_epoch(from, &message) {
+        if self.is_over() || self.is_too_early(from) || !self.is_of_this_epoch(from, &message) {
             return self.turn_away(now, from, message);
         }
         match message {
@@ -271,7 +271,10 @@ impl Replica {
                 self.on_members(now, members);
             }
             Message::Members(_) => self.alarm(Alarm::Malformed("a client says who belongs to it")),
-            Message::Fence(fence) => self.refuse_fence(from, fence),
+            Message::Fence(Fence { request, dc, incarnation })
+            | Message::Admit(Admit { request, dc, incarnation }) => {
+                self.refuse_change(from, request, Refusal::NotMember { dc, incarnation });
+            }
             Message::ReadReply(_)
             | Message::PrepareAck(_)
             | Message::OutcomeReply(_)
@@ -411,6 +414,9 @@ impl Replica {
 
     /// Brings `known_vec[d]` up to date (2:2-3).
     fn recompute_known(&mut self, now: Now) {
+        if self.is_coming_up() {
+            return;
+        }
         let known = match self.prepared_at.first() {
             None => self.clock.announce(now.wall_us),
             Some(_) if self.makes(Flaw::KnownPastPrepared) => self.clock.announce(now.wall_us),

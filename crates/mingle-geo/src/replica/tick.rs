@@ -9,6 +9,7 @@ impl Replica {
         if self.is_over() {
             return;
         }
+        self.come_up(now);
         self.recompute_known(now);
         self.recompute_stable(now);
         self.update_snapshot_floor(now);

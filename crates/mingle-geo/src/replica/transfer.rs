@@ -138,7 +138,7 @@ impl Replica {
             _ => {
                 let mut at = self.pins.folded();
                 at.join(&pull.folded);
-                if !self.known_vec.covers(&at) {
+                if !self.known_vec.covers(&at) || !self.has_all_before(dc) {
                     // Not yet: it asks again, or somebody else.
                     return;
                 }
@@ -212,6 +212,11 @@ impl Replica {
         }
         self.write(Record::OpFloors(end.op_floors));
         let mut cut = Vector::ZERO;
+        if self.is_coming_up() {
+            // Of what the incarnation before left, others have all.
+            let own = self.config.dc;
+            cut[own] = end.known_vec[own];
+        }
         for origin in self.config.others() {
             // What the snapshot holds cannot be sent on one by one.
             if self.known_vec[origin] < part.at[origin] {
@@ -247,6 +252,10 @@ impl Replica {
         self.pins.raise_folded(&install.at);
         // How those ended that came in states, it is not told.
         self.outcomes.raise_blind(&self.known_vec, &install.at);
+        if self.is_coming_up() {
+            // It goes on above all that anybody has.
+            self.clock.observe(install.known_vec.highest());
+        }
         let own_known = self.known_vec[own].max(install.known_vec[own]);
         self.known_vec.join(&install.known_vec);
         self.known_vec[own] = own_known;

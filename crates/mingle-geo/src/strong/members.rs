@@ -4,8 +4,9 @@ use super::StrongReplica;
 use crate::central::SERVICE;
 use crate::certify::{Entry, GroupInput};
 use crate::error::Refusal;
+use crate::limits::INCARNATION_MAX;
 use crate::members::{Member, Standing};
-use crate::message::{Address, Envelope, Fence, MembersReply, Message};
+use crate::message::{Address, Admit, Envelope, Fence, MembersReply, Message};
 use crate::record::Output;
 use crate::replica::Input;
 use crate::timestamp::Now;
@@ -38,6 +39,31 @@ impl StrongReplica {
             // With f = 0 all the others show what is uniform to one alone.
             let reports = (dc_count - f).min(dc_count - 1);
             let entry = Entry::Fence { dc, incarnation, reports };
+            self.give_group(now, GroupInput::Members(entry), out);
+        }
+        let message = Message::MembersReply(MembersReply { request, result });
+        out.push(Output::Send(Envelope { to: from, message }));
+    }
+
+    pub(super) fn on_admit(
+        &mut self,
+        now: Now,
+        from: Address,
+        admit: Admit,
+        out: &mut Vec<Output>,
+    ) {
+        let Admit { request, dc, incarnation } = admit;
+        let members = self.group.certifier().membership().members();
+        let member = members.of(dc);
+        let is_next = member.standing == Standing::Fenced && incarnation == member.incarnation + 1;
+        let is_known = self.decides_members() && incarnation <= INCARNATION_MAX;
+        let result = if is_known && (is_next || incarnation <= member.incarnation) {
+            Ok(members.clone())
+        } else {
+            Err(Refusal::NotMember { dc, incarnation })
+        };
+        if result.is_ok() && is_next {
+            let entry = Entry::Admit { dc, incarnation };
             self.give_group(now, GroupInput::Members(entry), out);
         }
         let message = Message::MembersReply(MembersReply { request, result });

@@ -229,3 +229,60 @@ fn how_an_unanswered_commit_ended_is_certain_once_its_data_center_is_given_up() 
     assert!(is_committed(&survives), "{survives:?}");
     assert!(matches!(vanishes, Event::Aborted { .. }), "{vanishes:?}");
 }
+
+fn attach_to(map: &mut Map, client: usize, dc: DcId) -> Event {
+    map.call(client, |session, now, out| session.attach(now, dc, out).expect("idle")).0
+}
+
+#[test]
+fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
+    let mut map = map();
+    let [old, other, third] = [0, 1, 2].map(|dc| map.session(dc, Planted::default()));
+    let (kept, lost, later) = (register(0, "kept"), register(1, "lost"), register(1, "later"));
+    assert!(is_committed(&write(&mut map, old, &kept, 1)));
+    map.run_for(1_000_000);
+    map.hold(around_the_first);
+    let Event::Committed { id, .. } = write(&mut map, old, &lost, 2) else { panic!("it commits") };
+    map.lose(0);
+    let cut = fence(&mut map);
+    map.release();
+    assert!(is_committed(&write(&mut map, other, &later, 3)));
+    // It may start before anybody has admitted it, and serves nobody until it has taken over.
+    map.start_anew(0);
+    map.run_for(1_000_000);
+    assert!(map.replica(0, 0).replica().is_coming_up());
+    map.admit(1, 0);
+    map.run_for(10_000_000);
+    for (dc, partition) in [(0, 0), (0, 1), (1, 0), (1, 1), (2, 0), (2, 1)] {
+        let (replica, group) =
+            (map.replica(dc, partition).replica(), map.replica(dc, partition).group());
+        assert_eq!(replica.members().epoch(), 3, "d{dc} p{partition}");
+        assert!(!replica.is_coming_up() && group.is_member(), "d{dc} p{partition}");
+        assert!(replica.uniform_vec()[D0] > cut, "its new transactions lie above the cut");
+    }
+    // A session of the old one is not taken for one of the new.
+    let fenced = Refusal::Fenced { dc: D0, incarnation: 1 };
+    let keys = vec![kept.clone()];
+    let (event, _) = map.call(old, |session, now, out| session.read(now, keys, out).expect("idle"));
+    assert_eq!(event, Event::Failed(fenced));
+    let Event::Waiting(missing) = attach_to(&mut map, old, D0) else { panic!("it has lost some") };
+    assert!(missing.iter().all(|missing| missing.is_lost && missing.have == cut), "{missing:?}");
+    let (event, _) =
+        map.call(old, |session, now, out| session.accept_loss(now, out).expect("it waits"));
+    let lost_ids = vec![id];
+    let expected =
+        Event::ResumedWithLoss { dc: D0, lost: lost_ids, is_complete: true, is_certain: true };
+    assert_eq!(event, expected);
+    let shown = [&kept, &lost, &later].map(|key| value(&mut map, old, key));
+    assert_eq!(shown, [Some(1), None, Some(3)]);
+    // What it writes comes to the others.
+    assert!(is_committed(&write(&mut map, old, &lost, 4)));
+    map.run_for(1_000_000);
+    assert_eq!(value(&mut map, third, &lost), Some(4));
+    // And it votes: with it a majority is left when another is lost.
+    map.lose(1);
+    map.run_for(5_000_000);
+    map.begin_strong(old);
+    let strong = write(&mut map, old, &register(0, "strong"), 5);
+    assert!(is_committed(&strong), "{strong:?}");
+}

@@ -4,11 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_geo::certify::{Access, CertifierConfig, Conflicts, GroupConfig, Label};
 use mingle_geo::flaw::Planted;
-use mingle_geo::message::Fence;
+use mingle_geo::message::{Admit, Fence};
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{
-    Address, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output, PartitionId,
-    Session, SessionConfig, State, StrongReplica, Update,
+    Address, Alarm, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output,
+    PartitionId, Session, SessionConfig, State, StrongReplica, Update,
 };
 use mingle_model::Origin;
 
@@ -42,14 +42,7 @@ impl Map {
         let mut replicas = BTreeMap::new();
         for dc in 0..dcs {
             for partition in 0..partitions {
-                let (id, place) = (DcId(dc), PartitionId(partition));
-                let conflicts = Conflicts::new([("withdraw", "withdraw")]);
-                let certifier =
-                    CertifierConfig { planted, ..CertifierConfig::new(place, conflicts) };
-                let mut group = GroupConfig::new(id, dcs, certifier);
-                group.priority = u32::from(dcs - dc);
-                let config = Config { planted, ..Config::new(id, dcs, place, partitions) };
-                let replica = StrongReplica::restore(config, group, []).expect("settings");
+                let replica = replica(dcs, partitions, planted, (dc, partition), 0);
                 replicas.insert((dc, partition), replica);
             }
         }
@@ -105,6 +98,25 @@ impl Map {
         self.give((at, 0), Input::Message { from, message: Message::Fence(fence) });
     }
 
+    /// Asks at `at` that a data center's second incarnation be admitted.
+    pub fn admit(&mut self, at: u8, dc: u8) {
+        let admit = Admit { request: 1, dc: DcId(dc), incarnation: 1 };
+        let from = Address::Client(u64::MAX);
+        self.give((at, 0), Input::Message { from, message: Message::Admit(admit) });
+    }
+
+    /// The second incarnation of a data center that was lost starts, with empty disks.
+    pub fn start_anew(&mut self, dc: u8) {
+        let dcs = self.far_us.len() as u8;
+        let of_dc: Vec<(u8, u16)> =
+            self.replicas.keys().copied().filter(|place| place.0 == dc).collect();
+        for place in &of_dc {
+            let new = replica(dcs, of_dc.len() as u16, Planted::default(), *place, 1);
+            self.replicas.insert(*place, new);
+        }
+        self.dead.remove(&dc);
+    }
+
     /// A data center is lost, with what it has sent and nobody got.
     pub fn lose(&mut self, dc: u8) {
         self.dead.insert(dc);
@@ -151,6 +163,7 @@ impl Map {
                     persist.then.into_iter().for_each(|envelope| self.send(from, envelope));
                     self.give(place, Input::Persisted { index: persist.index });
                 }
+                Output::Alarm(Alarm::Transfer { .. } | Alarm::Lagging(_)) => {}
                 Output::Alarm(alarm) => panic!("{place:?}: {alarm:?}"),
             }
         }
@@ -277,4 +290,21 @@ pub fn is_replication(envelope: &Envelope) -> bool {
 
 pub fn is_committed(event: &Event) -> bool {
     matches!(event, Event::Committed { .. })
+}
+
+/// One with an empty disk, which has never had anything on it.
+fn replica(
+    dcs: u8,
+    partitions: u16,
+    planted: Planted,
+    (dc, partition): (u8, u16),
+    incarnation: u32,
+) -> StrongReplica {
+    let (id, place) = (DcId(dc), PartitionId(partition));
+    let conflicts = Conflicts::new([("withdraw", "withdraw")]);
+    let certifier = CertifierConfig { planted, ..CertifierConfig::new(place, conflicts) };
+    let mut group = GroupConfig::new(id, dcs, certifier);
+    (group.priority, group.incarnation) = (u32::from(dcs - dc), incarnation);
+    let config = Config { planted, incarnation, ..Config::new(id, dcs, place, partitions) };
+    StrongReplica::restore(config, group, []).expect("settings")
 }

@@ -1,7 +1,7 @@
 //! Data centers that are given up.
 //!
 //! Some seeds have one, drawn from a source of its own so that all else in them is as it would be. It is
-//! lost, or cut off and alive, or nothing is wrong with it at all. What was on its way from it comes
+//! lost, or cut off and alive, or a replica has lost its disk, or nothing is wrong with it at all. What was on its way from it comes
 //! late.
 
 use mingle_checker::geo::FaultKind;
@@ -9,7 +9,7 @@ use mingle_geo::message::{Fence, Message};
 use mingle_geo::{DcId, Timestamp};
 use mingle_model::random::{Random, mix};
 
-use super::fault::{Event, Fault, Shape};
+use super::fault::{Event, Fault, Kept, Shape};
 use super::reach::Seen;
 use super::setup::{Focus, Setup, within};
 use super::world::{Happening, KEEPER, World};
@@ -27,8 +27,10 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         return;
     }
     let dc = random.below(usize::from(setup.config.dc_count)) as u8;
-    let begin_us = within(&mut random, (setup.lasts_us / 4, setup.lasts_us * 7 / 10));
-    let alone_us = within(&mut random, (100_000, 900_000));
+    // All of it is over before all is put right, which no message survives.
+    let lasts_us = setup.lasts_us;
+    let begin_us = within(&mut random, (lasts_us / 4, lasts_us / 2));
+    let alone_us = within(&mut random, (lasts_us / 20, lasts_us / 6));
     let mut add = |at_us: u64, lasts_us: u64, fault: Fault| {
         let is_later = |event: &Event| match event {
             Event::Fault { at_us: other_us, .. } => *other_us > at_us,
@@ -38,8 +40,12 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         schedule.insert(place, Event::Fault { at_us, lasts_us, fault });
     };
     let at_us = begin_us + within(&mut random, (0, alone_us));
-    match random.below(6) {
+    match random.below(7) {
         0 => {}
+        6 => {
+            let partition = random.below(usize::from(setup.config.partition_count)) as u16;
+            return add(at_us, 0, Fault::LoseDisk { dc, partition });
+        }
         1 | 2 => {
             let cut = Fault::Cut { shape: Shape::Off(dc), is_held: false };
             add(begin_us, alone_us, cut);
@@ -48,7 +54,7 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         // What it has sent comes when it is given up.
         _ => add(
             begin_us,
-            alone_us + within(&mut random, (200_000, 900_000)),
+            alone_us + within(&mut random, (lasts_us / 8, lasts_us / 4)),
             Fault::Cut { shape: Shape::Off(dc), is_held: true },
         ),
     }
@@ -65,6 +71,22 @@ impl World<'_> {
         self.recorder.wrong(kind, self.now_us);
         self.blame_for_ever(dc);
         self.ask_for_fence(dc);
+    }
+
+    /// What a replica wrote is gone, and it is started again as if nothing had happened.
+    pub(super) fn lose_disk(&mut self, dc: u8, partition: u16) {
+        if !self.setup.strong.is_some() || self.setup.config.f == 0 || self.fencing.is_some() {
+            return;
+        }
+        let index = self.index_of(dc, partition);
+        self.stop(index, Kept::Nothing);
+        let node = &mut self.nodes[index];
+        node.log.clear();
+        node.has_lost_disk = true;
+        node.down += 1;
+        self.reach.saw(Seen::DiskLost);
+        self.begin_fence(dc);
+        self.restart(index);
     }
 
     /// Asks all others, until they have agreed.

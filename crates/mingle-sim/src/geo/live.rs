@@ -66,6 +66,7 @@ impl World<'_> {
             Fault::Lossy { .. }
             | Fault::Lose { .. }
             | Fault::Fence { .. }
+            | Fault::LoseDisk { .. }
             | Fault::Unplug { .. } => {
                 for near_until_us in &mut self.blame.near_until_us {
                     *near_until_us = until_us.max(*near_until_us);

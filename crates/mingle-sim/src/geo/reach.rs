@@ -36,6 +36,7 @@ seen! {
     Conflict = "strong transaction conflicted",
     Cut = "link cut",
     Delayed = "link delayed",
+    DiskLost = "replica started as its old self on an empty disk",
     DiskFull = "write waited for a full disk",
     DurableCommit = "durable commit",
     Fenced = "data center fenced",

@@ -83,6 +83,7 @@ impl World<'_> {
             }
             Fault::Lose { dc } => self.lose(dc),
             Fault::Fence { dc } => self.begin_fence(dc),
+            Fault::LoseDisk { dc, partition } => self.lose_disk(dc, partition),
             _ => self.begin_on_links(fault, until_us),
         }
         self.queue.push(until_us, Happening::End { fault: index });
@@ -223,7 +224,8 @@ impl World<'_> {
         if node.down > 0 || node.replica.is_some() || self.lost >> node.dc & 1 == 1 {
             return;
         }
-        let replica = self.plan.replica(node.dc, node.partition, node.log.clone());
+        let replica =
+            self.plan.replica((node.dc, node.partition), node.log.clone(), !node.has_lost_disk);
         if replica.replica().prepared_count() > 0 {
             self.reach.saw(Seen::PreparedTwice);
         }
@@ -399,7 +401,8 @@ impl World<'_> {
             Fault::FailedWrite { .. }
             | Fault::Vanish { .. }
             | Fault::Lose { .. }
-            | Fault::Fence { .. } => Vec::new(),
+            | Fault::Fence { .. }
+            | Fault::LoseDisk { .. } => Vec::new(),
             Fault::Unplug { client } => {
                 vec![FaultKind::Clients { dc: self.clients[client].dc() }]
             }

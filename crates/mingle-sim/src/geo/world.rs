@@ -99,7 +99,7 @@ impl<'a> World<'a> {
         let nodes: Vec<Node> = places
             .zip(&setup.skews)
             .map(|((dc, partition), skew)| {
-                Node::new(dc, partition, plan.replica(dc, partition, Vec::new()), *skew)
+                Node::new(dc, partition, plan.replica((dc, partition), Vec::new(), true), *skew)
             })
             .collect();
         let mut world = Self {
