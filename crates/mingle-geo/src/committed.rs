@@ -105,6 +105,18 @@ impl Committed {
         }
     }
 
+    /// The origin was cut off there: nothing above it ever was.
+    pub fn cut_off(&mut self, at: Timestamp) {
+        while let Some(entry) = self.transactions.last_entry() {
+            if *entry.key() <= at {
+                break;
+            }
+            self.bytes -= entry.remove().weight();
+        }
+        self.floors.retain(|raised_at, _| *raised_at <= at);
+        self.cut = self.cut.min(at);
+    }
+
     /// The timestamp of the last that is kept.
     pub fn last(&self) -> Option<Timestamp> {
         self.transactions.last_key_value().map(|(timestamp, _)| *timestamp)

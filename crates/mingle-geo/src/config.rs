@@ -33,6 +33,9 @@ pub enum Certification {
 pub struct Config {
     /// The data center that it stands in.
     pub dc: DcId,
+    /// Which incarnation of it this is: one that lost a disk comes back as the next, with empty disks.
+    #[serde(default)]
+    pub incarnation: u32,
     /// How many data centers there are.
     pub dc_count: u8,
     /// The partition of which it is the replica.
@@ -81,6 +84,7 @@ impl Config {
     pub fn new(dc: DcId, dc_count: u8, partition: PartitionId, partition_count: u16) -> Self {
         Self {
             dc,
+            incarnation: 0,
             dc_count,
             partition,
             partition_count,

@@ -107,6 +107,22 @@ pub enum Refusal {
         /// At most.
         most: u64,
     },
+    /// This incarnation of the data center is given up, or is not the one that was meant: attach at
+    /// another. What was asked for before may have been done.
+    Fenced {
+        /// The data center.
+        dc: DcId,
+        /// The incarnation that was asked.
+        incarnation: u32,
+    },
+    /// Data centers cannot be given up here: nobody agrees on it, there is no other, or it does not
+    /// stand in the system.
+    NotMember {
+        /// The data center that was meant.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
+    },
     /// Too many requests wait.
     Busy,
     /// The wait was too long.
@@ -179,6 +195,12 @@ impl fmt::Display for Refusal {
             }
             Self::Full { bytes, most } => {
                 write!(f, "{bytes} bytes of operations cannot be folded yet, at most {most}")
+            }
+            Self::Fenced { dc, incarnation } => {
+                write!(f, "incarnation {incarnation} of {dc} is given up")
+            }
+            Self::NotMember { dc, incarnation } => {
+                write!(f, "incarnation {incarnation} of {dc} cannot be given up here")
             }
             Self::Busy => f.write_str("too many requests wait"),
             Self::TimedOut { on: Some(id) } => {

@@ -100,6 +100,10 @@ pub enum Flaw {
     DeltaMerged,
     /// A follower takes for chosen what it has accepted itself, whoever else has.
     ChosenWithoutMajority,
+    /// A batch that a fenced incarnation sends late is accepted.
+    FencedAccepted,
+    /// A replica with an empty disk goes on as its old self, where that may have voted.
+    EmptyDiskVotes,
 }
 
 /// What is planted: nothing, unless made from a [`Flaw`].
@@ -131,7 +135,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 46] = [
+    pub const ALL: [Self; 48] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -178,6 +182,8 @@ impl Flaw {
         Self::PersistsReordered,
         Self::DeltaMerged,
         Self::ChosenWithoutMajority,
+        Self::FencedAccepted,
+        Self::EmptyDiskVotes,
     ];
 
     /// Its name on a command line: `known-past-prepared`, say.

@@ -39,6 +39,13 @@ impl Floors {
         }
     }
 
+    /// A data center was cut off. Floors that it raised above the cut are not known everywhere, so they
+    /// settle nothing until it raises others.
+    pub fn suspend(&mut self, dc: DcId, cut: Timestamp) {
+        let floors = self.0.get_mut(&dc).into_iter().flat_map(BTreeMap::values_mut);
+        floors.filter(|raised| raised.at > cut).for_each(|raised| raised.at = Timestamp(u64::MAX));
+    }
+
     /// Where the floor of `origin` stands at a data center.
     pub fn of(&self, dc: DcId, origin: Origin) -> u64 {
         self.get(dc, origin).map_or(0, |raised| raised.sequence)

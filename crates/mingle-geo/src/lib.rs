@@ -19,6 +19,8 @@
 //! - [`config`], [`limits`], [`memory`], [`error`]: settings, bounds, refusals; [`counters`]: what was met.
 //! - [`wire`]: what siblings say, as bytes; [`flaw`]: mistakes to plant.
 //!
+//! - [`members`]: who belongs to the system, and where the lost were cut off.
+//!
 //! - [`certify`]: votes on strong transactions, from the log that a partition's replicas agree on.
 //!
 //! - [`strong`]: a replica that takes part in certification; [`central`]: one service that certifies for
@@ -41,6 +43,7 @@ pub mod flaw;
 pub mod floors;
 pub mod key;
 pub mod limits;
+pub mod members;
 pub mod memory;
 pub mod message;
 mod oplog;
@@ -61,6 +64,7 @@ pub use config::{Certification, Config};
 pub use counters::Counters;
 pub use error::{ConfigError, Refusal};
 pub use key::Key;
+pub use members::Members;
 pub use message::{Address, Envelope, Message};
 pub use record::{Alarm, Output, Persist, Record};
 pub use replica::{Delivery, Input, Replica};

@@ -33,3 +33,7 @@ pub const FRESH_COMMITS_MAX: usize = 1_000;
 
 /// The ceiling of a clock that is ahead of the machine's is raised by at most so many microseconds.
 pub const CEILING_STEP_US: u64 = 10_000;
+
+/// A data center loses its disks at most so many times: what elects a group's leader keeps a table that
+/// is longer by a few bytes for each.
+pub const INCARNATION_MAX: u32 = 10_000;

@@ -3,6 +3,10 @@
 //! Links between replicas may lose, repeat and reorder messages; what a message says is true
 //! whenever it comes.
 
+mod members;
+mod past;
+mod transfer;
+
 use std::sync::Arc;
 
 use mingle_model::TransactionId;
@@ -13,10 +17,15 @@ use crate::certify::GroupMessage;
 use crate::error::Refusal;
 use crate::floors::Raised;
 use crate::key::Key;
+use crate::members::Members;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::{Outcome, Transaction};
 use crate::types::{State, Update};
 use crate::vector::Vector;
+
+pub use members::{Admit, Fence, MembersReply};
+pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
+pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};
 
 /// A place that messages come from and go to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -93,6 +102,14 @@ pub enum Message {
     Serve(Serve),
     /// What a partition has of that.
     Held(Held),
+    /// An incarnation of a data center is to be given up.
+    Fence(Fence),
+    /// How that stands.
+    MembersReply(MembersReply),
+    /// Replica to replica: who belongs to the system. To one that did not know.
+    Members(Members),
+    /// The next incarnation of a data center is to be admitted.
+    Admit(Admit),
 }
 
 impl Message {
@@ -110,6 +127,20 @@ impl Message {
             Self::TransferPart(part) => Some(Address::Replica(part.dc, partition)),
             Self::Serve(_) => Some(Address::Replica(dc, SERVICE)),
             Self::Held(held) => Some(Address::Replica(dc, held.partition)),
+            _ => None,
+        }
+    }
+
+    /// The epoch of its vectors, of what replicas say to each other.
+    pub(crate) fn epoch(&self) -> Option<u32> {
+        match self {
+            Self::KnownVecLocal(known) => Some(known.epoch),
+            Self::SiblingVecs(vecs) => Some(vecs.epoch),
+            Self::Replicate(replicate) => Some(replicate.epoch),
+            Self::Ask(ask) => Some(ask.epoch),
+            Self::Behind(behind) => Some(behind.epoch),
+            Self::TransferPull(pull) => Some(pull.epoch),
+            Self::TransferPart(part) => Some(part.epoch),
             _ => None,
         }
     }
@@ -131,6 +162,8 @@ pub enum Snapshot {
 /// Session to replica: read these keys. Answered by [`ReadReply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Read {
+    /// The incarnation of the data center that is meant.
+    pub incarnation: u32,
     /// Chosen by the session, given back in the answer.
     pub request: u64,
     /// At which snapshot.
@@ -146,6 +179,8 @@ pub struct Handout {
     pub stable_vec: Vector,
     /// What is uniform.
     pub uniform_vec: Vector,
+    /// The epoch of both.
+    pub epoch: u32,
 }
 
 impl Handout {
@@ -166,6 +201,7 @@ impl Handout {
     pub fn join(&mut self, other: &Self) {
         self.stable_vec.join(&other.stable_vec);
         self.uniform_vec.join(&other.uniform_vec);
+        self.epoch = self.epoch.max(other.epoch);
     }
 }
 
@@ -184,6 +220,8 @@ pub struct ReadReply {
 /// write, no prepare. Answered by [`OutcomeReply`]; sent again, by the same answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommitOne {
+    /// The incarnation of the data center that is meant.
+    pub incarnation: u32,
     /// Its id.
     pub id: TransactionId,
     /// When it began, in microseconds since 1970.
@@ -199,6 +237,8 @@ pub struct CommitOne {
 /// Coordinator to participant: prepare this transaction. Answered by [`PrepareAck`] once on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prepare {
+    /// The incarnation of the data center that is meant.
+    pub incarnation: u32,
     /// Its id.
     pub id: TransactionId,
     /// When it began, in microseconds since 1970.
@@ -260,6 +300,12 @@ pub struct Abort {
 pub struct OutcomeQuery {
     /// The transaction.
     pub id: TransactionId,
+    /// When it began, in microseconds since 1970.
+    pub begun_us: u64,
+    /// The data center that it was to be committed at.
+    pub dc: DcId,
+    /// Which incarnation of it: if that is fenced and the transaction is not here, it never will be.
+    pub incarnation: u32,
 }
 
 /// Replica to session: how a transaction ended.
@@ -271,67 +317,6 @@ pub struct OutcomeReply {
     pub result: Result<Option<Outcome>, Refusal>,
     /// For later transactions.
     pub handout: Handout,
-}
-
-/// Session to replica: say when all of this is uniform. Answered by [`BarrierReply`].
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Barrier {
-    /// Chosen by the session, given back in the answer.
-    pub request: u64,
-    /// The session's past.
-    pub past_vec: Vector,
-}
-
-/// Replica to session: all of it is uniform; or not within the wait.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct BarrierReply {
-    /// The request's.
-    pub request: u64,
-    /// How it went.
-    pub result: Result<(), Refusal>,
-    /// For later transactions.
-    pub handout: Handout,
-}
-
-/// Session to a replica of another data center, or of its own again: go on here. Answered by
-/// [`AttachReply`], first at once, and if that is `Waiting`, once more when the wait is over.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Attach {
-    /// Chosen by the session, given back in the answers.
-    pub request: u64,
-    /// The session's past.
-    pub past_vec: Vector,
-}
-
-/// Replica to session: whether its past is here.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct AttachReply {
-    /// The request's.
-    pub request: u64,
-    /// Whether the session can go on.
-    pub result: Result<Attached, Refusal>,
-    /// For later transactions.
-    pub handout: Handout,
-}
-
-/// Whether a session's past is here.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Attached {
-    /// All of it.
-    Resumed,
-    /// Not yet.
-    Waiting(Vec<Missing>),
-}
-
-/// What a data center lacks of a session's past.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Missing {
-    /// Transactions of this data center.
-    pub dc: DcId,
-    /// It has what is up to here, and uniform.
-    pub have: Timestamp,
-    /// The session's past reaches to here.
-    pub want: Timestamp,
 }
 
 /// The origin of Mingle transactions raises its floor (`runtime.md`, "End").
@@ -384,6 +369,8 @@ pub enum Status {
 /// Replica to the replicas of other partitions in its data center.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownVecLocal {
+    /// The epoch of its vectors, see [`members`](crate::members).
+    pub epoch: u32,
     /// Who says so.
     pub partition: PartitionId,
     /// What it has, on disk.
@@ -397,6 +384,8 @@ pub struct KnownVecLocal {
 /// Replica to its siblings: what it has, and what its data center has, on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiblingVecs {
+    /// The epoch of its vectors, see [`members`](crate::members).
+    pub epoch: u32,
     /// Who says so.
     pub dc: DcId,
     /// What it has.
@@ -409,6 +398,8 @@ pub struct SiblingVecs {
 /// that lacks something up to `from` cannot use it, and asks.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replicate {
+    /// The epoch of its vectors, see [`members`](crate::members).
+    pub epoch: u32,
     /// Who sends it: the origin, or who forwards.
     pub sender: DcId,
     /// Whose transactions.
@@ -426,58 +417,12 @@ pub struct Replicate {
 /// Replica to sibling: send this origin's transactions from here on.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
+    /// The epoch of its vectors, see [`members`](crate::members).
+    pub epoch: u32,
     /// Who asks.
     pub dc: DcId,
     /// Whose transactions.
     pub origin: DcId,
     /// It has all up to here.
     pub known: Timestamp,
-}
-
-/// Replica to sibling: what you lack of this origin is no longer kept one by one; pull the state.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Behind {
-    /// Who says so, and offers its state.
-    pub dc: DcId,
-    /// Whose transactions.
-    pub origin: DcId,
-    /// It keeps only those above.
-    pub cut: Timestamp,
-}
-
-/// Replica to sibling: the next part of a state transfer, please.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TransferPull {
-    /// Who asks.
-    pub dc: DcId,
-    /// The snapshot of the transfer under way, with the last key that came; none to begin one.
-    pub under_way: Option<(Vector, Key)>,
-    /// Its own folded snapshot, which that of the transfer must cover.
-    pub folded: Vector,
-}
-
-/// Sibling to replica: part of a state transfer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TransferPart {
-    /// Who sends it.
-    pub dc: DcId,
-    /// The snapshot at which the states are.
-    pub at: Vector,
-    /// The last key of the part before, none for the first.
-    pub after: Option<Key>,
-    /// States in the order of keys.
-    pub states: Vec<(Key, Arc<State>)>,
-    /// With the last part: the rest.
-    pub end: Option<TransferEnd>,
-}
-
-/// The rest of a state transfer.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct TransferEnd {
-    /// All transactions that the sender knows and that are not in the snapshot.
-    pub suffix: Vec<Arc<Transaction>>,
-    /// What the sender knows.
-    pub known_vec: Vector,
-    /// Its floors of operation ids.
-    pub op_floors: Vec<(DcId, Raised)>,
 }

@@ -7,6 +7,8 @@
 //!
 //! Beside its base an item keeps the newest state that was read, so that reads do not replay.
 
+mod cut;
+
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
 use std::ops::Bound;

@@ -8,6 +8,7 @@ use mingle_model::{Origin, TransactionId};
 use crate::record::{Decided, Remembered};
 use crate::timestamp::{DcId, Timestamp};
 use crate::tx::Outcome;
+use crate::vector::Vector;
 
 /// The outcomes that are remembered.
 #[derive(Clone, Debug, Default)]
@@ -15,6 +16,9 @@ pub struct Outcomes {
     sessions: BTreeMap<Origin, Session>,
     /// Transactions that began up to then are no longer accepted.
     floor_us: u64,
+    /// Of these data centers there may be transactions up to here of which it is not known how they
+    /// ended: they came by state transfer.
+    blind: Vector,
 }
 
 #[derive(Clone, Debug, Default)]
@@ -161,6 +165,30 @@ impl Outcomes {
         }
     }
 
+    /// A transaction was cut off with its origin: it never was.
+    pub fn forget(&mut self, id: &TransactionId) {
+        if let Some(session) = self.sessions.get_mut(&id.origin) {
+            session.ended.retain(|ended| ended.sequence != id.sequence);
+        }
+    }
+
+    /// What a state transfer brings beyond `known` comes without its outcomes.
+    pub fn raise_blind(&mut self, known: &Vector, at: &Vector) {
+        for (dc, to) in at.iter().filter(|(dc, to)| *to > known[*dc]) {
+            self.blind[dc] = self.blind[dc].max(to);
+        }
+    }
+
+    /// Up to where transactions may have come without their outcomes.
+    pub fn blind(&self) -> Vector {
+        self.blind
+    }
+
+    /// The same, as it stands on disk.
+    pub fn set_blind(&mut self, to: Vector) {
+        self.blind = to;
+    }
+
     /// How many outcomes are remembered.
     pub fn count(&self) -> usize {
         self.sessions.values().map(|session| session.ended.len()).sum()
@@ -177,7 +205,6 @@ fn is_forgettable(outcome: &Outcome, own: DcId, stable: Timestamp) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::vector::Vector;
 
     const OWN: DcId = DcId(0);
 

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::certify::GroupRecord;
 use crate::floors::Raised;
 use crate::key::Key;
+use crate::members::Members;
 use crate::message::Envelope;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::{Outcome, Transaction};
@@ -41,6 +42,11 @@ pub enum Record {
     Remembered(Remembered),
     /// Of the log of strong transactions.
     Group(GroupRecord),
+    /// An epoch begins.
+    Members(Members),
+    /// In a log that was written anew: of each data center, transactions up to here may have come
+    /// without their outcomes. Without it none have.
+    Blind(Vector),
 }
 
 /// See [`Record::Vectors`].
@@ -159,6 +165,16 @@ pub enum Alarm {
     Malformed(&'static str),
     /// A data center lags so far that it needs a state transfer.
     Lagging(DcId),
+    /// Something of a fenced data center was taken for uniform that lies above its cut: more of them
+    /// were lost than may be.
+    AboveCut {
+        /// The data center.
+        dc: DcId,
+        /// How far it was taken to be uniform.
+        found: Timestamp,
+        /// The cut.
+        cut: Timestamp,
+    },
     /// This data center lags so far, and a state transfer of its partition begins or is complete.
     Transfer {
         /// From there.

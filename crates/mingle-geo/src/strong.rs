@@ -1,6 +1,8 @@
 //! A replica with its part in the group that certifies strong transactions: one state machine to a
 //! shell, with one log on disk.
 
+mod members;
+
 use std::collections::VecDeque;
 
 use crate::central::{Held, SERVICE, Serve, Service, part_of};
@@ -8,6 +10,7 @@ use crate::certify::{
     Group, GroupConfig, GroupEnvelope, GroupInput, GroupMessage, GroupOutput, Proposal,
 };
 use crate::config::{Certification, Config};
+use crate::flaw::Flaw;
 use crate::message::{Address, Envelope, Message};
 use crate::record::{Alarm, Output, Persist, Record};
 use crate::replica::{Delivery, Input, Replica};
@@ -36,6 +39,8 @@ pub struct StrongReplica {
     /// The sibling that was last asked for a state transfer.
     asked: u8,
     role: Role,
+    /// Its disk has lost what it wrote, so it must not go on: another incarnation has to.
+    is_blank: bool,
 }
 
 /// Who certifies for this partition.
@@ -50,7 +55,9 @@ enum Role {
 }
 
 impl StrongReplica {
-    /// The replica that wrote these records, in this order; of a new one, none.
+    /// The replica that wrote these records, in this order; of a new one, none. If there are none and it
+    /// is [not new](GroupConfig::is_new), it does nothing but refuse: its data center needs another
+    /// incarnation.
     ///
     /// # Errors
     ///
@@ -60,6 +67,7 @@ impl StrongReplica {
         group_config: GroupConfig,
         records: impl IntoIterator<Item = Record>,
     ) -> Result<Self, String> {
+        let may_forget = group_config.is_new || config.planted.is(Flaw::EmptyDiskVotes);
         let (mut own, mut of_group) = (Vec::new(), Vec::new());
         for record in records {
             match record {
@@ -67,6 +75,7 @@ impl StrongReplica {
                 record => own.push(record),
             }
         }
+        let is_blank = !may_forget && own.is_empty() && of_group.is_empty();
         let role = match config.certification {
             Certification::Partitions => Role::Own,
             Certification::Central if config.partition == SERVICE => {
@@ -79,7 +88,7 @@ impl StrongReplica {
         let replica = replica.map_err(|error| error.to_string())?;
         let delivered = replica.known_vec()[DcId::STRONG];
         let group = Group::restore(group_config, &of_group, delivered)?;
-        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0, role })
+        Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0, role, is_blank })
     }
 
     /// The replica.
@@ -107,7 +116,20 @@ impl StrongReplica {
 
     /// Handles one input; what is to be done is appended to `out`, in the order to do it.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
+        if self.is_blank {
+            return self.replica.refuse_for_ever(input, out);
+        }
+        if self.replica.is_over() && !matches!(input, Input::Persisted { .. }) {
+            // Only who uses it is told.
+            return self.give_replica(now, input, out);
+        }
         match input {
+            Input::Message { from, message: Message::Fence(fence) } => {
+                self.on_fence(now, from, fence, out);
+            }
+            Input::Message { from, message: Message::Admit(admit) } => {
+                self.on_admit(now, from, admit, out);
+            }
             Input::Message { from, message: Message::Group(GroupMessage::Certify(proposal)) }
                 if !self.is_served() =>
             {
@@ -144,9 +166,11 @@ impl StrongReplica {
                 }
                 let delivered = self.delivered();
                 self.give_group(now, delivered, out);
+                self.group.reconfigure(now, &self.replica.members().admitted());
                 self.give_group(now, GroupInput::Tick, out);
                 self.advance(now, out);
                 self.serve(now, out);
+                self.report(now, out);
             }
             Input::Persisted { index } => {
                 while let Some((_, whose, index)) = self.on_the_way.pop_front_if(|on| on.0 <= index)
@@ -248,6 +272,7 @@ impl StrongReplica {
                 GroupOutput::Alarm(alarm) => out.push(Output::Alarm(alarm)),
             }
         }
+        self.follow_members(now, out);
     }
 
     /// The state of another data center is needed, unless it is on its way.

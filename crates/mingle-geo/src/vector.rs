@@ -53,6 +53,11 @@ impl Vector {
         }
     }
 
+    /// Lowers one entry to `most`.
+    pub fn clip(&mut self, dc: DcId, most: Timestamp) {
+        self[dc] = self[dc].min(most);
+    }
+
     /// This with one entry replaced.
     pub fn with(mut self, dc: DcId, timestamp: Timestamp) -> Self {
         self[dc] = timestamp;

@@ -83,6 +83,7 @@ impl Trio {
         let key = Key::new(Kind::Register, format!("{NAME}{}", self.random.below(ITEMS)));
         let op = Op::Write(Value::Bytes(vec![7; VALUE_BYTES].into()));
         let message = Message::CommitOne(CommitOne {
+            incarnation: 0,
             id,
             begun_us: self.now.wall_us,
             answered: id.sequence,

@@ -21,6 +21,8 @@ pub struct Run {
     pub sessions: Vec<Session>,
     /// Data centers that were lost for good, each with everything that only it had.
     pub losses: Vec<Loss>,
+    /// Data centers that were given up, each one of `losses` too.
+    pub cuts: Vec<Cut>,
     /// What was done to the system, and when.
     pub faults: Vec<Fault>,
     /// When a data center first showed a transaction of another to one of its sessions, or had it
@@ -229,6 +231,16 @@ pub struct Loss {
     pub at_us: u64,
 }
 
+/// A data center was given up, dead or alive.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Which.
+    pub dc: u8,
+    /// The others agreed on this: its transactions with timestamps up to here stay, those above are
+    /// gone.
+    pub at: u64,
+}
+
 /// Something was wrong for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -359,6 +371,11 @@ impl Run {
                 _ => None,
             })
         })
+    }
+
+    /// Whether a commit is gone with the data center that made it.
+    pub fn is_cut_off(&self, commit: &Commit) -> bool {
+        self.cuts.iter().any(|cut| cut.dc == commit.origin && commit.timestamp() > cut.at)
     }
 
     /// The data centers that were lost.

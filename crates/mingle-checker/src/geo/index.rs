@@ -215,6 +215,7 @@ fn malformed(run: &Run) -> Vec<Problem> {
     }
     let views = run.end.views.iter().map(|view| view.dc);
     let dcs = views.chain(run.losses.iter().map(|loss| loss.dc));
+    let dcs = dcs.chain(run.cuts.iter().map(|cut| cut.dc));
     for dc in dcs.filter(|dc| *dc >= count) {
         problems.push(Problem::new(Promise::Recording, "there is no such data center").in_dc(dc));
     }

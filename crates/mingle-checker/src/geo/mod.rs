@@ -8,13 +8,15 @@
 //! - [`check()`]: the check of all promises, or of some; [`Report`] and [`Problem`] are its answers.
 //! - `index` makes a run ready; `values` is the meaning of the data types, from what is visible.
 //! - One module for each promise: `order` (causality, versions), `explain` (values read), `registers`
-//!   (without vectors), `atomic`, `visible` (the end), `uniform` (losses, migration), `live`, `ids`,
+//!   (without vectors), `atomic`, `visible` (the end), `uniform` (losses, migration), `cuts` (who was given up), `live`,
+//!   `ids`,
 //!   `strong` (conflicts, strict serializability, invariants).
 //! - `conflict`: which strong transactions conflict.
 
 mod atomic;
 mod check;
 mod conflict;
+mod cuts;
 mod explain;
 pub mod history;
 mod ids;
@@ -33,8 +35,8 @@ mod visible;
 pub use check::{Counts, Report, check, check_some};
 pub use conflict::{Conflicts, Strong};
 pub use history::{
-    Action, Attached, Call, Claim, Commit, Content, End, Fault, FaultKind, Floor, Item, ItemKind,
-    Loss, Op, OpId, Outcome, Run, Session, Sighting, System, Transaction, View, What,
+    Action, Attached, Call, Claim, Commit, Content, Cut, End, Fault, FaultKind, Floor, Item,
+    ItemKind, Loss, Op, OpId, Outcome, Run, Session, Sighting, System, Transaction, View, What,
 };
 pub use problem::{Problem, Promise};
 pub use vector::{DCS_MAX, STRONG, Vector};

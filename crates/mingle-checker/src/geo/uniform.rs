@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use mingle_model::TransactionId;
 
+use super::cuts;
 use super::history::{Attached, Commit, Outcome, Session, View, What};
 use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
@@ -13,6 +14,7 @@ use crate::limits::PROBLEMS_MAX;
 /// Uniformity.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = survivors(index);
+    problems.extend(cuts::check(index));
     problems.extend(
         index
             .run

@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 
 use mingle_model::TransactionId;
 
+use super::configuration::Base;
 use super::entry::{Entry, Vote};
 use super::group::{Group, Wanted};
 use super::message::{GroupEnvelope, GroupMessage, Voted};
@@ -30,7 +31,12 @@ impl Followed {
         match entry {
             Entry::Prepare(proposal) => drop(self.ids.insert(proposal.id)),
             Entry::Refuse { id, .. } | Entry::Decide { id, .. } => drop(self.ids.insert(*id)),
-            Entry::Advance { .. } => {}
+            // Wanted of nobody in particular.
+            Entry::Advance { .. }
+            | Entry::Fence { .. }
+            | Entry::Frozen { .. }
+            | Entry::Admit { .. }
+            | Entry::Stop(_) => {}
         }
     }
 }
@@ -44,9 +50,19 @@ impl Group {
             self.followed.must_look_at_all();
         }
         for entry in self.consensus.log().decided_from(self.applied, index) {
+            if self.certifier.is_stopped() {
+                break;
+            }
             self.certifier.apply(&entry);
             self.followed.note(&entry);
             self.applied += 1;
+        }
+        if let Some((next, void)) = self.certifier.go_on() {
+            // What was decided beyond has no effect.
+            self.applied -= void;
+            self.decided.clear();
+            let (index, certifier) = (self.applied, self.certifier.clone());
+            self.consensus.begin(next, Base { index, certifier });
         }
     }
 

@@ -7,10 +7,12 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Conflicts;
 use super::entry::{Decision, Entry, Proposal, Vote};
 use super::index::Index;
 use crate::flaw::{Flaw, Planted};
+use crate::members::Membership;
 use crate::replica::Delivery;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::tx::Transaction;
@@ -108,6 +110,16 @@ pub struct Certifier {
     /// All partitions have delivered up to here.
     stable: Timestamp,
     index: Index,
+    membership: Membership,
+    stopped: Option<Stopped>,
+}
+
+/// The configuration of the group has ended.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stopped {
+    next: Configuration,
+    /// So many entries came after that, and have no effect.
+    void: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -138,6 +150,8 @@ impl Certifier {
             ended_at: BTreeSet::new(),
             stable: Timestamp::ZERO,
             index: Index::default(),
+            membership: Membership::default(),
+            stopped: None,
         }
     }
 
@@ -148,6 +162,10 @@ impl Certifier {
 
     /// Follows the next entry of the log. An entry that comes too late has no effect.
     pub fn apply(&mut self, entry: &Entry) {
+        if let Some(stopped) = &mut self.stopped {
+            stopped.void += 1;
+            return;
+        }
         match entry {
             Entry::Prepare(proposal) => self.prepare(proposal),
             Entry::Refuse { id, begun_us } => {
@@ -157,7 +175,24 @@ impl Certifier {
             }
             Entry::Decide { id, begun_us, decision } => self.decided(*id, *begun_us, *decision),
             Entry::Advance { to } => self.last = self.last.max(*to),
+            Entry::Fence { .. } | Entry::Frozen { .. } | Entry::Admit { .. } => {
+                self.membership.apply(entry);
+            }
+            Entry::Stop(next) => {
+                self.stopped = Some(Stopped { next: next.clone(), void: 0 });
+            }
         }
+    }
+
+    /// Whether the configuration of the group has ended.
+    pub(super) fn is_stopped(&self) -> bool {
+        self.stopped.is_some()
+    }
+
+    /// Goes on in the next configuration, if one has ended: which that is, and how many entries were
+    /// given that came after the end.
+    pub(super) fn go_on(&mut self) -> Option<(Configuration, usize)> {
+        self.stopped.take().map(|Stopped { next, void }| (next, void))
     }
 
     /// Whether a transaction has ended, or began too long ago to be accepted.
@@ -349,6 +384,11 @@ impl Certifier {
     /// Undecided transactions, for whoever finishes those whose coordinator is silent.
     pub fn undecided(&self) -> impl Iterator<Item = &Arc<Proposal>> {
         self.undecided.values().map(|undecided| &undecided.proposal)
+    }
+
+    /// What the log says of members.
+    pub fn membership(&self) -> &Membership {
+        &self.membership
     }
 
     /// How many ends it remembers, and how many touches of transactions that committed.

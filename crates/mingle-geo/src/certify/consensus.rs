@@ -10,6 +10,14 @@
 //! - Version 0.2.4 lets a replica wait for ever that promised itself to lead and crashed before others
 //!   heard of it: one that is shut out for long leads ([`is_outranked`]).
 //!
+//! - A configuration ends by an entry of the log, which has no effect beyond that, not by the library's
+//!   `StopSign`: version 0.2.4 counts that twice where a new leader brings up one that has accepted it,
+//!   and then neither takes it for decided.
+//!
+//! What is said names the configuration in which it is; what is said in another is not heeded. Each has
+//! its own instance of the library, on a log that begins where the one before has ended, and with
+//! members of which none has voted in it before ([`configuration`](super::configuration)).
+//!
 //! One data center has nobody to agree with: what it appends is decided.
 //!
 //! A follower need not wait until its leader tells it what is chosen ([`learner`](super::learner)).
@@ -21,10 +29,10 @@ use omnipaxos::messages::Message as PaxosMessage;
 use omnipaxos::messages::ballot_leader_election::HeartbeatMsg;
 use omnipaxos::messages::sequence_paxos::{PaxosMsg, Promise};
 use omnipaxos::storage::SnapshotType;
-use omnipaxos::util::NodeId;
 use omnipaxos::{ClusterConfig, OmniPaxos, ServerConfig};
 
 use super::certifier::Certifier;
+use super::configuration::{Base, Configuration, dc_of};
 use super::entry::Entry;
 use super::group::GroupConfig;
 use super::learner::Learner;
@@ -38,11 +46,21 @@ const SHUT_OUT_ELECTIONS: u64 = 3;
 /// A replica's part in agreeing on the log.
 pub struct Consensus {
     dc: DcId,
-    /// None if there is nobody to agree with.
-    paxos: Option<OmniPaxos<Entry, Mirror>>,
+    incarnation: u32,
+    /// As long as it knows of no configuration: it may become part of one.
+    is_new: bool,
+    server: ServerConfig,
+    /// None if there is nobody to agree with, or this replica is not one of them.
+    paxos: Option<Box<OmniPaxos<Entry, Mirror>>>,
+    is_alone: bool,
+    configuration: Configuration,
+    /// A later incarnation has taken its place.
+    is_replaced: bool,
+    /// Who has spoken in a newer configuration.
+    newer: Option<DcId>,
+    ticks: u64,
     mirror: Mirror,
     learner: Learner,
-    election_ticks: u64,
     planted: Planted,
     /// Somebody leads whose ballot is below what this replica has promised, for so many ticks.
     is_shut_out: bool,
@@ -68,24 +86,90 @@ impl Consensus {
         config: &GroupConfig,
         records: impl IntoIterator<Item = &'a GroupRecord>,
     ) -> Result<Self, String> {
-        let mirror = Mirror::new(Certifier::new(config.certifier.clone()));
+        let founding = Configuration::founding(config.dc_count);
+        let mirror = Mirror::new(Certifier::new(config.certifier.clone()), founding);
         for record in records {
             mirror.replay(record);
         }
-        let paxos = match config.dc_count {
-            0 | 1 => None,
-            _ => Some(join(config, mirror.clone())?),
-        };
-        Ok(Self {
+        let (is_alone, planted) = (config.dc_count < 2, config.certifier.planted);
+        let may_found = config.is_new && config.incarnation == 0;
+        if may_found || is_alone || planted.is(Flaw::EmptyDiskVotes) {
+            mirror.found();
+        }
+        let mut consensus = Self {
             dc: config.dc,
-            paxos,
+            incarnation: config.incarnation,
+            is_new: config.is_new,
+            server: server(config),
+            paxos: None,
+            is_alone,
+            configuration: Configuration::default(),
+            is_replaced: false,
+            newer: None,
+            ticks: 0,
             mirror,
-            learner: Learner::new(node(config.dc), config.dc_count),
-            election_ticks: config.election_ticks,
-            planted: config.certifier.planted,
+            learner: Learner::new(0, Vec::new()),
+            planted,
             is_shut_out: false,
             shut_out_ticks: 0,
-        })
+        };
+        consensus.join()?;
+        Ok(consensus)
+    }
+
+    /// Takes part in the configuration to which the log belongs, if it is for this replica.
+    fn join(&mut self) -> Result<(), String> {
+        self.configuration = self.mirror.configuration();
+        (self.newer, self.is_shut_out, self.shut_out_ticks) = (None, false, 0);
+        self.paxos = None;
+        let configuration = &self.configuration;
+        let (own, nodes) = (configuration.node(self.dc), configuration.nodes());
+        self.learner = Learner::new(own, nodes.clone());
+        if self.is_alone || !self.is_member() {
+            return Ok(());
+        }
+        let configuration_id = configuration.id();
+        let cluster = ClusterConfig { configuration_id, nodes, flexible_quorum: None };
+        let server = ServerConfig { pid: own, ..self.server.clone() };
+        let paxos = cluster.build_for_server(server, self.mirror.clone());
+        self.paxos = Some(Box::new(paxos.map_err(|error| error.to_string())?));
+        Ok(())
+    }
+
+    /// A configuration begins, on a log of which this comes before.
+    pub fn begin(&mut self, configuration: Configuration, base: Base) {
+        self.mirror.begin(configuration, base);
+        self.join().expect("the settings were accepted before, and the configuration is sound");
+    }
+
+    /// The configuration in which this replica is, or that it has left.
+    pub fn configuration(&self) -> &Configuration {
+        &self.configuration
+    }
+
+    /// Whether this replica votes in it.
+    pub fn is_member(&self) -> bool {
+        let listed = self.configuration.incarnation(self.dc);
+        let is_impostor = listed.is_some() && self.planted.is(Flaw::EmptyDiskVotes);
+        !self.is_replaced && (listed == Some(self.incarnation) || is_impostor)
+    }
+
+    /// Whether a later incarnation of its data center has taken its place.
+    pub fn is_replaced(&self) -> bool {
+        let listed = self.configuration.incarnation(self.dc);
+        self.is_replaced || listed.is_some_and(|listed| listed > self.incarnation)
+    }
+
+    /// It hears that a later incarnation has taken its place.
+    pub fn replaced(&mut self) {
+        self.is_replaced = true;
+        self.paxos = None;
+    }
+
+    /// Whether this replica may begin in a configuration of which it is told, and that has it as a
+    /// member: not if it may have voted there, and has forgotten.
+    pub fn may_begin(&self) -> bool {
+        self.configuration.id() > 0 || self.is_new
     }
 
     /// What was written, and is read.
@@ -95,9 +179,11 @@ impl Consensus {
 
     /// Who leads, and whether this replica's log follows.
     pub fn leader(&self) -> Option<(DcId, bool)> {
-        let Some(paxos) = &self.paxos else { return Some((self.dc, true)) };
-        let (node, follows) = paxos.get_current_leader()?;
-        Some((DcId(u8::try_from(node.checked_sub(1)?).ok()?), follows))
+        if self.is_alone {
+            return Some((self.dc, true));
+        }
+        let (node, follows) = self.paxos.as_ref()?.get_current_leader()?;
+        Some((dc_of(node), follows))
     }
 
     /// Appends an entry, if this replica leads; false if the log has ended, which it never does.
@@ -106,25 +192,37 @@ impl Consensus {
         match &mut self.paxos {
             Some(paxos) if is_leader => paxos.append(entry).is_ok(),
             Some(_) => true,
-            None => {
+            None if self.is_alone => {
                 self.mirror.append_alone(entry);
                 true
             }
+            None => true,
         }
     }
 
     /// Handles a message from a data center; false if it is none of theirs.
     pub fn handle(&mut self, from: DcId, bytes: &[u8]) -> bool {
-        let Some(paxos) = &mut self.paxos else { return false };
+        let decoded: Result<(u32, &[u8]), _> = postcard::take_from_bytes(bytes);
+        let Ok((configuration, bytes)) = decoded else { return false };
+        if configuration != self.configuration.id() {
+            if configuration > self.configuration.id() && !self.is_alone {
+                self.newer = Some(from);
+            }
+            return !self.is_alone;
+        }
+        // One that has left says nothing; what others say in the configuration after that is for its
+        // successor.
+        let Some(paxos) = &mut self.paxos else { return !self.is_alone };
         let decoded: Result<PaxosMessage<Entry>, _> = postcard::from_bytes(bytes);
         let Ok(message) = decoded else { return false };
-        if message.get_sender() != node(from) {
+        let (own, sender) = (self.configuration.node(self.dc), self.configuration.node(from));
+        if message.get_sender() != sender {
             return false;
         }
         if let Some((ballot, index)) = accepted(&message) {
-            self.learner.accepted(node(from), ballot, index);
+            self.learner.accepted(sender, ballot, index);
         }
-        if message.get_receiver() != node(self.dc) {
+        if message.get_receiver() != own {
             // A copy of what the leader is told.
             return accepted(&message).is_some();
         }
@@ -140,12 +238,13 @@ impl Consensus {
     pub fn take_outgoing(&mut self) -> Vec<(DcId, Vec<u8>)> {
         let Some(paxos) = &mut self.paxos else { return Vec::new() };
         let mut messages = Vec::new();
+        let (id, own) = (self.configuration.id(), self.configuration.node(self.dc));
         paxos.take_outgoing_messages(&mut messages);
         let mut outgoing = Vec::with_capacity(messages.len());
         for message in &messages {
-            let bytes = postcard::to_stdvec(message).expect("a message has a form");
+            let bytes = postcard::to_stdvec(&(id, message)).expect("a message has a form");
             if let Some((ballot, index)) = accepted(message) {
-                self.learner.accepted(node(self.dc), ballot, index);
+                self.learner.accepted(own, ballot, index);
                 for peer in self.learner.copied_to(ballot) {
                     outgoing.push((dc_of(peer), bytes.clone()));
                 }
@@ -158,23 +257,34 @@ impl Consensus {
     /// The connection to a data center was lost and stands again.
     pub fn reconnected(&mut self, dc: DcId) {
         if let Some(paxos) = self.paxos.as_mut().filter(|_| dc != self.dc) {
-            paxos.reconnected(node(dc));
+            paxos.reconnected(self.configuration.node(dc));
         }
     }
 
     /// Time passed.
     pub fn tick(&mut self) {
+        self.ticks += 1;
         let Some(paxos) = &mut self.paxos else { return };
         paxos.tick();
         self.shut_out_ticks = match paxos.get_current_leader() {
             Some((_, false)) if self.is_shut_out => self.shut_out_ticks + 1,
             _ => 0,
         };
-        if self.shut_out_ticks > SHUT_OUT_ELECTIONS * self.election_ticks {
+        if self.shut_out_ticks > SHUT_OUT_ELECTIONS * self.server.election_tick_timeout {
             paxos.try_become_leader();
             self.shut_out_ticks = 0;
         }
         self.is_shut_out &= self.shut_out_ticks > 0;
+    }
+
+    /// Whom to ask what has become of the group, if it seems to have gone on elsewhere: after a while
+    /// again.
+    pub fn take_ask(&mut self) -> Option<DcId> {
+        let is_time = self.ticks.is_multiple_of(self.server.election_tick_timeout.max(1));
+        if !is_time || self.is_replaced() || !self.may_begin() {
+            return None;
+        }
+        self.newer.take()
     }
 
     /// Up to which index entries are decided, of those that this replica has.
@@ -189,19 +299,10 @@ impl Consensus {
         match &mut self.paxos {
             // It refuses what it has compacted already.
             Some(paxos) => drop(paxos.snapshot(Some(index), true)),
-            None => self.mirror.compact_alone(index, state.clone()),
+            None if self.is_alone => self.mirror.compact_alone(index, state.clone()),
+            None => {}
         }
     }
-}
-
-/// The number of a data center's replica.
-fn node(dc: DcId) -> NodeId {
-    NodeId::from(dc.0) + 1
-}
-
-/// The data center of a replica.
-fn dc_of(node: NodeId) -> DcId {
-    DcId((node - 1) as u8)
 }
 
 /// What its sender has accepted, if that is what the message says.
@@ -213,14 +314,9 @@ fn accepted(message: &PaxosMessage<Entry>) -> Option<(Ballot, usize)> {
     }
 }
 
-fn join(config: &GroupConfig, mirror: Mirror) -> Result<OmniPaxos<Entry, Mirror>, String> {
-    let cluster = ClusterConfig {
-        configuration_id: 1,
-        nodes: (0..config.dc_count).map(|dc| node(DcId(dc))).collect(),
-        flexible_quorum: None,
-    };
-    let server = ServerConfig {
-        pid: node(config.dc),
+/// The library's settings, but for the number.
+fn server(config: &GroupConfig) -> ServerConfig {
+    ServerConfig {
         election_tick_timeout: config.election_ticks,
         resend_message_tick_timeout: config.election_ticks,
         // Nothing is held back to be sent with something else.
@@ -228,8 +324,8 @@ fn join(config: &GroupConfig, mirror: Mirror) -> Result<OmniPaxos<Entry, Mirror>
         flush_batch_tick_timeout: 1,
         buffer_size: 64,
         leader_priority: config.priority,
-    };
-    cluster.build_for_server(server, mirror).map_err(|error| error.to_string())
+        ..ServerConfig::default()
+    }
 }
 
 /// Whether somebody leads with a ballot below what this replica has promised: it says so itself, or

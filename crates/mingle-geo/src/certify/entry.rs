@@ -5,8 +5,9 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Configuration;
 use super::conflict::Touch;
-use crate::timestamp::{PartitionId, Timestamp};
+use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::types::Update;
 use crate::vector::Vector;
 
@@ -36,6 +37,37 @@ pub enum Entry {
     Advance {
         /// That timestamp.
         to: Timestamp,
+    },
+    /// The configuration of the group ends here, and this one begins. What comes after it in the log of
+    /// that configuration has no effect.
+    Stop(Configuration),
+    /// An incarnation of a data center is given up (see [`members`](crate::members)). This and what
+    /// follows stand in the first partition's log alone.
+    Fence {
+        /// The data center.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
+        /// After so many reports it is cut off.
+        reports: u8,
+    },
+    /// A data center reports on one that is given up: it takes nothing of it any more.
+    Frozen {
+        /// On which.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
+        /// Who reports.
+        by: DcId,
+        /// Up to where all its partitions have the other's transactions, on disk.
+        known: Timestamp,
+    },
+    /// The next incarnation of a data center that was cut off belongs to the system.
+    Admit {
+        /// The data center.
+        dc: DcId,
+        /// Which incarnation of it.
+        incarnation: u32,
     },
 }
 

@@ -17,6 +17,7 @@ use super::answer::Followed;
 use super::certifier::{Certifier, CertifierConfig};
 use super::consensus::Consensus;
 use super::entry::{Decision, Entry, Proposal, Vote};
+use super::members::Membership;
 use super::message::{GroupEnvelope, GroupInput, GroupMessage, GroupOutput};
 use super::mirror::GroupRecord;
 use super::resolve::Resolving;
@@ -32,6 +33,11 @@ pub struct GroupConfig {
     pub dc: DcId,
     /// How many data centers there are.
     pub dc_count: u8,
+    /// How often the data center has lost its disks.
+    pub incarnation: u32,
+    /// This incarnation has never written anything, so its disk is empty for the right reason. An empty
+    /// disk that was not always empty has forgotten what it voted: it may never vote.
+    pub is_new: bool,
     /// What all replicas of the partition share.
     pub certifier: CertifierConfig,
     /// How often the library's clock ticks: more than a round trip between data centers.
@@ -59,6 +65,8 @@ impl GroupConfig {
         Self {
             dc,
             dc_count,
+            incarnation: 0,
+            is_new: true,
             certifier,
             tick_ms: 250,
             election_ticks: 2,
@@ -80,6 +88,12 @@ pub(super) enum Wanted {
     /// An outcome.
     Outcome(TransactionId, u64),
     Advance,
+    /// A data center's incarnation is given up.
+    Fence(DcId, u32),
+    /// This data center's report on it.
+    Frozen(DcId, u32),
+    /// The next one belongs to the system.
+    Admit(DcId, u32),
 }
 
 /// A replica's part in its group.
@@ -104,14 +118,15 @@ pub struct Group {
     disk_index: u64,
     durable: u64,
     /// What is decided once this index is on disk.
-    decided: VecDeque<(u64, usize)>,
+    pub(super) decided: VecDeque<(u64, usize)>,
+    pub(super) membership: Membership,
     tick_at_us: u64,
     /// Where the log is to be moved on to, and when again at the earliest.
     advance_to: Timestamp,
     advance_at_us: u64,
     pub(super) sends: Vec<GroupEnvelope>,
     pub(super) then: Vec<GroupEnvelope>,
-    alarms: Vec<Alarm>,
+    pub(super) alarms: Vec<Alarm>,
 }
 
 impl Group {
@@ -144,6 +159,7 @@ impl Group {
             disk_index: 0,
             durable: 0,
             decided: VecDeque::new(),
+            membership: Membership::default(),
             tick_at_us: 0,
             advance_to: Timestamp::ZERO,
             advance_at_us: 0,
@@ -203,6 +219,7 @@ impl Group {
                 self.everywhere = self.everywhere.max(everywhere);
                 self.uniform = self.uniform.max(uniform);
             }
+            GroupInput::Members(entry) => self.on_members(now, entry),
         }
         self.flush(out);
         let mut reached = None;
@@ -247,6 +264,10 @@ impl Group {
                     self.alarms.push(Alarm::Malformed("a message of the consensus"));
                 }
             }
+            GroupMessage::Ask { configuration, incarnation } => {
+                self.on_ask(from, configuration, incarnation);
+            }
+            GroupMessage::Moved(moved) => self.on_moved(from, moved),
         }
     }
 
@@ -319,6 +340,16 @@ impl Group {
         self.want(now, Wanted::Outcome(id, begun_us), entry);
     }
 
+    fn on_members(&mut self, now: Now, entry: Entry) {
+        let wanted = match entry {
+            Entry::Fence { dc, incarnation, .. } => Wanted::Fence(dc, incarnation),
+            Entry::Frozen { dc, incarnation, .. } => Wanted::Frozen(dc, incarnation),
+            Entry::Admit { dc, incarnation } => Wanted::Admit(dc, incarnation),
+            _ => return,
+        };
+        self.want(now, wanted, entry);
+    }
+
     /// Proposes an entry until the log has what it says, unless it has that.
     fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
         if self.has(wanted, &entry) || self.wanted.contains_key(&wanted) {
@@ -341,6 +372,9 @@ impl Group {
                 Entry::Advance { to } => self.certifier.last() >= *to,
                 _ => true,
             },
+            Wanted::Fence(..) | Wanted::Frozen(..) | Wanted::Admit(..) => {
+                self.certifier.membership().has(entry)
+            }
         }
     }
 
@@ -358,8 +392,11 @@ impl Group {
     }
 
     /// Appends to the log, if this replica leads.
-    fn append(&mut self, entries: Vec<Entry>) {
+    pub(super) fn append(&mut self, entries: Vec<Entry>) {
         for entry in entries {
+            if self.is_stale(&entry) {
+                continue;
+            }
             if !self.consensus.append(entry) {
                 self.alarms.push(Alarm::Malformed("the log of strong transactions has ended"));
             }
@@ -370,8 +407,10 @@ impl Group {
         if now.mono_us >= self.tick_at_us {
             self.tick_at_us = now.mono_us.saturating_add(self.config.tick_ms * 1_000);
             self.consensus.tick();
+            self.ask();
             self.followed.must_look_at_all();
         }
+        self.propose_members(now);
         let certifier = &self.certifier;
         let mut again = Vec::new();
         for (entry, again_us) in self.wanted.values_mut() {

@@ -18,19 +18,20 @@ use omnipaxos::util::NodeId;
 #[derive(Debug)]
 pub struct Learner {
     own: NodeId,
-    count: u8,
+    /// All, this one included.
+    nodes: Vec<NodeId>,
     /// By replica: the highest ballot in which it is known to have accepted, and up to where.
     accepted: BTreeMap<NodeId, (Ballot, usize)>,
 }
 
 impl Learner {
-    /// Of the replica with number `own`, of `count` that are numbered from 1.
-    pub fn new(own: NodeId, count: u8) -> Self {
-        Self { own, count, accepted: BTreeMap::new() }
+    /// Of the replica with number `own`, of these.
+    pub fn new(own: NodeId, nodes: Vec<NodeId>) -> Self {
+        Self { own, nodes, accepted: BTreeMap::new() }
     }
 
     fn majority(&self) -> usize {
-        usize::from(self.count) / 2 + 1
+        self.nodes.len() / 2 + 1
     }
 
     /// A replica has accepted the log up to an index, in a ballot. Of this replica: it will have,
@@ -46,10 +47,10 @@ impl Learner {
 
     /// To whom a copy is sent of what this replica tells the leader of a ballot: nobody, if those two
     /// are a majority.
-    pub fn copied_to(&self, ballot: Ballot) -> impl Iterator<Item = NodeId> + use<> {
+    pub fn copied_to(&self, ballot: Ballot) -> impl Iterator<Item = NodeId> {
         let (own, leader) = (self.own, ballot.pid);
-        let most = if self.majority() > 2 { NodeId::from(self.count) } else { 0 };
-        (1..=most).filter(move |node| *node != own && *node != leader)
+        let nodes = if self.majority() > 2 { self.nodes.as_slice() } else { &[] };
+        nodes.iter().copied().filter(move |node| *node != own && *node != leader)
     }
 
     /// Up to where this replica has entries that are chosen. `is_hasty` is a mistake: it takes for
@@ -76,7 +77,7 @@ mod tests {
 
     #[test]
     fn of_three_the_leader_and_a_follower_are_a_majority() {
-        let mut learner = Learner::new(2, 3);
+        let mut learner = Learner::new(2, (1..=3).collect());
         assert_eq!(learner.chosen(false), 0);
         learner.accepted(2, ballot(1, 1), 7);
         assert_eq!(learner.chosen(false), 7);
@@ -85,7 +86,7 @@ mod tests {
 
     #[test]
     fn of_five_a_third_is_needed() {
-        let mut learner = Learner::new(2, 5);
+        let mut learner = Learner::new(2, (1..=5).collect());
         learner.accepted(2, ballot(1, 1), 7);
         assert_eq!(learner.chosen(false), 0);
         assert_eq!(learner.copied_to(ballot(1, 1)).collect::<Vec<_>>(), [3, 4, 5]);
@@ -96,8 +97,17 @@ mod tests {
     }
 
     #[test]
+    fn numbers_need_not_follow_each_other() {
+        let mut learner = Learner::new(11, vec![1, 2, 11, 20, 5]);
+        learner.accepted(11, ballot(1, 1), 7);
+        assert_eq!(learner.copied_to(ballot(1, 1)).collect::<Vec<_>>(), [2, 20, 5]);
+        learner.accepted(20, ballot(1, 1), 7);
+        assert_eq!(learner.chosen(false), 7);
+    }
+
+    #[test]
     fn what_was_accepted_in_different_ballots_does_not_add_up() {
-        let mut learner = Learner::new(2, 5);
+        let mut learner = Learner::new(2, (1..=5).collect());
         learner.accepted(3, ballot(1, 1), 9);
         learner.accepted(4, ballot(1, 1), 9);
         learner.accepted(2, ballot(2, 5), 9);
@@ -108,7 +118,7 @@ mod tests {
 
     #[test]
     fn an_earlier_word_that_comes_late_takes_nothing_back() {
-        let mut learner = Learner::new(2, 3);
+        let mut learner = Learner::new(2, (1..=3).collect());
         learner.accepted(2, ballot(2, 1), 9);
         learner.accepted(2, ballot(1, 3), 4);
         assert_eq!(learner.chosen(false), 9);

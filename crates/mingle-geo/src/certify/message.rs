@@ -3,6 +3,7 @@
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
 
+use super::configuration::Moved;
 use super::entry::{Decision, Entry, Proposal, Vote};
 use super::mirror::GroupRecord;
 use crate::message::Address;
@@ -53,8 +54,19 @@ pub enum GroupMessage {
     },
     /// To the leader: append these, unless the log has them.
     Propose(Vec<Entry>),
-    /// Between the replicas of a partition: a message of the consensus library, in its own form.
+    /// Between the replicas of a partition: the configuration in which this is said, and a message of
+    /// the consensus library, in its own form.
     Consensus(Vec<u8>),
+    /// To a replica of the same partition that is in a newer configuration: what has become of the
+    /// group? Answered by [`Moved`](Self::Moved).
+    Ask {
+        /// In which configuration the sender is: 0 if in none.
+        configuration: u32,
+        /// Which incarnation of its data center it is.
+        incarnation: u32,
+    },
+    /// The group goes on in another configuration, which begins like this: a decided fact.
+    Moved(Moved),
 }
 
 /// See [`GroupMessage::Voted`].
@@ -104,6 +116,8 @@ pub enum GroupInput {
         /// By this partition in `f + 1` data centers.
         uniform: Timestamp,
     },
+    /// The log is to have this entry on members ([`Entry::Fence`] and those that follow from it).
+    Members(Entry),
 }
 
 /// What is to be done, in this order.

@@ -8,6 +8,7 @@ use omnipaxos::storage::{Snapshot, StopSign, Storage, StorageOp, StorageResult};
 use serde::{Deserialize, Serialize};
 
 use super::certifier::Certifier;
+use super::configuration::{Base, Configuration};
 use super::entry::Entry;
 
 /// What was written at once: as a whole or not at all.
@@ -26,6 +27,8 @@ enum Op {
     /// The entries below this index are gone.
     Trim(usize),
     State(Box<Certifier>),
+    /// A configuration begins here, with an empty log.
+    Begin(Configuration, Box<Base>),
 }
 
 impl omnipaxos::storage::Entry for Entry {
@@ -69,6 +72,11 @@ pub struct Mirror(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
+    /// The one to which the log belongs.
+    configuration: Configuration,
+    founding: Configuration,
+    /// Where the configuration begins, unless it is the founding one.
+    base: Option<Box<Base>>,
     /// The entries from `compacted` on.
     log: Vec<Entry>,
     compacted: usize,
@@ -88,6 +96,9 @@ impl Inner {
     }
 
     fn replay(&mut self, record: &GroupRecord) {
+        if self.configuration.id() == 0 && !record.0.is_empty() {
+            self.configuration.clone_from(&self.founding);
+        }
         for op in &record.0 {
             match op {
                 Op::Append(from, entries) => {
@@ -103,8 +114,19 @@ impl Inner {
                     self.log.drain(..count);
                 }
                 Op::State(state) => self.state.clone_from(state),
+                Op::Begin(configuration, base) => self.begin(configuration, base),
             }
         }
+    }
+
+    fn begin(&mut self, configuration: &Configuration, base: &Base) {
+        self.configuration.clone_from(configuration);
+        self.log.clear();
+        self.compacted = base.index;
+        self.state.as_mut().clone_from(&base.certifier);
+        (self.promise, self.accepted_round) = (None, None);
+        self.decided = base.index;
+        self.base = Some(Box::new(base.clone()));
     }
 
     fn end(&self) -> usize {
@@ -122,16 +144,20 @@ impl Inner {
             StorageOp::SetCompactedIdx(index) => Op::Compacted(index),
             StorageOp::Trim(index) => Op::Trim(index),
             StorageOp::SetSnapshot(Some(Kept::State(state))) => Op::State(state),
-            // What a log begins with is always a state; configurations do not change.
+            // What a log begins with is always a state; how configurations end stands in the log.
             StorageOp::SetSnapshot(_) | StorageOp::SetStopsign(_) => return None,
         })
     }
 }
 
 impl Mirror {
-    /// That of an empty log, which this certifier begins to follow.
-    pub fn new(certifier: Certifier) -> Self {
+    /// That of an empty log, which this certifier begins to follow, and which belongs to the founding
+    /// configuration once something was written.
+    pub fn new(certifier: Certifier, founding: Configuration) -> Self {
         Self(Arc::new(Mutex::new(Inner {
+            configuration: Configuration::default(),
+            founding,
+            base: None,
             log: Vec::new(),
             compacted: 0,
             state: Box::new(certifier),
@@ -151,6 +177,30 @@ impl Mirror {
         self.lock().replay(record);
     }
 
+    /// Nothing was written because nothing has happened yet.
+    pub fn found(&self) {
+        let mut inner = self.lock();
+        if inner.configuration.id() == 0 {
+            inner.configuration = inner.founding.clone();
+        }
+    }
+
+    /// A configuration begins: what was written in the one before is of no use.
+    pub fn begin(&self, configuration: Configuration, base: Base) {
+        let ops = vec![Op::Begin(configuration, Box::new(base))];
+        self.lock().write(GroupRecord(ops));
+    }
+
+    /// The configuration to which the log belongs: one of number 0 if nothing was written.
+    pub fn configuration(&self) -> Configuration {
+        self.lock().configuration.clone()
+    }
+
+    /// Where the configuration begins, unless it is the founding one.
+    pub fn base(&self) -> Option<Box<Base>> {
+        self.lock().base.clone()
+    }
+
     /// What was written since the last time.
     pub fn take_written(&self) -> Vec<GroupRecord> {
         std::mem::take(&mut self.lock().written)
@@ -159,12 +209,18 @@ impl Mirror {
     /// One record that stands for all.
     pub fn checkpoint(&self) -> GroupRecord {
         let inner = self.lock();
-        let mut ops = vec![
+        if inner.configuration.id() == 0 {
+            return GroupRecord(Vec::new());
+        }
+        let base = inner.base.iter();
+        let begin = base.map(|base| Op::Begin(inner.configuration.clone(), base.clone()));
+        let mut ops: Vec<Op> = begin.collect();
+        ops.extend([
             Op::State(inner.state.clone()),
             Op::Compacted(inner.compacted),
             Op::Append(inner.compacted, inner.log.clone()),
             Op::Decided(inner.decided),
-        ];
+        ]);
         ops.extend(inner.promise.map(Op::Promise));
         ops.extend(inner.accepted_round.map(Op::AcceptedRound));
         GroupRecord(ops)

@@ -10,6 +10,7 @@
 //! - [`entry`]: what stands in a log.
 //! - [`conflict`]: which two transactions conflict.
 //! - [`certifier`]: votes, decisions, and the order of delivery.
+//! - [`configuration`]: who agrees on a log, and how another comes in the place of one that is lost.
 //! - [`group`]: a replica's part in agreeing on the log; [`coordinator`]: who asks for votes;
 //!   [`message`]: what they say.
 //!
@@ -24,6 +25,7 @@
 
 mod answer;
 pub mod certifier;
+pub mod configuration;
 pub mod conflict;
 mod consensus;
 pub mod coordinator;
@@ -31,11 +33,13 @@ pub mod entry;
 pub mod group;
 mod index;
 mod learner;
+mod members;
 pub mod message;
 mod mirror;
 mod resolve;
 
 pub use certifier::{Certifier, CertifierConfig, Dropped};
+pub use configuration::{Configuration, Moved};
 pub use conflict::{Access, Conflicts, Label, Touch};
 pub use coordinator::{Certified, Coordinator};
 pub use entry::{Decision, Entry, Proposal, Vote, decide};

@@ -21,6 +21,8 @@ struct Waiter {
     from: Address,
     request: u64,
     past_vec: Vector,
+    /// Of that vector.
+    epoch: u32,
     is_barrier: bool,
     deadline_us: u64,
 }
@@ -34,32 +36,32 @@ impl Waiting {
 impl Replica {
     /// UNIFORM_BARRIER (1:49-50): all of the session's past survives `f` losses.
     pub(super) fn on_barrier(&mut self, now: Now, from: Address, barrier: Barrier) {
-        let (request, past_vec) = (barrier.request, barrier.past_vec);
-        self.wait_for_past(now, from, request, past_vec, true);
+        let (epoch, deadline_us) = (self.members.epoch(), self.wait_until_us(now));
+        let Barrier { request, past_vec, .. } = barrier;
+        let waiter = Waiter { from, request, past_vec, epoch, is_barrier: true, deadline_us };
+        self.wait_for_past(now, waiter);
     }
 
     /// ATTACH (1:51-52). Says at once what is missing, and once more when the wait is over.
     pub(super) fn on_attach(&mut self, now: Now, from: Address, attach: Attach) {
-        let (request, past_vec) = (attach.request, attach.past_vec);
-        self.wait_for_past(now, from, request, past_vec, false);
+        let Attach { request, past_vec, epoch } = attach;
+        let deadline_us = self.wait_until_us(now);
+        let waiter = Waiter { from, request, past_vec, epoch, is_barrier: false, deadline_us };
+        self.wait_for_past(now, waiter);
     }
 
-    fn wait_for_past(
-        &mut self,
-        now: Now,
-        from: Address,
-        request: u64,
-        past_vec: Vector,
-        is_barrier: bool,
-    ) {
+    fn wait_until_us(&self, now: Now) -> u64 {
+        now.mono_us.saturating_add(self.config.wait_ms_max * 1_000)
+    }
+
+    fn wait_for_past(&mut self, now: Now, waiter: Waiter) {
         self.refresh(now);
-        let deadline_us = now.mono_us.saturating_add(self.config.wait_ms_max * 1_000);
-        let waiter = Waiter { from, request, past_vec, is_barrier, deadline_us };
+        let (past_vec, is_barrier) = (waiter.past_vec, waiter.is_barrier);
         if let Err(refusal) = self.check_past(now, &past_vec) {
             return self.answer(&waiter, Err(refusal));
         }
-        let missing = self.missing(&past_vec, is_barrier);
-        if missing.is_empty() {
+        let missing = self.missing(&waiter);
+        if is_settled(&missing) {
             return self.answer(&waiter, Ok(missing));
         }
         if self.attaching.0.len() >= WAITERS_MAX {
@@ -92,17 +94,25 @@ impl Replica {
 
     /// What is not here, or not uniform. An attach does not ask that of this data center's own
     /// transactions, which it has.
-    fn missing(&self, past_vec: &Vector, is_barrier: bool) -> Vec<Missing> {
+    fn missing(&self, waiter: &Waiter) -> Vec<Missing> {
+        let Waiter { past_vec, epoch, is_barrier, .. } = *waiter;
         let others = self.config.others();
         let ignored = others.last().filter(|_| !is_barrier && self.makes(Flaw::AttachIgnoresEntry));
         let entries = past_vec.iter().filter(|(dc, _)| Some(*dc) != ignored);
         let missing = entries.filter_map(|(dc, want)| {
+            let mut cuts = self.members.cuts_after(epoch);
+            if let Some(cut) = cuts.find(|cut| cut.dc == dc && want > cut.at) {
+                // Whatever has come of that data center since is another incarnation's. What is left of
+                // it may have to come first.
+                let have = self.uniform_vec[dc].min(cut.at);
+                return Some(Missing { dc, have, want, is_lost: have == cut.at });
+            }
             let have = if dc == DcId::STRONG || dc == self.config.dc && !is_barrier {
                 self.stable_vec[dc]
             } else {
                 self.uniform_vec[dc]
             };
-            (want > have).then_some(Missing { dc, have, want })
+            (want > have).then_some(Missing { dc, have, want, is_lost: false })
         });
         missing.collect()
     }
@@ -112,8 +122,8 @@ impl Replica {
             return;
         }
         for waiter in mem::take(&mut self.attaching.0) {
-            let missing = self.missing(&waiter.past_vec, waiter.is_barrier);
-            if missing.is_empty() {
+            let missing = self.missing(&waiter);
+            if is_settled(&missing) {
                 self.answer(&waiter, Ok(missing));
             } else if waiter.deadline_us <= now.mono_us {
                 self.answer(&waiter, Err(Refusal::TimedOut { on: None }));
@@ -123,16 +133,36 @@ impl Replica {
         }
     }
 
+    /// What waits here.
+    pub(super) fn take_attaching(&mut self) -> impl Iterator<Item = (Address, Message)> + use<> {
+        let incarnation = self.config.incarnation;
+        mem::take(&mut self.attaching.0).into_iter().map(move |waiter| {
+            let Waiter { from, request, past_vec, epoch, is_barrier, .. } = waiter;
+            let message = if is_barrier {
+                Message::Barrier(Barrier { incarnation, request, past_vec })
+            } else {
+                Message::Attach(Attach { request, past_vec, epoch })
+            };
+            (from, message)
+        })
+    }
+
     fn answer(&mut self, waiter: &Waiter, result: Result<Vec<Missing>, Refusal>) {
         let (request, handout) = (waiter.request, self.handout());
+        let incarnation = self.config.incarnation;
         let message = if waiter.is_barrier {
             Message::BarrierReply(BarrierReply { request, result: result.map(|_| ()), handout })
         } else {
             let result = result.map(|missing| {
                 if missing.is_empty() { Attached::Resumed } else { Attached::Waiting(missing) }
             });
-            Message::AttachReply(AttachReply { request, result, handout })
+            Message::AttachReply(AttachReply { incarnation, request, result, handout })
         };
         self.send(waiter.from, message);
     }
+}
+
+/// Whether waiting makes no difference: nothing is missing but what never comes.
+fn is_settled(missing: &[Missing]) -> bool {
+    missing.iter().all(|missing| missing.is_lost)
 }

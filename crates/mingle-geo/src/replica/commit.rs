@@ -79,7 +79,8 @@ impl Replica {
         } else {
             self.outcomes.insert_remote(id, begun_us, outcome, own, self.stable_vec[own]);
         }
-        let (folded, floors, dcs) = (self.pins.folded(), &self.op_floors, self.config.dcs());
+        let folded = self.pins.folded();
+        let (floors, dcs) = (&self.op_floors, self.accepting(&folded));
         let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
         for update in &transaction.updates {
             self.op_log.fold_if_long(&update.key, &folded, is_settled);
@@ -114,8 +115,11 @@ impl Replica {
         self.acknowledge(to, Message::OutcomeReply(reply));
     }
 
-    pub(super) fn on_outcome_query(&mut self, from: Address, query: OutcomeQuery) {
-        self.reply_outcome(from, query.id, Ok(self.outcomes.get(&query.id)));
+    pub(super) fn on_outcome_query(&mut self, from: Address, query: &OutcomeQuery) {
+        let outcome = self.outcomes.get(&query.id);
+        // Of a fenced incarnation all that there will ever be may be here.
+        let outcome = outcome.or_else(|| self.is_gone(query).then_some(Outcome::Aborted));
+        self.reply_outcome(from, query.id, Ok(outcome));
     }
 
     /// A transaction must have begun after the floor, and not in the future.

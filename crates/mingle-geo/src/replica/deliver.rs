@@ -22,6 +22,9 @@ pub struct Delivery {
 impl Replica {
     /// DELIVER_UPDATES. What was delivered before is left out, so this may be repeated.
     pub(super) fn on_deliver(&mut self, now: Now, delivery: Delivery) {
+        if self.is_over() {
+            return;
+        }
         let strong = DcId::STRONG;
         let known = self.known_vec[strong];
         let is_sound = delivery.transactions.iter().all(|transaction| {
@@ -93,7 +96,7 @@ impl Replica {
     fn strong_known(&self) -> Vec<Timestamp> {
         let strong = DcId::STRONG;
         let own = self.local_matrix[usize::from(self.config.partition.0)].known_vec[strong];
-        let others = self.config.others();
+        let others = self.others_in();
         let others = others.map(|dc| self.global_matrix[usize::from(dc.0)][strong]);
         others.chain([own]).collect()
     }

@@ -10,7 +10,7 @@ use std::collections::VecDeque;
 
 use super::Replica;
 use crate::flaw::Flaw;
-use crate::timestamp::{DcId, Now};
+use crate::timestamp::{DcId, Now, Timestamp};
 use crate::types::OpId;
 use crate::vector::Vector;
 
@@ -42,6 +42,12 @@ impl Pins {
     /// Everything up to there is folded: by a state transfer.
     pub fn raise_folded(&mut self, to: &Vector) {
         self.folded.join(to);
+    }
+
+    /// Of a data center, what was handed out lies at or below a cut.
+    pub fn clip(&mut self, dc: DcId, cut: Timestamp) {
+        let handed_out = self.handed_out.iter_mut().map(|(_, snapshot)| snapshot);
+        handed_out.chain([&mut self.folded]).for_each(|vector| vector.clip(dc, cut));
     }
 
     /// The least snapshot that was handed out within the last `kept_us`.
@@ -96,7 +102,7 @@ impl Replica {
         }
         self.pins.raise_folded(&least);
         let folded = self.pins.folded();
-        let (floors, dcs) = (&self.op_floors, self.config.dcs());
+        let (floors, dcs) = (&self.op_floors, self.accepting(&folded));
         let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
         let count = self.op_log.fold_some(&folded, is_settled);
         let is_pinned = !folded.covers(&self.uniform_vec);

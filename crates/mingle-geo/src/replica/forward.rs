@@ -24,7 +24,7 @@ impl Replica {
         }
         let own = self.config.dc;
         let after_us = self.config.forward_after_ms * 1_000;
-        for dc in self.config.others() {
+        for dc in self.others_in() {
             for origin in self.config.dcs().filter(|origin| *origin != dc && *origin != own) {
                 let known = self.known_vec[origin];
                 let have = self.global_matrix[usize::from(dc.0)][origin];
@@ -55,7 +55,7 @@ impl Replica {
     /// the oldest, if they are uniform: who lacks them returns by state transfer.
     pub(super) fn prune_committed(&mut self) {
         for origin in self.config.dcs() {
-            let others = self.config.others().filter(|dc| *dc != origin);
+            let others = self.others_in().filter(|dc| *dc != origin);
             let had = others.map(|dc| self.global_matrix[usize::from(dc.0)][origin]);
             let (had, best) = (had.clone().min(), had.max().unwrap_or_default());
             let known = self.known_vec[origin];

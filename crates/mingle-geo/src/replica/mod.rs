@@ -26,6 +26,8 @@ mod commit;
 mod deliver;
 mod fold;
 mod forward;
+mod inspect;
+mod members;
 mod prepare;
 mod read;
 mod replicate;
@@ -36,7 +38,6 @@ mod transfer;
 mod uniform;
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use mingle_model::TransactionId;
 
@@ -44,10 +45,11 @@ use crate::clock::Clock;
 use crate::committed::Committed;
 use crate::config::Config;
 use crate::counters::Counters;
-use crate::error::ConfigError;
+use crate::error::{ConfigError, Refusal};
 use crate::flaw::Flaw;
 use crate::floors::Floors;
-use crate::message::{Address, Envelope, Handout, Message};
+use crate::members::Members;
+use crate::message::{Address, Admit, Envelope, Fence, Handout, Message};
 use crate::oplog::OpLog;
 use crate::outcomes::Outcomes;
 use crate::record::{Alarm, Output, Persist, Record, Vectors};
@@ -83,6 +85,8 @@ pub enum Input {
     },
     /// The certification service delivers strong transactions (DELIVER_UPDATES, 3:4).
     Deliver(Delivery),
+    /// The group has decided who belongs to the system.
+    Members(Members),
 }
 
 /// The replica of one partition in one data center.
@@ -98,7 +102,7 @@ pub enum Input {
 /// let now = Now { wall_us: 1_000_000, mono_us: 0 };
 /// let keys = vec![Key::new(Kind::Counter, "visits")];
 /// let snapshot = Snapshot::AtLeast(Vector::ZERO);
-/// let message = Message::Read(Read { request: 1, snapshot, keys });
+/// let message = Message::Read(Read { incarnation: 0, request: 1, snapshot, keys });
 /// let mut out = Vec::new();
 /// replica.handle(now, Input::Message { from: Address::Client(9), message }, &mut out);
 /// // The first thing written is the clock's ceiling; the answer goes out after it.
@@ -108,6 +112,7 @@ pub enum Input {
 #[derive(Clone, Debug)]
 pub struct Replica {
     config: Config,
+    members: Members,
     clock: Clock,
     known_vec: Vector,
     stable_vec: Vector,
@@ -146,6 +151,8 @@ pub struct Replica {
 struct LocalRow {
     known_vec: Vector,
     snapshot_floor: Vector,
+    /// Of what it announced last.
+    epoch: u32,
 }
 
 /// What is on its way to the disk.
@@ -157,10 +164,11 @@ struct Disk {
     durable: u64,
     /// Commits that are not, with their indices.
     commits: VecDeque<(u64, Timestamp)>,
-    /// `known_vec` as announced, with the indices from which it is on disk.
-    announced: VecDeque<(u64, Vector)>,
-    /// What was last written.
+    /// `known_vec` as announced, with the indices from which it is on disk and the epochs.
+    announced: VecDeque<(u64, u32, Vector)>,
+    /// What was last written, and in which epoch.
     vectors: Vectors,
+    epoch: u32,
     /// The clock's ceiling that is on disk.
     ceiling: Timestamp,
     /// Those on their way there, with their indices.
@@ -186,6 +194,7 @@ impl Replica {
         config.check()?;
         let dcs = usize::from(config.dc_count);
         Ok(Self {
+            members: Members::default(),
             clock: Clock::new(config.partition, Timestamp::ZERO),
             known_vec: Vector::ZERO,
             stable_vec: Vector::ZERO,
@@ -221,6 +230,7 @@ impl Replica {
             Input::Persisted { index } => self.on_persisted(now, index),
             Input::Reconnected { .. } => {}
             Input::Deliver(delivery) => self.on_deliver(now, delivery),
+            Input::Members(members) => self.on_members(now, members),
         }
         self.flush(now, out);
     }
@@ -235,13 +245,16 @@ impl Replica {
         if claimed.is_some_and(|claimed| claimed != from) {
             return self.alarm(Alarm::Malformed("the sender is not who it says"));
         }
+        if self.is_over() || self.is_too_early(from) || !self.is_of_this_epoch(from, &message) {
+            return self.turn_away(now, from, message);
+        }
         match message {
             Message::Read(read) => self.on_read(now, from, read),
             Message::CommitOne(commit) => self.on_commit_one(now, from, commit),
             Message::Prepare(prepare) => self.on_prepare(now, from, prepare),
             Message::Commit(commit) => self.on_commit(now, commit),
             Message::Abort(abort) => self.on_abort(now, abort),
-            Message::OutcomeQuery(query) => self.on_outcome_query(from, query),
+            Message::OutcomeQuery(query) => self.on_outcome_query(from, &query),
             Message::Barrier(barrier) => self.on_barrier(now, from, barrier),
             Message::Attach(attach) => self.on_attach(now, from, attach),
             Message::RaiseFloor(raise) => self.on_raise_floor(now, from, raise),
@@ -254,11 +267,20 @@ impl Replica {
             Message::Behind(behind) => self.on_behind(now, behind),
             Message::TransferPull(pull) => self.on_transfer_pull(now, pull),
             Message::TransferPart(part) => self.on_transfer_part(now, part),
+            Message::Members(members) if matches!(from, Address::Replica(..)) => {
+                self.on_members(now, members);
+            }
+            Message::Members(_) => self.alarm(Alarm::Malformed("a client says who belongs to it")),
+            Message::Fence(Fence { request, dc, incarnation })
+            | Message::Admit(Admit { request, dc, incarnation }) => {
+                self.refuse_change(from, request, Refusal::NotMember { dc, incarnation });
+            }
             Message::ReadReply(_)
             | Message::PrepareAck(_)
             | Message::OutcomeReply(_)
             | Message::BarrierReply(_)
             | Message::AttachReply(_)
+            | Message::MembersReply(_)
             | Message::FloorRaised(_) => {
                 self.alarm(Alarm::Malformed("an answer came to a replica"));
             }
@@ -278,11 +300,13 @@ impl Replica {
             disk.ceiling = ceiling;
         }
         let mut has_announced = false;
-        while let Some((at, known_vec)) = disk.announced.front().copied()
+        while let Some((at, epoch, known_vec)) = disk.announced.front().copied()
             && at <= disk.durable
         {
             disk.announced.pop_front();
-            self.local_matrix[usize::from(self.config.partition.0)].known_vec.join(&known_vec);
+            let row = &mut self.local_matrix[usize::from(self.config.partition.0)];
+            row.known_vec.join(&known_vec);
+            row.epoch = row.epoch.max(epoch);
             has_announced = true;
         }
         if has_announced {
@@ -355,7 +379,7 @@ impl Replica {
         if self.makes(Flaw::RemoteWhenStable) {
             uniform_vec.join(&self.stable_vec);
         }
-        Handout { stable_vec: self.stable_vec, uniform_vec }
+        Handout { stable_vec: self.stable_vec, uniform_vec, epoch: self.members.epoch() }
     }
 
     /// Whether this mistake is to be made.
@@ -390,6 +414,9 @@ impl Replica {
 
     /// Brings `known_vec[d]` up to date (2:2-3).
     fn recompute_known(&mut self, now: Now) {
+        if self.is_coming_up() {
+            return;
+        }
         let known = match self.prepared_at.first() {
             None => self.clock.announce(now.wall_us),
             Some(_) if self.makes(Flaw::KnownPastPrepared) => self.clock.announce(now.wall_us),
@@ -405,83 +432,5 @@ impl Replica {
 
     fn peer(&self, partition: PartitionId) -> Address {
         Address::Replica(self.config.dc, partition)
-    }
-
-    /// Its settings.
-    pub fn config(&self) -> &Config {
-        &self.config
-    }
-
-    /// What this replica has.
-    pub fn known_vec(&self) -> Vector {
-        self.known_vec
-    }
-
-    /// What its data center has.
-    pub fn stable_vec(&self) -> Vector {
-        self.stable_vec
-    }
-
-    /// What is uniform.
-    pub fn uniform_vec(&self) -> Vector {
-        self.uniform_vec
-    }
-
-    /// The snapshot up to which versions are folded.
-    pub fn folded_vec(&self) -> Vector {
-        self.pins.folded()
-    }
-
-    /// What it has met.
-    pub fn counters(&self) -> Counters {
-        self.counters
-    }
-
-    /// How many transactions are prepared and not decided.
-    pub fn prepared_count(&self) -> usize {
-        self.prepared_causal.len()
-    }
-
-    /// How many requests wait.
-    pub fn waiting_count(&self) -> usize {
-        self.waiting.count() + self.attaching.count()
-    }
-
-    /// How many operations are not folded, and about how many bytes they take.
-    pub fn log_size(&self) -> (usize, usize) {
-        (self.op_log.operation_count(), self.op_log.bytes())
-    }
-
-    /// About how many bytes of transactions of `origin` are kept for other data centers.
-    pub fn kept_bytes(&self, origin: DcId) -> usize {
-        self.committed_causal.get(usize::from(origin.0)).map_or(0, Committed::bytes)
-    }
-
-    /// How many outcomes of transactions are remembered.
-    pub fn outcome_count(&self) -> usize {
-        self.outcomes.count()
-    }
-
-    /// The keys of all items.
-    pub fn keys(&self) -> impl Iterator<Item = &crate::key::Key> {
-        self.op_log.keys(None)
-    }
-
-    /// The keys of all items from `first` on, in order.
-    pub fn keys_from(&self, first: &crate::key::Key) -> impl Iterator<Item = &crate::key::Key> {
-        self.op_log.keys_from(first)
-    }
-
-    /// The state of an item at a snapshot, for inspection.
-    ///
-    /// # Errors
-    ///
-    /// The oldest snapshot at which it can be read.
-    pub fn inspect(
-        &self,
-        key: &crate::key::Key,
-        snapshot: &Vector,
-    ) -> Result<Arc<crate::types::State>, Vector> {
-        self.op_log.peek(key, snapshot)
     }
 }

@@ -191,6 +191,14 @@ impl Replica {
         }
     }
 
+    /// What waits, of reads and the like, barriers and attaches.
+    pub(super) fn take_waiting(&mut self) -> Vec<(Address, Message)> {
+        let requests = mem::take(&mut self.waiting.0).into_iter();
+        let mut requests: Vec<_> = requests.map(|waiter| (waiter.from, waiter.request)).collect();
+        requests.extend(self.take_attaching());
+        requests
+    }
+
     fn in_the_way_of(&self, snapshot: Timestamp) -> Option<TransactionId> {
         let prepared = self.prepared_causal.iter();
         prepared.filter(|(_, prepared)| prepared.timestamp <= snapshot).map(|(id, _)| *id).next()

@@ -20,7 +20,7 @@ impl Replica {
     pub(super) fn replicate_local(&mut self, now: Now) {
         let own = self.config.dc;
         self.recompute_known(now);
-        for dc in self.config.others() {
+        for dc in self.others_in() {
             let mut from = self.sent[usize::from(dc.0)];
             for _ in 0..BATCHES_PER_TICK_MAX {
                 let to = self.send_range(dc, own, from);
@@ -43,14 +43,17 @@ impl Replica {
                 // It has them: `from` is what this replica remembered of before.
                 return cut;
             }
-            self.send(self.sibling(to), Message::Behind(Behind { dc, origin, cut }));
+            let epoch = self.members.epoch();
+            self.send(self.sibling(to), Message::Behind(Behind { epoch, dc, origin, cut }));
             return from;
         }
         let (transactions, end) = committed.batch(from, self.known_vec[origin]);
         if end > from {
             let floors = committed.floors(from, end);
-            let message = Replicate { sender: dc, origin, from, to: end, transactions, floors };
-            self.send(self.sibling(to), Message::Replicate(message));
+            let epoch = self.members.epoch();
+            let (sender, to_dc, to) = (dc, to, end);
+            let message = Replicate { epoch, sender, origin, from, to, transactions, floors };
+            self.send(self.sibling(to_dc), Message::Replicate(message));
         }
         end
     }
@@ -62,6 +65,9 @@ impl Replica {
             return self.alarm(Alarm::Malformed("an interval of transactions"));
         }
         if self.is_own(origin) {
+            return;
+        }
+        if self.is_cut_off(origin, end) && !self.makes(Flaw::FencedAccepted) {
             return;
         }
         let known = self.known_vec[origin];
@@ -124,8 +130,8 @@ impl Replica {
             return;
         }
         *asked_us = now.mono_us.max(1);
-        let (dc, known) = (self.config.dc, self.known_vec[origin]);
-        self.send_now(self.sibling(sibling), Message::Ask(Ask { dc, origin, known }));
+        let (dc, known, epoch) = (self.config.dc, self.known_vec[origin], self.members.epoch());
+        self.send_now(self.sibling(sibling), Message::Ask(Ask { epoch, dc, origin, known }));
     }
 
     pub(super) fn on_ask(&mut self, now: Now, ask: Ask) {

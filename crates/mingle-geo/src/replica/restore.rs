@@ -78,7 +78,8 @@ impl Replica {
         replica.sent.fill(replica.known_vec[dc]);
         // Nothing below the clock can commit any more, but what is prepared.
         replica.recompute_known(Now::default());
-        let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO };
+        let epoch = 0;
+        let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO, epoch };
         replica.local_matrix[usize::from(partition.0)] = row;
         replica.stable_matrix[usize::from(dc.0)] = replica.stable_vec;
         Ok(replica)
@@ -121,7 +122,12 @@ impl Replica {
                 }
             }
             Record::Install(install) => self.install(install),
-            Record::Remembered(remembered) => self.outcomes.restore(remembered),
+            Record::Remembered(remembered) => {
+                self.outcomes.restore(remembered);
+                self.outcomes.set_blind(Vector::ZERO);
+            }
+            Record::Members(members) => self.adopt(members),
+            Record::Blind(to) => self.outcomes.set_blind(to),
             // The group's, beside this replica.
             Record::Group(_) => {}
         }
@@ -155,6 +161,13 @@ impl Replica {
             Record::AgeFloor(self.outcomes.floor_us()),
             Record::Remembered(self.outcomes.remembered()),
         ];
+        if self.members.epoch() > 0 {
+            // What follows is from after it.
+            records.insert(1, Record::Members(self.members.clone()));
+        }
+        if self.outcomes.blind() != Vector::ZERO {
+            records.push(Record::Blind(self.outcomes.blind()));
+        }
         records.extend(self.prepared_causal.iter().map(|(id, prepared)| {
             Record::Prepare(PreparedRecord {
                 id: *id,

@@ -6,6 +6,10 @@ use crate::timestamp::Now;
 
 impl Replica {
     pub(super) fn on_tick(&mut self, now: Now) {
+        if self.is_over() {
+            return;
+        }
+        self.come_up(now);
         self.recompute_known(now);
         self.recompute_stable(now);
         self.update_snapshot_floor(now);
@@ -24,12 +28,16 @@ impl Replica {
     /// How soon the shell should give [`Input::Tick`] again, in milliseconds: sooner while there is
     /// work.
     pub fn tick_in_ms(&self) -> u64 {
-        let is_busy = self.waiting_count() > 0
+        let is_busy = !self.is_over() && self.has_work();
+        if is_busy { self.config.tick_ms } else { self.config.tick_idle_ms }
+    }
+
+    fn has_work(&self) -> bool {
+        self.waiting_count() > 0
             || !self.prepared_causal.is_empty()
             || self.transfer.is_pulling()
             || self.committed_causal.iter().any(|committed| committed.bytes() > 0)
-            || self.op_log.bytes() > 0;
-        if is_busy { self.config.tick_ms } else { self.config.tick_idle_ms }
+            || self.op_log.bytes() > 0
     }
 
     /// Raises the floor on the age of transactions, now and then.

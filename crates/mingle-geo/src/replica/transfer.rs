@@ -56,6 +56,11 @@ impl Transfers {
         })
     }
 
+    /// What is under way begins anew: an epoch has begun.
+    pub fn stop(&mut self) {
+        *self = Self::default();
+    }
+
     pub fn is_pulling(&self) -> bool {
         self.pulling.is_some()
     }
@@ -64,7 +69,7 @@ impl Transfers {
 impl Replica {
     /// A sibling no longer keeps what this replica lacks.
     pub(super) fn on_behind(&mut self, now: Now, behind: Behind) {
-        let Behind { dc, origin, cut } = behind;
+        let Behind { dc, origin, cut, .. } = behind;
         let is_known = dc.0 < self.config.dc_count && origin.0 < self.config.dc_count;
         if !is_known || dc == self.config.dc || self.is_own(origin) {
             return self.alarm(Alarm::Malformed("a transfer is offered for no known data center"));
@@ -102,7 +107,8 @@ impl Replica {
         let last = pulling.states.last().map(|(key, _)| key.clone());
         let under_way = pulling.at.zip(last);
         let to = pulling.from;
-        let pull = TransferPull { dc, under_way, folded };
+        let epoch = self.members.epoch();
+        let pull = TransferPull { epoch, dc, under_way, folded };
         self.send(self.sibling(to), Message::TransferPull(pull));
     }
 
@@ -132,7 +138,7 @@ impl Replica {
             _ => {
                 let mut at = self.pins.folded();
                 at.join(&pull.folded);
-                if !self.known_vec.covers(&at) {
+                if !self.known_vec.covers(&at) || !self.has_all_before(dc) {
                     // Not yet: it asks again, or somebody else.
                     return;
                 }
@@ -158,7 +164,8 @@ impl Replica {
             known_vec: self.known_vec,
             op_floors: self.op_floors.iter().collect(),
         });
-        let part = TransferPart { dc: self.config.dc, at, after, states, end };
+        let (epoch, own) = (self.members.epoch(), self.config.dc);
+        let part = TransferPart { epoch, dc: own, at, after, states, end };
         self.send(self.sibling(dc), Message::TransferPart(part));
     }
 
@@ -193,7 +200,9 @@ impl Replica {
         }
         pulling.repeats = 0;
         pulling.states.extend(part.states);
-        let Some(end) = part.end else { return self.pull(now) };
+        let Some(mut end) = part.end else { return self.pull(now) };
+        self.leave_out_frozen(&part.at, &mut end);
+        let Some(pulling) = &mut self.transfer.pulling else { return };
         let states = std::mem::take(&mut pulling.states);
         self.transfer.pulling = None;
         self.counters.transfers += 1;
@@ -203,6 +212,11 @@ impl Replica {
         }
         self.write(Record::OpFloors(end.op_floors));
         let mut cut = Vector::ZERO;
+        if self.is_coming_up() {
+            // Of what the incarnation before left, others have all.
+            let own = self.config.dc;
+            cut[own] = end.known_vec[own];
+        }
         for origin in self.config.others() {
             // What the snapshot holds cannot be sent on one by one.
             if self.known_vec[origin] < part.at[origin] {
@@ -236,6 +250,12 @@ impl Replica {
             self.apply(transaction);
         }
         self.pins.raise_folded(&install.at);
+        // How those ended that came in states, it is not told.
+        self.outcomes.raise_blind(&self.known_vec, &install.at);
+        if self.is_coming_up() {
+            // It goes on above all that anybody has.
+            self.clock.observe(install.known_vec.highest());
+        }
         let own_known = self.known_vec[own].max(install.known_vec[own]);
         self.known_vec.join(&install.known_vec);
         self.known_vec[own] = own_known;

@@ -19,25 +19,26 @@ impl Replica {
             stable_vec: self.stable_vec,
             uniform_vec: self.uniform_vec,
         };
-        if vectors != self.disk.vectors {
-            self.disk.vectors = vectors;
+        let epoch = self.members.epoch();
+        if vectors != self.disk.vectors || epoch != self.disk.epoch {
+            (self.disk.vectors, self.disk.epoch) = (vectors, epoch);
             // What this input writes will have the next index.
-            self.disk.announced.push_back((self.next_index(), self.known_vec));
+            self.disk.announced.push_back((self.next_index(), epoch, self.known_vec));
             self.write(Record::Vectors(vectors));
         }
         let own = self.config.partition;
         let snapshot_floor = self.local_matrix[usize::from(own.0)].snapshot_floor;
         let (known_vec, clock) = (self.known_vec, self.clock.last());
         for partition in self.config.partitions().filter(|partition| *partition != own) {
-            let message = KnownVecLocal { partition: own, known_vec, snapshot_floor, clock };
+            let message = KnownVecLocal { epoch, partition: own, known_vec, snapshot_floor, clock };
             self.announce(self.peer(partition), Message::KnownVecLocal(message));
         }
-        for dc in self.config.others() {
+        for dc in self.others_in() {
             // With f = 0 it makes no difference what others have.
             let is_asked = self.config.f > 0;
             let stable_vec = if is_asked { self.stable_vec } else { Vector::ZERO };
             let dc_own = self.config.dc;
-            let message = SiblingVecs { dc: dc_own, known_vec, stable_vec };
+            let message = SiblingVecs { epoch, dc: dc_own, known_vec, stable_vec };
             self.announce(self.sibling(dc), Message::SiblingVecs(message));
         }
     }
@@ -57,6 +58,7 @@ impl Replica {
         };
         row.known_vec.join(&known.known_vec);
         row.snapshot_floor.join(&known.snapshot_floor);
+        row.epoch = row.epoch.max(known.epoch);
         let dc = self.config.dc;
         if known.clock > self.highest_accepted(now) {
             self.counters.clock_ahead += 1;

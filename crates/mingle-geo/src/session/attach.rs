@@ -1,8 +1,9 @@
 //! Barriers, and going on at another data center (§5.6, and what it leaves to future work).
 
 use super::{Call, CallError, Event, Session, SessionOutput, Timer};
+use crate::error::Refusal;
 use crate::message::{
-    Attach, AttachReply, Attached, Barrier, BarrierReply, Envelope, Handout, Message,
+    Attach, AttachReply, Attached, Barrier, BarrierReply, Envelope, Handout, Message, Missing,
 };
 use crate::timestamp::{DcId, Now, PartitionId};
 use crate::vector::Vector;
@@ -14,6 +15,9 @@ pub struct Attaching {
     to: DcId,
     /// What the data center handed out with its last answer.
     handout: Option<Handout>,
+    /// What it said with that is missing, and which incarnation of it said so.
+    missing: Vec<Missing>,
+    incarnation: u32,
     pub(super) timer: Timer,
 }
 
@@ -34,7 +38,8 @@ impl Session {
 
     pub(super) fn send_barrier(&self, request: u64, out: &mut Vec<SessionOutput>) {
         let to = self.replica(PartitionId(self.contact));
-        let message = Message::Barrier(Barrier { request, past_vec: self.past_vec });
+        let (past_vec, incarnation) = (self.past_vec, self.config.incarnation);
+        let message = Message::Barrier(Barrier { incarnation, request, past_vec });
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 
@@ -87,7 +92,14 @@ impl Session {
             return Err(CallError::InTransaction);
         }
         let (request, timer) = (self.next_request(), self.timer(now));
-        self.call = Call::Attaching(Attaching { request, to, handout: None, timer });
+        self.call = Call::Attaching(Attaching {
+            request,
+            to,
+            handout: None,
+            missing: Vec::new(),
+            incarnation: 0,
+            timer,
+        });
         self.send_attach(out);
         Ok(())
     }
@@ -95,8 +107,8 @@ impl Session {
     pub(super) fn send_attach(&self, out: &mut Vec<SessionOutput>) {
         let Call::Attaching(attaching) = &self.call else { return };
         let to = crate::message::Address::Replica(attaching.to, PartitionId(self.contact));
-        let (request, past_vec) = (attaching.request, self.past_vec);
-        let message = Message::Attach(Attach { request, past_vec });
+        let (request, past_vec, epoch) = (attaching.request, self.past_vec, self.epoch);
+        let message = Message::Attach(Attach { request, past_vec, epoch });
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 
@@ -114,15 +126,18 @@ impl Session {
         let mut handout = attaching.handout.unwrap_or_default();
         handout.join(&reply.handout);
         match &reply.result {
+            Err(refusal @ Refusal::Fenced { .. }) => self.give_up(refusal.clone(), out),
             Err(refusal) => attaching.timer.refusal = refusal.clone(),
             Ok(Attached::Waiting(missing)) => {
                 let is_first = attaching.handout.replace(handout).is_none();
-                if is_first {
+                attaching.incarnation = reply.incarnation;
+                let before = std::mem::replace(&mut attaching.missing, missing.clone());
+                if is_first || is_all_lost(missing) && !is_all_lost(&before) {
                     out.push(SessionOutput::Event(Event::Waiting(missing.clone())));
                 }
             }
             Ok(Attached::Resumed) => {
-                self.move_to(now, dc, handout);
+                self.move_to(now, (dc, reply.incarnation), handout);
                 out.push(SessionOutput::Event(Event::Resumed(dc)));
             }
         }
@@ -135,10 +150,13 @@ impl Session {
     ///
     /// [`CallError::Nothing`] if no attach waits.
     pub fn accept_loss(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
-        let Call::Attaching(Attaching { to: dc, handout: Some(handout), .. }) = &self.call else {
-            return Err(CallError::Nothing);
-        };
-        let (dc, handout) = (*dc, *handout);
+        let Call::Attaching(attaching) = &mut self.call else { return Err(CallError::Nothing) };
+        let Some(handout) = attaching.handout else { return Err(CallError::Nothing) };
+        let (dc, incarnation) = (attaching.to, attaching.incarnation);
+        let missing = std::mem::take(&mut attaching.missing);
+        for lost in missing.iter().filter(|missing| missing.is_lost) {
+            self.past_vec.clip(lost.dc, lost.have);
+        }
         // Both are closed under causality, and so is what they share. Of its own transactions that
         // data center has all, whatever it has handed out.
         let own = handout.stable_vec[dc].max(self.past_vec[dc]);
@@ -149,21 +167,30 @@ impl Session {
         let lost = lost.map(|fresh| fresh.id).collect();
         // What is uniform comes sooner or later, but it may not be here either.
         let is_complete = past_vec.covers(&self.unnamed);
+        let is_certain = missing.iter().all(|missing| missing.is_lost);
         self.fresh.clear();
         self.unnamed = Vector::ZERO;
-        self.move_to(now, dc, handout);
-        out.push(SessionOutput::Event(Event::ResumedWithLoss { dc, lost, is_complete }));
+        self.move_to(now, (dc, incarnation), handout);
+        let event = Event::ResumedWithLoss { dc, lost, is_complete, is_certain };
+        out.push(SessionOutput::Event(event));
         Ok(())
     }
 
-    fn move_to(&mut self, now: Now, dc: DcId, handout: Handout) {
+    fn move_to(&mut self, now: Now, (dc, incarnation): (DcId, u32), handout: Handout) {
         self.call = Call::Idle;
         self.is_attached = true;
-        if self.config.dc != dc {
-            self.config.dc = dc;
+        // All that was cut off is out of its past.
+        self.epoch = self.epoch.max(handout.epoch);
+        if (self.config.dc, self.config.incarnation) != (dc, incarnation) {
+            (self.config.dc, self.config.incarnation) = (dc, incarnation);
             // What another data center handed out may not be here yet.
             self.handout = Handout::default();
         }
         self.take_handout(now, &handout);
     }
+}
+
+/// Whether there is nothing to wait for.
+fn is_all_lost(missing: &[Missing]) -> bool {
+    missing.iter().all(|missing| missing.is_lost)
 }

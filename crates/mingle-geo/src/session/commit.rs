@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::TransactionId;
 
-use super::{Call, CallError, Event, Fresh, Session, SessionOutput, Timer};
+use super::{Call, CallError, Event, Fresh, Session, SessionConfig, SessionOutput, Timer};
 use crate::error::Refusal;
 use crate::flaw::Flaw;
 use crate::limits::FRESH_COMMITS_MAX;
@@ -24,6 +24,7 @@ pub struct Committing {
     begun_us: u64,
     /// Where it is committed; elsewhere it can only be asked for.
     dc: DcId,
+    incarnation: u32,
     snap_vec: Vector,
     /// Whether it read that snapshot.
     is_bound: bool,
@@ -86,6 +87,7 @@ impl Session {
             id: running.id,
             begun_us: running.begun_us,
             dc: self.config.dc,
+            incarnation: self.config.incarnation,
             snap_vec,
             is_bound,
             updates,
@@ -129,15 +131,21 @@ impl Session {
         self.unanswered.take().map(|committing| committing.id).or(uncertain)
     }
 
+    /// Whether the session uses this incarnation of a data center.
+    fn is_at(&self, dc: DcId, incarnation: u32) -> bool {
+        (self.config.dc, self.config.incarnation) == (dc, incarnation)
+    }
+
     pub(super) fn send_commit(&self, out: &mut Vec<SessionOutput>) {
         let Call::Committing(committing) = &self.call else { return };
         let Committing { id, begun_us, snap_vec, updates, .. } = committing;
         let (id, begun_us, snap_vec, answered) = (*id, *begun_us, *snap_vec, id.sequence);
+        let (dc, incarnation) = (committing.dc, committing.incarnation);
         let participants: Vec<PartitionId> = updates.keys().copied().collect();
         for (partition, updates) in updates {
             // To those that are prepared too: they may have been told the outcome meanwhile.
-            let message = if committing.dc != self.config.dc {
-                Message::OutcomeQuery(OutcomeQuery { id })
+            let message = if !self.is_at(dc, incarnation) {
+                Message::OutcomeQuery(OutcomeQuery { id, begun_us, dc, incarnation })
             } else if participants.len() == 1 {
                 let updates = updates.clone();
                 let snapshot = if committing.is_bound {
@@ -145,10 +153,25 @@ impl Session {
                 } else {
                     Snapshot::AtLeast(snap_vec)
                 };
-                Message::CommitOne(CommitOne { id, begun_us, answered, snapshot, updates })
+                Message::CommitOne(CommitOne {
+                    incarnation,
+                    id,
+                    begun_us,
+                    answered,
+                    snapshot,
+                    updates,
+                })
             } else {
                 let (participants, updates) = (participants.clone(), updates.clone());
-                let prepare = Prepare { id, begun_us, answered, participants, snap_vec, updates };
+                let prepare = Prepare {
+                    incarnation,
+                    id,
+                    begun_us,
+                    answered,
+                    participants,
+                    snap_vec,
+                    updates,
+                };
                 Message::Prepare(prepare)
             };
             let to = self.replica(*partition);
@@ -199,10 +222,12 @@ impl Session {
         if committing.id != reply.id {
             return;
         }
+        let SessionConfig { dc, incarnation, .. } = self.config;
+        let is_elsewhere = (committing.dc, committing.incarnation) != (dc, incarnation);
         match reply.result {
             Ok(Some(Outcome::Committed(commit_vec))) => self.finish_commit(now, commit_vec, out),
             Ok(Some(Outcome::Aborted)) => self.finish_abort(Refusal::Aborted, out),
-            Ok(None) if committing.dc != self.config.dc => {
+            Ok(None) if is_elsewhere => {
                 committing.ignorant.insert(partition);
                 if committing.ignorant.len() == committing.updates.len() {
                     // It may be on its way from a data center that is cut off.
@@ -221,7 +246,8 @@ impl Session {
             return;
         };
         let id = committing.id;
-        if committing.updates.len() > 1 && committing.dc == self.config.dc {
+        let is_here = self.is_at(committing.dc, committing.incarnation);
+        if committing.updates.len() > 1 && is_here {
             for partition in committing.updates.keys() {
                 let message = Message::Commit(Commit { id, commit_vec });
                 let to = self.replica(*partition);
@@ -230,7 +256,7 @@ impl Session {
         }
         self.past_vec.join(&commit_vec);
         // Part of it is at this data center. The rest need not be.
-        self.is_attached &= committing.dc == self.config.dc;
+        self.is_attached &= is_here;
         self.remember(Fresh { id, dc: committing.dc, commit_vec });
         if self.config.is_durable && self.is_attached {
             let (request, timer) = (self.next_request(), self.timer(now));
@@ -258,7 +284,7 @@ impl Session {
         };
         let id = committing.id;
         // A refusal stands on some participant's disk: the others need not ask.
-        if committing.updates.len() > 1 && committing.dc == self.config.dc {
+        if committing.updates.len() > 1 && self.is_at(committing.dc, committing.incarnation) {
             for partition in committing.updates.keys() {
                 let to = self.replica(*partition);
                 let message = Message::Abort(Abort { id });

@@ -13,6 +13,8 @@ pub struct SessionConfig {
     pub id: Origin,
     /// The data center that it uses.
     pub dc: DcId,
+    /// Which incarnation of it; where that is not known, attaching tells.
+    pub incarnation: u32,
     /// How many partitions there are.
     pub partition_count: u16,
     /// Whether a commit is acknowledged only once it is uniform.
@@ -36,6 +38,7 @@ impl SessionConfig {
         Self {
             id,
             dc,
+            incarnation: 0,
             partition_count,
             is_durable: false,
             retry_ms: 500,

@@ -12,14 +12,15 @@ mod attach;
 mod commit;
 mod config;
 mod error;
+mod fenced;
 mod read;
 mod strong;
+mod token;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use mingle_model::TransactionId;
-use serde::{Deserialize, Serialize};
 
 use crate::certify::{Access, GroupMessage};
 use crate::error::Refusal;
@@ -30,9 +31,11 @@ use crate::vector::Vector;
 
 pub use config::SessionConfig;
 pub use error::CallError;
+pub use token::Token;
 
 use attach::Attaching;
 use commit::Committing;
+use fenced::fenced;
 use read::Reading;
 use strong::{Certifying, Touched};
 
@@ -69,7 +72,8 @@ pub enum Event {
     Failed(Refusal),
     /// All that the session read or wrote survives `f` losses.
     Uniform,
-    /// The data center to go on at lacks some of the session's past. It is waited for.
+    /// The data center to go on at lacks some of the session's past. It is waited for, but for what is
+    /// lost for good: then the session goes on with loss, or not.
     Waiting(Vec<Missing>),
     /// The session goes on at this data center.
     Resumed(DcId),
@@ -77,10 +81,13 @@ pub enum Event {
     ResumedWithLoss {
         /// Where.
         dc: DcId,
-        /// Its own transactions that are not here; they may yet come, should what had them return.
+        /// Its own transactions that are not here.
         lost: Vec<TransactionId>,
         /// Whether `lost` names all of them.
         is_complete: bool,
+        /// Whether they never come: all that the session waited for is of fenced incarnations. Then they
+        /// may be done again.
+        is_certain: bool,
     },
 }
 
@@ -91,15 +98,6 @@ pub enum SessionOutput {
     Send(Envelope),
     /// Tell the caller.
     Event(Event),
-}
-
-/// What a session takes with it to another process: to be signed by whoever hands it out.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Token {
-    /// The data center that it used.
-    pub dc: DcId,
-    /// What it read or wrote.
-    pub past_vec: Vector,
 }
 
 /// One client's session.
@@ -138,6 +136,8 @@ pub struct Token {
 pub struct Session {
     config: SessionConfig,
     past_vec: Vector,
+    /// Of that vector.
+    epoch: u32,
     handout: Handout,
     handout_us: Option<u64>,
     is_attached: bool,
@@ -215,6 +215,7 @@ impl Session {
             contact: (config.id.0 % u128::from(config.partition_count.max(1))) as u16,
             config,
             past_vec: Vector::ZERO,
+            epoch: 0,
             handout: Handout::default(),
             handout_us: None,
             is_attached: true,
@@ -228,25 +229,6 @@ impl Session {
             fresh: VecDeque::new(),
             unnamed: Vector::ZERO,
         }
-    }
-
-    /// A session with another's past: it must be attached before it does anything.
-    pub fn resume(config: SessionConfig, token: &Token) -> Self {
-        Self { past_vec: token.past_vec, is_attached: false, ..Self::new(config) }
-    }
-
-    /// Adds another session's past to this one's: tokens join. What may not be here yet has to be
-    /// attached to first.
-    pub fn join(&mut self, token: &Token) {
-        if !self.past_vec.covers(&token.past_vec) {
-            self.past_vec.join(&token.past_vec);
-            self.is_attached = false;
-        }
-    }
-
-    /// What another session needs to go on from here.
-    pub fn token(&self) -> Token {
-        Token { dc: self.config.dc, past_vec: self.past_vec }
     }
 
     /// The data center that it uses.
@@ -354,6 +336,10 @@ impl Session {
 
     fn take_handout(&mut self, now: Now, handout: &Handout) {
         self.handout.join(handout);
+        if self.is_attached {
+            // All of its past is uniform here, or of here: no cut that this data center knows of lies below.
+            self.epoch = self.epoch.max(handout.epoch);
+        }
         self.handout_us = Some(now.mono_us);
         self.forget_fresh(self.handout.uniform_vec);
     }
@@ -391,6 +377,13 @@ impl Session {
             _ => return,
         };
         if dc != self.config.dc {
+            return;
+        }
+        if let Some(refusal) = fenced(&message) {
+            // What is handed out by one that is given up means nothing.
+            if self.call.is_answered_by(&message) {
+                self.give_up(refusal, out);
+            }
             return;
         }
         self.take_handout(now, &handout);

@@ -31,6 +31,13 @@ pub struct Reading {
     pub(super) timer: Timer,
 }
 
+impl Reading {
+    /// Whether this is the request that it waits for.
+    pub fn awaits(&self, request: u64) -> bool {
+        self.request == request
+    }
+}
+
 impl Session {
     /// Reads keys, of any partitions, at the running transaction's snapshot, or begins one.
     /// Answered by [`Event::Read`] or [`Event::Failed`].
@@ -94,8 +101,10 @@ impl Session {
             }
             None => (Snapshot::AtLeast(self.past_vec), 1),
         };
+        let incarnation = self.config.incarnation;
         for (partition, keys) in reading.open.iter().take(count) {
-            let read = Read { request: reading.request, snapshot, keys: keys.clone() };
+            let (request, keys) = (reading.request, keys.clone());
+            let read = Read { incarnation, request, snapshot, keys };
             let to = self.replica(*partition);
             out.push(SessionOutput::Send(Envelope { to, message: Message::Read(read) }));
         }

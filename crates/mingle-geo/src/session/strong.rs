@@ -179,8 +179,8 @@ impl Session {
             return send_all(envelopes, out);
         }
         let (request, past_vec) = (certifying.request, certifying.snap_vec);
-        let to = self.replica(PartitionId(self.contact));
-        let message = Message::Barrier(Barrier { request, past_vec });
+        let (to, incarnation) = (self.replica(PartitionId(self.contact)), self.config.incarnation);
+        let message = Message::Barrier(Barrier { incarnation, request, past_vec });
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 

@@ -65,7 +65,7 @@ struct Last {
 /// use mingle_geo::{DcId, Message, PartitionId, Timestamp, Vector};
 ///
 /// let known_vec = Vector::ZERO.with(DcId(0), Timestamp(1 << 60));
-/// let vecs = SiblingVecs { dc: DcId(0), known_vec, stable_vec: known_vec };
+/// let vecs = SiblingVecs { epoch: 0, dc: DcId(0), known_vec, stable_vec: known_vec };
 /// let (message, partition) = (Message::SiblingVecs(vecs), PartitionId(3));
 ///
 /// let (mut encoder, mut decoder) = (Encoder::default(), Decoder::default());
@@ -105,6 +105,7 @@ impl Encoder {
                 out.push(VECS);
                 put_number(out, partition.0.into());
                 out.push(vecs.dc.0);
+                put_number(out, vecs.epoch.into());
                 put_vector(out, &self.last.known_vec, &vecs.known_vec);
                 put_vector(out, &vecs.known_vec, &vecs.stable_vec);
                 self.last.known_vec = vecs.known_vec;
@@ -118,7 +119,8 @@ impl Encoder {
     }
 
     fn put_replicate(&mut self, partition: PartitionId, replicate: &Replicate, out: &mut Vec<u8>) {
-        let Replicate { sender, origin, from, to, transactions, floors } = replicate;
+        let Replicate { epoch, sender, origin, from, to, transactions, floors } = replicate;
+        put_number(out, (*epoch).into());
         out.extend([sender.0, origin.0]);
         let last = self.last.to.entry((partition, *origin)).or_default();
         put_timestamp(out, *last, *from);
@@ -174,10 +176,11 @@ impl Decoder {
                 REPLICATE => Message::Replicate(self.replicate(partition, &mut reader)?),
                 VECS => {
                     let dc = DcId(reader.byte()?);
+                    let epoch = epoch(&mut reader)?;
                     let known_vec = reader.vector(&self.last.known_vec)?;
                     let stable_vec = reader.vector(&known_vec)?;
                     self.last.known_vec = known_vec;
-                    Message::SiblingVecs(SiblingVecs { dc, known_vec, stable_vec })
+                    Message::SiblingVecs(SiblingVecs { epoch, dc, known_vec, stable_vec })
                 }
                 _ => return Err(WireError("a kind of message that there is not")),
             };
@@ -191,6 +194,7 @@ impl Decoder {
         partition: PartitionId,
         reader: &mut Reader<'_>,
     ) -> Result<Replicate, WireError> {
+        let epoch = epoch(reader)?;
         let (sender, origin) = (DcId(reader.byte()?), DcId(reader.byte()?));
         if origin.0 > DcId::STRONG.0 {
             return Err(WireError("an origin that there is not"));
@@ -205,7 +209,7 @@ impl Decoder {
         for _ in 0..count {
             transactions.push(Arc::new(self.transaction(origin, reader)?));
         }
-        Ok(Replicate { sender, origin, from, to, transactions, floors })
+        Ok(Replicate { epoch, sender, origin, from, to, transactions, floors })
     }
 
     fn transaction(
@@ -230,6 +234,10 @@ impl Decoder {
         let updates = reader.value()?;
         Ok(Transaction { id, begun_us, origin, commit_vec, snapshot_own, updates })
     }
+}
+
+fn epoch(reader: &mut Reader<'_>) -> Result<u32, WireError> {
+    u32::try_from(reader.number()?).map_err(|_| WireError("an epoch"))
 }
 
 /// Whether all transactions are of the origin that the interval names, as they should.

@@ -46,14 +46,14 @@ fn messages(random: &mut Random, sessions: usize) -> Vec<(PartitionId, Message)>
         let floors = if random.one_in(20) { vec![raised] } else { Vec::new() };
         let start = std::mem::replace(&mut from[usize::from(partition.0)], to);
         let (sender, from) = (DcId(0), start);
-        let replicate = Replicate { sender, origin, from, to, transactions, floors };
+        let replicate = Replicate { epoch: 0, sender, origin, from, to, transactions, floors };
         messages.push((partition, Message::Replicate(replicate)));
         let known_vec = Vector::ZERO.with(DcId(0), to).with(DcId(1), Timestamp(to.0 - 9_999_999));
         let stable_vec = known_vec.with(DcId(0), start);
-        let vecs = SiblingVecs { dc: DcId(0), known_vec, stable_vec };
+        let vecs = SiblingVecs { epoch: 1, dc: DcId(0), known_vec, stable_vec };
         messages.push((partition, Message::SiblingVecs(vecs)));
         if random.one_in(10) {
-            let ask = Ask { dc: DcId(0), origin, known: start };
+            let ask = Ask { epoch: 0, dc: DcId(0), origin, known: start };
             messages.push((partition, Message::Ask(ask)));
         }
     }

@@ -1,5 +1,6 @@
 //! Certification: what single logs say, and many logs with coordinators that vanish.
 
+mod members;
 mod network;
 mod random;
 mod scripts;

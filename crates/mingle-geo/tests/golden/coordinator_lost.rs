@@ -14,6 +14,7 @@ const ID: TransactionId = TransactionId { origin: Origin(77), sequence: 1 };
 
 fn prepare(world: &World, key: &Key, value: i64) -> Message {
     Message::Prepare(Prepare {
+        incarnation: 0,
         id: ID,
         begun_us: EPOCH_US + world.now_us,
         answered: 0,
@@ -172,7 +173,12 @@ fn a_reader_waits_for_what_is_prepared_below_its_snapshot() {
     let commit_vec = Vector::ZERO.with(DcId(0), first.max(second));
     // Partition 1 knows of the commit, partition 0 not yet; a snapshot holds it.
     world.inject(CLIENT, 0, 1, Message::Commit(Commit { id: ID, commit_vec }));
-    let read = Read { request: 5, snapshot: Snapshot::At(commit_vec), keys: vec![a.clone()] };
+    let read = Read {
+        incarnation: 0,
+        request: 5,
+        snapshot: Snapshot::At(commit_vec),
+        keys: vec![a.clone()],
+    };
     world.inject(CLIENT, 0, 0, Message::Read(read));
     world.run_ms(50);
     assert!(world.answers(CLIENT).is_empty(), "it read around a prepared transaction");
@@ -192,7 +198,12 @@ fn a_reader_that_waits_too_long_is_told_for_what() {
     let first = proposal(&mut world);
     world.crash(0, 1, false);
     let snapshot = Snapshot::At(Vector::ZERO.with(DcId(0), first));
-    world.inject(CLIENT, 0, 0, Message::Read(Read { request: 5, snapshot, keys: vec![a] }));
+    world.inject(
+        CLIENT,
+        0,
+        0,
+        Message::Read(Read { incarnation: 0, request: 5, snapshot, keys: vec![a] }),
+    );
     world.run_ms(6_000);
     let answers = world.answers(CLIENT);
     let [Message::ReadReply(reply)] = &answers[..] else { panic!("{answers:?}") };

@@ -12,6 +12,7 @@ use crate::support::{EPOCH_US, World, register, register_of};
 fn commit(world: &World, value: i64) -> Message {
     let update = Update { key: register("k"), op: Op::Write(Value::Int(value)), id: None };
     Message::CommitOne(CommitOne {
+        incarnation: 0,
         id: TransactionId { origin: Origin(7), sequence: value as u64 },
         begun_us: EPOCH_US + world.now_us,
         answered: 0,
@@ -66,7 +67,7 @@ fn a_read_waits_while_a_ceiling_of_the_clock_is_on_its_way() {
     world.run_ms(200);
     let at = Timestamp::new(EPOCH_US + world.now_us + 1_000, PartitionId(0));
     let snapshot = Snapshot::At(Vector::ZERO.with(DcId(0), at));
-    let read = Read { request: 1, snapshot, keys: vec![register("k")] };
+    let read = Read { incarnation: 0, request: 1, snapshot, keys: vec![register("k")] };
     world.inject(7, 0, 0, Message::Read(read));
     world.run_ms(200);
     assert!(world.answers(7).is_empty(), "read above the ceiling that a restart would find");
@@ -114,6 +115,7 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
     for (partition, key) in keys.iter().enumerate() {
         let update = Update { key: key.clone(), op: Op::Write(Value::Int(1)), id: None };
         let prepare = Prepare {
+            incarnation: 0,
             id,
             begun_us,
             answered: 0,
@@ -127,7 +129,12 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
     let Some(Outcome::Committed(commit_vec)) = world.replica(0, 1).outcome(&id) else {
         panic!("it was not decided")
     };
-    let read = Read { request: 1, snapshot: Snapshot::At(commit_vec), keys: vec![keys[1].clone()] };
+    let read = Read {
+        incarnation: 0,
+        request: 1,
+        snapshot: Snapshot::At(commit_vec),
+        keys: vec![keys[1].clone()],
+    };
     world.inject(8, 0, 1, Message::Read(read));
     world.run_ms(300);
     assert_eq!(world.answers(8), [], "it was read");

@@ -46,6 +46,7 @@ fn the_outcome_survives_a_restart() {
     world.run_ms(100);
     let key = Key::new(Kind::Counter, "c");
     let commit = Message::CommitOne(CommitOne {
+        incarnation: 0,
         id: TransactionId { origin: Origin(7), sequence: 1 },
         begun_us: EPOCH_US + world.now_us,
         answered: 1,
@@ -79,6 +80,7 @@ fn what_was_refused_stays_refused() {
     world.write(1, &key, Op::Add(1));
     world.committed(1);
     let commit = Message::CommitOne(CommitOne {
+        incarnation: 0,
         id: TransactionId { origin: Origin(7), sequence: 1 },
         begun_us: EPOCH_US + world.now_us,
         answered: 1,

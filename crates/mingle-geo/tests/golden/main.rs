@@ -11,6 +11,7 @@ mod clocks;
 mod coordinator_lost;
 mod deposits;
 mod disk;
+mod epochs;
 mod exposure;
 mod folding;
 mod forwarding;

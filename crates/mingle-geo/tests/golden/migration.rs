@@ -65,7 +65,12 @@ fn what_is_lost_is_named() {
     world.call(1, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
     assert!(matches!(world.event(1), Event::Waiting(_)));
     world.call(1, |session, now, out| session.accept_loss(now, out).expect("it waits"));
-    let event = Event::ResumedWithLoss { dc: DcId(1), lost: vec![id], is_complete: true };
+    let event = Event::ResumedWithLoss {
+        dc: DcId(1),
+        lost: vec![id],
+        is_complete: true,
+        is_certain: false,
+    };
     assert_eq!(world.event(1), event);
     assert_eq!(world.get(1, &[&kept, &lost]), [Some(1), None]);
     // It goes on.
@@ -87,7 +92,12 @@ fn what_is_uniform_and_not_here_makes_the_loss_one_that_is_not_all_named() {
     world.call(1, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
     assert!(matches!(world.event(1), Event::Waiting(_)));
     world.call(1, |session, now, out| session.accept_loss(now, out).expect("it waits"));
-    let event = Event::ResumedWithLoss { dc: DcId(1), lost: Vec::new(), is_complete: false };
+    let event = Event::ResumedWithLoss {
+        dc: DcId(1),
+        lost: Vec::new(),
+        is_complete: false,
+        is_certain: false,
+    };
     assert_eq!(world.event(1), event);
     assert_eq!(world.get(1, &[&key]), [None]);
 }

@@ -16,6 +16,7 @@ fn an_old_preparation_waits_for_the_others_and_then_commits_with_them() {
     for (partition, key) in keys.iter().enumerate() {
         let update = Update { key: key.clone(), op: Op::Write(Value::Int(1)), id: None };
         let prepare = Prepare {
+            incarnation: 0,
             id,
             begun_us: EPOCH_US + world.now_us,
             answered: 1,

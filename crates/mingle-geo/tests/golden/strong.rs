@@ -32,7 +32,7 @@ fn a_read_waits_for_the_strong_transactions_of_its_past() {
     let mut world = World::new(1, 1, 1);
     world.run_ms(100);
     let snapshot = Snapshot::AtLeast(Vector::ZERO.with(DcId::STRONG, Timestamp(2)));
-    let read = Read { request: 1, snapshot, keys: vec![register("k")] };
+    let read = Read { incarnation: 0, request: 1, snapshot, keys: vec![register("k")] };
     world.inject(7, 0, 0, Message::Read(read));
     world.input((0, 0), Input::Deliver(delivery(1, 1)));
     world.run_ms(50);

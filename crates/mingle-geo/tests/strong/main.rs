@@ -3,6 +3,7 @@
 //! rested on is where it is.
 
 mod clients;
+mod fence;
 mod map;
 mod one;
 mod scripts;

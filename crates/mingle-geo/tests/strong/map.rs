@@ -4,10 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_geo::certify::{Access, CertifierConfig, Conflicts, GroupConfig, Label};
 use mingle_geo::flaw::Planted;
+use mingle_geo::message::{Admit, Fence};
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{
-    Address, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output, PartitionId,
-    Session, SessionConfig, State, StrongReplica, Update,
+    Address, Alarm, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output,
+    PartitionId, Session, SessionConfig, State, StrongReplica, Update,
 };
 use mingle_model::Origin;
 
@@ -28,6 +29,8 @@ pub struct Map {
     order: u64,
     dead: BTreeSet<u8>,
     held: Held,
+    /// What did not arrive.
+    kept: Vec<(Address, Envelope)>,
     pub now_us: u64,
 }
 
@@ -39,14 +42,7 @@ impl Map {
         let mut replicas = BTreeMap::new();
         for dc in 0..dcs {
             for partition in 0..partitions {
-                let (id, place) = (DcId(dc), PartitionId(partition));
-                let conflicts = Conflicts::new([("withdraw", "withdraw")]);
-                let certifier =
-                    CertifierConfig { planted, ..CertifierConfig::new(place, conflicts) };
-                let mut group = GroupConfig::new(id, dcs, certifier);
-                group.priority = u32::from(dcs - dc);
-                let config = Config { planted, ..Config::new(id, dcs, place, partitions) };
-                let replica = StrongReplica::restore(config, group, []).expect("settings");
+                let replica = replica(dcs, partitions, planted, (dc, partition), 0);
                 replicas.insert((dc, partition), replica);
             }
         }
@@ -59,6 +55,7 @@ impl Map {
             order: 0,
             dead: BTreeSet::new(),
             held: |_, _| false,
+            kept: Vec::new(),
             now_us: 0,
         };
         // Until there is a leader.
@@ -82,6 +79,44 @@ impl Map {
         self.held = held;
     }
 
+    /// What did not arrive does so now, and so does all that is sent from now on.
+    pub fn release(&mut self) {
+        self.held = |_, _| false;
+        for (from, envelope) in std::mem::take(&mut self.kept) {
+            self.send(from, envelope);
+        }
+    }
+
+    pub fn replica(&self, dc: u8, partition: u16) -> &StrongReplica {
+        &self.replicas[&(dc, partition)]
+    }
+
+    /// Asks at `at` that a data center's first incarnation be given up.
+    pub fn fence(&mut self, at: u8, dc: u8) {
+        let fence = Fence { request: 1, dc: DcId(dc), incarnation: 0 };
+        let from = Address::Client(u64::MAX);
+        self.give((at, 0), Input::Message { from, message: Message::Fence(fence) });
+    }
+
+    /// Asks at `at` that a data center's second incarnation be admitted.
+    pub fn admit(&mut self, at: u8, dc: u8) {
+        let admit = Admit { request: 1, dc: DcId(dc), incarnation: 1 };
+        let from = Address::Client(u64::MAX);
+        self.give((at, 0), Input::Message { from, message: Message::Admit(admit) });
+    }
+
+    /// The second incarnation of a data center that was lost starts, with empty disks.
+    pub fn start_anew(&mut self, dc: u8) {
+        let dcs = self.far_us.len() as u8;
+        let of_dc: Vec<(u8, u16)> =
+            self.replicas.keys().copied().filter(|place| place.0 == dc).collect();
+        for place in &of_dc {
+            let new = replica(dcs, of_dc.len() as u16, Planted::default(), *place, 1);
+            self.replicas.insert(*place, new);
+        }
+        self.dead.remove(&dc);
+    }
+
     /// A data center is lost, with what it has sent and nobody got.
     pub fn lose(&mut self, dc: u8) {
         self.dead.insert(dc);
@@ -95,12 +130,15 @@ impl Map {
     fn dc_of(&self, address: Address) -> u8 {
         match address {
             Address::Replica(dc, _) => dc.0,
-            Address::Client(client) => self.sessions[client as usize].dc().0,
+            Address::Client(client) => {
+                self.sessions.get(client as usize).map_or(0, |session| session.dc().0)
+            }
         }
     }
 
     fn send(&mut self, from: Address, envelope: Envelope) {
         if (self.held)(from, &envelope) {
+            self.kept.push((from, envelope));
             return;
         }
         let (one, other) = (self.dc_of(from), self.dc_of(envelope.to));
@@ -125,6 +163,7 @@ impl Map {
                     persist.then.into_iter().for_each(|envelope| self.send(from, envelope));
                     self.give(place, Input::Persisted { index: persist.index });
                 }
+                Output::Alarm(Alarm::Transfer { .. } | Alarm::Lagging(_)) => {}
                 Output::Alarm(alarm) => panic!("{place:?}: {alarm:?}"),
             }
         }
@@ -165,11 +204,12 @@ impl Map {
             Address::Replica(dc, partition) => {
                 self.give((dc.0, partition.0), Input::Message { from, message });
             }
-            Address::Client(client) => {
+            Address::Client(client) if client < self.sessions.len() as u64 => {
                 let (now, mut out) = (self.now(), Vec::new());
                 self.sessions[client as usize].handle(now, from, message, &mut out);
                 self.take(client as usize, out);
             }
+            Address::Client(_) => {}
         }
     }
 
@@ -250,4 +290,21 @@ pub fn is_replication(envelope: &Envelope) -> bool {
 
 pub fn is_committed(event: &Event) -> bool {
     matches!(event, Event::Committed { .. })
+}
+
+/// One with an empty disk, which has never had anything on it.
+fn replica(
+    dcs: u8,
+    partitions: u16,
+    planted: Planted,
+    (dc, partition): (u8, u16),
+    incarnation: u32,
+) -> StrongReplica {
+    let (id, place) = (DcId(dc), PartitionId(partition));
+    let conflicts = Conflicts::new([("withdraw", "withdraw")]);
+    let certifier = CertifierConfig { planted, ..CertifierConfig::new(place, conflicts) };
+    let mut group = GroupConfig::new(id, dcs, certifier);
+    (group.priority, group.incarnation) = (u32::from(dcs - dc), incarnation);
+    let config = Config { planted, incarnation, ..Config::new(id, dcs, place, partitions) };
+    StrongReplica::restore(config, group, []).expect("settings")
 }

@@ -250,9 +250,9 @@ fn a_strong_commit_that_is_not_where_its_session_goes_on_is_named() {
     session.attach(now, DcId(1), &mut out).expect("idle");
     let [Message::Attach(attach)] = &sent(&mut out)[..] else { panic!("an attach") };
     let (have, want) = (Timestamp::ZERO, attach.past_vec[DcId::STRONG]);
-    let missing = vec![Missing { dc: DcId::STRONG, have, want }];
+    let missing = vec![Missing { dc: DcId::STRONG, have, want, is_lost: false }];
     let (request, result) = (attach.request, Ok(Attached::Waiting(missing)));
-    let reply = AttachReply { request, result, handout };
+    let reply = AttachReply { incarnation: 0, request, result, handout };
     let there = Address::Replica(DcId(1), PartitionId(0));
     session.handle(now, there, Message::AttachReply(reply), &mut out);
     out.clear();

@@ -53,7 +53,10 @@ impl World<'_> {
                 self.reach.saw(Seen::Resumed);
                 self.on_attached(slot, dc.0, Attached::Resumed);
             }
-            Event::ResumedWithLoss { dc, lost, is_complete } => {
+            Event::ResumedWithLoss { dc, lost, is_complete, is_certain } => {
+                if is_certain && !lost.is_empty() {
+                    self.reach.saw(Seen::LossCertain);
+                }
                 self.reach.saw(Seen::LossAccepted);
                 if !lost.is_empty() {
                     self.reach.saw(Seen::LossNamed);
@@ -224,10 +227,12 @@ impl World<'_> {
             Refusal::Ahead { .. } => self.reach.saw(Seen::ImplicitAttach),
             Refusal::TimedOut { on: Some(_) } => self.reach.saw(Seen::WaitTimedOut),
             Refusal::Conflict { .. } => self.reach.saw(Seen::Conflict),
+            Refusal::Fenced { .. } => self.reach.saw(Seen::FencedRefused),
             Refusal::TimedOut { on: None } | Refusal::Aborted => {}
             Refusal::WrongPartition { .. }
             | Refusal::WrongKind { .. }
             | Refusal::TooMany { .. }
+            | Refusal::NotMember { .. }
             | Refusal::Busy => {
                 let how = format!("session {}: {refusal}", self.clients[slot].id);
                 self.breaks("nothing is refused without reason", how);

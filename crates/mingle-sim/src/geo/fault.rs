@@ -179,6 +179,20 @@ pub enum Fault {
         /// Which.
         dc: u8,
     },
+    /// A replica's disk loses all that it had, and the replica is started as its old self. Its data center
+    /// is given up for it.
+    LoseDisk {
+        /// Its data center.
+        dc: u8,
+        /// Its partition.
+        partition: u16,
+    },
+    /// A data center is given up, whether it is gone or only cut off: the others are asked to agree on
+    /// that until they have.
+    Fence {
+        /// Which.
+        dc: u8,
+    },
 }
 
 /// Something that happens in a run.

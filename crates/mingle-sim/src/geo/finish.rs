@@ -40,6 +40,9 @@ pub(super) fn play(plan: &Plan, is_traced: bool) -> Played {
     if world.broken.is_none() {
         world.heal();
         world.blame_healing();
+        world.finish_fence();
+    }
+    if world.broken.is_none() {
         world.finish_clients();
     }
     if world.broken.is_none() {
@@ -71,6 +74,20 @@ impl World<'_> {
             + forwards_us
             + strong_us
             + self.ahead_us().saturating_sub(accepted_us / 2)
+    }
+
+    /// Waits until all agree on who is given up.
+    fn finish_fence(&mut self) {
+        let until_us = self.now_us + PATIENCE_US + self.ahead_us();
+        while let Some(dc) = self.fencing {
+            if !self.step() {
+                return;
+            }
+            if self.now_us > until_us {
+                let how = format!("d{dc} is not cut off");
+                return self.breaks("once all is put right a data center can be given up", how);
+            }
+        }
     }
 
     /// Lets clients come to an end.
@@ -139,7 +156,12 @@ impl World<'_> {
         let node = &mut self.nodes[index];
         let now = node.now(self.now_us);
         let replica = node.replica.as_mut().ok_or("the replica is down")?;
-        let read = Read { request: 1, snapshot: Snapshot::At(snapshot), keys: vec![key.clone()] };
+        let read = Read {
+            incarnation: 0,
+            request: 1,
+            snapshot: Snapshot::At(snapshot),
+            keys: vec![key.clone()],
+        };
         let (from, message) = (Address::Client(READER), Message::Read(read));
         let mut out = Vec::new();
         replica.handle(now, Input::Message { from, message }, &mut out);

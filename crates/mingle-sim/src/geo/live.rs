@@ -63,7 +63,11 @@ impl World<'_> {
             Fault::Reconnect { a, b } => (a == b).then_some(a),
             Fault::Cut { shape, .. } => shape.inside(),
             Fault::Delay { .. } | Fault::Vanish { .. } => None,
-            Fault::Lossy { .. } | Fault::Lose { .. } | Fault::Unplug { .. } => {
+            Fault::Lossy { .. }
+            | Fault::Lose { .. }
+            | Fault::Fence { .. }
+            | Fault::LoseDisk { .. }
+            | Fault::Unplug { .. } => {
                 for near_until_us in &mut self.blame.near_until_us {
                     *near_until_us = until_us.max(*near_until_us);
                 }
@@ -115,6 +119,11 @@ impl World<'_> {
                 return;
             }
         }
+    }
+
+    /// From now on nobody need wait for a data center that is given up.
+    pub fn blame_for_ever(&mut self, dc: u8) {
+        self.blame.near_until_us[usize::from(dc)] = u64::MAX;
     }
 
     /// Healing is a fault to blame too: what was held back has to come first.

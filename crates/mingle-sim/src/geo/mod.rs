@@ -9,6 +9,7 @@
 //! - `queue`, `links`, `node`, `world`: events, links, replicas with disks and clocks, and all of it;
 //! - `client`, `calls`, `events`: clients, what they call, and what comes of it;
 //! - `strike`, `live`: what faults do, and what may be blamed on them;
+//! - `fence`: data centers that are given up;
 //! - `record`, `reach`: what is written down, and what was gone through;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
@@ -17,6 +18,7 @@ mod calls;
 mod client;
 mod events;
 pub mod fault;
+mod fence;
 mod finish;
 mod links;
 mod live;

@@ -58,6 +58,8 @@ pub(super) struct Node {
     pub started_us: u64,
     /// How many faults keep it down.
     pub down: u32,
+    /// Its disk has lost what it wrote.
+    pub has_lost_disk: bool,
     /// It stands still until then.
     pub paused_until_us: u64,
     /// It handles everything so much later.
@@ -80,6 +82,7 @@ impl Node {
             life: 0,
             started_us: 0,
             down: 0,
+            has_lost_disk: false,
             paused_until_us: 0,
             slow_us: 0,
         }

@@ -40,6 +40,7 @@ impl Plan {
             setup = setup.with_strong(&mut Random::new(mix(seed ^ 0x57_0126)));
         }
         let mut schedule = draw_faults(&mut random, &setup, percent);
+        super::fence::draw(seed, &setup, &mut schedule);
         for index in 0..setup.acts {
             schedule.extend((0..setup.clients).map(|client| Event::Act { client, index }));
         }
@@ -66,10 +67,16 @@ impl Plan {
         GroupConfig { dc: DcId(dc), certifier, ..group.clone() }
     }
 
-    /// The replica that wrote these records.
-    pub(super) fn replica(&self, dc: u8, partition: u16, log: Vec<Record>) -> StrongReplica {
+    /// The replica that wrote these records; `is_new` unless its disk has lost what it wrote.
+    pub(super) fn replica(
+        &self,
+        (dc, partition): (u8, u16),
+        log: Vec<Record>,
+        is_new: bool,
+    ) -> StrongReplica {
         let config = self.config_of(dc, partition);
-        let replica = StrongReplica::restore(config, self.group_config_of(dc, partition), log);
+        let group = GroupConfig { is_new, ..self.group_config_of(dc, partition) };
+        let replica = StrongReplica::restore(config, group, log);
         replica.expect("the settings are sound")
     }
 

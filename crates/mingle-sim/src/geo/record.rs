@@ -3,8 +3,8 @@
 use std::collections::{BTreeMap, HashMap};
 
 use mingle_checker::geo::{
-    Action, Claim, Commit, Conflicts, Content, Fault, FaultKind, Floor, Item, ItemKind, Loss, Op,
-    OpId, Outcome as CheckedOutcome, Run, Session, Sighting, System, Transaction, Vector, What,
+    Action, Claim, Commit, Conflicts, Content, Cut, Fault, FaultKind, Floor, Item, ItemKind, Loss,
+    Op, OpId, Outcome as CheckedOutcome, Run, Session, Sighting, System, Transaction, Vector, What,
 };
 use mingle_geo::{
     Baseline, DcId, Key, Kind, Outcome, PartitionId, Record, Replica, State, Timestamp,
@@ -224,6 +224,10 @@ impl Recorder {
         let (dc, partition) = (replica.config().dc.0, replica.config().partition.0);
         let uniform_vec = vector(&replica.uniform_vec());
         self.run.claims.push(Claim { dc, partition, at_us, uniform_vec });
+    }
+
+    pub fn cut(&mut self, dc: u8, at: Timestamp) {
+        self.run.cuts.push(Cut { dc, at: at.0 });
     }
 
     pub fn lose(&mut self, dc: u8, at_us: u64) {

@@ -82,6 +82,8 @@ impl World<'_> {
                 }
             }
             Fault::Lose { dc } => self.lose(dc),
+            Fault::Fence { dc } => self.begin_fence(dc),
+            Fault::LoseDisk { dc, partition } => self.lose_disk(dc, partition),
             _ => self.begin_on_links(fault, until_us),
         }
         self.queue.push(until_us, Happening::End { fault: index });
@@ -222,7 +224,8 @@ impl World<'_> {
         if node.down > 0 || node.replica.is_some() || self.lost >> node.dc & 1 == 1 {
             return;
         }
-        let replica = self.plan.replica(node.dc, node.partition, node.log.clone());
+        let replica =
+            self.plan.replica((node.dc, node.partition), node.log.clone(), !node.has_lost_disk);
         if replica.replica().prepared_count() > 0 {
             self.reach.saw(Seen::PreparedTwice);
         }
@@ -324,6 +327,10 @@ impl World<'_> {
             Alarm::Lagging(_) => self.reach.saw(Seen::TransferServed),
             Alarm::Transfer { is_complete: false, .. } => self.reach.saw(Seen::TransferBegun),
             Alarm::Transfer { is_complete: true, .. } => self.reach.saw(Seen::TransferDone),
+            Alarm::AboveCut { dc, found, cut } => {
+                let how = format!("of {dc} up to {found} was uniform, and it is cut at {cut}");
+                self.breaks("what is uniform is not cut off", how);
+            }
             // What is planted must show by what clients see.
             Alarm::Malformed(_) if self.plan.flaw.is_some() => {}
             Alarm::Malformed(what) => {
@@ -391,7 +398,11 @@ impl World<'_> {
                 links.into_iter().map(|(from, to)| FaultKind::Link { from, to }).collect()
             }
             Fault::Lossy { .. } => vec![FaultKind::Noise],
-            Fault::FailedWrite { .. } | Fault::Vanish { .. } | Fault::Lose { .. } => Vec::new(),
+            Fault::FailedWrite { .. }
+            | Fault::Vanish { .. }
+            | Fault::Lose { .. }
+            | Fault::Fence { .. }
+            | Fault::LoseDisk { .. } => Vec::new(),
             Fault::Unplug { client } => {
                 vec![FaultKind::Clients { dc: self.clients[client].dc() }]
             }

@@ -43,10 +43,12 @@ pub(super) enum Happening {
     Sample,
     /// Floors of operation ids are raised.
     RaiseFloors,
+    /// It is asked again that a data center be given up.
+    Fence { dc: u8 },
 }
 
 /// The address of who raises floors, which no session has.
-const KEEPER: u64 = u64::MAX - 1;
+pub(super) const KEEPER: u64 = u64::MAX - 1;
 
 /// How often the world looks at what has become visible, in microseconds.
 const SAMPLE_US: u64 = 40_000;
@@ -64,6 +66,8 @@ pub(super) struct World<'a> {
     pub reach: Reach,
     /// Data centers that are lost, as bits.
     pub lost: u8,
+    /// The data center that is being given up, until the others agree on that.
+    pub fencing: Option<u8>,
     /// Whether faults are over.
     pub is_healed: bool,
     pub events: u64,
@@ -95,7 +99,7 @@ impl<'a> World<'a> {
         let nodes: Vec<Node> = places
             .zip(&setup.skews)
             .map(|((dc, partition), skew)| {
-                Node::new(dc, partition, plan.replica(dc, partition, Vec::new()), *skew)
+                Node::new(dc, partition, plan.replica((dc, partition), Vec::new(), true), *skew)
             })
             .collect();
         let mut world = Self {
@@ -110,6 +114,7 @@ impl<'a> World<'a> {
             recorder: Recorder::new(setup),
             reach: Reach::default(),
             lost: 0,
+            fencing: None,
             is_healed: false,
             events: 0,
             committed: 0,
@@ -209,6 +214,7 @@ impl<'a> World<'a> {
                 self.queue.push(self.now_us + SAMPLE_US, Happening::Sample);
             }
             Happening::RaiseFloors => self.raise_floors(),
+            Happening::Fence { dc } => self.ask_for_fence(dc),
         }
         self.broken.is_none()
     }
@@ -247,6 +253,7 @@ impl<'a> World<'a> {
             None => Address::Client(session),
         };
         self.see_message(&message);
+        self.see_late(to, &message);
         if self.trace.is_some() && is_telling(&message) {
             let node = &self.nodes[to];
             let (dc, partition) = (node.dc, node.partition);

@@ -112,7 +112,8 @@ impl Client {
             return Ok(());
         }
         let dc = self.dc;
-        self.session.join(&Token { dc, past_vec: *past });
+        // Nobody is given up in a store of one process.
+        self.session.join(&Token { dc, incarnation: 0, past_vec: *past, epoch: 0 });
         self.is_detached = true;
         self.call(|session, now, out| session.attach(now, dc, out)).await?;
         self.is_detached = false;

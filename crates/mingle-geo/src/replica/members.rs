@@ -1,0 +1,297 @@
+//! Epochs, and what follows from one for what this replica holds; see [`members`](crate::members).
+//!
+//! An epoch is written down before anything is done or said in it. What comes from a replica of another
+//! epoch is dropped: all of it is repeated or asked for again. Whoever is behind is told.
+
+use super::forward::Lag;
+use super::{Input, Replica};
+use crate::error::Refusal;
+use crate::flaw::Flaw;
+use crate::members::{Cut, Members, Standing};
+use crate::message::{
+    Address, AttachReply, BarrierReply, MembersReply, Message, OutcomeQuery, OutcomeReply,
+    PrepareAck, ReadReply, TransferEnd, Vote,
+};
+use crate::record::{Alarm, Output, Record};
+use crate::timestamp::{DcId, Now, Timestamp};
+use crate::vector::{DCS_MAX, Vector};
+
+impl Replica {
+    /// Whether this incarnation of its data center is given up: it does nothing any more.
+    pub fn is_over(&self) -> bool {
+        self.members.is_over(self.config.dc, self.config.incarnation)
+    }
+
+    /// What a replica does whose disk has lost what it wrote: it refuses all requests.
+    pub(crate) fn refuse_for_ever(&mut self, input: Input, out: &mut Vec<Output>) {
+        if let Input::Message { from: from @ Address::Client(_), message } = input {
+            self.refuse_as_fenced(from, &message);
+            // Nothing is written: the disk stays as empty as it is.
+            out.extend(self.staged.then.drain(..).map(Output::Send));
+        }
+    }
+
+    /// Where the incarnation before this one was cut off, if it was.
+    fn cut_before(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
+        self.members.cut_of(dc, incarnation.checked_sub(1)?)
+    }
+
+    /// Whether this is a later incarnation of its data center that has not taken over the state of
+    /// another yet: its disk is empty, so it announces nothing of its own, and serves nobody.
+    pub fn is_coming_up(&self) -> bool {
+        let (dc, incarnation) = (self.config.dc, self.config.incarnation);
+        incarnation > 0
+            && self.cut_before(dc, incarnation).is_none_or(|cut| self.known_vec[dc] < cut)
+    }
+
+    pub(super) fn is_too_early(&self, from: Address) -> bool {
+        matches!(from, Address::Client(_)) && self.is_coming_up()
+    }
+
+    /// Whether all that is left of the incarnation before is here, with the floors that it raised: else
+    /// another has to give its state to the next.
+    pub(super) fn has_all_before(&self, dc: DcId) -> bool {
+        let cut = self.cut_before(dc, self.members.of(dc).incarnation);
+        cut.is_none_or(|cut| self.known_vec[dc] >= cut)
+    }
+
+    /// Asks for another's state, one after the other, once this incarnation belongs to the system.
+    pub(super) fn come_up(&mut self, now: Now) {
+        let own = self.config.dc;
+        let is_admitted = self.members.of(own).incarnation == self.config.incarnation;
+        if !self.is_coming_up() || !is_admitted || self.is_pulling() {
+            return;
+        }
+        let others: Vec<DcId> = self.others_in().collect();
+        let turn = now.mono_us / 1_000 / self.config.tick_ms.max(1);
+        if let Some(dc) = others.get(turn as usize % others.len().max(1)) {
+            self.begin_transfer(now, *dc);
+        }
+    }
+
+    /// The other data centers that belong to the system: nobody else needs anything.
+    pub(super) fn others_in(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
+        let others = self.config.others().filter(|dc| self.members.is_in(*dc));
+        of_mask(others.fold(0, |mask, dc| mask | 1 << dc.0))
+    }
+
+    /// The data centers from which something may still come that is not in `folded`.
+    pub(super) fn accepting(&self, folded: &Vector) -> impl Iterator<Item = DcId> + Clone + use<> {
+        let accepting = self.config.dcs().filter(|dc| {
+            let cut = self.members.cut_of(*dc, self.members.of(*dc).incarnation);
+            cut.is_none_or(|cut| folded[*dc] < cut)
+        });
+        of_mask(accepting.fold(0, |mask, dc| mask | 1 << dc.0))
+    }
+
+    /// Whether nothing is taken of a data center that reaches to there.
+    pub(super) fn is_cut_off(&self, origin: DcId, to: Timestamp) -> bool {
+        let member = self.members.of(origin);
+        match member.standing {
+            Standing::In => false,
+            Standing::Fencing => to > self.known_vec[origin],
+            Standing::Fenced => {
+                self.members.cut_of(origin, member.incarnation).is_none_or(|cut| to > cut)
+            }
+        }
+    }
+
+    /// Whether a message can be understood: its vectors, if it has any, are of this epoch.
+    pub(super) fn is_of_this_epoch(&self, from: Address, message: &Message) -> bool {
+        let is_late = matches!(message, Message::Replicate(_)) && self.makes(Flaw::FencedAccepted);
+        let is_from_client = matches!(from, Address::Client(_));
+        let epoch = message.epoch().filter(|_| !is_from_client && !is_late);
+        epoch.is_none_or(|epoch| epoch == self.members.epoch()) && self.is_meant(message)
+    }
+
+    /// Whether a client means this incarnation.
+    fn is_meant(&self, message: &Message) -> bool {
+        let meant = match message {
+            Message::Read(read) => read.incarnation,
+            Message::CommitOne(commit) => commit.incarnation,
+            Message::Prepare(prepare) => prepare.incarnation,
+            Message::Barrier(barrier) => barrier.incarnation,
+            _ => return true,
+        };
+        meant == self.config.incarnation
+    }
+
+    /// Answers what cannot be done here.
+    pub(super) fn turn_away(&mut self, now: Now, from: Address, message: Message) {
+        match (from, message) {
+            (Address::Replica(..), Message::Members(members)) => self.on_members(now, members),
+            (Address::Replica(..), message) => {
+                let is_behind = message.epoch().is_some_and(|epoch| epoch < self.members.epoch());
+                if is_behind && !self.is_over() {
+                    self.send(from, Message::Members(self.members.clone()));
+                }
+            }
+            (Address::Client(_), message) if self.is_too_early(from) => {
+                self.refuse(from, &message, Refusal::Busy);
+            }
+            (Address::Client(_), message) => self.refuse_as_fenced(from, &message),
+        }
+    }
+
+    /// Refuses what waits.
+    fn refuse_all(&mut self) {
+        for (from, request) in self.take_waiting() {
+            self.refuse_as_fenced(from, &request);
+        }
+    }
+
+    fn refuse_as_fenced(&mut self, from: Address, message: &Message) {
+        let (dc, incarnation) = (self.config.dc, self.config.incarnation);
+        self.refuse(from, message, Refusal::Fenced { dc, incarnation });
+    }
+
+    fn refuse(&mut self, from: Address, message: &Message, refusal: Refusal) {
+        let (incarnation, handout) = (self.config.incarnation, self.handout());
+        let partition = self.config.partition;
+        let reply = match message {
+            Message::Read(read) => {
+                let (request, result) = (read.request, Err(refusal));
+                Message::ReadReply(ReadReply { request, result, handout })
+            }
+            Message::CommitOne(commit) => {
+                let (id, result) = (commit.id, Err(refusal));
+                Message::OutcomeReply(OutcomeReply { id, result, handout })
+            }
+            Message::OutcomeQuery(query) => {
+                let (id, result) = (query.id, Err(refusal));
+                Message::OutcomeReply(OutcomeReply { id, result, handout })
+            }
+            Message::Prepare(prepare) => {
+                let (id, vote) = (prepare.id, Vote::Unknown(refusal));
+                Message::PrepareAck(PrepareAck { id, partition, vote, handout })
+            }
+            Message::Barrier(barrier) => {
+                let (request, result) = (barrier.request, Err(refusal));
+                Message::BarrierReply(BarrierReply { request, result, handout })
+            }
+            Message::Attach(attach) => {
+                let (request, result) = (attach.request, Err(refusal));
+                Message::AttachReply(AttachReply { incarnation, request, result, handout })
+            }
+            // Nothing is to be answered.
+            _ => return,
+        };
+        self.send(from, reply);
+    }
+
+    /// Without a group nobody agrees on members.
+    pub(super) fn refuse_change(&mut self, from: Address, request: u64, refusal: Refusal) {
+        let reply = MembersReply { request, result: Err(refusal) };
+        self.send(from, Message::MembersReply(reply));
+    }
+
+    /// An epoch begins.
+    pub(super) fn on_members(&mut self, now: Now, members: Members) {
+        if members.epoch() <= self.members.epoch() {
+            return;
+        }
+        if !members.is_sound(self.config.dc_count) {
+            return self.alarm(Alarm::Malformed("members that there cannot be"));
+        }
+        self.write(Record::Members(members.clone()));
+        self.adopt(members);
+        if self.is_over() {
+            return self.refuse_all();
+        }
+        self.recompute_known(now);
+        self.wake_attaching(now);
+    }
+
+    /// The same, of what stands on disk.
+    pub(super) fn adopt(&mut self, members: Members) {
+        let before = self.members.epoch();
+        self.members = members;
+        let cuts: Vec<Cut> = self.members.cuts_after(before).copied().collect();
+        for cut in cuts {
+            self.cut_off(cut);
+        }
+        self.transfer.stop();
+    }
+
+    /// Drops what lies above a cut. Nothing of it was ever shown: else more was lost than may be.
+    fn cut_off(&mut self, cut: Cut) {
+        let Cut { dc, at, .. } = cut;
+        let found = self.uniform_vec[dc].max(self.pins.folded()[dc]);
+        let (dropped, is_clean) = self.op_log.cut_off(dc, at);
+        if found > at || !is_clean {
+            self.alarm(Alarm::AboveCut { dc, found, cut: at });
+        }
+        for id in dropped {
+            self.outcomes.forget(&id);
+        }
+        let column = usize::from(dc.0);
+        self.committed_causal[column].cut_off(at);
+        self.op_floors.suspend(dc, at);
+        let vectors = &mut self.disk.vectors;
+        let own = [
+            &mut self.known_vec,
+            &mut self.stable_vec,
+            &mut self.uniform_vec,
+            &mut vectors.known_vec,
+            &mut vectors.stable_vec,
+            &mut vectors.uniform_vec,
+        ];
+        let rows = self.local_matrix.iter_mut();
+        let local = rows.flat_map(|row| [&mut row.known_vec, &mut row.snapshot_floor]);
+        let announced = self.disk.announced.iter_mut().map(|(_, _, known_vec)| known_vec);
+        let far = self.stable_matrix.iter_mut().chain(&mut self.global_matrix);
+        own.into_iter().chain(local).chain(announced).chain(far).for_each(|vec| vec.clip(dc, at));
+        self.pins.clip(dc, at);
+        // What it had is lost with it, and counts for nothing any more.
+        self.stable_matrix[column] = Vector::ZERO;
+        self.global_matrix[column] = Vector::ZERO;
+        self.sent[column] = Timestamp::ZERO;
+        for (row, lags) in self.lags.iter_mut().enumerate() {
+            lags[column] = Lag::default();
+            if row == column {
+                lags.fill(Lag::default());
+            }
+        }
+    }
+
+    /// What a transfer brings of a data center that is being fenced stays where this replica stands,
+    /// which it has reported: but for what is in the snapshot, which is uniform.
+    pub(super) fn leave_out_frozen(&self, at: &Vector, end: &mut TransferEnd) {
+        let frozen = |dc: &DcId| self.members.of(*dc).standing == Standing::Fencing;
+        for dc in self.config.others().filter(frozen) {
+            let most = self.known_vec[dc].max(at[dc]);
+            end.known_vec.clip(dc, most);
+            end.suffix
+                .retain(|transaction| transaction.origin != dc || transaction.timestamp() <= most);
+        }
+    }
+
+    /// Up to where all partitions of this data center have the transactions of those that are being
+    /// fenced, on disk, now that none of them takes any more; none before each has said so.
+    pub(crate) fn frozen(&self) -> Vec<(DcId, u32, Timestamp)> {
+        let epoch = self.members.epoch();
+        let frozen = |dc: &DcId| self.members.of(*dc).standing == Standing::Fencing;
+        if self.is_over() || self.local_matrix.iter().any(|row| row.epoch != epoch) {
+            return Vec::new();
+        }
+        let reports = self.config.others().filter(frozen).map(|dc| {
+            let known = self.local_matrix.iter().map(|row| row.known_vec[dc]).min();
+            (dc, self.members.of(dc).incarnation, known.unwrap_or_default())
+        });
+        reports.collect()
+    }
+
+    /// Whether a transaction of a fenced incarnation that is not here never will be.
+    pub(super) fn is_gone(&self, query: &OutcomeQuery) -> bool {
+        let OutcomeQuery { id, begun_us, dc, incarnation } = *query;
+        let Some(cut) = self.members.cut_of(dc, incarnation) else { return false };
+        self.known_vec[dc] >= cut
+            && self.outcomes.blind()[dc] == Timestamp::ZERO
+            && !self.outcomes.is_past(&id, begun_us)
+    }
+}
+
+/// The data centers of a set, as bits: nothing is borrowed.
+fn of_mask(mask: u8) -> impl Iterator<Item = DcId> + Clone {
+    (0..DCS_MAX as u8).filter(move |dc| mask >> dc & 1 == 1).map(DcId)
+}

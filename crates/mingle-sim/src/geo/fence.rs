@@ -1,0 +1,146 @@
+//! Data centers that are given up.
+//!
+//! Some seeds have one, drawn from a source of its own so that all else in them is as it would be. It is
+//! lost, or cut off and alive, or a replica has lost its disk, or nothing is wrong with it at all. What was on its way from it comes
+//! late.
+
+use mingle_checker::geo::FaultKind;
+use mingle_geo::message::{Fence, Message};
+use mingle_geo::{DcId, Timestamp};
+use mingle_model::random::{Random, mix};
+
+use super::fault::{Event, Fault, Kept, Shape};
+use super::reach::Seen;
+use super::setup::{Focus, Setup, within};
+use super::world::{Happening, KEEPER, World};
+
+/// How often it is asked again, in microseconds.
+const AGAIN_US: u64 = 40_000;
+
+/// Adds a data center that is given up to the schedule of one seed in four, where somebody can agree on
+/// that and no other is lost.
+pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
+    let mut random = Random::new(mix(seed ^ 0x00fe_11ce));
+    let is_loss = |event: &Event| matches!(event, Event::Fault { fault: Fault::Lose { .. }, .. });
+    let is_fit = setup.strong.is_some() && setup.config.f > 0 && setup.focus != Focus::FarClocks;
+    if !is_fit || schedule.iter().any(is_loss) || !random.one_in(4) {
+        return;
+    }
+    let dc = random.below(usize::from(setup.config.dc_count)) as u8;
+    // All of it is over before all is put right, which no message survives.
+    let lasts_us = setup.lasts_us;
+    let begin_us = within(&mut random, (lasts_us / 4, lasts_us / 2));
+    let alone_us = within(&mut random, (lasts_us / 20, lasts_us / 6));
+    let mut add = |at_us: u64, lasts_us: u64, fault: Fault| {
+        let is_later = |event: &Event| match event {
+            Event::Fault { at_us: other_us, .. } => *other_us > at_us,
+            Event::Act { .. } => true,
+        };
+        let place = schedule.iter().position(is_later).unwrap_or(schedule.len());
+        schedule.insert(place, Event::Fault { at_us, lasts_us, fault });
+    };
+    let at_us = begin_us + within(&mut random, (0, alone_us));
+    match random.below(7) {
+        0 => {}
+        6 => {
+            let partition = random.below(usize::from(setup.config.partition_count)) as u16;
+            return add(at_us, 0, Fault::LoseDisk { dc, partition });
+        }
+        1 | 2 => {
+            let cut = Fault::Cut { shape: Shape::Off(dc), is_held: false };
+            add(begin_us, alone_us, cut);
+            add(at_us, 0, Fault::Lose { dc });
+        }
+        // What it has sent comes when it is given up.
+        _ => add(
+            begin_us,
+            alone_us + within(&mut random, (lasts_us / 8, lasts_us / 4)),
+            Fault::Cut { shape: Shape::Off(dc), is_held: true },
+        ),
+    }
+    add(at_us, 0, Fault::Fence { dc });
+}
+
+impl World<'_> {
+    pub(super) fn begin_fence(&mut self, dc: u8) {
+        if !self.setup.strong.is_some() || self.setup.config.f == 0 || self.fencing.is_some() {
+            return;
+        }
+        self.fencing = Some(dc);
+        let kind = FaultKind::Other { name: "given up".to_owned(), dcs: vec![dc] };
+        self.recorder.wrong(kind, self.now_us);
+        self.blame_for_ever(dc);
+        self.ask_for_fence(dc);
+    }
+
+    /// What a replica wrote is gone, and it is started again as if nothing had happened.
+    pub(super) fn lose_disk(&mut self, dc: u8, partition: u16) {
+        if !self.setup.strong.is_some() || self.setup.config.f == 0 || self.fencing.is_some() {
+            return;
+        }
+        let index = self.index_of(dc, partition);
+        self.stop(index, Kept::Nothing);
+        let node = &mut self.nodes[index];
+        node.log.clear();
+        node.has_lost_disk = true;
+        node.down += 1;
+        self.reach.saw(Seen::DiskLost);
+        self.begin_fence(dc);
+        self.restart(index);
+    }
+
+    /// Asks all others, until they have agreed.
+    pub(super) fn ask_for_fence(&mut self, dc: u8) {
+        let replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+        let mut cuts =
+            replicas.filter_map(|replica| replica.replica().members().cut_of(DcId(dc), 0));
+        if let Some(cut) = cuts.next() {
+            return self.fenced(dc, cut);
+        }
+        for other in (0..self.setup.config.dc_count).filter(|other| *other != dc) {
+            let fence = Fence { request: 1, dc: DcId(dc), incarnation: 0 };
+            let to = self.index_of(other, 0);
+            self.send(self.nodes.len(), to, KEEPER, Message::Fence(fence));
+        }
+        self.queue.push(self.now_us + AGAIN_US, Happening::Fence { dc });
+    }
+
+    /// From now on nobody counts on it, dead or alive.
+    fn fenced(&mut self, dc: u8, cut: Timestamp) {
+        self.fencing = None;
+        self.reach.saw(Seen::Fenced);
+        self.tell(|| format!("d{dc} is cut off at {cut}"));
+        self.recorder.cut(dc, cut);
+        if !self.is_lost(dc) {
+            self.reach.saw(Seen::FencedAlive);
+            self.lost |= 1 << dc;
+            self.recorder.lose(dc, self.now_us);
+        }
+        self.blame_healing();
+    }
+
+    /// What comes of one that is given up.
+    pub(super) fn see_late(&mut self, to: usize, message: &Message) {
+        let Some(replica) = &self.nodes[to].replica else { return };
+        let replica = replica.replica();
+        match message {
+            Message::Replicate(late) if replica.members().epoch() > 0 => {
+                let cut = replica.members().cut_of(late.origin, 0);
+                let is_from_it = late.sender == late.origin;
+                let has_late = |cut: Timestamp| {
+                    late.transactions.iter().any(|transaction| transaction.timestamp() > cut)
+                };
+                if is_from_it && cut.is_some_and(has_late) {
+                    self.reach.saw(Seen::FencedLate);
+                }
+            }
+            Message::Members(members) => {
+                let own = replica.config().dc;
+                if !replica.is_over() && members.is_over(own, 0) {
+                    self.reach.saw(Seen::FencedStopped);
+                }
+            }
+            _ => {}
+        }
+    }
+}
