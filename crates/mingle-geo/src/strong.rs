@@ -159,19 +159,7 @@ impl StrongReplica {
             Input::Reconnected { dc } => {
                 self.give_group(now, GroupInput::Reconnected { dc }, out);
             }
-            Input::Tick => {
-                self.give_replica(now, Input::Tick, out);
-                if self.is_served() {
-                    return self.say_held(out);
-                }
-                let delivered = self.delivered();
-                self.give_group(now, delivered, out);
-                self.group.reconfigure(now, &self.replica.members().admitted());
-                self.give_group(now, GroupInput::Tick, out);
-                self.advance(now, out);
-                self.serve(now, out);
-                self.report(now, out);
-            }
+            Input::Tick => self.tick(now, out),
             Input::Persisted { index } => {
                 while let Some((_, whose, index)) = self.on_the_way.pop_front_if(|on| on.0 <= index)
                 {
@@ -185,6 +173,20 @@ impl StrongReplica {
             }
             input => self.give_replica(now, input, out),
         }
+    }
+
+    fn tick(&mut self, now: Now, out: &mut Vec<Output>) {
+        self.give_replica(now, Input::Tick, out);
+        if self.is_served() {
+            return self.say_held(out);
+        }
+        let delivered = self.delivered();
+        self.give_group(now, delivered, out);
+        self.group.reconfigure(now, &self.replica.members().admitted());
+        self.give_group(now, GroupInput::Tick, out);
+        self.advance(now, out);
+        self.serve(now, out);
+        self.report(now, out);
     }
 
     /// What the group should know of what was delivered; of a service, to all that it serves.

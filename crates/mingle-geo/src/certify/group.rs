@@ -340,18 +340,8 @@ impl Group {
         self.want(now, Wanted::Outcome(id, begun_us), entry);
     }
 
-    fn on_members(&mut self, now: Now, entry: Entry) {
-        let wanted = match entry {
-            Entry::Fence { dc, incarnation, .. } => Wanted::Fence(dc, incarnation),
-            Entry::Frozen { dc, incarnation, .. } => Wanted::Frozen(dc, incarnation),
-            Entry::Admit { dc, incarnation } => Wanted::Admit(dc, incarnation),
-            _ => return,
-        };
-        self.want(now, wanted, entry);
-    }
-
     /// Proposes an entry until the log has what it says, unless it has that.
-    fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
+    pub(super) fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
         if self.has(wanted, &entry) || self.wanted.contains_key(&wanted) {
             return;
         }

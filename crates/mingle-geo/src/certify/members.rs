@@ -9,7 +9,7 @@ use std::collections::BTreeMap;
 
 use super::configuration::{Configuration, Moved};
 use super::entry::Entry;
-use super::group::Group;
+use super::group::{Group, Wanted};
 use super::message::{GroupEnvelope, GroupMessage};
 use crate::limits::INCARNATION_MAX;
 use crate::message::Address;
@@ -25,6 +25,17 @@ pub struct Membership {
 }
 
 impl Group {
+    /// Somebody wants this said of the members.
+    pub(super) fn on_members(&mut self, now: Now, entry: Entry) {
+        let wanted = match entry {
+            Entry::Fence { dc, incarnation, .. } => Wanted::Fence(dc, incarnation),
+            Entry::Frozen { dc, incarnation, .. } => Wanted::Frozen(dc, incarnation),
+            Entry::Admit { dc, incarnation } => Wanted::Admit(dc, incarnation),
+            _ => return,
+        };
+        self.want(now, wanted, entry);
+    }
+
     /// From now on these incarnations are to be members; of other data centers those that are. May be
     /// repeated; is forgotten at a restart. Incarnations only rise: earlier ones have no effect.
     ///

@@ -205,8 +205,19 @@ impl Replica {
         let Some(pulling) = &mut self.transfer.pulling else { return };
         let states = std::mem::take(&mut pulling.states);
         self.transfer.pulling = None;
+        self.take_over(now, (part.dc, part.at), states, end);
+    }
+
+    /// Goes on from the state of another replica, all of which is here.
+    fn take_over(
+        &mut self,
+        now: Now,
+        (from, at): (DcId, Vector),
+        states: Vec<(Key, Arc<State>)>,
+        end: TransferEnd,
+    ) {
         self.counters.transfers += 1;
-        self.alarm(Alarm::Transfer { dc: part.dc, is_complete: true });
+        self.alarm(Alarm::Transfer { dc: from, is_complete: true });
         for (dc, raised) in &end.op_floors {
             self.note_floor(*dc, *raised);
         }
@@ -219,12 +230,12 @@ impl Replica {
         }
         for origin in self.config.others() {
             // What the snapshot holds cannot be sent on one by one.
-            if self.known_vec[origin] < part.at[origin] {
-                cut[origin] = part.at[origin];
+            if self.known_vec[origin] < at[origin] {
+                cut[origin] = at[origin];
             }
         }
         let install = Install {
-            at: part.at,
+            at,
             states,
             suffix: end.suffix,
             known_vec: end.known_vec,

@@ -327,11 +327,12 @@ impl World<'_> {
             Alarm::Lagging(_) => self.reach.saw(Seen::TransferServed),
             Alarm::Transfer { is_complete: false, .. } => self.reach.saw(Seen::TransferBegun),
             Alarm::Transfer { is_complete: true, .. } => self.reach.saw(Seen::TransferDone),
+            // What is planted must show by what clients see.
+            Alarm::AboveCut { .. } if self.plan.flaw.is_some() => {}
             Alarm::AboveCut { dc, found, cut } => {
                 let how = format!("of {dc} up to {found} was uniform, and it is cut at {cut}");
                 self.breaks("what is uniform is not cut off", how);
             }
-            // What is planted must show by what clients see.
             Alarm::Malformed(_) if self.plan.flaw.is_some() => {}
             Alarm::Malformed(what) => {
                 let node = &self.nodes[index];
