@@ -84,6 +84,9 @@ impl Runtime {
     ) -> Result<UnitedEnd, Error> {
         let Some(first) = self.united_at(execution) else { return Ok(UnitedEnd::Apart) };
         let store = self.name_at(first);
+        for (phase, planned) in execution.plan.phases.iter().enumerate() {
+            control.tell(|| Event::Began { phase, store: execution.store_name(planned) });
+        }
         let span = debug_span!("phase", %store, united = true, attempts = field::Empty);
         let end = self.try_united(execution, (first, &store), control).instrument(span.clone());
         let end = end.await?;

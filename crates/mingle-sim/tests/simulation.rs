@@ -129,7 +129,7 @@ const FOUND: &[(&str, u64)] = &[
     ("LostMeansNotCommitted", 2),
     ("LostMeansCommitted", 1),
     ("NobodyHelps", 1),
-    ("SweepWithoutFence", 8),
+    ("SweepWithoutFence", 501),
     ("HelperLeavesHome", 9),
     ("NothingDeleted", 1),
     ("SessionDropsWorklist", 9),

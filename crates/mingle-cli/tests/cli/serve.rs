@@ -134,3 +134,30 @@ fn what_makes_no_sense_is_refused_before_it_listens() {
         assert_eq!(run.stdout, "", "{args:?}");
     }
 }
+
+#[test]
+fn a_program_is_run_beside_a_store_that_another_process_serves() {
+    let served = folder(&[("bank.mingle", TEXT)]);
+    let worker = Serving::start(served.path(), &["--worker"]);
+    let binding = format!("[stores.bank]\nworker = \"http://{}\"\n", worker.address);
+    let here = folder(&[("bank.mingle", TEXT), ("mingle.toml", &binding)]);
+    let pay = ["run", "bank.mingle", "pay", "to=ana", "inbox=ana"];
+    let run = mingle(here.path(), &pay);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "1"), "{}", run.stderr);
+    // The bank is there, the feed is here.
+    let answer = worker.call("balance", "", r#"{"of": "ana"}"#);
+    assert!(answer.ends_with(r#"{"result":10}"#), "{answer}");
+    let shown = mingle(here.path(), &["show", "bank.mingle", "Account", "ana"]);
+    assert!(shown.stdout.contains("10"), "{} {}", shown.stdout, shown.stderr);
+
+    let explained = mingle(here.path(), &["explain", "bank.mingle", "pay"]);
+    let expected = "bank (linearizable), writes; 1 round trip, to the worker of its store";
+    assert!(explained.stdout.contains(expected), "{}", explained.stdout);
+    let explained = mingle(served.path(), &["explain", "bank.mingle", "pay"]);
+    assert!(!explained.stdout.contains("worker"), "{}", explained.stdout);
+
+    drop(worker);
+    let run = mingle(here.path(), &pay);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("the worker of store bank cannot be reached"), "{}", run.stderr);
+}
