@@ -45,13 +45,16 @@ fn of(store: &str, level: Level) -> StoreSchema {
     StoreSchema { schema: Arc::new(types), ..schema }
 }
 
+/// A store whose engine another one shares, and the folder of both.
+type Host = (Arc<GeoStore>, Option<TempDir>);
+
 /// Makes stores in engines that they share with a linearizable one.
 struct GuestFactory {
     level: Level,
     is_kept: bool,
     world: Arc<TestWorld>,
     /// Hosts and folders of open stores, by the address of the store.
-    hosts: Mutex<BTreeMap<usize, (Arc<GeoStore>, Option<TempDir>)>>,
+    hosts: Mutex<BTreeMap<usize, Host>>,
 }
 
 fn address(store: &Arc<dyn DataStore>) -> usize {
