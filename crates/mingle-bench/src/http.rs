@@ -32,6 +32,9 @@ const TEXT: &str = "store stock: linearizable;
 /// The names that calls are about: of `add`, each has its turn, so that they do not conflict.
 const ITEMS: usize = 64;
 
+/// No call is noted to take longer than a minute.
+const NANOS_MAX: u64 = 60_000_000_000;
+
 #[derive(Args)]
 pub struct Options {
     /// So many calls of each kind are timed.
@@ -86,7 +89,9 @@ fn latencies(
     calls: usize,
 ) -> Result<(f64, f64), String> {
     let mut client = Client::connect(address)?;
-    let mut times = [(); 2].map(|()| Histogram::<u64>::new(3).expect("3 digits are allowed"));
+    let mut times = [(); 2].map(|()| {
+        Histogram::<u64>::new_with_bounds(1, NANOS_MAX, 3).expect("the bounds are sound")
+    });
     // The first ones find everything cold.
     for round in 0..calls + calls / 10 {
         let item = format!("i{}", round % ITEMS);
