@@ -1,15 +1,17 @@
 //! `mingle check`: what is wrong with programs.
 
 use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
 
 use clap::ValueEnum;
-use mingle_lang::Checked;
 use mingle_lang::diagnostic::{diagnostics_to_json, endorsements_to_json, render_short};
 use mingle_lang::syntax::{Places, TextPlaces};
+use mingle_lang::{Checked, Program};
 use serde_json::json;
 
 use crate::exit::Exit;
 use crate::files;
+use crate::open;
 use crate::output::{Color, human, print, summary};
 use crate::progress::Progress;
 
@@ -21,12 +23,17 @@ Examples:
   mingle check --format short src/*.mingle   one line for each diagnostic
   mingle check --format json - < shop.mingle for other programs; `-` is standard input
   mingle check --endorsements shop.mingle    what somebody vouched for, and why
+  mingle check --config mingle.toml shop.mingle  whether its stores are bound as they can be
 
 Warnings alone are no failure: the exit code is then 0.")]
 pub struct Args {
     /// The programs; `-` is standard input.
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
+
+    /// Check this binding against the programs too.
+    #[arg(long, value_name = "FILE")]
+    config: Option<PathBuf>,
 
     /// How to report.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -64,8 +71,10 @@ pub fn run(args: &Args, color: Color) -> Exit {
         };
         let _progress = Progress::start(format!("checking {}", files::shown(path)));
         let program = mingle_lang::check(text);
-        if program.has_errors() {
-            exit = exit.max(Exit::Program);
+        match (&program.program, &args.config) {
+            _ if program.has_errors() => exit = exit.max(Exit::Program),
+            (Some(program), Some(config)) => exit = exit.max(check_binding(program, path, config)),
+            _ => {}
         }
         checked.push((files::shown(path), program));
     }
@@ -82,6 +91,27 @@ pub fn run(args: &Args, color: Color) -> Exit {
         eprintln!("{summary}");
     }
     exit
+}
+
+/// Says what is wrong with a binding of a program that is right.
+fn check_binding(program: &Program, path: &str, config: &Path) -> Exit {
+    let checked = open::binding(path, Some(config)).and_then(|binding| {
+        mingle::check_binding(program, &binding).map_err(|error| open::failure(&error))
+    });
+    match checked {
+        Ok(notes) => {
+            for note in notes {
+                eprintln!("note: {note}");
+            }
+            Exit::Success
+        }
+        Err(failure) => {
+            for line in failure.message.lines() {
+                eprintln!("error: {line}");
+            }
+            failure.exit
+        }
+    }
 }
 
 fn as_json(checked: &[(&str, Checked)]) -> String {

@@ -3,13 +3,12 @@
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
-use clap::ValueEnum;
 use mingle_lang::diagnostic::Code;
 use mingle_lang::explain::{explain, render, to_json};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
-use crate::output::{Color, human, print};
+use crate::output::{Color, Format, human, print};
 use crate::progress::Progress;
 
 /// Explain how a program's transactions run, or what a diagnostic means.
@@ -36,16 +35,6 @@ pub struct Args {
     /// How to explain a program.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
     format: Format,
-}
-
-/// How to explain a program.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// For other programs.
-    Json,
 }
 
 /// Runs it.

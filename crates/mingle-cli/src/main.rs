@@ -6,6 +6,7 @@
 mod check;
 mod check_history;
 mod completions;
+mod datacenters;
 mod exit;
 mod explain;
 mod files;
@@ -43,6 +44,7 @@ Examples:
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle recover shop.mingle --list    was anything left unfinished?
+  mingle datacenters shop.mingle       how do the data centers of its stores stand?
   mingle init postgres://app@db/shop   begin with the tables of a database
   mingle migrate shop.mingle           which SQL do its tables still need?
   mingle fmt shop.mingle               lay it out
@@ -76,6 +78,7 @@ enum Command {
     Show(show::Args),
     Repl(repl::Args),
     Recover(recover::Args),
+    Datacenters(datacenters::Args),
     Migrate(migrate::Args),
     Init(init::Args),
     CheckHistory(check_history::Args),
@@ -95,6 +98,7 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
         Command::Recover(args) => recover::run(&args, cli.color),
+        Command::Datacenters(args) => datacenters::run(&args, cli.color),
         Command::Migrate(args) => migrate::run(&args, cli.color),
         Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),

@@ -18,6 +18,16 @@ pub enum Color {
     Never,
 }
 
+/// How to say what was found and done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub enum Format {
+    /// For people.
+    #[default]
+    Human,
+    /// For other programs.
+    Json,
+}
+
 impl Color {
     /// Whether standard output gets colours.
     pub fn on_stdout(self) -> bool {

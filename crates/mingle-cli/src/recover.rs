@@ -1,12 +1,11 @@
 //! `mingle recover`: what was left unfinished.
 
-use clap::ValueEnum;
 use mingle::{Swept, Unfinished};
 use serde_json::{Value as Json, json};
 
 use crate::exit::{Exit, Failure};
 use crate::open::{Opened, Place, block_on, open_idle};
-use crate::output::{Color, print};
+use crate::output::{Color, Format, print};
 use crate::progress::Progress;
 use crate::rest::{A_MOMENT, sentence};
 use crate::run::failure;
@@ -35,16 +34,6 @@ pub struct Args {
 
     #[command(flatten)]
     place: Place,
-}
-
-/// How to say it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Format {
-    /// For people.
-    #[default]
-    Human,
-    /// For other programs.
-    Json,
 }
 
 /// Runs it.

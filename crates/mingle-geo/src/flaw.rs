@@ -104,6 +104,10 @@ pub enum Flaw {
     FencedAccepted,
     /// A replica with an empty disk goes on as its old self, where that may have voted.
     EmptyDiskVotes,
+    /// A data center that comes up serves and announces before it has taken over anybody's state.
+    ServesUntransferred,
+    /// A session takes what another incarnation of its data center hands out for what it was attached to.
+    IncarnationsMixed,
 }
 
 /// What is planted: nothing, unless made from a [`Flaw`].
@@ -135,7 +139,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 48] = [
+    pub const ALL: [Self; 50] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -184,6 +188,8 @@ impl Flaw {
         Self::ChosenWithoutMajority,
         Self::FencedAccepted,
         Self::EmptyDiskVotes,
+        Self::ServesUntransferred,
+        Self::IncarnationsMixed,
     ];
 
     /// Its name on a command line: `known-past-prepared`, say.

@@ -164,6 +164,16 @@ impl Membership {
         &self.members
     }
 
+    /// What goes on from these members where no log is kept: whoever is being fenced is reported on anew,
+    /// by so many. A report that was given before is given again, or a lower one: nobody takes anything
+    /// of that incarnation any more.
+    pub fn resume(members: Members, reports: u8) -> Self {
+        let fencing = members.dcs.iter().filter(|(_, member)| member.standing == Standing::Fencing);
+        let count = reports.max(1);
+        let empty = fencing.map(|(dc, _)| (*dc, Reports { count, known: BTreeMap::new() }));
+        Self { reports: empty.collect(), members }
+    }
+
     /// Follows an entry of the log. One that says nothing of members, or comes too late, has no effect.
     pub fn apply(&mut self, entry: &Entry) {
         match *entry {
@@ -289,6 +299,18 @@ mod tests {
         assert_eq!(members.admitted(), [(D0, 1)]);
         assert!(members.is_over(D0, 0) && !members.is_over(D0, 1));
         assert!(log.has(&admit(1)) && !log.has(&admit(2)) && !log.has(&fence(1)));
+    }
+
+    #[test]
+    fn what_goes_on_from_members_asks_for_reports_anew() {
+        let before = after(&[fence(0), frozen(1, 3)]);
+        let mut log = Membership::resume(before.members().clone(), 2);
+        log.apply(&frozen(2, 7));
+        assert_eq!(log.members().of(D0).standing, Standing::Fencing);
+        log.apply(&frozen(1, 3));
+        assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(7)));
+        let resumed = Membership::resume(log.members().clone(), 2);
+        assert_eq!(resumed, log, "there is nothing to be reported");
     }
 
     #[test]

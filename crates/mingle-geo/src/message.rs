@@ -181,6 +181,8 @@ pub struct Handout {
     pub uniform_vec: Vector,
     /// The epoch of both.
     pub epoch: u32,
+    /// Which incarnation of the data center this is from.
+    pub incarnation: u32,
 }
 
 impl Handout {
@@ -197,11 +199,12 @@ impl Handout {
         self.uniform_vec.with(DcId::STRONG, self.stable_vec[DcId::STRONG])
     }
 
-    /// Both joined.
+    /// Both joined, of one incarnation.
     pub fn join(&mut self, other: &Self) {
         self.stable_vec.join(&other.stable_vec);
         self.uniform_vec.join(&other.uniform_vec);
         self.epoch = self.epoch.max(other.epoch);
+        self.incarnation = self.incarnation.max(other.incarnation);
     }
 }
 

@@ -52,6 +52,10 @@ pub struct Version(pub u64);
 pub struct Stamp(BTreeMap<Name, u64>);
 
 impl Stamp {
+    /// In what is everywhere, of a replica that is gone for good: what is left of it is everywhere, and
+    /// what is not, nobody will ever see.
+    pub const ENDED: u64 = u64::MAX;
+
     /// Whether nothing was seen.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()

@@ -11,6 +11,7 @@ use mingle_store::{
 
 use crate::call::PhaseReport;
 use crate::conclude::Concluding;
+use crate::drive::session_of;
 use crate::error::Error;
 use crate::intent::{Unreadable, Witness, decode};
 use crate::leave::leaves_nothing;
@@ -140,11 +141,9 @@ impl Runtime {
             return self.attempt_beside(worker, execution, place, tries, control, report).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
-        let mut after = execution.worklist.seen_at(self.stamped(store));
-        if let Some(fixed) = &tries.fixed {
-            after.join(&fixed.seen);
-        }
-        let session = StoreSession { replica: visit.replica.clone(), after };
+        let fixed = tries.fixed.as_ref().map(|fixed| &fixed.seen);
+        let after = self.after(execution, store, fixed);
+        let session = session_of(execution, visit.replica.clone(), after);
         let mut transaction = self.begin_at(execution, store, &session).await?;
         let driven = {
             let facts = self.facts(execution);

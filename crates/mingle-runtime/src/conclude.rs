@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
-use mingle_model::{Name, Ref, Stamp, TransactionId};
+use mingle_model::{Name, Ref, TransactionId};
 use mingle_store::{
     Commit, Committed, Once, OperationId, Outcome, Read, RecordKey, RecordKind,
     Session as StoreSession, StoreError, Transaction, Write,
@@ -282,7 +282,7 @@ impl Runtime {
         if !self.is_many(store) {
             return Some(Committed::default());
         }
-        let session = StoreSession { replica: replica.cloned(), after: Stamp::default() };
+        let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 1;
         loop {
             let begun = self.stores[store].begin(&session).await;

@@ -1,7 +1,7 @@
 //! A phase between the machine that computes it and the store that it visits.
 
-use mingle_model::{Origin, TransactionId};
-use mingle_store::{Answer, Data, Read, Transaction};
+use mingle_model::{Name, Origin, Stamp, TransactionId};
+use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
 
 use crate::attempt::{Asked, Step, Visit};
 use crate::call::PhaseReport;
@@ -9,6 +9,7 @@ use crate::error::Error;
 use crate::intent::Fixed;
 use crate::machine::{Machine, Need};
 use crate::runtime::Runtime;
+use crate::transaction::Execution;
 
 /// The smallest id.
 const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
@@ -27,6 +28,15 @@ impl Visit {
         let leads_on = |asked: &Asked| matches!(asked, Asked::OwnWitness);
         self.leaves_nothing && !self.asked.iter().any(|(_, asked)| leads_on(asked))
     }
+}
+
+/// Who asks a store for a phase of a transaction.
+pub(crate) fn session_of(
+    execution: &Execution,
+    replica: Option<Name>,
+    after: Stamp,
+) -> StoreSession {
+    StoreSession { replica, after, transaction: Some(execution.plan.name.clone()) }
 }
 
 impl Runtime {

@@ -35,9 +35,11 @@ impl Runtime {
         index: usize,
     ) -> Result<Option<Fixed>, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
-        let Some(store) = self.store_called(&begun.intent) else { return Ok(None) };
+        // Beside a store the intent is out of reach: whoever sent the attempt has looked.
+        let intent = self.store_called(&begun.intent).filter(|_| !self.is_beside);
+        let Some(store) = intent else { return Ok(None) };
         let replica = self.replica_at(store, execution.home.as_ref());
-        let session = StoreSession { replica, after: Stamp::default() };
+        let session = StoreSession { replica, ..StoreSession::default() };
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let reads = [Read::Record(RecordKey::of(RecordKind::Fixed, begun.id, from))];
@@ -51,7 +53,7 @@ impl Runtime {
 
     /// At least what an attempt has seen.
     async fn seen_at(&self, visit: &Visit) -> Result<Stamp, Error> {
-        let session = StoreSession { replica: visit.replica.clone(), after: Stamp::default() };
+        let session = StoreSession { replica: visit.replica.clone(), ..StoreSession::default() };
         let begun = self.stores[visit.store].begin(&session).await.map_err(Error::Store)?;
         let committed = begun.commit(Commit::default()).await.map_err(Error::Store)?;
         Ok(committed.stamp)
@@ -87,7 +89,7 @@ impl Runtime {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
         let Some(store) = self.store_called(&begun.intent) else { return Ok(true) };
         let replica = self.replica_at(store, execution.home.as_ref());
-        let session = StoreSession { replica, after: Stamp::default() };
+        let session = StoreSession { replica, ..StoreSession::default() };
         let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
         let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed.await?));

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mingle_lang::Program;
 use mingle_lang::split::Mode;
-use mingle_model::{Name, Stamp, TransactionId};
+use mingle_model::{Name, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{
     BoxFuture, Commit, Data, Guard, Outcome, Read, RecordKey, RecordKind, Session as StoreSession,
@@ -245,7 +245,7 @@ impl Runtime {
         store: usize,
         replica: Option<Name>,
     ) -> Result<Fetched, StoreError> {
-        let session = StoreSession { replica, after: Stamp::default() };
+        let session = StoreSession { replica, ..StoreSession::default() };
         let mut transaction = self.stores[store].begin(&session).await?;
         let reads = [
             Read::Record(RecordKey::of(RecordKind::Intent, id, 0)),

@@ -191,7 +191,7 @@ impl Runtime {
     ) -> Result<Option<Found>, Error> {
         let after = call.session.worklist().seen_at(self.stamped(store));
         let replica = self.replica_at(store, call.session.replica().as_ref());
-        let session = StoreSession { replica, after };
+        let session = StoreSession { replica, after, ..StoreSession::default() };
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let Some(called) = self.read_called(&mut *transaction, store, key).await? else {
             return Ok(None);
@@ -324,7 +324,7 @@ impl Runtime {
         }
         let session = StoreSession {
             replica: self.replica_at(place, execution.home.as_ref()),
-            after: Stamp::default(),
+            ..StoreSession::default()
         };
         for attempts in 1..=KEEP_ATTEMPTS_MAX {
             let Ok(mut transaction) = self.stores[place].begin(&session).await else { return };

@@ -210,7 +210,10 @@ impl Runtime {
             return;
         };
         let capabilities = self.stores[store].capabilities();
-        let anywhere = capabilities.once == Once::ById || capabilities.serializable;
+        // Of a linearizable store replicas agree at least on who was first.
+        let is_certified =
+            capabilities.serializable || capabilities.level == mingle_model::Level::Linearizable;
+        let anywhere = capabilities.once == Once::ById || is_certified;
         if !anywhere || report.attempts < 3 {
             return;
         }

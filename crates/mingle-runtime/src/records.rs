@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mingle_model::{Name, Origin, Stamp, TransactionId, WitnessRow};
+use mingle_model::{Name, Origin, TransactionId, WitnessRow};
 use mingle_store::record::{floor, read_floor};
 use mingle_store::{
     Answer, Bytes, Commit, Data, Guard, Read, RecordKey, RecordKind, Session as StoreSession,
@@ -122,7 +122,7 @@ impl Runtime {
         replica: Option<Name>,
         reads: &[Read],
     ) -> Result<Vec<Data>, StoreError> {
-        let session = StoreSession { replica, after: Stamp::default() };
+        let session = StoreSession { replica, ..StoreSession::default() };
         let mut transaction = self.stores[store].begin(&session).await?;
         let answers = transaction.read(reads).await?;
         Ok(answers.into_iter().map(|answer| answer.data).collect())
@@ -135,7 +135,7 @@ impl Runtime {
         replica: Option<Name>,
         writes: Vec<Write>,
     ) -> Result<(), StoreError> {
-        let session = StoreSession { replica, after: Stamp::default() };
+        let session = StoreSession { replica, ..StoreSession::default() };
         let mut attempts = 0;
         loop {
             let transaction = self.stores[store].begin(&session).await?;

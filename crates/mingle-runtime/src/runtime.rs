@@ -182,7 +182,7 @@ impl Runtime {
         self.check_replica(session)?;
         let after = session.worklist().seen_at(self.stamped(store.index()));
         let replica = self.replica_at(store.index(), session.replica().as_ref());
-        let session = StoreSession { replica, after };
+        let session = StoreSession { replica, after, ..StoreSession::default() };
         let deadline = self.world.elapsed() + self.settings.deadline;
         let mut attempts = 0;
         loop {
@@ -377,13 +377,15 @@ impl Runtime {
     }
 
     /// Each replica of a store of which one may lack what another has; none for a store that has one,
-    /// or whose replicas agree.
+    /// or whose replicas agree. Those that were given up are not among them.
     pub(crate) fn replicas(&self, store: usize) -> Vec<Option<Name>> {
         let capabilities = self.stores[store].capabilities();
         if capabilities.serializable || capabilities.replicas.is_empty() {
             return vec![None];
         }
-        capabilities.replicas.iter().cloned().map(Some).collect()
+        let departed = self.stores[store].departed();
+        let left = capabilities.replicas.iter().filter(|name| !departed.contains(name));
+        left.cloned().map(Some).collect()
     }
 
     /// The origin cannot begin transactions any more: it goes on as another one. What it began is

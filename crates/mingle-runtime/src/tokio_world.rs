@@ -8,6 +8,9 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use mingle_model::Time;
 use mingle_store::{BoxFuture, World};
 
+/// From here on a sleep may take a millisecond more than was asked for.
+const LONG: Duration = Duration::from_millis(500);
+
 /// The real clock and tokio's tasks. Its tasks run on the runtime on which it was made.
 #[derive(Debug)]
 pub struct TokioWorld {
@@ -18,11 +21,12 @@ pub struct TokioWorld {
 }
 
 impl TokioWorld {
-    /// The world of the tokio runtime that this is called on.
+    /// The world of the tokio runtime that this is called on, which needs its timers (and its I/O, for
+    /// stores in servers): `#[tokio::main]` enables both.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime.
+    /// Outside a tokio runtime. On one without timers whoever sleeps panics.
     pub fn new() -> Self {
         Self {
             handle: tokio::runtime::Handle::current(),
@@ -49,9 +53,14 @@ impl World for TokioWorld {
         self.start.elapsed()
     }
 
-    /// To a tenth of a millisecond: tokio's own timers count whole ones, which doubles a distance
-    /// of one.
+    /// Short ones to a tenth of a millisecond: tokio's own timers count whole ones, which doubles a
+    /// distance of one. Long ones, which are mostly limits that nothing reaches, by tokio's: theirs wake
+    /// nobody up when they are set, those of `async-io` a thread.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
+        if duration >= LONG {
+            let _entered = self.handle.enter();
+            return Box::pin(tokio::time::sleep(duration));
+        }
         Box::pin(async move {
             async_io::Timer::after(duration).await;
         })

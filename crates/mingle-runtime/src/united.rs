@@ -13,12 +13,13 @@ use std::time::Duration;
 
 use mingle_model::Name;
 use mingle_store::{
-    Commit, Committed, DataStore, Outcome, Session as StoreSession, StoreError, UnitedCommit,
+    Commit, Committed, DataStore, Once, Outcome, Session as StoreSession, StoreError, UnitedCommit,
 };
 use tracing::{Instrument as _, debug_span, field};
 
 use crate::attempt::{Step, Visit, visits};
 use crate::call::PhaseReport;
+use crate::drive::session_of;
 use crate::error::Error;
 use crate::leave::{Draft, Role, written_objects};
 use crate::machine::Finished;
@@ -72,7 +73,8 @@ impl Runtime {
         sites.dedup();
         let engine = self.stores[*sites.first()?].engine()?;
         let is_one = sites.iter().all(|site| self.stores[*site].engine() == Some(engine));
-        let decides = |site: &usize| self.stores[*site].capabilities().serializable;
+        // It is certified, so what it demands of records holds.
+        let decides = |site: &usize| self.stores[*site].capabilities().once == Once::Serial;
         sites.iter().copied().find(decides).filter(|_| is_one && sites.len() > 1)
     }
 
@@ -174,7 +176,7 @@ impl Runtime {
         }
         let replica = self.replica(execution, tries, first);
         let after = execution.worklist.seen_at(self.stamped(first));
-        let session = StoreSession { replica, after };
+        let session = session_of(execution, replica, after);
         let mut united = self.stores[first].begin_united(&session).await.map_err(Error::Store)?;
         let mut whole = Whole::default();
         for index in 0..execution.plan.phases.len() {
@@ -184,7 +186,7 @@ impl Runtime {
             }
         }
         let is_guarded =
-            whole.decisive.is_none_or(|site| self.stores[site].capabilities().serializable);
+            whole.decisive.is_none_or(|site| self.stores[site].capabilities().once == Once::Serial);
         if execution.key.is_some() && !is_guarded {
             return Ok(Attempt::Apart);
         }

@@ -99,7 +99,13 @@ impl Worklist {
 
     /// Every replica of `store` has seen this much.
     pub fn is_everywhere(&mut self, store: &str, everywhere: &Stamp) {
-        if self.seen.get(store).is_some_and(|seen| everywhere.covers(seen)) {
+        // What was seen of a replica that is gone may be gone with it: that is found out where it is
+        // needed, and nobody forgets it unasked.
+        let is_there = |seen: &Stamp| {
+            let mut names = seen.iter().map(|(name, _)| name);
+            everywhere.covers(seen) && names.all(|name| everywhere.of(name) < Stamp::ENDED)
+        };
+        if self.seen.get(store).is_some_and(is_there) {
             self.seen.remove(store);
         }
     }

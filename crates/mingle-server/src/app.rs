@@ -13,7 +13,7 @@ use crate::config::Config;
 use crate::keys::Running;
 use crate::limits::SESSIONS_MAX;
 use crate::metrics::Metrics;
-use crate::problem::{Code, Problem, SESSION};
+use crate::problem::{ACCEPT_LOSS, Code, Problem, SESSION};
 use crate::worker::Work;
 use crate::{openapi, page};
 
@@ -127,7 +127,15 @@ impl App {
                 }
             }
         }
-        Ok(session.unwrap_or_else(|| self.config.new_session()))
+        let session = session.unwrap_or_else(|| self.config.new_session());
+        if let Some(other) = self.database.stands_in_for(&session) {
+            session.move_to(other);
+        }
+        // Nobody goes on without what it has seen unless it says so.
+        if headers.get(&ACCEPT_LOSS).is_some_and(|value| value == "true") {
+            self.database.accept_losses(&session);
+        }
+        Ok(session)
     }
 
     pub(crate) fn token(&self, session: &Session) -> String {

@@ -5,9 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, PoisonError, RwLock};
 use std::time::Duration;
 
-use mingle::{Event, Watcher};
+use mingle::{Database, DatacenterState, Event, Watcher};
 use mingle_model::Name;
-use mingle_runtime::stats::{Counted, Stats};
+use mingle_runtime::stats::Counted;
 use prometheus_client::encoding::text::encode;
 use prometheus_client::metrics::counter::Counter;
 use prometheus_client::metrics::family::Family;
@@ -17,6 +17,7 @@ use prometheus_client::registry::{Registry, Unit};
 
 type One = [(&'static str, String); 1];
 type Two = [(&'static str, String); 2];
+type Three = [(&'static str, String); 3];
 type Seconds = Counter<f64, AtomicU64>;
 
 /// The first bound of the histograms, in seconds; each is twice the one before.
@@ -46,6 +47,7 @@ pub struct Metrics {
     seconds: HashMap<Name, Histogram>,
     stores: Arc<HashMap<Name, OfStore>>,
     runtime: Family<One, Counter>,
+    datacenters: Family<Three, Gauge>,
     answers: Family<One, Counter>,
     /// The answers of each status, so that counting one makes no label.
     by_status: RwLock<HashMap<u16, Counter>>,
@@ -70,6 +72,7 @@ impl Metrics {
             seconds: by_name,
             stores: Arc::new(register_stores(&mut registry, stores)),
             runtime: Family::default(),
+            datacenters: Family::default(),
             answers: Family::default(),
             by_status: RwLock::default(),
             connections: Gauge::default(),
@@ -81,6 +84,8 @@ impl Metrics {
         registry.register_with_unit("call", latency, Unit::Seconds, seconds);
         let events = "What happened in the runtime";
         registry.register("runtime_events", events, metrics.runtime.clone());
+        let states = "How data centers stand: 1 for what each of them is";
+        registry.register("datacenter_state", states, metrics.datacenters.clone());
         registry.register("http_answers", "Answers by status", metrics.answers.clone());
         let open = "Connections that are open";
         registry.register("http_connections", open, metrics.connections.clone());
@@ -129,7 +134,9 @@ impl Metrics {
     }
 
     /// All figures as text.
-    pub(crate) fn text(&self, stats: &Stats) -> String {
+    pub(crate) fn text(&self, database: &Database) -> String {
+        self.look_at_datacenters(database);
+        let stats = database.runtime().stats();
         for counted in Counted::ALL {
             let name = snake_case(&format!("{counted:?}"));
             let counter = self.runtime.get_or_create_owned(&[("event", name)]);
@@ -138,6 +145,24 @@ impl Metrics {
         let mut text = String::new();
         encode(&mut text, &self.registry).expect("writing to a string cannot fail");
         text
+    }
+}
+
+impl Metrics {
+    fn look_at_datacenters(&self, database: &Database) {
+        for (store, geo) in database.geo_stores() {
+            for status in geo.status() {
+                for word in DatacenterState::WORDS {
+                    let labels = [
+                        ("store", store.to_string()),
+                        ("datacenter", status.name.to_string()),
+                        ("state", word.to_owned()),
+                    ];
+                    let is_so = i64::from(word == status.state.word());
+                    self.datacenters.get_or_create_owned(&labels).set(is_so);
+                }
+            }
+        }
     }
 }
 

@@ -169,6 +169,10 @@ pub struct Problem {
 /// Which header carries a session.
 pub(crate) const SESSION: header::HeaderName = header::HeaderName::from_static("mingle-session");
 
+/// Which header lets a session go on without what was lost with a data center.
+pub(crate) const ACCEPT_LOSS: header::HeaderName =
+    header::HeaderName::from_static("mingle-accept-loss");
+
 impl Problem {
     /// A problem that stays the same if the request does.
     pub fn new(code: Code, detail: impl Into<String>) -> Self {

@@ -66,6 +66,17 @@ pub trait DataStore: Send + Sync {
         Box::pin(std::future::ready(Ok(Stamp::default())))
     }
 
+    /// The replicas that were given up for good: nobody need ask them, nor wait for them.
+    fn departed(&self) -> Vec<Name> {
+        Vec::new()
+    }
+
+    /// Of what a session has seen, what is still to be had: without what was lost with a replica that
+    /// was given up.
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        seen.clone()
+    }
+
     /// Who runs whole phases beside the store, if anybody does. What stands around a store to count,
     /// delay or record its calls sees nothing of those phases, so it says that there is nobody.
     fn worker(&self) -> Option<&dyn Worker> {
@@ -228,12 +239,16 @@ pub struct Session {
     /// What the replica must have seen before it serves: it is [`StoreError::Behind`] until then.
     /// Concerns the one store at which the transaction begins.
     pub after: Stamp,
+    /// The transaction of the program of which a phase is run, where a store may be told which of
+    /// them conflict; none for what the runtime does for itself, and behind a worker.
+    #[serde(skip)]
+    pub transaction: Option<Name>,
 }
 
 impl Session {
     /// A session that stays at this replica and has seen nothing yet.
     pub fn at(replica: impl Into<Name>) -> Self {
-        Self { replica: Some(replica.into()), after: Stamp::default() }
+        Self { replica: Some(replica.into()), ..Self::default() }
     }
 }
 

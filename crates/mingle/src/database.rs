@@ -10,15 +10,14 @@ use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
-use mingle_store_embedded::GeoStore;
+use mingle_store_embedded::{DatacenterState, GeoStore};
 use mingle_store_postgres::Postgres;
 use serde_json::{Map, Value as Json};
 
 use crate::binding::{Binding, StoreBinding};
+use crate::conflicts::check_binding;
 use crate::late::late_refusals;
-use crate::open::{
-    OpenError, check_names, is_all_embedded, open_store, opening_order, store_schema,
-};
+use crate::open::{OpenError, is_all_embedded, open_store, opening_order, store_schema};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -101,10 +100,9 @@ impl Database {
         world: Arc<dyn World>,
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
-        check_names(&program, binding)?;
+        let mut warnings = check_binding(&program, binding)?;
         let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
-        let (mut warnings, mut geo) = (Vec::new(), BTreeMap::new());
-        let mut postgres = BTreeMap::new();
+        let (mut geo, mut postgres) = (BTreeMap::new(), BTreeMap::new());
         for id in opening_order(&program, binding) {
             let declared = &program.checked.stores[id.index()];
             let opened = open_store(&program, id, binding, folder, (&world, &geo)).await?;
@@ -167,6 +165,61 @@ impl Database {
     /// ```
     pub fn geo(&self, store: &str) -> Option<&Arc<GeoStore>> {
         self.geo.get(store)
+    }
+
+    /// All stores that have data centers in this process, by their names.
+    pub fn geo_stores(&self) -> &BTreeMap<Name, Arc<GeoStore>> {
+        &self.geo
+    }
+
+    /// Where a session goes on whose data center was given up: at the first one that runs. None if its own
+    /// was not given up, or no other runs.
+    pub fn stands_in_for(&self, session: &Session) -> Option<Name> {
+        let replica = session.replica()?;
+        let mut given_up = self.geo.values().filter(|geo| geo.departed().contains(&replica));
+        given_up.find_map(|geo| {
+            let mut up = geo.status().into_iter();
+            up.find(|status| status.state == DatacenterState::Up).map(|status| status.name)
+        })
+    }
+
+    /// Lets a session go on without what was lost with data centers that were given up, and says what
+    /// that is. Until then its calls are refused where they would need it. Nothing is done again.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle::{Binding, Database, Session};
+    ///
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+    /// let text = "store inboxes: causal;
+    ///     object User in inboxes { key name: string; inbox: log<string>; }
+    ///     transaction send(to: ref User, text: string) { to.inbox.append(text); }";
+    /// let binding = "[stores.inboxes]\ndatacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"400ms\"";
+    /// let binding = Binding::parse(binding).unwrap();
+    /// let database = Database::open(mingle::compile(text).unwrap(), &binding, None).await.unwrap();
+    /// let send = database.arguments("send", [("to", "ana"), ("text", "hello")]).unwrap();
+    /// let session = Session::at("oslo");
+    /// database.call("send", send.clone(), session.clone()).await.unwrap();
+    ///
+    /// // It burns down before anybody else has heard of that.
+    /// let inboxes = database.geo("inboxes").unwrap();
+    /// inboxes.kill("oslo").unwrap();
+    /// inboxes.give_up("oslo").await.unwrap();
+    /// session.move_to("rome");
+    /// let error = database.call("send", send.clone(), session.clone()).await.unwrap_err();
+    /// assert!(error.to_string().contains("is lost"), "{error}");
+    /// assert_eq!(&*database.accept_losses(&session)[0].store, "inboxes");
+    /// database.call("send", send, session).await.unwrap();
+    /// # });
+    /// ```
+    pub fn accept_losses(&self, session: &Session) -> Vec<mingle_runtime::Loss> {
+        self.runtime.accept_losses(session)
+    }
+
+    /// What a session has seen that was lost with data centers that were given up.
+    pub fn losses(&self, session: &Session) -> Vec<mingle_runtime::Loss> {
+        self.runtime.losses(session)
     }
 
     /// The runtime.

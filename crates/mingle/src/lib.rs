@@ -89,6 +89,7 @@
 //! ```
 
 pub mod binding;
+mod conflicts;
 pub mod database;
 mod inside;
 mod late;
@@ -100,17 +101,18 @@ pub mod typed;
 use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
+pub use conflicts::check_binding;
 pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
 pub use mingle_runtime::{
-    Call, CallKey, CallReport, Error, PhaseReport, Settings, Swept, Unfinished,
+    Call, CallKey, CallReport, Error, Loss, PhaseReport, Settings, Swept, Unfinished,
 };
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
-pub use mingle_store_embedded::GeoStore;
+pub use mingle_store_embedded::{Admitted, DatacenterState, DatacenterStatus, GeoStore, GivenUp};
 pub use mingle_store_postgres::HostTransaction;
 pub use open::OpenError;
 

@@ -242,6 +242,9 @@ fn open_embedded(
     config.delay = bound.delay.mean;
     config.jitter = bound.delay.jitter;
     config.geo.clone_from(&bound.geo);
+    if let Some(geo) = &mut config.geo {
+        geo.conflicts.clone_from(&bound.conflicts);
+    }
     if let Some(with) = &bound.with {
         let host = hosts.get(&**with).ok_or_else(|| {
             let store = &schema.store;

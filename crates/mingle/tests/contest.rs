@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle::{Database, Session};
+use mingle_runtime::stats::Counted;
 use mingle_store::test_world::join_all;
 use mingle_store::wrap::count::{Counters, CountingStore};
 use mingle_store::wrap::fault::{FaultPlan, FaultyStore, Rates};
@@ -118,6 +119,25 @@ fn one_winner_is_declared_over_three_data_centers() {
         let seen = race(&stores, &servers, 3);
         check_race(&stores, &servers, &seen, 3);
         assert!(seen.iter().any(Json::is_null) && seen.iter().any(|winner| !winner.is_null()));
+    }
+}
+
+/// Both stores live in one engine over three data centers: the post that declares is one transaction
+/// there, and nobody sees a part of it.
+#[test]
+fn one_winner_is_declared_in_one_engine() {
+    let binding = "[runtime]\ndeadline = \"2min\"\n\
+        [stores.contests]\ndatacenters = [\"r1\", \"r2\", \"r3\"]\nbetween = \"40ms±5ms\"\n\
+        [stores.inboxes]\nwith = \"contests\"\n\
+        [stores.inboxes.operations]\nstrong_size = \"builtin:size Team.inbox\"";
+    for text in [EFFICIENT, STRONG] {
+        let stores = Stores::new(&with_goal(text, GOAL), binding);
+        let servers = [stores.server(), stores.server()];
+        let seen = race(&stores, &servers, 3);
+        check_race(&stores, &servers, &seen, 3);
+        assert!(seen.iter().any(Json::is_null) && seen.iter().any(|winner| !winner.is_null()));
+        let united = |server: &Arc<Database>| server.runtime().stats().get(Counted::United);
+        assert!(servers.iter().map(united).sum::<u64>() > 0, "nothing was one transaction");
     }
 }
 

@@ -3,17 +3,18 @@
 
 mod support;
 
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::time::Duration;
 
-use mingle::{Binding, Call, CallKey, CallReport, Database, Error, Session};
-use mingle_checker::history::{Interval, Kind, Operation, Transaction};
-use mingle_checker::{History, Model, Outcome, check};
+use mingle::{Call, CallKey, CallReport, Error, Session};
+use mingle_checker::history::{Kind, Operation};
+use mingle_checker::{Model, Outcome, check};
 use mingle_lang::generate::Random;
 use mingle_model::{Level, Origin, TransactionId};
 use mingle_runtime::stats::Counted;
 use mingle_store::test_world::join_all;
-use mingle_store::{BoxFuture, Data, Read, RecordKind, TestWorld, World};
+use mingle_store::{BoxFuture, Data, Read, RecordKind, World};
+use support::geo::{CITIES, Cities, Seen};
 use support::{Setup, scenarios};
 
 const TEXT: &str = "store vault: linearizable; store wall: causal;
@@ -38,101 +39,44 @@ const TEXT: &str = "store vault: linearizable; store wall: causal;
         return found;
     }";
 
-const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
-
 const THINGS: usize = 4;
 
 const BINDING: &str = "[runtime]\ndeadline = \"5s\"\n[stores.vault]\npartitions = 2\n\
     datacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"40ms±10ms\"\n\
     [stores.wall]\nwith = \"vault\"\n";
 
-struct Shared {
-    world: Arc<TestWorld>,
-    database: Database,
+fn cities() -> Cities {
+    Cities::new(TEXT, BINDING)
 }
 
-impl Shared {
-    fn new() -> Self {
-        let program = mingle::compile(TEXT).expect("the program is right");
-        let binding = Binding::parse(BINDING).expect("the binding is right");
-        let world = TestWorld::new(7);
-        let opened =
-            Database::open_wrapped(program, &binding, None, world.clone(), |_, store| store);
-        let database = world.block_on(opened).unwrap_or_else(|error| panic!("{error}"));
-        Self { world, database }
-    }
+fn united(cities: &Cities) -> u64 {
+    cities.database.runtime().stats().get(Counted::United)
+}
 
-    async fn call(
-        &self,
-        session: &Session,
-        transaction: &str,
-        arguments: &[(&str, String)],
-    ) -> Result<Vec<i64>, Error> {
-        let database = &self.database;
-        let arguments = arguments.iter().map(|(name, value)| (*name, value.as_str()));
-        let arguments = database.arguments(transaction, arguments)?;
-        let report = database.call(transaction, arguments, session.clone()).await?;
-        let found = database.result_json(transaction, &report);
-        let numbers = found.as_array().into_iter().flatten();
-        Ok(numbers.map(|number| number.as_i64().expect("a number")).collect())
+/// Nothing of the runtime's own stands in any store.
+fn assert_nothing_left(cities: &Cities) {
+    let runtime = cities.database.runtime();
+    let first = TransactionId { origin: Origin(0), sequence: 0 };
+    let mut reads = vec![Read::Witnesses { from: first, limit: 10 }];
+    for kind in [RecordKind::Intent, RecordKind::Witness] {
+        reads.push(Read::Records { kind, from: Arc::default(), limit: 10 });
     }
-
-    fn united(&self) -> u64 {
-        self.database.runtime().stats().get(Counted::United)
-    }
-
-    /// Nothing of the runtime's own stands in any store.
-    fn assert_nothing_left(&self) {
-        let runtime = self.database.runtime();
-        let first = TransactionId { origin: Origin(0), sequence: 0 };
-        let mut reads = vec![Read::Witnesses { from: first, limit: 10 }];
-        for kind in [RecordKind::Intent, RecordKind::Witness] {
-            reads.push(Read::Records { kind, from: Arc::default(), limit: 10 });
-        }
-        for index in 0..2 {
-            let store = mingle_lang::hir::StoreId(index);
-            for city in CITIES {
-                let session = Session::at(city);
-                let left = self.world.block_on(runtime.read(store, &session, &reads));
-                for data in left.expect("it answers") {
-                    let is_empty = match &data {
-                        Data::Witnesses(rows) => rows.is_empty(),
-                        Data::Records(records) => records.is_empty(),
-                        other => panic!("{other:?}"),
-                    };
-                    assert!(is_empty, "{city}: {data:?}");
-                }
+    for index in 0..2 {
+        let store = mingle_lang::hir::StoreId(index);
+        for city in CITIES {
+            let session = Session::at(city);
+            let left = cities.world.block_on(runtime.read(store, &session, &reads));
+            for data in left.expect("it answers") {
+                let is_empty = match &data {
+                    Data::Witnesses(rows) => rows.is_empty(),
+                    Data::Records(records) => records.is_empty(),
+                    other => panic!("{other:?}"),
+                };
+                assert!(is_empty, "{city}: {data:?}");
             }
         }
-        assert_eq!(runtime.stats().get(Counted::Begun), 0);
     }
-}
-
-/// What clients saw.
-#[derive(Default)]
-struct Seen(Mutex<Vec<Transaction>>);
-
-impl Seen {
-    fn add(
-        &self,
-        client: usize,
-        (begin, end): (Duration, Duration),
-        outcome: Outcome,
-        operations: Vec<Operation>,
-    ) {
-        let nanos = |time: Duration| u64::try_from(time.as_nanos()).expect("a short run");
-        let mut seen = self.0.lock().expect("no panic");
-        let id = seen.len() as i64;
-        seen.push(Transaction {
-            id,
-            session: client as i64,
-            outcome,
-            interval: Some(Interval { begin: nanos(begin), end: nanos(end) }),
-            commit: None,
-            is_final: false,
-            operations,
-        });
-    }
+    assert_eq!(runtime.stats().get(Counted::Begun), 0);
 }
 
 /// One call of a client: its name, what it reads and writes, as keys of the history.
@@ -164,7 +108,7 @@ impl Called {
         arguments
     }
 
-    fn operations(&self, found: &[i64]) -> Vec<Operation> {
+    fn operations(&self, found: &[i64], vault: Level) -> Vec<Operation> {
         let operation = |kind, place: usize, value| {
             let is_strong = self.strong[place];
             Operation {
@@ -173,7 +117,7 @@ impl Called {
                 key: (self.keys[place] + if is_strong { 100 } else { 0 }) as i64,
                 value,
                 store: if is_strong { "vault".into() } else { "wall".into() },
-                level: if is_strong { Level::Linearizable } else { Level::Causal },
+                level: if is_strong { vault } else { Level::Causal },
                 version: None,
             }
         };
@@ -188,7 +132,7 @@ impl Called {
 }
 
 /// One client, which moves from city to city with its session.
-async fn client(shared: &Shared, seen: &Seen, number: usize, seed: u64) {
+async fn client(shared: &Cities, (seen, vault): (&Seen, Level), number: usize, seed: u64) {
     let mut random = Random::new(seed.wrapping_mul(1_000_003).wrapping_add(number as u64));
     let session = Session::at(CITIES[number % 3]);
     for round in 0..25 {
@@ -206,7 +150,12 @@ async fn client(shared: &Shared, seen: &Seen, number: usize, seed: u64) {
                 continue;
             }
         };
-        seen.add(number, (begin, end), outcome, call.operations(&result.unwrap_or_default()));
+        seen.add(
+            number,
+            (begin, end),
+            outcome,
+            call.operations(&result.unwrap_or_default(), vault),
+        );
         if random.below(4) == 0 {
             session.move_to(CITIES[random.below(3)]);
         }
@@ -215,35 +164,29 @@ async fn client(shared: &Shared, seen: &Seen, number: usize, seed: u64) {
 }
 
 fn run(seed: u64, stops: &[&[&str]]) {
+    run_with(seed, stops, (BINDING, Level::Linearizable));
+}
+
+/// With this binding, by which the vault is this.
+fn run_with(seed: u64, stops: &[&[&str]], (binding, vault): (&str, Level)) {
     println!("seed {seed}");
-    let shared = Shared::new();
+    let shared = Cities::new(TEXT, binding);
     let seen = Seen::default();
     let mut all: Vec<BoxFuture<'_, ()>> = Vec::new();
     for number in 0..6 {
-        all.push(Box::pin(client(&shared, &seen, number, seed)));
+        all.push(Box::pin(client(&shared, (&seen, vault), number, seed)));
     }
-    let vault = shared.database.geo("vault").expect("the binding gives it data centers");
-    all.push(Box::pin(async {
-        for cities in stops {
-            shared.world.sleep(Duration::from_millis(1_500)).await;
-            cities.iter().for_each(|city| vault.kill(city).expect("it is there"));
-            shared.world.sleep(Duration::from_millis(1_500)).await;
-            cities.iter().for_each(|city| vault.start(city).expect("it is there"));
-        }
-    }));
+    all.push(Box::pin(shared.stop("vault", stops)));
     shared.world.block_on(join_all(all));
-    let seen = seen.0.into_inner().expect("no panic");
-    let committed = seen.iter().filter(|one| one.outcome == Outcome::Committed).count();
-    assert!(committed > 60, "seed {seed}: only {committed} committed");
-    let changed = seen.iter().filter(|one| one.operations.iter().any(|op| op.key >= 100)).count();
-    assert!(shared.united() as usize >= changed / 2, "seed {seed}: {}", shared.united());
-    let history = History::new(seen).expect("each number is written once");
+    let changed = seen.count(|operation| operation.key >= 100);
+    assert!(united(&shared) as usize >= changed / 2, "seed {seed}: {}", united(&shared));
+    let history = seen.into_history(60);
     for model in [Model::Mixed, Model::Causal] {
         let verdict = check(&history, model);
         assert!(verdict.is_satisfied(), "seed {seed}: {verdict}");
     }
-    assert_eq!(vault.alarms(), Vec::<String>::new(), "seed {seed}");
-    shared.assert_nothing_left();
+    assert_eq!(shared.geo("vault").alarms(), Vec::<String>::new(), "seed {seed}");
+    assert_nothing_left(&shared);
 }
 
 #[test]
@@ -260,9 +203,24 @@ fn what_clients_of_both_levels_see_holds_while_data_centers_stop() {
     }
 }
 
+/// Who changes conflicts with who changes, and audits with nobody: what they see is causal, and never a
+/// part of a change.
+#[test]
+fn what_clients_see_is_causal_where_some_are_in_no_pair() {
+    let wall = "[stores.wall]";
+    let binding = BINDING.replace(wall, &format!("conflicts = [[\"change\", \"change\"]]\n{wall}"));
+    for seed in 8..=10 {
+        run_with(seed, &[], (&binding, Level::Causal));
+    }
+    for seed in 11..=13 {
+        let stops: [&[&str]; 4] = [&["oslo"], &["lima"], &["oslo", "rome"], &["rome"]];
+        run_with(seed, &stops, (&binding, Level::Causal));
+    }
+}
+
 #[test]
 fn one_trip_to_the_leader_and_no_other() {
-    let shared = Shared::new();
+    let shared = cities();
     let call = |city: &str, name: &str| {
         let mut arguments = vec![("one", "k0".to_owned()), ("other", "k1".to_owned())];
         arguments.extend((name == "change").then(|| ("value", "5".to_owned())));
@@ -282,8 +240,8 @@ fn one_trip_to_the_leader_and_no_other() {
     }
     let (found, took) = call("lima", "look");
     assert_eq!((found, took), (vec![0, 6], Duration::ZERO), "causal reads wait for nobody");
-    assert_eq!(shared.united(), 4);
-    shared.assert_nothing_left();
+    assert_eq!(united(&shared), 4);
+    assert_nothing_left(&shared);
 }
 
 #[test]
@@ -314,7 +272,7 @@ fn the_examples_run_with_all_their_stores_in_one_engine() {
 
 #[test]
 fn a_key_that_is_used_again_runs_once() {
-    let shared = Shared::new();
+    let shared = cities();
     let arguments = || {
         let given = [("one", "k0"), ("other", "k1"), ("value", "7")];
         shared.database.arguments("change", given).expect("they fit")

@@ -43,5 +43,8 @@ mod witness;
 mod writing;
 
 pub use config::{EmbeddedConfig, LinkTable, Links, OpenError};
-pub use geo::{DATACENTERS_MAX, GeoConfig, GeoStore};
+pub use geo::{
+    Admitted, ConflictPairs, DATACENTERS_MAX, DatacenterState, DatacenterStatus, GeoConfig,
+    GeoStore, GivenUp,
+};
 pub use open::Embedded;

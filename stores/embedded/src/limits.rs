@@ -41,3 +41,7 @@ pub const FIELDS_MAX: usize = 65_535;
 
 /// redb keeps at most this much of one store's file in memory: 64 MiB.
 pub const CACHE_BYTES: usize = 64 << 20;
+
+/// In at most so many pairs the transactions of a store over data centers conflict. Each pair of a
+/// transaction is one more key for each item that it uses, in what is certified.
+pub const CONFLICTS_MAX: usize = 256;

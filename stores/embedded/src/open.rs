@@ -13,7 +13,7 @@ use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::geo::{GeoConfig, GeoStore};
-use crate::limits::REPLICAS_MAX;
+use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
 use crate::storage::disk::{DiskError, DiskStorage};
@@ -143,8 +143,10 @@ impl Embedded {
             ));
         }
         let is_strong = is_serializable(schema.level);
-        let geo = GeoConfig { is_strong, ..host.config().clone() };
-        let config = &EmbeddedConfig { geo: Some(geo), ..config.clone() };
+        let conflicts = config.geo.as_ref().and_then(|geo| geo.conflicts.clone());
+        let geo = GeoConfig { is_strong, conflicts, ..host.config().clone() };
+        check_conflicts(&geo, schema).map_err(|reason| refused(schema, reason))?;
+        let config = &EmbeddedConfig { geo: Some(geo.clone()), ..config.clone() };
         let storage: Box<dyn Storage> = match &config.folder {
             Some(folder) => Box::new(open_disk(folder, schema)?),
             None => Box::<MemoryStorage>::default(),
@@ -154,7 +156,8 @@ impl Embedded {
         let form = format!("with {other}, {}", form_of(config, schema));
         let places = config.geo.as_ref().map_or(&[][..], |geo| &geo.datacenters);
         let core = Self::core_of((storage, form), config, schema, places, world)?;
-        Ok(Arc::new(host.beside(core, schema.level, is_strong)))
+        let store = host.beside(core, schema.level, &geo);
+        store.map(Arc::new).map_err(|error| broken(config, schema, &error))
     }
 
     fn core(
@@ -204,8 +207,34 @@ impl Embedded {
 fn check_geo(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<GeoConfig, OpenError> {
     let refuse = |reason| OpenError::Config { store: schema.store.clone(), reason };
     let geo = config.geo.as_ref().ok_or_else(|| refuse("it has no data centers".into()))?;
-    geo.check().map_err(refuse)?;
+    geo.check().and_then(|()| check_conflicts(geo, schema)).map_err(refuse)?;
     Ok(GeoConfig { is_strong: is_serializable(schema.level), ..geo.clone() })
+}
+
+fn refused(schema: &StoreSchema, reason: String) -> OpenError {
+    OpenError::Config { store: schema.store.clone(), reason }
+}
+
+/// Which transactions conflict is a question only where they are certified.
+fn check_conflicts(geo: &GeoConfig, schema: &StoreSchema) -> Result<(), String> {
+    let Some(pairs) = &geo.conflicts else { return Ok(()) };
+    if pairs.len() > CONFLICTS_MAX {
+        let found = pairs.len();
+        return Err(format!("transactions conflict in at most {CONFLICTS_MAX} pairs, not {found}"));
+    }
+    if schema.level != Level::Linearizable {
+        return Err(format!(
+            "which transactions conflict is said of a linearizable store, and it is {}",
+            schema.level
+        ));
+    }
+    match geo.datacenters.len() {
+        0 | 1 => {
+            Err("which transactions conflict is said of several data centers, and it has one"
+                .into())
+        }
+        _ => Ok(()),
+    }
 }
 
 fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, OpenError> {

@@ -2,9 +2,8 @@
 
 mod support;
 
-use std::collections::BTreeSet;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
@@ -12,27 +11,9 @@ use mingle_model::{Level, Stamp};
 use mingle_store::{Commit, Data, DataStore, Read, Session, StoreError, TestWorld, World, Write};
 use mingle_store_embedded::storage::memory::MemoryStorage;
 use mingle_store_embedded::storage::{Changes, Snapshot, Storage, StorageError};
-use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, Links};
+use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig};
+use support::members::{Alone, CITIES};
 use support::{at, data, usual, write};
-
-const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
-
-/// Data centers that nobody reaches.
-#[derive(Default)]
-struct Alone(Mutex<BTreeSet<&'static str>>);
-
-impl Alone {
-    fn set(&self, cities: &[&'static str]) {
-        *self.0.lock().expect("no panic") = cities.iter().copied().collect();
-    }
-}
-
-impl Links for Alone {
-    fn is_up(&self, from: &str, to: &str) -> bool {
-        let alone = self.0.lock().expect("no panic");
-        !alone.contains(from) && !alone.contains(to)
-    }
-}
 
 fn geo() -> GeoConfig {
     GeoConfig::new(CITIES).with_distance("40ms±10ms".parse().expect("a distance"))

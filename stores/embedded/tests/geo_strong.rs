@@ -1,5 +1,7 @@
 //! Linearizable stores over several data centers: the suite.
 
+mod support;
+
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -8,32 +10,13 @@ use mingle_model::Level;
 use mingle_store::conformance::{self, Factory};
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{BoxFuture, DataStore, StoreSchema, TestWorld, World};
+use mingle_store_embedded::storage::Storage;
 use mingle_store_embedded::storage::memory::MemoryStorage;
-use mingle_store_embedded::storage::{Changes, Snapshot, Storage, StorageError};
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig};
-
-const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
+use support::members::{CITIES, Kept};
 
 /// A round trip between data centers takes so long, give or take as much.
 const DISTANCE: Duration = Duration::from_millis(80);
-
-/// Rows in memory that outlive the store, as a disk does: what is said is said after they are written.
-#[derive(Clone, Default)]
-struct Kept(Arc<MemoryStorage>);
-
-impl Storage for Kept {
-    fn snapshot(&self) -> Result<Snapshot, StorageError> {
-        self.0.snapshot()
-    }
-
-    fn commit(&self, changes: Changes) -> Result<(), StorageError> {
-        self.0.commit(changes)
-    }
-
-    fn is_durable(&self) -> bool {
-        true
-    }
-}
 
 struct StrongFactory {
     level: Level,

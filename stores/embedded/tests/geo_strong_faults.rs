@@ -3,7 +3,7 @@
 mod support;
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 use std::task::Poll;
 use std::time::Duration;
 
@@ -13,28 +13,10 @@ use mingle_store::{
     BoxFuture, Commit, Committed, Data, DataStore, Outcome, Read, Session, StoreError, TestWorld,
     World, Write,
 };
-use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, GeoStore, Links};
+use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig, GeoStore};
+use support::members::{Alone, CITIES};
 use support::{at, usual};
 use tempfile::TempDir;
-
-const CITIES: [&str; 3] = ["oslo", "rome", "lima"];
-
-/// Data centers that nobody reaches.
-#[derive(Default)]
-struct Alone(Mutex<BTreeSet<&'static str>>);
-
-impl Alone {
-    fn set(&self, cities: &[&'static str]) {
-        *self.0.lock().expect("no panic") = cities.iter().copied().collect();
-    }
-}
-
-impl Links for Alone {
-    fn is_up(&self, from: &str, to: &str) -> bool {
-        let alone = self.0.lock().expect("no panic");
-        !alone.contains(from) && !alone.contains(to)
-    }
-}
 
 fn geo() -> GeoConfig {
     GeoConfig::new(CITIES).with_distance("40ms±10ms".parse().expect("a distance"))

@@ -7,7 +7,7 @@ use mingle_model::{Stamp, TransactionId, Version};
 use mingle_store::{Commit, Committed, Guard, Outcome, StoreError};
 
 use crate::encoding::object_digest;
-use crate::error::{Failure, message};
+use crate::error::Failure;
 use crate::layout::Layout;
 use crate::outcome;
 use crate::session::{Step, StepResult};
@@ -256,7 +256,7 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
     let asked = [bar.clone(), look.clone()];
     match lease.prepare(&asked).await {
         Some(Ok(())) => {}
-        Some(Err(error)) => return Err(unavailable(message(&error))),
+        Some(Err(error)) => return Err(unavailable(error.to_string())),
         None => return Err(unavailable("no answer in time".into())),
     }
     let steps = Step::beside(vec![bar, look]);

@@ -1,6 +1,7 @@
 //! What a failure comes to.
 
 use std::error::Error as _;
+use std::fmt;
 
 use mingle_model::Name;
 use mingle_store::StoreError;
@@ -20,7 +21,7 @@ pub const REFUSED: &str = "MG003";
 /// What went wrong, in full: the server's own message with all that it says beside.
 pub fn message(error: &Error) -> String {
     match error.as_db_error() {
-        Some(error) => database_message(error),
+        Some(error) => Complaint::from(error).to_string(),
         None => match error.source() {
             Some(source) => format!("{error}: {source}"),
             None => error.to_string(),
@@ -28,22 +29,91 @@ pub fn message(error: &Error) -> String {
     }
 }
 
-fn database_message(error: &DbError) -> String {
-    let mut text = error.message().to_owned();
-    let parts = [
-        ("detail", error.detail()),
-        ("hint", error.hint()),
-        ("table", error.table()),
-        ("column", error.column()),
-        ("constraint", error.constraint()),
-        ("where", error.where_()),
-    ];
-    for (name, part) in parts {
-        if let Some(part) = part {
-            text.extend(["; ", name, ": ", part]);
+/// Why a statement failed, whichever driver says so.
+#[derive(Clone, Debug)]
+pub enum Wrong {
+    /// The server says why.
+    Server(Box<Complaint>),
+    /// No answer came.
+    Lost(String),
+}
+
+/// What the server says went wrong.
+#[derive(Clone, Debug, Default)]
+pub struct Complaint {
+    /// The SQLSTATE.
+    pub code: String,
+    /// One line.
+    pub message: String,
+    /// More of it.
+    pub detail: Option<String>,
+    /// What to do.
+    pub hint: Option<String>,
+    /// The schema that it is about.
+    pub schema: Option<String>,
+    /// The table.
+    pub table: Option<String>,
+    /// The column.
+    pub column: Option<String>,
+    /// The constraint or index.
+    pub constraint: Option<String>,
+    /// In which function.
+    pub context: Option<String>,
+}
+
+impl From<&DbError> for Complaint {
+    fn from(error: &DbError) -> Self {
+        let owned = |part: Option<&str>| part.map(str::to_owned);
+        Self {
+            code: error.code().code().to_owned(),
+            message: error.message().to_owned(),
+            detail: owned(error.detail()),
+            hint: owned(error.hint()),
+            schema: owned(error.schema()),
+            table: owned(error.table()),
+            column: owned(error.column()),
+            constraint: owned(error.constraint()),
+            context: owned(error.where_()),
         }
     }
-    format!("{text} (SQLSTATE {})", error.code().code())
+}
+
+impl From<Error> for Wrong {
+    fn from(error: Error) -> Self {
+        match error.as_db_error() {
+            Some(complaint) => Self::Server(Box::new(complaint.into())),
+            None => Self::Lost(message(&error)),
+        }
+    }
+}
+
+impl fmt::Display for Complaint {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)?;
+        let parts = [
+            ("detail", &self.detail),
+            ("hint", &self.hint),
+            ("table", &self.table),
+            ("column", &self.column),
+            ("constraint", &self.constraint),
+            ("where", &self.context),
+        ];
+        for (name, part) in parts {
+            if let Some(part) = part {
+                write!(f, "; {name}: {part}")?;
+            }
+        }
+        write!(f, " (SQLSTATE {})", self.code)
+    }
+}
+
+impl fmt::Display for Wrong {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Server(complaint) => complaint.fmt(f),
+            Self::Lost(reason) => f.write_str(reason),
+        }
+    }
 }
 
 /// How the failure of a statement concerns its transaction.
@@ -67,36 +137,37 @@ pub enum Failure {
 
 impl Failure {
     /// Of a statement in a store.
-    pub fn of(error: &Error, layout: &Layout) -> Self {
-        let Some(database) = error.as_db_error() else {
-            return Self::Lost(message(error));
+    pub fn of(wrong: &Wrong, layout: &Layout) -> Self {
+        let complaint = match wrong {
+            Wrong::Server(complaint) => complaint,
+            Wrong::Lost(reason) => return Self::Lost(reason.clone()),
         };
-        let code = database.code().code();
-        let is_ours = database.schema() == Some(&layout.own);
+        let code = complaint.code.as_str();
+        let is_ours = complaint.schema.as_ref() == Some(&layout.own);
         match code {
             GUARD => return Self::Conflict,
             WITNESSED => return Self::Witnessed,
-            REFUSED => return Self::Refused(database.message().to_owned()),
+            REFUSED => return Self::Refused(complaint.message.clone()),
             // A cached plan whose table was changed.
-            "0A000" if database.message().contains("cached plan") => {
-                return Self::Stale(database_message(database));
+            "0A000" if complaint.message.contains("cached plan") => {
+                return Self::Stale(complaint.to_string());
             }
             _ => {}
         }
-        if is_ours && database.table() == Some("mingle_outcomes") && code == "23505" {
+        if is_ours && complaint.table.as_deref() == Some("mingle_outcomes") && code == "23505" {
             return Self::Taken;
         }
-        match &code[..2] {
+        match code.get(..2).unwrap_or_default() {
             "40" => Self::Conflict,
-            "23" if is_race(database, layout) => Self::Conflict,
+            "23" if is_race(complaint, layout) => Self::Conflict,
             "23" if is_ours && (code == "23505" || code == "23P01") => Self::Conflict,
-            "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(database_message(database)),
-            _ if *database.code() == SqlState::LOCK_NOT_AVAILABLE => Self::Conflict,
+            "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(complaint.to_string()),
+            _ if code == SqlState::LOCK_NOT_AVAILABLE.code() => Self::Conflict,
             // Somebody made the server a standby.
-            _ if *database.code() == SqlState::READ_ONLY_SQL_TRANSACTION => {
-                Self::Unavailable(database_message(database))
+            _ if code == SqlState::READ_ONLY_SQL_TRANSACTION.code() => {
+                Self::Unavailable(complaint.to_string())
             }
-            _ => Self::Refused(database_message(database)),
+            _ => Self::Refused(complaint.to_string()),
         }
     }
 
@@ -115,8 +186,8 @@ impl Failure {
 
 /// Whether a row was there that the statement had looked for and not found: somebody else has
 /// inserted it since the snapshot, and the next attempt will see it.
-fn is_race(error: &DbError, layout: &Layout) -> bool {
-    let (Some(schema), Some(index)) = (error.schema(), error.constraint()) else { return false };
-    *error.code() == SqlState::UNIQUE_VIOLATION
-        && layout.key_indexes.contains(&(schema.to_owned(), index.to_owned()))
+fn is_race(error: &Complaint, layout: &Layout) -> bool {
+    let (Some(schema), Some(index)) = (&error.schema, &error.constraint) else { return false };
+    error.code == SqlState::UNIQUE_VIOLATION.code()
+        && layout.key_indexes.contains(&(schema.clone(), index.clone()))
 }

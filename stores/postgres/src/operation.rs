@@ -10,13 +10,13 @@ use std::sync::Arc;
 use mingle_model::{Name, Ref, Schema, Type, Value, json};
 use mingle_store::StoreOperation;
 use tokio_postgres::types::Type as SqlType;
-use tokio_postgres::{Client, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
 use crate::error::message;
 use crate::layout::Layout;
 use crate::limits::QUERY_ROWS_MAX;
 use crate::session::Step;
-use crate::wire::{self, EPOCH_MS, Param, cell};
+use crate::wire::{self, EPOCH_MS, Param, Row, cell};
 
 /// The operations of a store, by name.
 pub type Operations = BTreeMap<Name, Operation>;
@@ -254,10 +254,11 @@ fn row_value(schema: &Schema, row: &Row, value_type: &Type) -> Result<Value, Str
     }
     if let Type::Struct(name) = value_type
         && let Some(declared) = schema.structs.get(name)
-        && !(row.len() == 1 && is_json(row.columns()[0].type_()))
+        && !(row.len() == 1 && is_json(&row.column_type(0)))
     {
+        let names = row.names();
         let field = |(field, inner): &(Name, Type)| {
-            let at = row.columns().iter().position(|column| *column.name() == **field);
+            let at = names.iter().position(|name| *name == &**field);
             let at = at.ok_or_else(|| format!("the result has no column {field}"))?;
             column_value(schema, row, at, inner)
         };
@@ -273,14 +274,14 @@ fn column_value(
     index: usize,
     value_type: &Type,
 ) -> Result<Value, String> {
-    let column = &row.columns()[index];
+    let name = || row.names().get(index).copied().unwrap_or_default().to_owned();
     let Some(raw) = cell(row, index) else {
         return match value_type {
             Type::Option(_) => Ok(Value::NONE),
-            _ => Err(format!("column {} is null, but {value_type} is declared", column.name())),
+            _ => Err(format!("column {} is null, but {value_type} is declared", name())),
         };
     };
-    let misfit = || format!("column {} holds no {value_type}", column.name());
+    let misfit = || format!("column {} holds no {value_type}", name());
     match value_type {
         Type::Option(inner) => Ok(Value::some(column_value(schema, row, index, inner)?)),
         Type::Ref(kind) if schema.objects.contains_key(kind) => {
@@ -289,12 +290,13 @@ fn column_value(
         }
         Type::Struct(_) | Type::List(_) | Type::Ref(_) => {
             // `jsonb` comes with its version in front.
-            let text = if *column.type_() == SqlType::JSONB { &raw[1..] } else { raw };
+            let is_binary = row.column_type(index) == SqlType::JSONB;
+            let text = raw.get(usize::from(is_binary)..).unwrap_or_default();
             let parsed = serde_json::from_slice(text).map_err(|_| misfit())?;
             json::from_json(schema, &parsed, value_type)
                 .map_err(|error| format!("{}: {error}", misfit()))
         }
-        _ => decode(column.type_(), raw, value_type).ok_or_else(misfit),
+        _ => decode(&row.column_type(index), raw, value_type).ok_or_else(misfit),
     }
 }
 

@@ -6,12 +6,11 @@
 
 use mingle_model::TransactionId;
 use mingle_store::Outcome;
-use tokio_postgres::Row;
 
 use crate::encoding::transaction;
 use crate::layout::Layout;
 use crate::session::Step;
-use crate::wire::{Param, boolean};
+use crate::wire::{Param, Row, boolean};
 
 /// Bars an id that has no row, and gives its row: none where it is too old to say.
 pub fn ask(layout: &Layout, id: TransactionId) -> [Step; 2] {

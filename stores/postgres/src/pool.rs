@@ -154,7 +154,7 @@ impl Lease {
     }
 
     /// Prepares steps; none if no answer comes in time.
-    pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), tokio_postgres::Error>> {
+    pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), crate::error::Wrong>> {
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().prepare(steps)).await
     }

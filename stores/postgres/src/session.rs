@@ -7,10 +7,11 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use tokio_postgres::types::{ToSql, Type as SqlType};
-use tokio_postgres::{Client, Error, Row, Statement};
+use tokio_postgres::{Client, Statement};
 
+use crate::error::Wrong;
 use crate::limits::STATEMENTS_MAX;
-use crate::wire::Param;
+use crate::wire::{Param, Row};
 
 /// One message to the server: a statement and what it takes.
 #[derive(Clone, Debug)]
@@ -44,7 +45,11 @@ impl Step {
 }
 
 /// What the server says to a step.
-pub type StepResult = Result<Vec<Row>, Error>;
+pub type StepResult = Result<Vec<Row>, Wrong>;
+
+fn plain(result: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> StepResult {
+    Ok(result?.into_iter().map(Row::Plain).collect())
+}
 
 /// A connection and its prepared statements.
 pub struct Connection {
@@ -79,7 +84,7 @@ impl Connection {
     }
 
     /// Prepares what is not prepared yet, all in one round trip.
-    pub async fn prepare(&self, steps: &[Step]) -> Result<(), Error> {
+    pub async fn prepare(&self, steps: &[Step]) -> Result<(), Wrong> {
         let mut missing: Vec<&Step> = Vec::new();
         let mut seen: HashSet<&Arc<str>> = HashSet::new();
         {
@@ -120,8 +125,8 @@ impl Connection {
         let params: Vec<&(dyn ToSql + Sync)> =
             step.params.iter().map(|param| param as &(dyn ToSql + Sync)).collect();
         match statement {
-            Some(statement) => self.client.query(&statement, &params).await,
-            None => self.client.batch_execute(&step.sql).await.map(|()| Vec::new()),
+            Some(statement) => plain(self.client.query(&statement, &params).await),
+            None => plain(self.client.batch_execute(&step.sql).await.map(|()| Vec::new())),
         }
     }
 }
@@ -137,13 +142,13 @@ pub async fn run_unprepared(client: &Client, steps: &[Step]) -> Vec<StepResult> 
         let is_control = step.is_control;
         async move {
             if is_control {
-                return client.batch_execute(&sql).await.map(|()| Vec::new());
+                return plain(client.batch_execute(&sql).await.map(|()| Vec::new()));
             }
             let params: Vec<(&(dyn ToSql + Sync), SqlType)> = typed
                 .iter()
                 .map(|(param, sql_type)| (param as &(dyn ToSql + Sync), sql_type.clone()))
                 .collect();
-            client.query_typed(&sql, &params).await
+            plain(client.query_typed(&sql, &params).await)
         }
     };
     Pipeline::new(steps.iter().map(send)).await

@@ -5,13 +5,12 @@ use std::collections::BTreeSet;
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Guard, RecordKey};
 use serde_json::{Value as Json, json};
-use tokio_postgres::Row;
 
 use crate::encoding::{self, Digest, object_digest, read_transaction, transaction};
 use crate::layout::Layout;
 use crate::limits::RECORD_KEY_BYTES_MAX;
 use crate::session::Step;
-use crate::wire::{Param, bytes, cell, text};
+use crate::wire::{Param, Row, bytes, cell, text};
 
 /// The object of the rows of the whole store.
 pub const WHOLE_STORE: &[u8] = b"";

@@ -5,7 +5,6 @@ use std::sync::Arc;
 
 use mingle_model::{Name, Ref, TransactionId};
 use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
-use tokio_postgres::Row;
 
 use crate::commit;
 use crate::encoding::Digest;
@@ -14,6 +13,7 @@ use crate::pool::Lease;
 use crate::reading::{Answered, Plan};
 use crate::session::Step;
 use crate::store::Inner;
+use crate::wire::Row;
 use crate::writing::Writing;
 
 /// What begins a transaction; its snapshot is that of the first statement after it.
@@ -193,16 +193,10 @@ impl PostgresTransaction {
             return Ok(());
         }
         let inner = Arc::clone(&self.inner);
-        let existing = std::mem::take(&mut self.done.existing);
-        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
-        writing.add(&writes, self.done.flushed).map_err(|why| self.refused(why))?;
-        let mut steps = std::mem::take(&mut writing.steps);
-        if writing.concerns_store {
-            steps.insert(0, commit::lock_store(&inner.layout));
-        }
+        let flush = self.done.flush(&inner, &writes);
+        let (steps, writing) = flush.map_err(|why| self.refused(why))?;
         self.send(steps, End::Later).await?;
-        self.done.flushed += writes.len();
-        self.done.note(writing, &writes);
+        self.done.has_flushed(writing, &writes);
         Ok(())
     }
 }
@@ -221,6 +215,32 @@ impl Done {
         let newest = answers.iter().map(|answer| answer.version.0).max();
         self.seen = self.seen.max(newest.unwrap_or(0));
         answers
+    }
+
+    /// What is sent to flush writes, and what becomes of it.
+    ///
+    /// # Errors
+    ///
+    /// Why they cannot be written.
+    pub(crate) fn flush<'a>(
+        &mut self,
+        inner: &'a Inner,
+        writes: &[Write],
+    ) -> Result<(Vec<Step>, Writing<'a>), String> {
+        let existing = std::mem::take(&mut self.existing);
+        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
+        writing.add(writes, self.flushed)?;
+        let mut steps = std::mem::take(&mut writing.steps);
+        if writing.concerns_store {
+            steps.insert(0, commit::lock_store(&inner.layout));
+        }
+        Ok((steps, writing))
+    }
+
+    /// Adds what was flushed.
+    pub(crate) fn has_flushed(&mut self, writing: Writing<'_>, writes: &[Write]) {
+        self.flushed += writes.len();
+        self.note(writing, writes);
     }
 
     /// Adds what was written.

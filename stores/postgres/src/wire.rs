@@ -4,7 +4,6 @@
 use std::error::Error;
 
 use mingle_model::{Float, Time, Value};
-use tokio_postgres::Row;
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
 
@@ -77,6 +76,51 @@ impl ToSql for Param {
     to_sql_checked!();
 }
 
+/// A row, as the driver gives it that asked. Its cells are in the binary format.
+pub enum Row {
+    /// Of tokio-postgres.
+    Plain(tokio_postgres::Row),
+    /// Of sqlx.
+    #[cfg(feature = "sqlx")]
+    Sqlx(sqlx_postgres::PgRow),
+}
+
+impl Row {
+    /// How many cells it has.
+    pub fn len(&self) -> usize {
+        match self {
+            Self::Plain(row) => row.len(),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(row) => sqlx_core::row::Row::len(row),
+        }
+    }
+
+    /// The names of its columns.
+    pub fn names(&self) -> Vec<&str> {
+        match self {
+            Self::Plain(row) => row.columns().iter().map(tokio_postgres::Column::name).collect(),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(row) => sqlx_core::row::Row::columns(row)
+                .iter()
+                .map(sqlx_core::column::Column::name)
+                .collect(),
+        }
+    }
+
+    /// The type of a column; [`SqlType::UNKNOWN`] for one that the server does not have by itself.
+    pub fn column_type(&self, index: usize) -> SqlType {
+        let found = match self {
+            Self::Plain(row) => row.columns().get(index).map(|column| column.type_().clone()),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(row) => sqlx_core::row::Row::columns(row)
+                .get(index)
+                .and_then(|column| sqlx_core::column::Column::type_info(column).oid())
+                .and_then(|oid| SqlType::from_oid(oid.0)),
+        };
+        found.unwrap_or(SqlType::UNKNOWN)
+    }
+}
+
 /// A cell as it came.
 struct Raw<'a>(Option<&'a [u8]>);
 
@@ -94,34 +138,63 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
+/// What has cells in the binary format.
+pub trait Cells {
+    /// The bytes of a cell; none where it is null or not there.
+    fn cell(&self, index: usize) -> Option<&[u8]>;
+}
+
+impl Cells for tokio_postgres::Row {
+    fn cell(&self, index: usize) -> Option<&[u8]> {
+        self.try_get::<_, Raw<'_>>(index).ok().and_then(|raw| raw.0)
+    }
+}
+
+impl<T: Cells> Cells for &T {
+    fn cell(&self, index: usize) -> Option<&[u8]> {
+        (**self).cell(index)
+    }
+}
+
+impl Cells for Row {
+    fn cell(&self, index: usize) -> Option<&[u8]> {
+        match self {
+            Self::Plain(row) => row.cell(index),
+            #[cfg(feature = "sqlx")]
+            Self::Sqlx(row) => sqlx_core::row::Row::try_get_raw(row, index).ok()?.as_bytes().ok(),
+        }
+    }
+}
+
 /// The bytes of a cell; none where it is null or not there.
-pub fn cell(row: &Row, index: usize) -> Option<&[u8]> {
-    row.try_get::<_, Raw<'_>>(index).ok().and_then(|raw| raw.0)
+pub fn cell(row: &impl Cells, index: usize) -> Option<&[u8]> {
+    row.cell(index)
 }
 
 /// A `bytea`.
-pub fn bytes(row: &Row, index: usize) -> Vec<u8> {
+pub fn bytes(row: &impl Cells, index: usize) -> Vec<u8> {
     cell(row, index).unwrap_or_default().to_vec()
 }
 
 /// A `bigint`; 0 where it is null.
-pub fn int(row: &Row, index: usize) -> i64 {
+pub fn int(row: &impl Cells, index: usize) -> i64 {
     cell(row, index).and_then(read_int).unwrap_or_default()
 }
 
 /// A `bool`; false where it is null.
-pub fn boolean(row: &Row, index: usize) -> bool {
+pub fn boolean(row: &impl Cells, index: usize) -> bool {
     cell(row, index).is_some_and(|raw| raw.first() == Some(&1))
 }
 
 /// A `text`.
-pub fn text(row: &Row, index: usize) -> Option<&str> {
+pub fn text(row: &impl Cells, index: usize) -> Option<&str> {
     std::str::from_utf8(cell(row, index)?).ok()
 }
 
 /// A `bigint[]` without its nulls' places lost: those are 0.
-pub fn ints(row: &Row, index: usize) -> Vec<i64> {
-    let found: Option<Vec<Option<i64>>> = row.try_get(index).ok().flatten();
+pub fn ints(row: &impl Cells, index: usize) -> Vec<i64> {
+    let list = |raw| Vec::<Option<i64>>::from_sql(&SqlType::INT8_ARRAY, raw).ok();
+    let found = cell(row, index).and_then(list);
     found.unwrap_or_default().into_iter().map(Option::unwrap_or_default).collect()
 }
 

@@ -14,7 +14,7 @@ use mingle_store::StoreError;
 use mingle_store_embedded::GeoConfig;
 
 use super::load::fill;
-use super::{Options, SIZE, kill_page, write_page};
+use super::{Options, SIZE, back, kill_page, write_page};
 use crate::groups::{self, MIX};
 
 /// The store whose data centers can stop.
@@ -92,10 +92,19 @@ pub struct Run {
     pub killed: String,
     /// After so many seconds.
     pub at: Duration,
+    /// After how long it is given up, and comes back.
+    pub back: Option<Duration>,
     /// How long it all takes.
     pub seconds: u64,
     /// By second, then data center.
     pub cells: Vec<Vec<Cell>>,
+}
+
+impl Run {
+    /// Whether a data center runs in the end.
+    fn runs_at_last(&self, name: &str) -> bool {
+        self.back.is_some() || *name != self.killed
+    }
 }
 
 fn binding(options: &Options) -> String {
@@ -124,16 +133,19 @@ pub fn run(killed: &str, options: &Options) -> Result<(), String> {
         ));
     }
     let at = options.at.unwrap_or(Duration::from_secs(20));
-    let seconds = options.seconds.unwrap_or((at.as_secs_f64() * 2.0).ceil() as u64);
+    let last = options.back.map_or(at, |back| back.max(at).mul_f64(0.75));
+    let seconds = options.seconds.unwrap_or((last.as_secs_f64() * 2.0).ceil() as u64);
     if at.is_zero() || at >= Duration::from_secs(seconds) {
         return Err(format!(
             "--at {at:?}: expected a time within the run, which takes {seconds} s; --seconds makes it longer"
         ));
     }
+    back::check(at, options.back, seconds)?;
     let row = || names.iter().map(|_| Cell::default()).collect();
     let cells = (0..=seconds).map(|_| row()).collect();
     let killed = killed.to_owned();
-    let run = Arc::new(Run { binding: text, names, killed, at, seconds, cells });
+    let back = options.back;
+    let run = Arc::new(Run { binding: text, names, killed, at, back, seconds, cells });
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -203,9 +215,7 @@ async fn settle(store: &GeoStore, run: &Run) -> Result<(), String> {
     let mut wanted = mingle_model::Stamp::default();
     for name in &run.names {
         if store.is_up(name).map_err(failed)? {
-            let visible = store.visible(name).map_err(failed)?;
-            let own = [(name.as_str().into(), visible.of(name))];
-            wanted.join(&own.into_iter().collect());
+            wanted.join(&store.visible(name).map_err(failed)?);
         }
     }
     let until = Instant::now() + Duration::from_secs(10);
@@ -226,13 +236,14 @@ async fn settle(store: &GeoStore, run: &Run) -> Result<(), String> {
 }
 
 /// Prints a line for each second, and stops the data center when it is time.
-async fn watch(run: &Run, store: &GeoStore, begin: Instant) -> Result<(), String> {
+async fn watch(run: &Run, store: &Arc<GeoStore>, begin: Instant) -> Result<(), String> {
     print!("{:>6}", "second");
     for name in &run.names {
         print!("{name:>14}");
     }
     println!("   calls done, and failed");
     let mut is_killed = false;
+    let back = back::start(run, store, begin);
     for second in 0..run.seconds {
         let end = Duration::from_secs(second + 1);
         if !is_killed && run.at <= end {
@@ -250,7 +261,10 @@ async fn watch(run: &Run, store: &GeoStore, begin: Instant) -> Result<(), String
         }
         println!();
     }
-    Ok(())
+    match back {
+        Some(back) => back.await.map_err(|error| error.to_string())?,
+        None => Ok(()),
+    }
 }
 
 struct Client {
@@ -357,7 +371,7 @@ async fn differing(database: &Database, run: &Run) -> Result<usize, String> {
     let mut count = 0;
     for number in (0..SIZE.users).step_by(SIZE.users / LOOKED_AT) {
         let mut shown = Vec::new();
-        for name in run.names.iter().filter(|name| **name != run.killed) {
+        for name in run.names.iter().filter(|name| run.runs_at_last(name)) {
             let session = Session::at(name.as_str());
             let found = database.show(&groups::user(number), &session, 1_000_000).await;
             shown.push(found.map_err(|error| error.to_string())?);
@@ -409,7 +423,7 @@ fn report(run: &Run, moved: &[Moved], differing: usize) -> Result<(), String> {
     let failed: u64 = moved.iter().map(|one| one.failed).sum();
     println!("{failed:>6} of their calls failed on the way");
     let others: Vec<&str> =
-        run.names.iter().filter(|name| **name != run.killed).map(|name| &**name).collect();
+        run.names.iter().filter(|name| run.runs_at_last(name)).map(|name| &**name).collect();
     let others = others.join(" and ");
     if differing > 0 {
         return Err(format!("{others} show {differing} users differently in the end"));

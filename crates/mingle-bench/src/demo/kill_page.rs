@@ -17,13 +17,17 @@ pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
         page,
         "<h1>Message Groups over {count} data centers, of which {killed} stops</h1>\
          <p class=lead>Inboxes are a causal store over {names}; groups are linearizable, and elsewhere. \
-         After {at:.1} s {killed} stops, and its clients go on where it is nearest.</p>\
+         After {at:.1} s {killed} stops, and its clients go on where it is nearest.{back}</p>\
          <p>Measured on this machine ({cores} cores, {os}), everything in one process: {clients} clients, each \
          with one call at a time, seed {seed}.</p><pre>{binding}</pre>",
         count = run.names.len(),
         killed = escape(&run.killed),
         names = escape(&run.names.join(", ")),
         at = run.at.as_secs_f64(),
+        back = run.back.map_or_else(String::new, |back| format!(
+            " After {:.1} s it is given up for good, and comes back with empty disks.",
+            back.as_secs_f64()
+        )),
         os = std::env::consts::OS,
         clients = options.clients,
         seed = options.seed,

@@ -1,5 +1,6 @@
 //! The demonstration: Message Groups at MixT's distances, mixed against all linearizable.
 
+mod back;
 mod kill;
 mod kill_page;
 mod load;
@@ -53,6 +54,9 @@ pub struct Options {
     /// When to stop it: 20s if nothing is said.
     #[arg(long, requires = "kill", value_parser = parse_duration)]
     at: Option<Duration>,
+    /// When to give it up for good and admit it again, with empty disks: not at all if nothing is said.
+    #[arg(long, requires = "kill", value_parser = parse_duration)]
+    back: Option<Duration>,
 }
 
 impl Options {

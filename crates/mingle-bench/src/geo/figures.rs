@@ -72,6 +72,11 @@ impl Bars {
     }
 }
 
+/// How many transactions a second are demanded.
+pub fn demanded(options: &Options) -> f64 {
+    Bars::new(options).throughput
+}
+
 /// All figures, in the order of the table.
 pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
     let bars = Bars::new(options);

@@ -6,7 +6,7 @@ use hdrhistogram::Histogram;
 
 use super::Options;
 use super::catch_up::Return;
-use super::figures::{Figure, setting, thousands};
+use super::figures::{Figure, demanded, setting, thousands};
 use super::measure::{Load, Outcome, Side, Visibility};
 use super::plot::{Plot, bars};
 
@@ -25,7 +25,7 @@ pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> Strin
     );
     if !outcome.loads.is_empty() {
         page.push_str("<h2>Under full load</h2>");
-        page.push_str(&throughput(&outcome.loads));
+        page.push_str(&throughput(&outcome.loads, demanded(options)));
     }
     if !outcome.visibility.is_empty() {
         page.push_str(
@@ -104,7 +104,7 @@ pub fn table(figures: &[Figure]) -> String {
     html + "</table></div>"
 }
 
-fn throughput(loads: &[Load]) -> String {
+fn throughput(loads: &[Load], bar: f64) -> String {
     let colors = [GREEN, GREY, RED, "#c98a10"];
     let rows: Vec<_> = Side::ALL
         .iter()
@@ -118,7 +118,7 @@ fn throughput(loads: &[Load]) -> String {
     format!(
         "<figure><figcaption>Transactions a second, all data centers together, with 95 % confidence; red: the \
          bar</figcaption>{}</figure>",
-        bars("throughput", &rows, 100_000.0)
+        bars("throughput", &rows, bar)
     )
 }
 

@@ -23,6 +23,8 @@ pub struct Run {
     pub losses: Vec<Loss>,
     /// Data centers that were given up, each one of `losses` too.
     pub cuts: Vec<Cut>,
+    /// Those that have a number since an earlier one was given up.
+    pub admissions: Vec<Admission>,
     /// What was done to the system, and when.
     pub faults: Vec<Fault>,
     /// When a data center first showed a transaction of another to one of its sessions, or had it
@@ -40,7 +42,9 @@ pub struct Run {
 /// What ran.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct System {
-    /// How many data centers, numbered from 0.
+    /// How many data centers, numbered from 0. One that was given up and is admitted again counts as
+    /// another: a [later one](Run::admissions). Of two transactions with one timestamp the later is
+    /// that of the higher number.
     pub dc_count: u8,
     /// How many of them may be lost (`f`): what `f + 1` have is uniform.
     pub losses_max: u8,
@@ -241,6 +245,18 @@ pub struct Cut {
     pub at: u64,
 }
 
+/// A data center that was given up is admitted again: what it does from then on it does as another, with
+/// a number and a column of vectors of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admission {
+    /// Its number from then on.
+    pub dc: u8,
+    /// Its number before.
+    pub of: u8,
+    /// When; none if that never came to be.
+    pub at_us: Option<u64>,
+}
+
 /// Something was wrong for a while.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -381,6 +397,34 @@ impl Run {
     /// The data centers that were lost.
     pub fn lost_dcs(&self) -> BTreeSet<u8> {
         self.losses.iter().map(|loss| loss.dc).collect()
+    }
+
+    /// Whether a data center was never admitted.
+    pub fn is_to_come(&self, dc: u8) -> bool {
+        self.admissions.iter().any(|admission| admission.dc == dc && admission.at_us.is_none())
+    }
+
+    /// Whoever has seen something of a data center that was admitted again goes on behind what was left of it
+    /// before.
+    pub(super) fn see_before(&self, past_vec: &mut Vector) {
+        for admission in self.admissions.iter().rev() {
+            let cut = self.cuts.iter().find(|cut| cut.dc == admission.of);
+            if let Some(cut) = cut.filter(|_| past_vec.get(admission.dc) > 0) {
+                past_vec.join(&Vector::ZERO.with(cut.dc, cut.at));
+            }
+        }
+    }
+
+    /// How many data centers there are at one time, if none is lost.
+    pub fn dcs_at_once(&self) -> u8 {
+        self.system.dc_count.saturating_sub(self.admissions.len() as u8)
+    }
+
+    /// How many are left in the end.
+    pub fn alive(&self) -> usize {
+        let lost = self.lost_dcs();
+        let dcs = 0..self.system.dc_count;
+        dcs.filter(|dc| !lost.contains(dc) && !self.is_to_come(*dc)).count()
     }
 }
 

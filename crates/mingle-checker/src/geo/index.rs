@@ -95,6 +95,7 @@ impl<'r> Index<'r> {
     fn session(&mut self, session_place: usize, session: &'r Session) {
         let (mut past_vec, mut pasts) = (Vector::ZERO, Vec::new());
         for (place, call) in session.calls.iter().enumerate() {
+            self.run.see_before(&mut past_vec);
             pasts.push(past_vec);
             match &call.what {
                 What::Transaction(transaction) => {
@@ -129,6 +130,7 @@ impl<'r> Index<'r> {
                 What::Barrier { .. } | What::Attach { .. } => {}
             }
         }
+        self.run.see_before(&mut past_vec);
         pasts.push(past_vec);
         self.pasts.push(pasts);
     }
@@ -152,9 +154,9 @@ impl<'r> Index<'r> {
         self.items = items.map(|(item, ops)| (item, Operations::new(item.kind, ops))).collect();
     }
 
-    /// The data centers that are not lost.
+    /// Whether a data center is not there in the end.
     pub fn is_lost(&self, dc: u8) -> bool {
-        self.run.losses.iter().any(|loss| loss.dc == dc)
+        self.run.losses.iter().any(|loss| loss.dc == dc) || self.run.is_to_come(dc)
     }
 
     /// Whether so many data centers were lost that nothing is promised of what they had.
@@ -216,6 +218,7 @@ fn malformed(run: &Run) -> Vec<Problem> {
     let views = run.end.views.iter().map(|view| view.dc);
     let dcs = views.chain(run.losses.iter().map(|loss| loss.dc));
     let dcs = dcs.chain(run.cuts.iter().map(|cut| cut.dc));
+    let dcs = dcs.chain(run.admissions.iter().flat_map(|admission| [admission.dc, admission.of]));
     for dc in dcs.filter(|dc| *dc >= count) {
         problems.push(Problem::new(Promise::Recording, "there is no such data center").in_dc(dc));
     }

@@ -59,6 +59,7 @@ fn stalls(index: &Index<'_>, dc: u8) -> Vec<Problem> {
 /// Strong transactions that were not answered for too long, although a majority was there to answer.
 fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
+    let majority = u32::from(run.dcs_at_once() / 2 + 1);
     for node in index.nodes.iter().filter(|node| node.transaction.strong.is_some()) {
         let Some(asked_us) = node.transaction.commit_asked_us else { continue };
         let waits = (asked_us, node.call.end_us.unwrap_or(run.end.at_us));
@@ -66,9 +67,8 @@ fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
             continue;
         }
         let own = node.transaction.dc;
-        let majorities = (0u8..1 << run.system.dc_count).filter(|set| {
-            set >> own & 1 == 1 && set.count_ones() == u32::from(run.system.dc_count / 2 + 1)
-        });
+        let majorities = (0u8..1 << run.system.dc_count)
+            .filter(|set| set >> own & 1 == 1 && set.count_ones() == majority);
         let mut waited = majorities.flat_map(|set| without(vec![waits], hindered(index, own, set)));
         let long = waited.find(|(from_us, to_us)| to_us - from_us > STRONG_US_MAX);
         problems.extend(long.map(|(from_us, to_us)| {
@@ -95,7 +95,10 @@ fn hindered(index: &Index<'_>, own: u8, set: u8) -> Vec<Interval> {
     });
     let faults = faults.map(|fault| (fault.begin_us, fault.end_us));
     let losses = index.run.losses.iter().filter(|loss| has(loss.dc));
-    union(faults.chain(losses.map(|loss| (loss.at_us, u64::MAX))).collect())
+    let losses = losses.map(|loss| (loss.at_us, u64::MAX));
+    let admissions = index.run.admissions.iter().filter(|admission| has(admission.dc));
+    let before = admissions.map(|admission| (0, admission.at_us.unwrap_or(u64::MAX)));
+    union(faults.chain(losses).chain(before).collect())
 }
 
 /// Whether commits at a data center may have to wait for this. Causal transactions never wait for

@@ -35,8 +35,9 @@ mod visible;
 pub use check::{Counts, Report, check, check_some};
 pub use conflict::{Conflicts, Strong};
 pub use history::{
-    Action, Attached, Call, Claim, Commit, Content, Cut, End, Fault, FaultKind, Floor, Item,
-    ItemKind, Loss, Op, OpId, Outcome, Run, Session, Sighting, System, Transaction, View, What,
+    Action, Admission, Attached, Call, Claim, Commit, Content, Cut, End, Fault, FaultKind, Floor,
+    Item, ItemKind, Loss, Op, OpId, Outcome, Run, Session, Sighting, System, Transaction, View,
+    What,
 };
 pub use problem::{Problem, Promise};
 pub use vector::{DCS_MAX, STRONG, Vector};

@@ -30,8 +30,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
 /// Of what a lost data center committed, that is there which anybody was promised.
 fn survivors(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
-    let alive = usize::from(run.system.dc_count) - run.lost_dcs().len();
-    let is_open = alive > usize::from(run.system.losses_max) && !index.lost_too_many();
+    let is_open = run.alive() > usize::from(run.system.losses_max) && !index.lost_too_many();
     if !run.end.is_settled || !is_open {
         return problems;
     }

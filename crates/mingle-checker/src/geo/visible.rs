@@ -62,8 +62,7 @@ fn views(index: &Index<'_>) -> Vec<Problem> {
 /// With fewer than `f + 1` left, what comes from elsewhere is not shown any more.
 fn lacking(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
-    let alive = usize::from(run.system.dc_count) - run.lost_dcs().len();
-    let is_open = alive > usize::from(run.system.losses_max) && !index.lost_too_many();
+    let is_open = run.alive() > usize::from(run.system.losses_max) && !index.lost_too_many();
     for (node, commit) in index.committed().filter(|(_, commit)| !index.is_lost(commit.origin)) {
         let lacks = |view: &&View| {
             let is_promised = is_open || view.dc == commit.origin;

@@ -3,6 +3,7 @@
 
 mod broken;
 mod brute;
+mod cuts;
 mod ends;
 mod holes;
 mod random;

@@ -24,6 +24,27 @@ fn errors_are_shown_with_their_lines() {
 }
 
 #[test]
+fn a_binding_is_checked_too_where_one_is_named() {
+    let text = "store accounts: linearizable;\n\
+        object Account in accounts { key number: string; balance: counter; owner: string; }\n\
+        transaction deposit(account: ref Account) { account.balance.add(1); }\n\
+        transaction rename(account: ref Account, owner: string) { account.owner = owner; }";
+    let geo = "[stores.accounts]\ndatacenters = 3\nconflicts = ";
+    let (good, bad) = (format!("{geo}[[\"rename\", \"rename\"]]"), format!("{geo}[]"));
+    let folder = folder(&[("bank.mingle", text), ("good.toml", &good), ("mingle.toml", &bad)]);
+    let run = mingle(folder.path(), &["check", "bank.mingle", "--config", "good.toml"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""));
+    assert!(run.stderr.starts_with("note: store accounts is causal but for"), "{}", run.stderr);
+    let run = mingle(folder.path(), &["check", "bank.mingle", "--config", "mingle.toml"]);
+    assert_eq!(run.code, Some(2));
+    let expected = "error: stores.accounts.conflicts: two of rename need not see each other";
+    assert!(run.stderr.starts_with(expected), "{}", run.stderr);
+    assert!(run.stderr.contains("list [\"rename\", \"rename\"]"), "{}", run.stderr);
+    let run = mingle(folder.path(), &["check", "bank.mingle"]);
+    assert_eq!(run.code, Some(0), "nobody asked for the binding");
+}
+
+#[test]
 fn one_line_each() {
     let folder = folder(&[("bad.mingle", BAD)]);
     let run = mingle(folder.path(), &["check", "--format", "short", "bad.mingle"]);

@@ -2,6 +2,7 @@
 
 mod check;
 mod check_history;
+mod datacenters;
 mod explain;
 mod fmt;
 mod generate;

@@ -65,6 +65,7 @@ fn help_teaches() {
         "show",
         "repl",
         "recover",
+        "datacenters",
         "migrate",
         "init",
         "serve",
@@ -114,5 +115,5 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 14);
+    assert_eq!(seen, 15);
 }

@@ -39,6 +39,8 @@ pub struct Attach {
     pub past_vec: Vector,
     /// The epoch of its vectors: what was cut off since may reach above the cut in them.
     pub epoch: u32,
+    /// The latest epoch of which part of it is: who has not heard of that does not answer.
+    pub newest: u32,
 }
 
 /// Replica to session: whether its past is here.

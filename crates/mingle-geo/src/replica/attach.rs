@@ -14,7 +14,11 @@ use crate::vector::Vector;
 
 /// Barriers and attaches that wait for what is uniform.
 #[derive(Clone, Debug, Default)]
-pub struct Waiting(Vec<Waiter>);
+pub struct Waiting {
+    waiters: Vec<Waiter>,
+    /// Attaches of sessions that have heard of an epoch which this replica has not: which one.
+    unheard: Vec<(u32, Waiter)>,
+}
 
 #[derive(Clone, Debug)]
 struct Waiter {
@@ -29,7 +33,7 @@ struct Waiter {
 
 impl Waiting {
     pub fn count(&self) -> usize {
-        self.0.len()
+        self.waiters.len() + self.unheard.len()
     }
 }
 
@@ -44,10 +48,28 @@ impl Replica {
 
     /// ATTACH (1:51-52). Says at once what is missing, and once more when the wait is over.
     pub(super) fn on_attach(&mut self, now: Now, from: Address, attach: Attach) {
-        let Attach { request, past_vec, epoch } = attach;
+        let Attach { request, past_vec, epoch, newest } = attach;
         let deadline_us = self.wait_until_us(now);
         let waiter = Waiter { from, request, past_vec, epoch, is_barrier: false, deadline_us };
-        self.wait_for_past(now, waiter);
+        if newest <= self.members.epoch() {
+            return self.wait_for_past(now, waiter);
+        }
+        // What the vector means this replica does not know yet, and may be one that was given up and has
+        // not heard of it.
+        self.attaching.unheard.retain(|(_, it)| (it.from, it.request) != (from, request));
+        if self.attaching.count() >= WAITERS_MAX {
+            return self.answer(&waiter, Err(Refusal::Busy));
+        }
+        self.attaching.unheard.push((newest, waiter));
+    }
+
+    /// An epoch has begun: some attaches can be understood now.
+    pub(super) fn hear_attaching(&mut self, now: Now) {
+        let epoch = self.members.epoch();
+        let heard = self.attaching.unheard.extract_if(.., |(newest, _)| *newest <= epoch);
+        for (_, waiter) in heard.collect::<Vec<_>>() {
+            self.wait_for_past(now, waiter);
+        }
     }
 
     fn wait_until_us(&self, now: Now) -> u64 {
@@ -64,7 +86,7 @@ impl Replica {
         if is_settled(&missing) {
             return self.answer(&waiter, Ok(missing));
         }
-        if self.attaching.0.len() >= WAITERS_MAX {
+        if self.attaching.count() >= WAITERS_MAX {
             return self.answer(&waiter, Err(Refusal::Busy));
         }
         if !is_barrier {
@@ -74,7 +96,7 @@ impl Replica {
         // Were this partition idle, its clock would follow only later.
         let own = self.config.dc;
         self.clock.observe(past_vec[own]);
-        self.attaching.0.push(waiter);
+        self.attaching.waiters.push(waiter);
     }
 
     /// A past that no data center of this system can have, or not yet, is refused.
@@ -100,35 +122,37 @@ impl Replica {
         let ignored = others.last().filter(|_| !is_barrier && self.makes(Flaw::AttachIgnoresEntry));
         let entries = past_vec.iter().filter(|(dc, _)| Some(*dc) != ignored);
         let missing = entries.filter_map(|(dc, want)| {
-            let mut cuts = self.members.cuts_after(epoch);
-            if let Some(cut) = cuts.find(|cut| cut.dc == dc && want > cut.at) {
-                // Whatever has come of that data center since is another incarnation's. What is left of
-                // it may have to come first.
-                let have = self.uniform_vec[dc].min(cut.at);
-                return Some(Missing { dc, have, want, is_lost: have == cut.at });
-            }
             let have = if dc == DcId::STRONG || dc == self.config.dc && !is_barrier {
                 self.stable_vec[dc]
             } else {
                 self.uniform_vec[dc]
             };
+            let mut cuts = self.members.cuts_after(epoch);
+            if let Some(cut) = cuts.find(|cut| cut.dc == dc && want > cut.at) {
+                // Whatever has come of that data center since is another incarnation's. What is left of
+                // it may have to come first.
+                let have = have.min(cut.at);
+                return Some(Missing { dc, have, want, is_lost: have == cut.at });
+            }
             (want > have).then_some(Missing { dc, have, want, is_lost: false })
         });
         missing.collect()
     }
 
     pub(super) fn wake_attaching(&mut self, now: Now) {
-        if self.attaching.0.is_empty() {
+        // Whoever asked still asks, or has given up.
+        self.attaching.unheard.retain(|(_, waiter)| waiter.deadline_us > now.mono_us);
+        if self.attaching.waiters.is_empty() {
             return;
         }
-        for waiter in mem::take(&mut self.attaching.0) {
+        for waiter in mem::take(&mut self.attaching.waiters) {
             let missing = self.missing(&waiter);
             if is_settled(&missing) {
                 self.answer(&waiter, Ok(missing));
             } else if waiter.deadline_us <= now.mono_us {
                 self.answer(&waiter, Err(Refusal::TimedOut { on: None }));
             } else {
-                self.attaching.0.push(waiter);
+                self.attaching.waiters.push(waiter);
             }
         }
     }
@@ -136,12 +160,15 @@ impl Replica {
     /// What waits here.
     pub(super) fn take_attaching(&mut self) -> impl Iterator<Item = (Address, Message)> + use<> {
         let incarnation = self.config.incarnation;
-        mem::take(&mut self.attaching.0).into_iter().map(move |waiter| {
+        let Waiting { waiters, unheard } = mem::take(&mut self.attaching);
+        // Whoever waits for its past has heard of nothing else.
+        let waiters = waiters.into_iter().map(|waiter| (waiter.epoch, waiter));
+        waiters.chain(unheard).map(move |(newest, waiter)| {
             let Waiter { from, request, past_vec, epoch, is_barrier, .. } = waiter;
             let message = if is_barrier {
                 Message::Barrier(Barrier { incarnation, request, past_vec })
             } else {
-                Message::Attach(Attach { request, past_vec, epoch })
+                Message::Attach(Attach { request, past_vec, epoch, newest })
             };
             (from, message)
         })

@@ -40,12 +40,17 @@ impl Replica {
     /// another yet: its disk is empty, so it announces nothing of its own, and serves nobody.
     pub fn is_coming_up(&self) -> bool {
         let (dc, incarnation) = (self.config.dc, self.config.incarnation);
-        incarnation > 0
-            && self.cut_before(dc, incarnation).is_none_or(|cut| self.known_vec[dc] < cut)
+        let is_later = incarnation > 0 && !self.makes(Flaw::ServesUntransferred);
+        is_later && self.cut_before(dc, incarnation).is_none_or(|cut| self.known_vec[dc] < cut)
     }
 
+    /// Clients are served once all replicas of a later incarnation have taken over: before, it could not
+    /// tell them what is left of the incarnation before.
     pub(super) fn is_too_early(&self, from: Address) -> bool {
-        matches!(from, Address::Client(_)) && self.is_coming_up()
+        let (dc, incarnation) = (self.config.dc, self.config.incarnation);
+        let is_later = incarnation > 0 && !self.makes(Flaw::ServesUntransferred);
+        let is_asked = matches!(from, Address::Client(_)) && is_later;
+        is_asked && self.cut_before(dc, incarnation).is_none_or(|cut| self.stable_vec[dc] < cut)
     }
 
     /// Whether all that is left of the incarnation before is here, with the floors that it raised: else
@@ -200,6 +205,7 @@ impl Replica {
         }
         self.recompute_known(now);
         self.wake_attaching(now);
+        self.hear_attaching(now);
     }
 
     /// The same, of what stands on disk.
@@ -268,7 +274,7 @@ impl Replica {
 
     /// Up to where all partitions of this data center have the transactions of those that are being
     /// fenced, on disk, now that none of them takes any more; none before each has said so.
-    pub(crate) fn frozen(&self) -> Vec<(DcId, u32, Timestamp)> {
+    pub fn frozen(&self) -> Vec<(DcId, u32, Timestamp)> {
         let epoch = self.members.epoch();
         let frozen = |dc: &DcId| self.members.of(*dc).standing == Standing::Fencing;
         if self.is_over() || self.local_matrix.iter().any(|row| row.epoch != epoch) {

@@ -379,7 +379,8 @@ impl Replica {
         if self.makes(Flaw::RemoteWhenStable) {
             uniform_vec.join(&self.stable_vec);
         }
-        Handout { stable_vec: self.stable_vec, uniform_vec, epoch: self.members.epoch() }
+        let (stable_vec, epoch) = (self.stable_vec, self.members.epoch());
+        Handout { stable_vec, uniform_vec, epoch, incarnation: self.config.incarnation }
     }
 
     /// Whether this mistake is to be made.

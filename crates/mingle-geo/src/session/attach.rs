@@ -107,8 +107,9 @@ impl Session {
     pub(super) fn send_attach(&self, out: &mut Vec<SessionOutput>) {
         let Call::Attaching(attaching) = &self.call else { return };
         let to = crate::message::Address::Replica(attaching.to, PartitionId(self.contact));
-        let (request, past_vec, epoch) = (attaching.request, self.past_vec, self.epoch);
-        let message = Message::Attach(Attach { request, past_vec, epoch });
+        let Self { past_vec, epoch, newest, .. } = *self;
+        let message =
+            Message::Attach(Attach { request: attaching.request, past_vec, epoch, newest });
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 
@@ -123,7 +124,13 @@ impl Session {
         if attaching.request != reply.request || attaching.to != dc {
             return;
         }
-        let mut handout = attaching.handout.unwrap_or_default();
+        let before = attaching.handout.map_or(0, |handout| handout.incarnation);
+        if reply.incarnation < before {
+            return;
+        }
+        // What one before it has handed out means nothing with this one.
+        let known = attaching.handout.filter(|_| reply.incarnation == before);
+        let mut handout = known.unwrap_or_default();
         handout.join(&reply.handout);
         match &reply.result {
             Err(refusal @ Refusal::Fenced { .. }) => self.give_up(refusal.clone(), out),
@@ -167,7 +174,7 @@ impl Session {
         let lost = lost.map(|fresh| fresh.id).collect();
         // What is uniform comes sooner or later, but it may not be here either.
         let is_complete = past_vec.covers(&self.unnamed);
-        let is_certain = missing.iter().all(|missing| missing.is_lost);
+        let is_certain = self.newest == self.epoch && missing.iter().all(|missing| missing.is_lost);
         self.fresh.clear();
         self.unnamed = Vector::ZERO;
         self.move_to(now, (dc, incarnation), handout);
@@ -181,6 +188,7 @@ impl Session {
         self.is_attached = true;
         // All that was cut off is out of its past.
         self.epoch = self.epoch.max(handout.epoch);
+        self.newest = self.epoch;
         if (self.config.dc, self.config.incarnation) != (dc, incarnation) {
             (self.config.dc, self.config.incarnation) = (dc, incarnation);
             // What another data center handed out may not be here yet.

@@ -1,8 +1,9 @@
 //! What a data center says that is given up.
 
-use super::Call;
+use super::{Call, Session};
 use crate::error::Refusal;
-use crate::message::{BarrierReply, Message, OutcomeReply, PrepareAck, ReadReply, Vote};
+use crate::flaw::Flaw;
+use crate::message::{BarrierReply, Handout, Message, OutcomeReply, PrepareAck, ReadReply, Vote};
 
 /// The refusal of a data center that is given up.
 pub fn fenced(message: &Message) -> Option<Refusal> {
@@ -14,6 +15,16 @@ pub fn fenced(message: &Message) -> Option<Refusal> {
         return None;
     };
     matches!(refusal, Refusal::Fenced { .. }).then(|| refusal.clone())
+}
+
+impl Session {
+    /// The refusal, where another incarnation has taken the place of the one that the session uses.
+    pub(super) fn replaced(&self, handout: &Handout) -> Option<Refusal> {
+        let (dc, incarnation) = (self.config.dc, handout.incarnation);
+        let is_seen = !self.config.planted.is(Flaw::IncarnationsMixed);
+        (is_seen && incarnation > self.config.incarnation)
+            .then_some(Refusal::Fenced { dc, incarnation })
+    }
 }
 
 impl Call {

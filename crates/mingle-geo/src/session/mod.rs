@@ -138,6 +138,8 @@ pub struct Session {
     past_vec: Vector,
     /// Of that vector.
     epoch: u32,
+    /// The latest of which part of it is: another one where tokens of several were joined.
+    newest: u32,
     handout: Handout,
     handout_us: Option<u64>,
     is_attached: bool,
@@ -216,6 +218,7 @@ impl Session {
             config,
             past_vec: Vector::ZERO,
             epoch: 0,
+            newest: 0,
             handout: Handout::default(),
             handout_us: None,
             is_attached: true,
@@ -339,6 +342,7 @@ impl Session {
         if self.is_attached {
             // All of its past is uniform here, or of here: no cut that this data center knows of lies below.
             self.epoch = self.epoch.max(handout.epoch);
+            self.newest = self.newest.max(self.epoch);
         }
         self.handout_us = Some(now.mono_us);
         self.forget_fresh(self.handout.uniform_vec);
@@ -376,11 +380,13 @@ impl Session {
             }
             _ => return,
         };
-        if dc != self.config.dc {
+        if dc != self.config.dc || handout.incarnation < self.config.incarnation {
+            // It comes late, or from where the session is no more.
             return;
         }
-        if let Some(refusal) = fenced(&message) {
-            // What is handed out by one that is given up means nothing.
+        if let Some(refusal) = fenced(&message).or_else(|| self.replaced(&handout)) {
+            // What is handed out by one that is given up means nothing; and by one in its place
+            // nothing that fits this session's past, as long as it is not attached to it.
             if self.call.is_answered_by(&message) {
                 self.give_up(refusal, out);
             }

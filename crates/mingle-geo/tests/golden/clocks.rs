@@ -181,8 +181,8 @@ fn a_session_from_the_future_is_refused() {
     let future = world.replica(0, 0).known_vec()[mingle_geo::DcId(0)].0 + (3_000_000 << 12);
     let past_vec =
         mingle_geo::Vector::ZERO.with(mingle_geo::DcId(0), mingle_geo::Timestamp(future));
-    let token =
-        mingle_geo::session::Token { dc: mingle_geo::DcId(0), incarnation: 0, past_vec, epoch: 0 };
+    let dc = mingle_geo::DcId(0);
+    let token = mingle_geo::session::Token { dc, incarnation: 0, past_vec, epoch: 0, newest: 0 };
     world.call(1, |session, now, out| {
         session.join(&token);
         session.attach(now, mingle_geo::DcId(0), out).expect("idle");

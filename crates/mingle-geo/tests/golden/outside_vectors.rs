@@ -42,7 +42,7 @@ fn a_snapshot_of_the_far_future_is_refused_and_drags_no_clock() {
     let refused = read_at(&mut world, Vector::ZERO.with(DcId(0), future));
     assert!(matches!(refused, Err(Refusal::ClockAhead { .. })), "{refused:?}");
     let past_vec = Vector::ZERO.with(DcId(0), future);
-    world.inject(7, 0, 0, Message::Attach(Attach { epoch: 0, request: 2, past_vec }));
+    world.inject(7, 0, 0, Message::Attach(Attach { epoch: 0, newest: 0, request: 2, past_vec }));
     world.run_ms(10);
     assert_eq!(world.answers(7).len(), 1);
     assert!(world.replica(0, 0).known_vec()[DcId(0)].micros() < known.micros() + 100_000);

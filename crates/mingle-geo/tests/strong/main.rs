@@ -6,6 +6,7 @@ mod clients;
 mod fence;
 mod map;
 mod one;
+mod rejoin;
 mod scripts;
 mod single;
 mod world;

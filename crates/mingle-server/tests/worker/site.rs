@@ -1,7 +1,9 @@
 //! A worker, a client of it, and a proxy in between.
 
+use std::hash::{BuildHasher, RandomState};
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
 use mingle::{Binding, CallReport, Database, Error, Session, TokioWorld};
@@ -210,4 +212,12 @@ pub fn ask(site: &Site, method: &str, path: &str, body: &[u8]) -> (u16, Json) {
     let (head, body) = answer.split_once("\r\n\r\n").expect("an answer has a head");
     let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
     (status.expect("an answer has a status"), serde_json::from_str(body).unwrap_or_default())
+}
+
+/// A name that nobody else has at a server.
+pub fn unique(name: &str) -> String {
+    static NEXT: AtomicU64 = AtomicU64::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let drawn = RandomState::new().hash_one(std::process::id());
+    format!("{name}_{drawn:016x}_{number}")
 }

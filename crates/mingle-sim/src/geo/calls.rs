@@ -6,7 +6,6 @@ use mingle_geo::{DcId, Session};
 
 use super::client::Stage;
 use super::reach::Seen;
-use super::record::vector;
 use super::world::World;
 
 impl World<'_> {
@@ -50,7 +49,7 @@ impl World<'_> {
     pub fn resolve(&mut self, slot: usize) {
         self.clients[slot].asks += 1;
         let (asks, dc) = (self.clients[slot].asks, self.clients[slot].dc());
-        if self.is_lost(dc) {
+        if self.is_left(slot) {
             return self.attach_anywhere(slot);
         }
         let client = &mut self.clients[slot];
@@ -85,7 +84,8 @@ impl World<'_> {
             return self.think(slot);
         }
         let (token, session) = (from.session.token(), from.id);
-        let (call_count, past_vec) = (from.record.calls.len(), vector(&token.past_vec));
+        let past_vec = self.recorder.of_token(&token);
+        let call_count = from.record.calls.len();
         let client = &mut self.clients[slot];
         client.session.join(&token);
         client.must_attach = true;

@@ -9,7 +9,7 @@ use mingle_model::{Origin, TransactionId};
 
 use super::node::MachineClock;
 use super::reach::Seen;
-use super::record::{self, vector};
+use super::record;
 use super::script::{Act, Close, Step, act};
 use super::setup::within;
 use super::world::{Happening, World};
@@ -62,6 +62,8 @@ pub(super) struct Client {
     /// It vanishes after so many more messages.
     pub sends_left: Option<u32>,
     pub must_attach: bool,
+    /// Where it goes on next.
+    pub goes_to: Option<u8>,
     pub failures: u32,
     /// Since when a read or a commit of it has not been answered.
     pub waits_since_us: Option<u64>,
@@ -113,7 +115,7 @@ impl World<'_> {
         let skew = self.setup.client_skews[slot];
         Client {
             id,
-            session: Session::new(self.plan.session_config(id, dc, is_durable)),
+            session: Session::new(self.session_config(id, dc, is_durable)),
             clock: MachineClock { skew, stepped_us: 0 },
             stage: Stage::Thinking,
             acts,
@@ -130,6 +132,7 @@ impl World<'_> {
             wake_us: u64::MAX,
             sends_left: None,
             must_attach: false,
+            goes_to: None,
             failures: 0,
             waits_since_us: None,
             waits_far_since_us: None,
@@ -181,12 +184,12 @@ impl World<'_> {
         let next = self.clients[slot].id + self.setup.clients as u64;
         let acts = std::mem::take(&mut self.clients[slot].acts);
         let mut client = self.make_client(slot, next, to, acts);
-        let config = self.plan.session_config(next, to, slot % 4 == 3);
+        let config = self.session_config(next, to, slot % 4 == 3);
         client.session = Session::resume(config, &token);
         client.attempt = self.clients[slot].attempt;
         client.must_attach = true;
         let (session, call_count) = from;
-        let past_vec = vector(&token.past_vec);
+        let past_vec = self.recorder.of_token(&token);
         let what = What::Join { session, call_count, past_vec };
         let at_us = self.now_us;
         client.record.calls.push(Call { begin_us: at_us, end_us: Some(at_us), what });
@@ -251,7 +254,11 @@ impl World<'_> {
             return;
         }
         let snapshot = match &message {
-            Message::ReadReply(reply) => reply.result.as_ref().ok().map(|(snapshot, _)| *snapshot),
+            Message::ReadReply(reply) => {
+                let snapshot = reply.result.as_ref().ok().map(|(snapshot, _)| snapshot);
+                let epoch = reply.handout.epoch;
+                snapshot.map(|snapshot| self.recorder.columns.vector(snapshot, epoch, None))
+            }
             _ => None,
         };
         let client = &mut self.clients[slot];
@@ -259,7 +266,7 @@ impl World<'_> {
             && open.transaction.snapshot.is_none()
         {
             // Kept only if the read ends with this answer.
-            open.transaction.snapshot = Some(vector(&snapshot));
+            open.transaction.snapshot = Some(snapshot);
         }
         self.see_answer(&message);
         self.tell(|| format!("{from:?} to session {session}: {message:?}"));
@@ -331,10 +338,13 @@ impl World<'_> {
         if client.open.is_some() {
             return self.go_on(slot);
         }
-        if self.is_lost(dc) || client.failures >= 3 {
+        if self.is_left(slot) || client.failures >= 3 {
             return self.attach_anywhere(slot);
         }
-        if client.must_attach {
+        if let Some(to) = self.clients[slot].goes_to.take().filter(|to| !self.is_lost(*to)) {
+            return self.attach(slot, to);
+        }
+        if self.clients[slot].must_attach {
             return self.attach(slot, dc);
         }
         let Some(index) = self.clients[slot].acts.pop() else {
@@ -369,7 +379,7 @@ impl World<'_> {
         strong: Option<geo::Strong>,
     ) {
         let client = &mut self.clients[slot];
-        let (dc, id) = (client.dc(), client.next_id());
+        let (dc, id) = (self.recorder.dc_of(&client.session), client.next_id());
         let transaction = geo::Transaction {
             id,
             dc,
@@ -380,8 +390,7 @@ impl World<'_> {
             commit: None,
             commit_asked_us: None,
         };
-        let begin_us = self.now_us;
-        client.open = Some(Open { steps: steps.into(), end, begin_us, transaction });
+        client.open = Some(Open { steps: steps.into(), end, begin_us: self.now_us, transaction });
         self.go_on(slot);
     }
 

@@ -5,10 +5,11 @@ use std::sync::Arc;
 use mingle_checker::geo::{Action, Attached, Call, Outcome, What};
 use mingle_geo::message::{Message, Missing, Vote};
 use mingle_geo::{Event, Refusal, State};
+use mingle_model::TransactionId;
 
 use super::client::Stage;
-use super::reach::Seen;
-use super::record::{content, vector};
+use super::reach::{Reach, Seen};
+use super::record::content;
 use super::setup::within;
 use super::world::World;
 
@@ -19,7 +20,8 @@ impl World<'_> {
             Event::Read(states) => return self.on_read(slot, &states),
             Event::Committed { id, commit_vec, is_uniform } => {
                 self.check_id(slot, id);
-                let commit_vec = vector(&commit_vec);
+                let session = &self.clients[slot].session;
+                let commit_vec = self.recorder.of_session(&commit_vec, session);
                 self.on_ended(slot, Outcome::Committed { commit_vec, is_uniform });
             }
             Event::Aborted { id, refusal } => {
@@ -45,31 +47,43 @@ impl World<'_> {
                 if self.lost != 0 {
                     self.reach.saw(Seen::BarrierAcrossLoss);
                 }
-                let dc = self.clients[slot].dc();
+                let dc = self.recorder.dc_of(&self.clients[slot].session);
                 self.push_call(slot, Some(now_us), What::Barrier { dc, is_uniform: true });
             }
             Event::Waiting(missing) => return self.on_waiting(slot, &missing),
-            Event::Resumed(dc) => {
+            Event::Resumed(_) => {
                 self.reach.saw(Seen::Resumed);
-                self.on_attached(slot, dc.0, Attached::Resumed);
+                self.on_attached(slot, Attached::Resumed);
             }
-            Event::ResumedWithLoss { dc, lost, is_complete, is_certain } => {
-                if is_certain && !lost.is_empty() {
-                    self.reach.saw(Seen::LossCertain);
-                }
-                self.reach.saw(Seen::LossAccepted);
-                if !lost.is_empty() {
-                    self.reach.saw(Seen::LossNamed);
-                }
-                let past_vec = vector(&self.clients[slot].session.past_vec());
-                self.on_attached(slot, dc.0, Attached::WithLoss { lost, is_complete, past_vec });
+            Event::ResumedWithLoss { lost, is_complete, is_certain, .. } => {
+                self.on_loss(slot, lost, is_complete, is_certain);
             }
         }
         self.think(slot);
     }
 
+    /// It goes on without some of its past.
+    fn on_loss(
+        &mut self,
+        slot: usize,
+        lost: Vec<TransactionId>,
+        is_complete: bool,
+        is_certain: bool,
+    ) {
+        if is_certain && !lost.is_empty() {
+            self.reach.saw(Seen::LossCertain);
+        }
+        self.reach.saw(Seen::LossAccepted);
+        if !lost.is_empty() {
+            self.reach.saw(Seen::LossNamed);
+        }
+        let session = &self.clients[slot].session;
+        let past_vec = self.recorder.of_session(&session.past_vec(), session);
+        self.on_attached(slot, Attached::WithLoss { lost, is_complete, past_vec });
+    }
+
     /// Its session numbers transactions as this client does.
-    fn check_id(&mut self, slot: usize, id: mingle_model::TransactionId) {
+    fn check_id(&mut self, slot: usize, id: TransactionId) {
         let client = &self.clients[slot];
         let expected = (u128::from(client.id), client.sequence);
         if (id.origin.0, id.sequence) != expected {
@@ -132,24 +146,19 @@ impl World<'_> {
             }
             outcome => outcome,
         };
-        let is_elsewhere = transaction.dc != client.session.dc().0;
+        let is_elsewhere = transaction.dc != self.recorder.dc_of(&client.session);
         let is_strong = transaction.strong.is_some();
         match &transaction.outcome {
             Outcome::Aborted => self.reach.saw(Seen::Aborted),
             Outcome::Committed { is_uniform, .. } => {
                 self.reach.saw(Seen::Committed);
                 self.committed += 1;
+                if client.session.token().incarnation > 0 {
+                    self.reach.saw(rejoined(is_strong));
+                }
                 if is_strong {
-                    self.reach.saw(Seen::StrongCommitted);
-                    if client.attempt > 0 {
-                        self.reach.saw(Seen::StrongRepeated);
-                    }
-                    if transaction.updates().next().is_none() {
-                        self.reach.saw(Seen::StrongReadOnly);
-                    }
-                    if was_asked {
-                        self.reach.saw(Seen::StrongAsked);
-                    }
+                    let is_read_only = transaction.updates().next().is_none();
+                    saw_strong(&mut self.reach, client.attempt > 0, is_read_only, was_asked);
                     client.give_up_strong();
                 } else if *is_uniform {
                     self.reach.saw(Seen::DurableCommit);
@@ -170,7 +179,7 @@ impl World<'_> {
         let client = &mut self.clients[slot];
         client.failures += 1;
         client.loses_patience_us = None;
-        let dc = client.dc();
+        let dc = self.recorder.dc_of(&client.session);
         match client.stage {
             Stage::Reading(_) => {
                 if !matches!(refusal, Refusal::TimedOut { .. }) {
@@ -186,7 +195,8 @@ impl World<'_> {
             }
             Stage::Attaching(to) => {
                 self.reach.saw(Seen::AttachFailed);
-                let what = What::Attach { dc: to, answer: Attached::Failed };
+                let dc = self.recorder.columns.of((to, self.rejoin.incarnations[usize::from(to)]));
+                let what = What::Attach { dc, answer: Attached::Failed };
                 self.push_call(slot, Some(now_us), what);
                 self.clients[slot].failures = 3;
             }
@@ -195,20 +205,24 @@ impl World<'_> {
         self.think(slot);
     }
 
-    fn on_attached(&mut self, slot: usize, dc: u8, answer: Attached) {
+    fn on_attached(&mut self, slot: usize, answer: Attached) {
         let now_us = self.now_us;
         let client = &mut self.clients[slot];
         client.must_attach = false;
         client.is_past_loss |= matches!(answer, Attached::WithLoss { .. });
         client.loses_patience_us = None;
         client.failures = 0;
+        let dc = self.recorder.dc_of(&client.session);
         self.push_call(slot, Some(now_us), What::Attach { dc, answer });
     }
 
     /// An attach has to wait: for what is lost, not for ever.
     fn on_waiting(&mut self, slot: usize, missing: &[Missing]) {
         self.reach.saw(Seen::AttachWaited);
-        let is_hopeless = missing.iter().any(|missing| self.is_lost(missing.dc.0));
+        let is_hopeless = missing.iter().any(|missing| {
+            let dc = missing.dc.0;
+            self.is_lost(dc) || missing.is_lost && self.incarnation_at(dc).1 > 0
+        });
         if is_hopeless || !self.is_healed && self.random.one_in(6) {
             let patience_us = within(&mut self.random, (1_000, 900_000));
             self.clients[slot].loses_patience_us = Some(self.now_us + patience_us);
@@ -229,6 +243,8 @@ impl World<'_> {
             Refusal::Conflict { .. } => self.reach.saw(Seen::Conflict),
             Refusal::Fenced { .. } => self.reach.saw(Seen::FencedRefused),
             Refusal::TimedOut { on: None } | Refusal::Aborted => {}
+            // It is coming up, or was when it was asked.
+            Refusal::Busy if self.has_rejoined() => self.reach.saw(Seen::RejoinedBusy),
             Refusal::WrongPartition { .. }
             | Refusal::WrongKind { .. }
             | Refusal::TooMany { .. }
@@ -257,5 +273,24 @@ impl World<'_> {
             },
             _ => {}
         }
+    }
+}
+
+/// A commit at a data center that was admitted again.
+fn rejoined(is_strong: bool) -> Seen {
+    if is_strong { Seen::RejoinedStrong } else { Seen::RejoinedCommitted }
+}
+
+/// A strong commit, which may have been tried before, have written nothing, or be known by asking.
+fn saw_strong(reach: &mut Reach, is_repeated: bool, is_read_only: bool, was_asked: bool) {
+    reach.saw(Seen::StrongCommitted);
+    if is_repeated {
+        reach.saw(Seen::StrongRepeated);
+    }
+    if is_read_only {
+        reach.saw(Seen::StrongReadOnly);
+    }
+    if was_asked {
+        reach.saw(Seen::StrongAsked);
     }
 }

@@ -193,6 +193,16 @@ pub enum Fault {
         /// Which.
         dc: u8,
     },
+    /// The next incarnation of a data center that was given up is admitted, with empty disks.
+    Admit {
+        /// Which.
+        dc: u8,
+        /// Who is asked for that, as bits; whoever there is if none of them is there. With the highest it
+        /// is asked once more when it is done.
+        asked: u8,
+        /// Whether its replicas start before anybody has agreed to that.
+        is_early: bool,
+    },
 }
 
 /// Something that happens in a run.

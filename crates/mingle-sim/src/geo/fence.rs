@@ -4,7 +4,7 @@
 //! lost, or cut off and alive, or a replica has lost its disk, or nothing is wrong with it at all. What was on its way from it comes
 //! late.
 
-use mingle_checker::geo::FaultKind;
+use mingle_geo::members::Cut;
 use mingle_geo::message::{Fence, Message};
 use mingle_geo::{DcId, Timestamp};
 use mingle_model::random::{Random, mix};
@@ -69,20 +69,33 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
 }
 
 impl World<'_> {
+    /// Whether a data center can be given up: not more than may be lost in all, and none that is given up
+    /// already or has not come up yet.
+    fn may_give_up(&self, dc: u8) -> bool {
+        let incarnation = self.incarnation_at(dc);
+        let is_over = self.fencing >> dc & 1 == 1 || self.recorder.columns.is_cut(incarnation);
+        let counted = self.recorder.run.losses.len() + self.others_fencing(dc);
+        let may_lose = counted < usize::from(self.setup.config.f) || self.is_lost(dc);
+        self.setup.strong.is_some() && may_lose && !is_over && !self.is_coming(dc)
+    }
+
+    /// How many others are being given up that are not lost.
+    pub(super) fn others_fencing(&self, dc: u8) -> usize {
+        (self.fencing & !self.lost & !(1 << dc)).count_ones() as usize
+    }
+
     pub(super) fn begin_fence(&mut self, dc: u8) {
-        if !self.setup.strong.is_some() || self.setup.config.f == 0 || self.fencing.is_some() {
+        if !self.may_give_up(dc) {
             return;
         }
-        self.fencing = Some(dc);
-        let kind = FaultKind::Other { name: "given up".to_owned(), dcs: vec![dc] };
-        self.recorder.wrong(kind, self.now_us);
-        self.blame_for_ever(dc);
+        self.fencing |= 1 << dc;
+        self.note_given_up(dc);
         self.ask_for_fence(dc);
     }
 
     /// What a replica wrote is gone, and it is started again as if nothing had happened.
     pub(super) fn lose_disk(&mut self, dc: u8, partition: u16) {
-        if !self.setup.strong.is_some() || self.setup.config.f == 0 || self.fencing.is_some() {
+        if !self.may_give_up(dc) {
             return;
         }
         let index = self.index_of(dc, partition);
@@ -98,14 +111,17 @@ impl World<'_> {
 
     /// Asks all others, until they have agreed.
     pub(super) fn ask_for_fence(&mut self, dc: u8) {
-        let replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
-        let mut cuts =
-            replicas.filter_map(|replica| replica.replica().members().cut_of(DcId(dc), 0));
-        if let Some(cut) = cuts.next() {
+        let incarnation = self.incarnation_at(dc).1;
+        let mut replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+        let cut = replicas.find_map(|replica| {
+            let mut cuts = replica.replica().members().cuts_after(0);
+            cuts.find(|cut| (cut.dc, cut.incarnation) == (DcId(dc), incarnation)).copied()
+        });
+        if let Some(cut) = cut {
             return self.fenced(dc, cut);
         }
         for other in (0..self.setup.config.dc_count).filter(|other| *other != dc) {
-            let fence = Fence { request: 1, dc: DcId(dc), incarnation: 0 };
+            let fence = Fence { request: 1, dc: DcId(dc), incarnation };
             let to = self.index_of(other, 0);
             self.send(self.nodes.len(), to, KEEPER, Message::Fence(fence));
         }
@@ -113,17 +129,25 @@ impl World<'_> {
     }
 
     /// From now on nobody counts on it, dead or alive.
-    fn fenced(&mut self, dc: u8, cut: Timestamp) {
-        self.fencing = None;
+    fn fenced(&mut self, dc: u8, cut: Cut) {
+        self.fencing &= !(1 << dc);
         self.reach.saw(Seen::Fenced);
-        self.tell(|| format!("d{dc} is cut off at {cut}"));
-        self.recorder.cut(dc, cut);
+        self.tell(|| format!("d{dc} is cut off at {}", cut.at));
+        self.recorder.cut(cut);
         if !self.is_lost(dc) {
             self.reach.saw(Seen::FencedAlive);
             self.lost |= 1 << dc;
-            self.recorder.lose(dc, self.now_us);
+            self.recorder.lose(self.incarnation_at(dc), self.now_us);
+            self.see_second_loss();
         }
         self.blame_healing();
+    }
+
+    pub(super) fn see_second_loss(&mut self) {
+        let run = &self.recorder.run;
+        if !run.cuts.is_empty() && run.losses.len() > 1 {
+            self.reach.saw(Seen::SecondLoss);
+        }
     }
 
     /// What comes of one that is given up.
@@ -133,7 +157,7 @@ impl World<'_> {
         match message {
             Message::Replicate(late) if replica.members().epoch() > 0 => {
                 let cut = replica.members().cut_of(late.origin, 0);
-                let is_from_it = late.sender == late.origin;
+                let is_from_it = late.sender == late.origin && late.epoch == 0;
                 let has_late = |cut: Timestamp| {
                     late.transactions.iter().any(|transaction| transaction.timestamp() > cut)
                 };

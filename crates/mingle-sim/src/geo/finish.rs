@@ -7,7 +7,7 @@ use mingle_geo::message::{Message, Read, Snapshot};
 use mingle_geo::{Address, Input, Key, Output, Vector};
 
 use super::plan::Plan;
-use super::record::{content, vector, visible};
+use super::record::{content, visible};
 use super::world::World;
 use crate::workload::promises::Broken;
 
@@ -76,16 +76,21 @@ impl World<'_> {
             + self.ahead_us().saturating_sub(accepted_us / 2)
     }
 
-    /// Waits until all agree on who is given up.
+    /// Waits until all agree on who is given up, and who is admitted again has come up.
     fn finish_fence(&mut self) {
         let until_us = self.now_us + PATIENCE_US + self.ahead_us();
-        while let Some(dc) = self.fencing {
+        while self.fencing > 0 || self.is_admitting() {
             if !self.step() {
                 return;
             }
-            if self.now_us > until_us {
-                let how = format!("d{dc} is not cut off");
+            if self.now_us > until_us && self.fencing > 0 {
+                let how = format!("d{} is not cut off", self.fencing.trailing_zeros());
                 return self.breaks("once all is put right a data center can be given up", how);
+            }
+            if self.now_us > until_us {
+                let how = "it has not come up".to_owned();
+                let promise = "once all is put right a data center can be admitted again";
+                return self.breaks(promise, how);
             }
         }
     }
@@ -133,7 +138,11 @@ impl World<'_> {
                     }
                 }
             }
-            views.push(View { dc, snapshot: vector(&snapshot), items });
+            let replica = self.nodes[self.index_of(dc, 0)].replica.as_ref();
+            let Some(replica) = replica else { continue };
+            let shown = self.recorder.of_replica(&snapshot, replica.replica());
+            let dc = self.recorder.columns.of(self.incarnation_at(dc));
+            views.push(View { dc, snapshot: shown, items });
         }
         let at_us = self.now_us;
         self.recorder.run.end = End { at_us, is_settled: true, views };
@@ -157,7 +166,7 @@ impl World<'_> {
         let now = node.now(self.now_us);
         let replica = node.replica.as_mut().ok_or("the replica is down")?;
         let read = Read {
-            incarnation: 0,
+            incarnation: self.rejoin.incarnations[usize::from(dc)],
             request: 1,
             snapshot: Snapshot::At(snapshot),
             keys: vec![key.clone()],

@@ -66,6 +66,7 @@ impl World<'_> {
             Fault::Lossy { .. }
             | Fault::Lose { .. }
             | Fault::Fence { .. }
+            | Fault::Admit { .. }
             | Fault::LoseDisk { .. }
             | Fault::Unplug { .. } => {
                 for near_until_us in &mut self.blame.near_until_us {
@@ -98,7 +99,7 @@ impl World<'_> {
                     now_us > since_us.max(blame_us).saturating_add(PROGRESS_US)
                 })
             };
-            let is_near = client.waits_far_since_us.is_none() && !self.is_lost(dc);
+            let is_near = client.waits_far_since_us.is_none() && !self.is_left(slot);
             if is_near && is_stuck(client.waits_since_us, near_us) {
                 let how =
                     format!("session {id} at d{dc} waits for a read or commit, {:?}", client.stage);
@@ -124,6 +125,11 @@ impl World<'_> {
     /// From now on nobody need wait for a data center that is given up.
     pub fn blame_for_ever(&mut self, dc: u8) {
         self.blame.near_until_us[usize::from(dc)] = u64::MAX;
+    }
+
+    /// It is there again.
+    pub fn blame_no_longer(&mut self, dc: u8) {
+        self.blame.near_until_us[usize::from(dc)] = self.blame.far_until_us;
     }
 
     /// Healing is a fault to blame too: what was held back has to come first.

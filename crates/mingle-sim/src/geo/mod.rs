@@ -9,13 +9,14 @@
 //! - `queue`, `links`, `node`, `world`: events, links, replicas with disks and clocks, and all of it;
 //! - `client`, `calls`, `events`: clients, what they call, and what comes of it;
 //! - `strike`, `live`: what faults do, and what may be blamed on them;
-//! - `fence`: data centers that are given up;
-//! - `record`, `reach`: what is written down, and what was gone through;
+//! - `fence`, `rejoin`: data centers that are given up, and admitted again;
+//! - `record`, `columns`, `reach`: what is written down, and what was gone through;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
 pub mod baseline;
 mod calls;
 mod client;
+mod columns;
 mod events;
 pub mod fault;
 mod fence;
@@ -27,6 +28,7 @@ pub mod plan;
 mod queue;
 mod reach;
 mod record;
+mod rejoin;
 pub mod script;
 pub mod series;
 pub mod setup;

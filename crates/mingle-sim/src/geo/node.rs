@@ -38,6 +38,8 @@ impl MachineClock {
 pub(super) struct Node {
     pub dc: u8,
     pub partition: u16,
+    /// Which incarnation of its data center runs here, or ran last.
+    pub incarnation: u32,
     /// None while it is down.
     pub replica: Option<StrongReplica>,
     /// What is on disk.
@@ -71,6 +73,7 @@ impl Node {
         Self {
             dc,
             partition,
+            incarnation: 0,
             replica: Some(replica),
             log: Vec::new(),
             unwritten: VecDeque::new(),

@@ -41,6 +41,7 @@ impl Plan {
         }
         let mut schedule = draw_faults(&mut random, &setup, percent);
         super::fence::draw(seed, &setup, &mut schedule);
+        super::rejoin::draw(seed, &setup, &mut schedule);
         for index in 0..setup.acts {
             schedule.extend((0..setup.clients).map(|client| Event::Act { client, index }));
         }
@@ -67,15 +68,16 @@ impl Plan {
         GroupConfig { dc: DcId(dc), certifier, ..group.clone() }
     }
 
-    /// The replica that wrote these records; `is_new` unless its disk has lost what it wrote.
+    /// The replica of an incarnation that wrote these records; `is_new` unless its disk has lost what it
+    /// wrote.
     pub(super) fn replica(
         &self,
-        (dc, partition): (u8, u16),
+        (dc, partition, incarnation): (u8, u16, u32),
         log: Vec<Record>,
         is_new: bool,
     ) -> StrongReplica {
-        let config = self.config_of(dc, partition);
-        let group = GroupConfig { is_new, ..self.group_config_of(dc, partition) };
+        let config = Config { incarnation, ..self.config_of(dc, partition) };
+        let group = GroupConfig { is_new, incarnation, ..self.group_config_of(dc, partition) };
         let replica = StrongReplica::restore(config, group, log);
         replica.expect("the settings are sound")
     }

@@ -4,25 +4,30 @@ use std::collections::{BTreeMap, HashMap};
 
 use mingle_checker::geo::{
     Action, Claim, Commit, Conflicts, Content, Cut, Fault, FaultKind, Floor, Item, ItemKind, Loss,
-    Op, OpId, Outcome as CheckedOutcome, Run, Session, Sighting, System, Transaction, Vector, What,
+    Op, OpId, Outcome as CheckedOutcome, Run, Session as CheckedSession, Sighting, System,
+    Transaction, Vector, What,
 };
+use mingle_geo::members;
+use mingle_geo::session::Token;
 use mingle_geo::{
-    Baseline, DcId, Key, Kind, Outcome, PartitionId, Record, Replica, State, Timestamp,
+    Baseline, DcId, Key, Kind, Outcome, PartitionId, Record, Replica, Session, State, Timestamp,
 };
 use mingle_model::TransactionId;
 
+use super::columns::{Columns, Incarnation, NEWEST};
+use super::fault::Event;
 use super::setup::Setup;
 use super::strong::WITHDRAW;
-
-/// A vector, as checkers have them.
-pub(super) fn vector(from: &mingle_geo::Vector) -> Vector {
-    Vector::of(from.iter().map(|(dc, timestamp)| (dc.0, timestamp.0)))
-}
 
 /// What new sessions see at a data center.
 pub(super) fn visible(replica: &Replica) -> mingle_geo::Vector {
     let (stable, own) = (replica.stable_vec(), replica.config().dc);
     replica.uniform_vec().with(own, stable[own]).with(DcId::STRONG, stable[DcId::STRONG])
+}
+
+/// Which incarnation of which data center a replica is of.
+pub(super) fn incarnation_of(replica: &Replica) -> Incarnation {
+    (replica.config().dc.0, replica.config().incarnation)
 }
 
 /// What an item shows.
@@ -92,6 +97,7 @@ struct Preparing {
 /// Records a run.
 pub(super) struct Recorder {
     pub run: Run,
+    pub columns: Columns,
     items: HashMap<Key, Item>,
     preparing: HashMap<TransactionId, Preparing>,
     commits: HashMap<TransactionId, Commit>,
@@ -103,8 +109,9 @@ pub(super) struct Recorder {
 }
 
 impl Recorder {
-    pub fn new(setup: &Setup) -> Self {
+    pub fn new(setup: &Setup, schedule: &[Event]) -> Self {
         let config = &setup.config;
+        let columns = Columns::new(config.dc_count, schedule);
         let items = setup.keys.iter().enumerate();
         let items: HashMap<Key, Item> =
             items.map(|(index, key)| (key.clone(), item(index, key))).collect();
@@ -113,7 +120,7 @@ impl Recorder {
             partition_of.map(|(key, item)| (*item, key.partition(config.partition_count).0));
         let strong_only = items.iter().filter(|(key, _)| config.is_strong_only(key));
         let system = System {
-            dc_count: config.dc_count,
+            dc_count: columns.count(),
             losses_max: config.f,
             partition_count: config.partition_count,
             partition_of: partition_of.collect(),
@@ -129,7 +136,8 @@ impl Recorder {
             items,
             preparing: HashMap::new(),
             commits: HashMap::new(),
-            unseen: vec![Vec::new(); usize::from(config.dc_count)],
+            unseen: vec![Vec::new(); usize::from(columns.count())],
+            columns,
             timestamps: HashMap::new(),
             ties: 0,
         }
@@ -139,12 +147,39 @@ impl Recorder {
         self.items[key]
     }
 
+    /// A vector of a replica, as checkers have them.
+    pub fn of_replica(&self, vector: &mingle_geo::Vector, replica: &Replica) -> Vector {
+        self.columns.vector(vector, replica.members().epoch(), Some(incarnation_of(replica)))
+    }
+
+    /// The same, of a session.
+    pub fn of_session(&self, vector: &mingle_geo::Vector, session: &Session) -> Vector {
+        self.columns.vector(vector, session.token().epoch, None)
+    }
+
+    /// What a token holds. Where tokens of several epochs were joined an entry may be of one incarnation or
+    /// of the next: then it stands for both.
+    pub fn of_token(&self, token: &Token) -> Vector {
+        let of = |epoch| self.columns.vector(&token.past_vec, epoch, None);
+        let mut past_vec = of(token.epoch);
+        if token.newest != token.epoch {
+            past_vec.join(&of(token.newest));
+        }
+        past_vec
+    }
+
+    /// The number of the data center that a session uses.
+    pub fn dc_of(&self, session: &Session) -> u8 {
+        self.columns.of((session.dc().0, session.token().incarnation))
+    }
+
     /// A record has reached the disk of a replica.
-    pub fn on_record(&mut self, dc: u8, partition: u16, record: &Record) {
+    pub fn on_record(&mut self, at: Incarnation, partition: u16, record: &Record) {
+        let dc = at.0;
         match record {
             Record::Commit(transaction) => {
                 let (snap_vec, commit_vec) = (transaction.snap_vec(), transaction.commit_vec);
-                self.committed(transaction.id, dc, &snap_vec, &commit_vec);
+                self.committed(transaction.id, Some(at), &snap_vec, &commit_vec);
             }
             Record::Prepare(prepared) => {
                 let preparing = self.preparing.entry(prepared.id).or_insert_with(|| Preparing {
@@ -157,7 +192,7 @@ impl Recorder {
                     let highest = preparing.proposals.values().max().copied().unwrap_or_default();
                     let snap_vec = preparing.snap_vec;
                     let commit_vec = snap_vec.with(DcId(dc), highest);
-                    self.committed(prepared.id, dc, &snap_vec, &commit_vec);
+                    self.committed(prepared.id, Some(at), &snap_vec, &commit_vec);
                 }
             }
             Record::Decide(decided) => {
@@ -165,19 +200,19 @@ impl Recorder {
                     && let Some(preparing) = self.preparing.get(&decided.id)
                 {
                     let snap_vec = preparing.snap_vec;
-                    self.committed(decided.id, dc, &snap_vec, commit_vec);
+                    self.committed(decided.id, Some(at), &snap_vec, commit_vec);
                 }
             }
             Record::Delivered(interval) => {
                 for transaction in &interval.transactions {
-                    let (origin, snap_vec) = (transaction.origin.0, transaction.snap_vec());
                     let (id, commit_vec) = (transaction.id, transaction.commit_vec);
-                    self.committed(id, origin, &snap_vec, &commit_vec);
+                    self.committed(id, None, &transaction.snap_vec(), &commit_vec);
                 }
             }
             Record::OpFloors(floors) => {
                 for (_, raised) in floors.iter().filter(|(of, _)| of.0 == dc) {
-                    let (origin, sequence, at) = (raised.origin, raised.sequence, raised.at.0);
+                    let (origin, sequence) = (raised.origin, raised.sequence);
+                    let (dc, at) = (self.columns.of(at), raised.at.0);
                     self.run.floors.push(Floor { dc, partition, origin, sequence, at });
                 }
             }
@@ -185,14 +220,24 @@ impl Recorder {
         }
     }
 
+    /// By this incarnation of a data center; a strong one by none. What it has seen of others was uniform,
+    /// so it is below their cuts, or of later ones.
     fn committed(
         &mut self,
         id: TransactionId,
-        origin: u8,
+        by: Option<Incarnation>,
         snap_vec: &mingle_geo::Vector,
         commit_vec: &mingle_geo::Vector,
     ) {
-        let (snap_vec, commit_vec) = (vector(snap_vec), vector(commit_vec));
+        let origin = by.map_or(DcId::STRONG.0, |by| self.columns.of(by));
+        let snap_vec = self.columns.vector(snap_vec, NEWEST, by);
+        let mut commit_vec = self.columns.vector(commit_vec, NEWEST, by);
+        if by.is_some() {
+            // What is left of an incarnation before it need not have seen.
+            for column in self.columns.before(origin) {
+                commit_vec = commit_vec.with(column, snap_vec.get(column));
+            }
+        }
         let commit = Commit { origin, snap_vec, commit_vec };
         if self.commits.insert(id, commit).is_some() {
             return;
@@ -207,8 +252,9 @@ impl Recorder {
     }
 
     /// A data center shows new sessions everything up to a vector.
-    pub fn sight(&mut self, dc: u8, at_us: u64, visible: &mingle_geo::Vector) {
-        let visible = vector(visible);
+    pub fn sight(&mut self, at_us: u64, replica: &Replica) {
+        let visible = self.of_replica(&visible(replica), replica);
+        let dc = self.columns.of(incarnation_of(replica));
         let sightings = &mut self.run.sightings;
         self.unseen[usize::from(dc)].retain(|(transaction, commit_vec)| {
             let is_seen = visible.covers(commit_vec);
@@ -221,16 +267,20 @@ impl Recorder {
 
     /// What a replica says is uniform.
     pub fn claim(&mut self, at_us: u64, replica: &Replica) {
-        let (dc, partition) = (replica.config().dc.0, replica.config().partition.0);
-        let uniform_vec = vector(&replica.uniform_vec());
+        let partition = replica.config().partition.0;
+        let dc = self.columns.of(incarnation_of(replica));
+        let uniform_vec = self.of_replica(&replica.uniform_vec(), replica);
         self.run.claims.push(Claim { dc, partition, at_us, uniform_vec });
     }
 
-    pub fn cut(&mut self, dc: u8, at: Timestamp) {
-        self.run.cuts.push(Cut { dc, at: at.0 });
+    pub fn cut(&mut self, cut: members::Cut) {
+        let dc = self.columns.of((cut.dc.0, cut.incarnation));
+        self.run.cuts.push(Cut { dc, at: cut.at.0 });
+        self.columns.cut(cut);
     }
 
-    pub fn lose(&mut self, dc: u8, at_us: u64) {
+    pub fn lose(&mut self, lost: Incarnation, at_us: u64) {
+        let dc = self.columns.of(lost);
         self.run.losses.push(Loss { dc, at_us });
     }
 
@@ -245,19 +295,38 @@ impl Recorder {
         *end = (*end).min(end_us);
     }
 
-    pub fn session(&mut self, session: Session) {
+    pub fn session(&mut self, session: CheckedSession) {
         self.run.sessions.push(session);
     }
 
     /// The run, with what is known of each commit.
     pub fn finish(mut self) -> Run {
+        self.run.admissions = self.columns.admissions();
+        let faults = std::mem::take(&mut self.run.faults).into_iter();
+        let faults = faults.flat_map(|fault| {
+            let kinds = self.columns.kinds(&fault.kind).into_iter();
+            kinds.map(move |kind| Fault { kind, ..fault })
+        });
+        self.run.faults = faults.collect();
         for session in &mut self.run.sessions {
             for call in &mut session.calls {
-                if let What::Transaction(transaction) = &mut call.what {
-                    transaction.commit = self.commits.get(&transaction.id).copied();
-                    if !self.run.floors.is_empty() {
-                        leave_out(transaction);
+                match &mut call.what {
+                    What::Transaction(transaction) => {
+                        let commit = self.commits.get(&transaction.id).copied();
+                        transaction.commit = commit;
+                        if let CheckedOutcome::Committed { commit_vec, .. } =
+                            &mut transaction.outcome
+                        {
+                            self.columns.seen_before(commit_vec, commit);
+                        }
+                        if !self.run.floors.is_empty() {
+                            leave_out(transaction);
+                        }
                     }
+                    What::Learned { id, commit_vec } => {
+                        self.columns.seen_before(commit_vec, self.commits.get(id).copied());
+                    }
+                    _ => {}
                 }
             }
         }

@@ -6,7 +6,6 @@ use mingle_geo::{Alarm, DcId, Input};
 use super::fault::{Event, Fault, Kept, Place, Shape};
 use super::node::Node;
 use super::reach::Seen;
-use super::record::visible;
 use super::world::{Happening, World};
 
 impl World<'_> {
@@ -21,7 +20,7 @@ impl World<'_> {
     fn nodes_of(&self, place: Place) -> Vec<usize> {
         let nodes = self.nodes.iter().enumerate();
         let of =
-            nodes.filter(|(_, node)| place.has(node.dc, node.partition) && !self.is_lost(node.dc));
+            nodes.filter(|(_, node)| place.has(node.dc, node.partition) && !self.is_gone(node.dc));
         of.map(|(index, _)| index).collect()
     }
 
@@ -84,6 +83,7 @@ impl World<'_> {
             Fault::Lose { dc } => self.lose(dc),
             Fault::Fence { dc } => self.begin_fence(dc),
             Fault::LoseDisk { dc, partition } => self.lose_disk(dc, partition),
+            Fault::Admit { dc, asked, is_early } => self.begin_admit(dc, asked, is_early),
             _ => self.begin_on_links(fault, until_us),
         }
         self.queue.push(until_us, Happening::End { fault: index });
@@ -206,7 +206,7 @@ impl World<'_> {
         }
         for record in records {
             let node = &mut self.nodes[index];
-            self.recorder.on_record(node.dc, node.partition, &record);
+            self.recorder.on_record((node.dc, node.incarnation), node.partition, &record);
             node.log.push(record);
         }
         if self.random.one_in(2) {
@@ -219,13 +219,14 @@ impl World<'_> {
 
     /// A replica starts again, from its disk, if nothing else keeps it down.
     pub fn restart(&mut self, index: usize) {
+        let is_gone = self.is_gone(self.nodes[index].dc);
         let node = &mut self.nodes[index];
         node.down = node.down.saturating_sub(1);
-        if node.down > 0 || node.replica.is_some() || self.lost >> node.dc & 1 == 1 {
+        if node.down > 0 || node.replica.is_some() || is_gone {
             return;
         }
-        let replica =
-            self.plan.replica((node.dc, node.partition), node.log.clone(), !node.has_lost_disk);
+        let place = (node.dc, node.partition, node.incarnation);
+        let replica = self.plan.replica(place, node.log.clone(), !node.has_lost_disk);
         if replica.replica().prepared_count() > 0 {
             self.reach.saw(Seen::PreparedTwice);
         }
@@ -280,7 +281,9 @@ impl World<'_> {
 
     /// A data center is gone for good.
     fn lose(&mut self, dc: u8) {
-        if self.is_lost(dc) || self.lost.count_ones() >= u32::from(self.setup.config.f) {
+        let lost = self.recorder.run.losses.len() + self.others_fencing(dc);
+        let is_there = !self.is_lost(dc) && !self.is_coming(dc);
+        if !is_there || lost >= usize::from(self.setup.config.f) {
             return;
         }
         self.reach.saw(Seen::Lost);
@@ -289,7 +292,8 @@ impl World<'_> {
             self.nodes[node].log.clear();
         }
         self.lost |= 1 << dc;
-        self.recorder.lose(dc, self.now_us);
+        self.recorder.lose(self.incarnation_at(dc), self.now_us);
+        self.see_second_loss();
     }
 
     /// All faults are over, but for losses.
@@ -350,9 +354,10 @@ impl World<'_> {
             let replica =
                 self.nodes[first..first + count].iter().find_map(|node| node.replica.as_ref());
             if let Some(replica) = replica {
-                self.recorder.sight(dc, self.now_us, &visible(replica.replica()));
+                self.recorder.sight(self.now_us, replica.replica());
             }
         }
+        self.see_rejoined();
         self.check_progress();
     }
 
@@ -403,6 +408,7 @@ impl World<'_> {
             | Fault::Vanish { .. }
             | Fault::Lose { .. }
             | Fault::Fence { .. }
+            | Fault::Admit { .. }
             | Fault::LoseDisk { .. } => Vec::new(),
             Fault::Unplug { client } => {
                 vec![FaultKind::Clients { dc: self.clients[client].dc() }]

@@ -19,6 +19,7 @@ use super::plan::Plan;
 use super::queue::Queue;
 use super::reach::{Met, Reach, Seen};
 use super::record::Recorder;
+use super::rejoin::Rejoin;
 use super::script::HELPED;
 use super::setup::{Setup, within};
 use crate::workload::promises::Broken;
@@ -45,6 +46,10 @@ pub(super) enum Happening {
     RaiseFloors,
     /// It is asked again that a data center be given up.
     Fence { dc: u8 },
+    /// It is looked how far an admission has come.
+    Admit { dc: u8 },
+    /// A message of an incarnation that is over comes.
+    Late,
 }
 
 /// The address of who raises floors, which no session has.
@@ -66,8 +71,9 @@ pub(super) struct World<'a> {
     pub reach: Reach,
     /// Data centers that are lost, as bits.
     pub lost: u8,
-    /// The data center that is being given up, until the others agree on that.
-    pub fencing: Option<u8>,
+    /// The data centers that are being given up, until the others agree on that, as bits.
+    pub fencing: u8,
+    pub rejoin: Rejoin,
     /// Whether faults are over.
     pub is_healed: bool,
     pub events: u64,
@@ -99,7 +105,7 @@ impl<'a> World<'a> {
         let nodes: Vec<Node> = places
             .zip(&setup.skews)
             .map(|((dc, partition), skew)| {
-                Node::new(dc, partition, plan.replica((dc, partition), Vec::new(), true), *skew)
+                Node::new(dc, partition, plan.replica((dc, partition, 0), Vec::new(), true), *skew)
             })
             .collect();
         let mut world = Self {
@@ -111,10 +117,11 @@ impl<'a> World<'a> {
             links: Links::new(nodes.len(), setup.clients, &setup.network),
             nodes,
             clients: Vec::new(),
-            recorder: Recorder::new(setup),
+            recorder: Recorder::new(setup, &plan.schedule),
             reach: Reach::default(),
             lost: 0,
-            fencing: None,
+            fencing: 0,
+            rejoin: Rejoin::new(plan.seed, setup, &plan.schedule),
             is_healed: false,
             events: 0,
             committed: 0,
@@ -215,6 +222,8 @@ impl<'a> World<'a> {
             }
             Happening::RaiseFloors => self.raise_floors(),
             Happening::Fence { dc } => self.ask_for_fence(dc),
+            Happening::Admit { dc } => self.go_on_admitting(dc),
+            Happening::Late => self.come_late(),
         }
         self.broken.is_none()
     }
@@ -345,7 +354,8 @@ impl<'a> World<'a> {
         let Some(last) = written.last().map(|persist| persist.index) else { return };
         for persist in written {
             for record in persist.records {
-                self.recorder.on_record(self.nodes[index].dc, self.nodes[index].partition, &record);
+                let node = &self.nodes[index];
+                self.recorder.on_record((node.dc, node.incarnation), node.partition, &record);
                 if self.trace.is_some() && !matches!(record, Record::Vectors(_)) {
                     let (dc, partition) = (self.nodes[index].dc, self.nodes[index].partition);
                     self.tell(|| format!("d{dc} p{partition} wrote {record:?}"));
@@ -381,6 +391,7 @@ impl<'a> World<'a> {
 
     /// Puts a message on its way; `session` is that of the client, if one sends or receives it.
     pub fn send(&mut self, from: usize, to: usize, session: u64, message: Message) {
+        self.keep_for_late(from, to, session, &message);
         let is_far = self.is_far(from, to);
         let slow_us = self.nodes.get(to).map_or(0, |node| node.slow_us);
         let trip = Trip { from, to, is_far, slow_us, is_ordered: is_ordered(&message) };

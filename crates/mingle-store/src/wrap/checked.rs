@@ -5,7 +5,7 @@
 
 use std::sync::Arc;
 
-use mingle_model::{Field, FieldType, Ref, Stamp, TransactionId, Type, Value};
+use mingle_model::{Field, FieldType, Name, Ref, Stamp, TransactionId, Type, Value};
 
 use crate::operation::{Address, Answer, Read, Write};
 use crate::store::{
@@ -60,6 +60,14 @@ impl DataStore for CheckedStore {
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         self.inner.everywhere()
+    }
+
+    fn departed(&self) -> Vec<Name> {
+        self.inner.departed()
+    }
+
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        self.inner.kept(seen)
     }
 }
 

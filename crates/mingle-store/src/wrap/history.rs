@@ -171,6 +171,14 @@ impl DataStore for RecordedStore {
             everywhere
         })
     }
+
+    fn departed(&self) -> Vec<Name> {
+        self.inner.departed()
+    }
+
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        self.inner.kept(seen)
+    }
 }
 
 struct Recorded {

@@ -7,7 +7,7 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 
 use super::fault::Call;
 use crate::operation::{Answer, Read, Write};
@@ -180,6 +180,14 @@ impl<L: Layer> DataStore for Layered<L> {
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         let work = Box::new(|| self.inner.everywhere());
         Box::pin(async move { self.layer.call(Request::Everywhere, work).await })
+    }
+
+    fn departed(&self) -> Vec<Name> {
+        self.inner.departed()
+    }
+
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        self.inner.kept(seen)
     }
 }
 

@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use mingle_store::wrap::distance::Distance;
-use mingle_store_embedded::GeoConfig;
+use mingle_store_embedded::limits::CONFLICTS_MAX;
+use mingle_store_embedded::{ConflictPairs, GeoConfig};
 use serde::Deserialize;
 
 use super::keys::Keys;
@@ -28,6 +29,8 @@ pub struct EmbeddedBinding {
     pub geo: Option<GeoConfig>,
     /// The store whose data centers these are: both live in one engine.
     pub with: Option<String>,
+    /// Which transactions conflict; any two, if none.
+    pub conflicts: Option<ConflictPairs>,
 }
 
 impl EmbeddedBinding {
@@ -48,6 +51,7 @@ impl Default for EmbeddedBinding {
             delay: Distance::default(),
             geo: None,
             with: None,
+            conflicts: None,
         }
     }
 }
@@ -63,6 +67,16 @@ struct Written {
     f: Option<u8>,
     between: Option<WrittenBetween>,
     with: Option<String>,
+    conflicts: Option<WrittenConflicts>,
+}
+
+#[derive(Deserialize)]
+#[serde(
+    untagged,
+    expecting = "conflicts: expected a list of pairs of transactions, such as [[\"withdraw\", \"withdraw\"]]"
+)]
+enum WrittenConflicts {
+    Pairs(Vec<Vec<String>>),
 }
 
 #[derive(Deserialize)]
@@ -90,10 +104,12 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
     let written: Written = keys.all(written)?;
     if let Some(host) = &written.with {
         check_alone(keys, &written)?;
-        return Ok(EmbeddedBinding { with: Some(host.clone()), ..EmbeddedBinding::default() });
+        let (with, conflicts) = (Some(host.clone()), bind_conflicts(keys, written.conflicts)?);
+        return Ok(EmbeddedBinding { with, conflicts, ..EmbeddedBinding::default() });
     }
     let mut bound =
         EmbeddedBinding { geo: bind_geo(keys, &written)?, ..EmbeddedBinding::default() };
+    bound.conflicts = bind_conflicts(keys, written.conflicts)?;
     match written.replicas {
         None => {}
         Some(WrittenReplicas::Names(names)) => bound.replicas = names,
@@ -179,12 +195,34 @@ pub fn join_hosts(
     Ok(())
 }
 
+/// Pairs of transactions, the lesser name first.
+fn bind_conflicts(
+    keys: &Keys<'_>,
+    written: Option<WrittenConflicts>,
+) -> Result<Option<ConflictPairs>, BindingError> {
+    let Some(WrittenConflicts::Pairs(pairs)) = written else { return Ok(None) };
+    if pairs.len() > CONFLICTS_MAX {
+        let message = format!("expected at most {CONFLICTS_MAX} pairs, found {}", pairs.len());
+        return Err(keys.wrong("conflicts", message));
+    }
+    let pairs = pairs.into_iter().map(|pair| match pair.as_slice() {
+        [one, other] => Ok((one.min(other).as_str().into(), one.max(other).as_str().into())),
+        names => {
+            let found = names.join(", ");
+            let message = format!("expected pairs of transactions, found [{found}]");
+            Err(keys.wrong("conflicts", message))
+        }
+    });
+    pairs.collect::<Result<_, _>>().map(Some)
+}
+
 fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, BindingError> {
     let Some(datacenters) = &written.datacenters else {
         let only = [
             ("partitions", written.partitions.is_some()),
             ("f", written.f.is_some()),
             ("between", written.between.is_some()),
+            ("conflicts", written.conflicts.is_some()),
         ];
         return match only.iter().find(|(_, is_given)| *is_given) {
             Some((key, _)) => Err(keys.wrong(key, "is for a store with datacenters")),

@@ -22,6 +22,7 @@ use mingle_store_worker::WorkerConfig;
 use serde::Deserialize;
 
 pub use embedded::EmbeddedBinding;
+pub use mingle_store_embedded::ConflictPairs;
 
 use keys::Keys;
 

@@ -5,6 +5,8 @@ mod scenarios;
 
 mod contest;
 mod dying;
+mod keys;
+mod killed;
 mod legacy;
 mod matrix;
 mod site;

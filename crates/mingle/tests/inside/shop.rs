@@ -6,13 +6,15 @@ use std::time::{Duration, Instant};
 
 use mingle::{Binding, Session};
 use mingle_services::Engine;
-use tokio_postgres::{Client, IsolationLevel, NoTls, Transaction};
+use tokio_postgres::{Client, NoTls};
+
+use super::driver::Driver;
 
 pub use program::{Account, Database, Item};
 
 pub mod program {
     mingle::program! {
-        store stock: linearizable;
+        store stock: linearizable { query shelf() -> list<int>; }
         store pages: snapshot;
         store ledger: linearizable;
 
@@ -52,6 +54,13 @@ pub mod program {
         transaction restock(item: ref Item, count: int) -> int {
             item.left += count;
             return item.left;
+        }
+
+        /// Writes what it asks in the store's own words.
+        transaction measure(item: ref Item) -> int {
+            let shelf = stock.shelf();
+            item.left = shelf.size();
+            return shelf.size();
         }
 
         transaction left(item: ref Item) -> int { return item.left; }
@@ -130,7 +139,8 @@ impl Shop {
         client.batch_execute(&tables).await.expect("the tables can be made");
         let binding = format!(
             "[stores.stock]\nengine = \"postgres\"\nurl = \"{url}\"\nschema = \"{name}_stock\"\n\
-             [stores.stock.objects.Item]\ntable = \"{name}.items\"\nkey = \"name\"\n{}",
+             [stores.stock.objects.Item]\ntable = \"{name}.items\"\nkey = \"name\"\n\
+             [stores.stock.operations]\nshelf = 'SELECT \"left\" FROM {name}.items'\n{}",
             pages(&url, &name)
         );
         let binding = Binding::parse(&binding).expect("the binding is right");
@@ -146,8 +156,8 @@ impl Shop {
     }
 
     /// A connection of the application's.
-    pub async fn connect(&self) -> Client {
-        connect(&self.url).await
+    pub async fn connect(&self, driver: Driver) -> super::driver::Client {
+        driver.connect(&self.url).await
     }
 
     pub fn order(&self, id: i64, item: &str) -> String {
@@ -184,11 +194,6 @@ impl Shop {
         assert!(self.db.untyped().settle(SOON).await, "it does not come to rest");
         assert_eq!(self.rests().await, 0, "rows that transactions have left");
     }
-}
-
-pub async fn begin(client: &mut Client) -> Transaction<'_> {
-    let begun = client.build_transaction().isolation_level(IsolationLevel::Serializable).start();
-    begun.await.expect("a transaction")
 }
 
 /// Looks until something holds.

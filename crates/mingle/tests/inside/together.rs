@@ -2,15 +2,15 @@
 
 use mingle::{Error, Session};
 
-use super::shop::{Item, Shop, begin, eventually, sold};
+use super::driver::Driver;
+use super::shop::{Item, Shop, eventually, sold};
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_call_takes_effect_with_the_application_and_the_rest_follows() {
+async fn a_call_takes_effect_with_the_application_and_the_rest_follows(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
-    let mut tx = begin(&mut client).await;
-    tx.batch_execute(&shop.order(1, "tea")).await.expect("an order");
-    let bought = db.buy(&tea, "ana").inside(&mut tx).await.expect("there is some");
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
+    let mut tx = client.begin().await;
+    tx.say(&shop.order(1, "tea")).await.expect("an order");
+    let bought = tx.join(db.buy(&tea, "ana")).await.expect("there is some");
     assert_eq!(bought.result(), Some(1));
     assert_eq!(*bought.following()[0], *"pages");
     assert_eq!((shop.stands("tea").await, sold(db, "tea").await), (2, 0), "it has not committed");
@@ -20,14 +20,13 @@ async fn a_call_takes_effect_with_the_application_and_the_rest_follows() {
     shop.settles().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_rollback_undoes_both() {
+async fn a_rollback_undoes_both(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
     for is_followed in [true, false] {
-        let mut tx = begin(&mut client).await;
-        tx.batch_execute(&shop.order(1, "tea")).await.expect("an order");
-        let bought = db.buy(&tea, "ana").inside(&mut tx).await.expect("there is some");
+        let mut tx = client.begin().await;
+        tx.say(&shop.order(1, "tea")).await.expect("an order");
+        let bought = tx.join(db.buy(&tea, "ana")).await.expect("there is some");
         tx.rollback().await.expect("it can be rolled back");
         if is_followed {
             assert_eq!(bought.follow().await, Err(Error::Cancelled));
@@ -37,13 +36,12 @@ async fn a_rollback_undoes_both() {
     assert_eq!((shop.orders().await, shop.stands("tea").await, sold(db, "tea").await), (0, 2, 0));
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_nobody_follows_follows_by_itself() {
+async fn what_nobody_follows_follows_by_itself(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
-    let mut tx = begin(&mut client).await;
-    tx.batch_execute(&shop.order(1, "tea")).await.expect("an order");
-    db.buy(&tea, "ana").inside(&mut tx).await.expect("there is some");
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
+    let mut tx = client.begin().await;
+    tx.say(&shop.order(1, "tea")).await.expect("an order");
+    tx.join(db.buy(&tea, "ana")).await.expect("there is some");
     tx.commit().await.expect("nothing is in its way");
     eventually(async || sold(db, "tea").await == 1).await;
     shop.settles().await;
@@ -51,14 +49,13 @@ async fn what_nobody_follows_follows_by_itself() {
 }
 
 /// Two processes: the first one dies once the application's transaction has committed.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn what_a_dead_process_has_begun_another_one_finishes() {
+async fn what_a_dead_process_has_begun_another_one_finishes(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (tea, mut client) = (Item::new("tea"), shop.connect().await);
+    let (tea, mut client) = (Item::new("tea"), shop.connect(driver).await);
     let dying = shop.another().await;
-    let mut tx = begin(&mut client).await;
-    tx.batch_execute(&shop.order(1, "tea")).await.expect("an order");
-    let bought = dying.buy(&tea, "ana").inside(&mut tx).await.expect("there is some");
+    let mut tx = client.begin().await;
+    tx.say(&shop.order(1, "tea")).await.expect("an order");
+    let bought = tx.join(dying.buy(&tea, "ana")).await.expect("there is some");
     // Neither followed nor dropped: nobody in its process is at it any more.
     std::mem::forget(bought);
     tx.commit().await.expect("nothing is in its way");
@@ -69,24 +66,22 @@ async fn what_a_dead_process_has_begun_another_one_finishes() {
     shop.settles().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn it_reads_what_the_application_wrote_before_it() {
+async fn it_reads_what_the_application_wrote_before_it(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, mut client) = (&shop.db, shop.connect().await);
-    let mut tx = begin(&mut client).await;
+    let (db, mut client) = (&shop.db, shop.connect(driver).await);
+    let mut tx = client.begin().await;
     let new = format!("INSERT INTO {}.items VALUES ('mate', 7)", shop.name);
-    tx.batch_execute(&new).await.expect("a new item");
+    tx.say(&new).await.expect("a new item");
     let mate = Item::new("mate");
-    let bought = db.buy(&mate, "ana").inside(&mut tx).await.expect("there is some");
+    let bought = tx.join(db.buy(&mate, "ana")).await.expect("there is some");
     assert_eq!(bought.result(), Some(6));
-    let sql = format!("SELECT \"left\" FROM {}.items WHERE name = 'mate'", shop.name);
-    let left: i64 = tx.query_one(&sql, &[]).await.expect("a row").get(0);
-    assert_eq!(left, 6, "the application sees what the call wrote");
+    let sql = format!("SELECT \"left\"::text FROM {}.items WHERE name = 'mate'", shop.name);
+    assert_eq!(tx.text(&sql).await, "6", "the application sees what the call wrote");
     // Another call sees it too, and the rest of both follows.
-    let again = db.buy(&mate, "bob").inside(&mut tx).await.expect("there is some");
+    let again = tx.join(db.buy(&mate, "bob")).await.expect("there is some");
     assert_eq!(again.result(), Some(5));
     // It has not read what it writes: it learns of the others' rows when it does.
-    let filled = db.fill(&mate, 9).inside(&mut tx).await.expect("nothing is in its way");
+    let filled = tx.join(db.fill(&mate, 9)).await.expect("nothing is in its way");
     tx.commit().await.expect("nothing is in its way");
     assert_eq!(filled.follow().await, Ok(()));
     assert_eq!((bought.follow().await, again.follow().await), (Ok(6), Ok(5)));
@@ -95,13 +90,12 @@ async fn it_reads_what_the_application_wrote_before_it() {
     shop.settles().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn one_that_writes_one_store_leaves_nothing() {
+async fn one_that_writes_one_store_leaves_nothing(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
     for commits in [false, true] {
-        let mut tx = begin(&mut client).await;
-        let stocked = db.restock(&tea, 3).inside(&mut tx).await.expect("it always succeeds");
+        let mut tx = client.begin().await;
+        let stocked = tx.join(db.restock(&tea, 3)).await.expect("it always succeeds");
         assert_eq!((stocked.result(), stocked.following()), (Some(5), Vec::new()));
         if commits {
             tx.commit().await.expect("nothing is in its way");
@@ -116,41 +110,38 @@ async fn one_that_writes_one_store_leaves_nothing() {
 }
 
 /// What follows elsewhere is bound to the application's commit even where nothing is written here.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn where_it_writes_nothing_the_rest_follows_all_the_same() {
+async fn where_it_writes_nothing_the_rest_follows_all_the_same(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
-    let mut tx = begin(&mut client).await;
-    let looked = db.perhaps(&tea).inside(&mut tx).await.expect("it always succeeds");
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
+    let mut tx = client.begin().await;
+    let looked = tx.join(db.perhaps(&tea)).await.expect("it always succeeds");
     tx.rollback().await.expect("it can be rolled back");
     assert_eq!(looked.follow().await, Err(Error::Cancelled));
     assert_eq!(db.lines("tea").await, Ok(Vec::new()));
-    let mut tx = begin(&mut client).await;
-    let looked = db.perhaps(&tea).inside(&mut tx).await.expect("it always succeeds");
+    let mut tx = client.begin().await;
+    let looked = tx.join(db.perhaps(&tea)).await.expect("it always succeeds");
     tx.commit().await.expect("nothing is in its way");
     assert_eq!(looked.follow().await, Ok(()));
     assert_eq!(db.lines("tea").await, Ok(vec!["looked".to_owned()]));
     shop.settles().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_result_of_a_later_phase_comes_with_the_rest() {
+async fn a_result_of_a_later_phase_comes_with_the_rest(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
-    let mut tx = begin(&mut client).await;
-    let counted = db.count(&tea).inside(&mut tx).await.expect("it always succeeds");
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
+    let mut tx = client.begin().await;
+    let counted = tx.join(db.count(&tea)).await.expect("it always succeeds");
     assert_eq!(counted.result(), None);
     tx.commit().await.expect("nothing is in its way");
     assert_eq!(counted.follow().await, Ok(1));
     shop.settles().await;
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_rest_may_follow_at_another_engine() {
+async fn the_rest_may_follow_at_another_engine(driver: Driver) {
     let Some(shop) = Shop::open_beside().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
-    let mut tx = begin(&mut client).await;
-    let bought = db.buy(&tea, "ana").inside(&mut tx).await.expect("there is some");
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
+    let mut tx = client.begin().await;
+    let bought = tx.join(db.buy(&tea, "ana")).await.expect("there is some");
     tx.commit().await.expect("nothing is in its way");
     assert_eq!(bought.follow().await, Ok(1));
     assert_eq!(sold(db, "tea").await, 1);
@@ -158,18 +149,17 @@ async fn the_rest_may_follow_at_another_engine() {
 }
 
 /// Its session has seen the call once that is known to have committed, wherever it goes on.
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_session_sees_what_follows() {
+async fn the_session_sees_what_follows(driver: Driver) {
     let Some(shop) = Shop::open().await else { return };
-    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect().await);
+    let (db, tea, mut client) = (&shop.db, Item::new("tea"), shop.connect(driver).await);
     let elsewhere = shop.another().await;
     for round in 1..=20 {
         db.restock(&tea, 1).await.expect("it always succeeds");
         let session = Session::default();
         let bought = loop {
-            let mut tx = begin(&mut client).await;
+            let mut tx = client.begin().await;
             let call = db.buy(&tea, "ana").session(&session).until("stock");
-            match call.inside(&mut tx).await {
+            match tx.join(call).await {
                 Ok(bought) if { tx.commit().await.is_ok() } => break bought,
                 // What was left by the round before is being cleaned up.
                 Ok(_) => {}
@@ -183,3 +173,16 @@ async fn the_session_sees_what_follows() {
     }
     shop.settles().await;
 }
+
+over_both_drivers!(
+    a_call_takes_effect_with_the_application_and_the_rest_follows,
+    a_rollback_undoes_both,
+    what_nobody_follows_follows_by_itself,
+    what_a_dead_process_has_begun_another_one_finishes,
+    it_reads_what_the_application_wrote_before_it,
+    one_that_writes_one_store_leaves_nothing,
+    where_it_writes_nothing_the_rest_follows_all_the_same,
+    a_result_of_a_later_phase_comes_with_the_rest,
+    the_rest_may_follow_at_another_engine,
+    the_session_sees_what_follows,
+);

@@ -2,6 +2,7 @@
 #![allow(dead_code)]
 
 pub mod dying;
+pub mod geo;
 pub mod scenarios;
 pub mod shared;
 

@@ -4,7 +4,9 @@
 //! | --- | --- |
 //! | `c` | the catalog |
 //! | `h` | what the copies are |
+//! | `x` | which transactions conflict (data centers), and the number of that declaration |
 //! | `l` data-center partition number | a part of a record of a replica's log |
+//! | `n` data-center | how often the data center began anew, if it did |
 //! | `m` | how many commits there were (serializable stores) |
 //! | `o` id | the outcome of that commit |
 //! | `r` replica | how far the replica is |
@@ -34,6 +36,9 @@ pub const CATALOG: &[u8] = b"c";
 
 /// The key of what the copies are: replicas or data centers.
 pub const FORM: &[u8] = b"h";
+
+/// The key of what is declared of which transactions conflict.
+pub const CONFLICTS: &[u8] = b"x";
 
 /// What the keys of witness rows begin with after section and replica.
 pub const WITNESSES: [u8; 5] = [0; 5];

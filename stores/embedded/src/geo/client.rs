@@ -15,12 +15,13 @@ use mingle_model::{Origin, TransactionId};
 
 use super::net::{Inner, Net};
 use super::space::Space;
-use super::touch::Uses;
 
 /// A session at one data center.
 pub struct Client {
     net: Arc<Net>,
     dc: DcId,
+    /// Which incarnation of it.
+    incarnation: u32,
     number: u64,
     /// Whose items it reads and writes.
     space: Space,
@@ -55,13 +56,16 @@ pub struct Done {
 impl Client {
     /// A new session at a data center.
     pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16, space: Space) -> Self {
-        let (number, ready) = net.with(|inner| (inner.add_client(), inner.ready(dc)));
+        let (number, ready, incarnation) =
+            net.with(|inner| (inner.add_client(), inner.ready(dc), inner.incarnation(dc)));
         // Were a process given the random numbers of an earlier one, its ids would still be others.
         let [high, low] = [net.world.random(), net.world.random() ^ ready.0].map(u128::from);
         let config = SessionConfig::new(Origin(high << 64 | low), dc, partitions);
+        let config = SessionConfig { incarnation, ..config };
         Self {
             net: Arc::clone(net),
             dc,
+            incarnation,
             number,
             space,
             session: Session::new(config),
@@ -74,6 +78,11 @@ impl Client {
     /// The data center.
     pub fn dc(&self) -> DcId {
         self.dc
+    }
+
+    /// Which incarnation of it.
+    pub fn incarnation(&self) -> u32 {
+        self.incarnation
     }
 
     /// Reads and writes the items of this store from now on.
@@ -111,9 +120,10 @@ impl Client {
         if self.past().covers(past) {
             return Ok(());
         }
-        let dc = self.dc;
-        // Nobody is given up in a store of one process.
-        self.session.join(&Token { dc, incarnation: 0, past_vec: *past, epoch: 0 });
+        let (dc, incarnation) = (self.dc, self.incarnation);
+        // Nothing is in it that was cut off before: whoever made it has seen to that.
+        let epoch = self.net.with(|inner| inner.members().epoch());
+        self.session.join(&Token { dc, incarnation, past_vec: *past, epoch, newest: epoch });
         self.is_detached = true;
         self.call(|session, now, out| session.attach(now, dc, out)).await?;
         self.is_detached = false;
@@ -159,9 +169,13 @@ impl Client {
     }
 
     /// Commits the strong transaction, with these writes and no others, if nobody has got in the
-    /// way of what it uses.
-    pub async fn certify(&mut self, uses: Uses, updates: Vec<Update>) -> Result<Done, Trouble> {
-        let touches = self.space.touches(uses.touches());
+    /// way of what it touches.
+    pub async fn certify(
+        &mut self,
+        touches: Vec<Touch>,
+        updates: Vec<Update>,
+    ) -> Result<Done, Trouble> {
+        let touches = self.space.touches(touches);
         let updates = self.space.updates(updates);
         self.certify_all(touches, updates).await
     }
@@ -210,7 +224,7 @@ impl Client {
         inner: &mut Inner,
         out: &mut Vec<SessionOutput>,
     ) -> Option<Result<Event, Trouble>> {
-        if !inner.is_up(self.dc) {
+        if self.is_over(inner) {
             return Some(Err(self.cut_off()));
         }
         loop {
@@ -241,6 +255,11 @@ impl Client {
         }
     }
 
+    /// Whether its data center has stopped, or another incarnation has taken its place.
+    fn is_over(&self, inner: &Inner) -> bool {
+        !inner.is_up(self.dc) || inner.incarnation(self.dc) != self.incarnation
+    }
+
     fn is_stuck(&self, inner: &Inner) -> bool {
         self.is_certifying && inner.lacking(self.dc).is_some()
     }
@@ -259,10 +278,12 @@ impl Client {
         let at = self.session.wake_at_us().map_or(Duration::ZERO, Duration::from_micros);
         let pause = at.saturating_sub(self.net.world.elapsed());
         let mut sleep = self.net.world.sleep(pause);
-        let (net, number, dc) = (&self.net, self.number, self.dc);
+        let (net, number) = (&self.net, self.number);
         poll_fn(|context| {
             let is_over = net.with(|inner| {
-                inner.has_mail(number, context.waker()) || !inner.is_up(dc) || self.is_stuck(inner)
+                inner.has_mail(number, context.waker())
+                    || self.is_over(inner)
+                    || self.is_stuck(inner)
             });
             if is_over { Poll::Ready(()) } else { sleep.as_mut().poll(context) }
         })

@@ -8,8 +8,14 @@ use mingle_geo::vector::DCS_MAX;
 use mingle_model::Name;
 use mingle_store::wrap::distance::Distance;
 
+use super::relation::Pairs;
+
 /// What strong transactions are called in what a session has seen: no data center is called so.
 pub const STRONG_NAME: &str = "*";
+
+/// In what a session has seen, the incarnation of a data center that was admitted again is its name,
+/// this, and its number.
+pub const AGAIN_MARK: char = '#';
 
 /// A store over several data centers.
 ///
@@ -43,6 +49,9 @@ pub struct GeoConfig {
     pub attach_wait: Duration,
     /// Whether its transactions are strong: those of a linearizable store are, whatever this says.
     pub is_strong: bool,
+    /// Which transactions of the program conflict, in a linearizable store: of two of a pair that use
+    /// an object in common, one has seen the other. None means that any two conflict.
+    pub conflicts: Option<Pairs>,
 }
 
 impl GeoConfig {
@@ -56,6 +65,7 @@ impl GeoConfig {
             distances: BTreeMap::new(),
             attach_wait: Duration::from_millis(500),
             is_strong: false,
+            conflicts: None,
         }
     }
 
@@ -87,6 +97,20 @@ impl GeoConfig {
         self
     }
 
+    /// Of its transactions, these pairs conflict and no others.
+    #[must_use]
+    pub fn with_conflicts<N: Into<Name>>(
+        mut self,
+        pairs: impl IntoIterator<Item = (N, N)>,
+    ) -> Self {
+        let ordered = |(one, other): (N, N)| {
+            let (one, other) = (one.into(), other.into());
+            if one <= other { (one, other) } else { (other, one) }
+        };
+        self.conflicts = Some(pairs.into_iter().map(ordered).collect());
+        self
+    }
+
     /// What a round trip between these two takes.
     pub fn between(&self, one: &str, other: &str) -> Distance {
         self.distances.get(&pair(one, other)).copied().unwrap_or(self.distance)
@@ -113,7 +137,8 @@ impl GeoConfig {
         if let Some(index) = (1..count).find(|index| names[*index] == names[index - 1]) {
             return Err(format!("two data centers are called {}", names[index]));
         }
-        let is_none = |name: &&Name| name.is_empty() || &***name == STRONG_NAME;
+        let is_none =
+            |name: &&Name| name.is_empty() || &***name == STRONG_NAME || name.contains(AGAIN_MARK);
         if let Some(name) = names.iter().find(is_none) {
             return Err(format!("{name:?} is no name of a data center"));
         }
@@ -159,6 +184,7 @@ mod tests {
             (GeoConfig::new(["a", "b", "a"]), "two data centers are called a"),
             (GeoConfig::new(["a", ""]), "\"\" is no name"),
             (GeoConfig::new(["a", "*"]), "\"*\" is no name"),
+            (GeoConfig::new(["a", "a#1"]), "\"a#1\" is no name"),
             (good.clone().with_partitions(0), "expected 1 to 4096 partitions, found 0"),
             (GeoConfig { f: Some(3), ..good.clone() }, "at most 2 can be lost"),
             (good.clone().with_distance_between("oslo", "bonn", far), "a distance to bonn"),

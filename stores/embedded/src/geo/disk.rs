@@ -33,18 +33,36 @@ pub type Place = (DcId, PartitionId);
 pub struct Disk {
     /// Whom to wake when there is something to write.
     pub signal: Arc<Signal>,
-    waiting: Vec<(Place, Persist)>,
+    waiting: Vec<(Place, u32, Persist)>,
     /// What is being written.
     writing: Vec<Written>,
     /// Vectors that are not written.
     unwritten: BTreeMap<Place, Record>,
     logs: BTreeMap<Place, Log>,
+    /// Data centers that begin anew, with empty logs but for these records: which incarnations.
+    renewed: Vec<Renewed>,
+    /// Counts what is to be written, what of that is being written, and what is.
+    pushed: u64,
+    taken: u64,
+    done: u64,
 }
+
+/// A data center that begins anew.
+struct Renewed {
+    dc: DcId,
+    incarnation: u32,
+    record: Record,
+}
+
+/// What a log holds: records, in their order, or why it cannot be used.
+pub type Loaded = Result<Vec<Record>, String>;
 
 /// What is sent once it is written.
 pub struct Written {
     /// By which replica.
     pub place: Place,
+    /// Of which incarnation of its data center.
+    pub incarnation: u32,
     /// The index of what was written.
     pub index: u64,
     /// What to send.
@@ -93,6 +111,11 @@ fn prefix((dc, partition): Place) -> Vec<u8> {
     prefix
 }
 
+/// The row that counts how often a data center began anew.
+fn incarnation_key(dc: DcId) -> Vec<u8> {
+    vec![b'n', dc.0]
+}
+
 fn key(place: Place, number: u64) -> Vec<u8> {
     let mut key = prefix(place);
     key.extend(number.to_be_bytes());
@@ -108,26 +131,60 @@ impl Disk {
             writing: Vec::new(),
             unwritten: BTreeMap::new(),
             logs: BTreeMap::new(),
+            renewed: Vec::new(),
+            pushed: 0,
+            taken: 0,
+            done: 0,
         }
     }
 
-    /// The records of a replica, in their order.
+    /// Whether there is any log.
     ///
     /// # Errors
     ///
-    /// When the disk fails, or what it holds are no records.
-    pub fn load(&mut self, place: Place, view: &dyn View) -> Result<Vec<Record>, StorageError> {
+    /// When the disk fails.
+    pub fn has_any(view: &dyn View) -> Result<bool, StorageError> {
+        let mut found = false;
+        view.scan(b"l", None, Direction::Forward, &mut |_, _| {
+            found = true;
+            false
+        })?;
+        Ok(found)
+    }
+
+    /// How often a data center began anew.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails, or the row is none of this engine's.
+    pub fn incarnation(dc: DcId, view: &dyn View) -> Result<u32, StorageError> {
+        let Some(row) = view.get(&incarnation_key(dc))? else { return Ok(0) };
+        let bytes = (*row).try_into().map_err(|_| StorageError::new("a row of another version"))?;
+        Ok(u32::from_be_bytes(bytes))
+    }
+
+    /// What the log of a replica holds.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn load(&mut self, place: Place, view: &dyn View) -> Result<Loaded, StorageError> {
         let prefix = prefix(place);
         let (mut records, mut bytes) = (Vec::new(), Vec::new());
         let mut log = Log::default();
-        let mut broken = false;
+        let (mut broken, mut count) = (false, 0);
         view.scan(&prefix, None, Direction::Forward, &mut |key, row| {
+            count += 1;
             let number = key.last_chunk().map_or(0, |number| u64::from_be_bytes(*number));
             if log.next == 0 {
                 log.first = number;
             }
             log.next = number + 1;
-            let Some((goes_on, rest)) = row.split_first() else { return false };
+            let Some((goes_on, rest)) = row.split_first().filter(|_| !broken) else {
+                // To the end, all the same: whoever gives the log up removes all of it.
+                broken = true;
+                return true;
+            };
             bytes.extend_from_slice(rest);
             log.bytes += rest.len();
             if *goes_on == 0 {
@@ -137,22 +194,39 @@ impl Disk {
                 }
                 bytes.clear();
             }
-            !broken
+            true
         })?;
-        if broken || !bytes.is_empty() {
-            let (dc, partition) = (place.0.0, place.1.0);
-            return Err(StorageError::new(format!(
-                "the log of partition {partition} in data center {dc} is corrupt, or of another version of this engine"
+        log.base = log.bytes;
+        let rows = log.next - log.first;
+        self.logs.insert(place, log);
+        // A row in the middle that is gone may have been a whole record.
+        if broken || !bytes.is_empty() || rows != count {
+            let partition = place.1.0;
+            return Ok(Err(format!(
+                "the log of its partition {partition} is corrupt, or of another version of this engine"
             )));
         }
-        log.base = log.bytes;
-        self.logs.insert(place, log);
-        Ok(records)
+        Ok(Ok(records))
+    }
+
+    /// A data center begins anew: in place of its logs this record stands in each. What its replicas
+    /// still wanted written is dropped.
+    pub fn renew(&mut self, dc: DcId, incarnation: u32, record: Record) {
+        self.waiting.retain(|(place, ..)| place.0 != dc);
+        self.unwritten.retain(|place, _| place.0 != dc);
+        self.renewed.push(Renewed { dc, incarnation, record });
+        self.pushed += 1;
+        self.signal.raise();
+    }
+
+    /// Counts what is to be written so far, and what of that is.
+    pub fn progress(&self) -> (u64, u64) {
+        (self.pushed, self.done)
     }
 
     /// Takes what a replica wants written; gives it back if nothing need be.
-    pub fn push(&mut self, place: Place, persist: Persist) -> Option<Persist> {
-        let is_busy = self.waiting.iter().any(|(of, _)| *of == place)
+    pub fn push(&mut self, place: Place, incarnation: u32, persist: Persist) -> Option<Persist> {
+        let is_busy = self.waiting.iter().any(|(of, ..)| *of == place)
             || self.writing.iter().any(|written| written.place == place);
         if !is_busy && persist.records.iter().all(|record| matches!(record, Record::Vectors(_))) {
             if let Some(vectors) = persist.records.last() {
@@ -160,7 +234,8 @@ impl Disk {
             }
             return Some(persist);
         }
-        self.waiting.push((place, persist));
+        self.waiting.push((place, incarnation, persist));
+        self.pushed += 1;
         self.signal.raise();
         None
     }
@@ -168,12 +243,13 @@ impl Disk {
     /// What is to be written now; `checkpoint` gives records that make a replica as it is. None if
     /// there is nothing.
     fn take(&mut self, checkpoint: &dyn Fn(Place) -> Vec<Record>) -> Option<Changes> {
-        if self.waiting.is_empty() {
+        if self.waiting.is_empty() && self.renewed.is_empty() {
             return None;
         }
         let mut changes = Changes::new();
+        self.begin_anew(&mut changes);
         let mut renewed: Vec<Place> = Vec::new();
-        for (place, persist) in std::mem::take(&mut self.waiting) {
+        for (place, incarnation, persist) in std::mem::take(&mut self.waiting) {
             let log = self.logs.entry(place).or_default();
             if log.is_long() && !renewed.contains(&place) {
                 renewed.push(place);
@@ -191,9 +267,22 @@ impl Disk {
                 }
             }
             let Persist { index, then, .. } = persist;
-            self.writing.push(Written { place, index, then });
+            self.writing.push(Written { place, incarnation, index, then });
         }
+        self.taken = self.pushed;
         Some(changes)
+    }
+
+    fn begin_anew(&mut self, changes: &mut Changes) {
+        for Renewed { dc, incarnation, record } in std::mem::take(&mut self.renewed) {
+            let row = incarnation.to_be_bytes().to_vec();
+            changes.insert(incarnation_key(dc).into(), Some(row.into()));
+            for (place, log) in self.logs.iter_mut().filter(|(place, _)| place.0 == dc) {
+                log.clear(*place, changes);
+                log.append(*place, &record, changes);
+                log.base = log.bytes;
+            }
+        }
     }
 
     /// About how many bytes the logs have.
@@ -203,6 +292,7 @@ impl Disk {
 
     /// What has been written.
     fn written(&mut self) -> Vec<Written> {
+        self.done = self.taken;
         std::mem::take(&mut self.writing)
     }
 }

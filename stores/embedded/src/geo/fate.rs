@@ -15,8 +15,8 @@ const KEPT_FOR: Duration = Duration::from_mins(10);
 pub enum Fate {
     /// It is under way.
     Running,
-    /// Its data center stopped before it answered: which, and its number in the core.
-    Lost(DcId, TransactionId),
+    /// Its data center stopped before it answered: which, which incarnation, and its number in the core.
+    Lost(DcId, u32, TransactionId),
     /// It took effect.
     Committed,
     /// Somebody was told that it did not, so it must not.

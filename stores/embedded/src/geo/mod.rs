@@ -9,12 +9,15 @@
 //! - `net`: the replicas of all data centers, and what is on its way between them (`net::node`: causal
 //!   replicas, or those that certify; `net::line`: connections that keep an order); `driver`: what is
 //!   done with time, when nobody asks; `disk`: logs in a folder.
-//! - `client`: a session of the core, as a future; `gate`: commits in one data center take turns.
+//! - `client`: a session of the core, as a future; `gate`: commits in one data center take turns;
+//!   `site`: what a store keeps of each data center; `floor`: floors of operation ids.
 //! - `fetch`, `answer`: from reads to items, and from their states to answers.
 //! - `build`: from writes to operations.
 //! - `judge`: what a commit demands, judged in its data center.
 //! - `transaction`, `store`: the interface; `fate`, `outcome`: what became of a commit.
-//! - `touch`, `strong`: what transactions of a linearizable store use, and how they commit.
+//! - `touch`, `strong`: what transactions of a linearizable store use, and how they commit;
+//!   `relation`: which of them conflict, where that is declared.
+//! - `members`: data centers that are given up, and come back; `site`: what a store keeps for each.
 //! - `space`, `united`: several stores in one engine, and transactions over them.
 //!
 //! How concurrent updates merge is what the core's data types say, which is what `replicated` says
@@ -34,11 +37,15 @@ mod disk;
 mod driver;
 mod fate;
 mod fetch;
+mod floor;
 mod gate;
 mod judge;
+mod members;
 mod name;
 mod net;
 mod outcome;
+mod relation;
+mod site;
 mod space;
 mod store;
 mod strong;
@@ -47,6 +54,8 @@ mod transaction;
 mod united;
 
 pub use config::GeoConfig;
+pub use members::{Admitted, DatacenterState, DatacenterStatus, GivenUp};
 /// A store has at most this many data centers.
 pub use mingle_geo::vector::DCS_MAX as DATACENTERS_MAX;
+pub use relation::Pairs as ConflictPairs;
 pub use store::GeoStore;

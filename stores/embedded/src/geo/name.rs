@@ -14,7 +14,7 @@
 //! stays: within a section, items are in the order of what they name.
 
 use mingle_geo::{Key, Kind};
-use mingle_model::{Ref, TransactionId, Value};
+use mingle_model::{Name, Ref, TransactionId, Value};
 use mingle_store::{RecordKey, RecordKind};
 
 use crate::encoding::{key, order};
@@ -140,6 +140,22 @@ pub fn element(item: &Key, element: &Value) -> Key {
     order::encode(element, &mut encoded);
     escape(&encoded, &mut name);
     Key::new(item.kind, name)
+}
+
+/// Whether an item is of the program's data, a part of it or a list of it, rather than of what is kept
+/// beside it.
+pub fn is_data(item: &Key) -> bool {
+    matches!(item.name.first(), Some(b'f' | b'p'))
+}
+
+/// What the key ends in that stands for an item and two transactions. No item, element or list is
+/// called so: they have no two braces in a row.
+pub fn pair(one: &Name, other: &Name) -> Vec<u8> {
+    let mut end = b"{{".to_vec();
+    escape(one.as_bytes(), &mut end);
+    end.push(b'{');
+    escape(other.as_bytes(), &mut end);
+    end
 }
 
 /// The list that an item stands in, if somebody lists such items: objects of a kind by their

@@ -10,6 +10,7 @@ use mingle_store::{Committed, Outcome, StoreError};
 use super::client::Client;
 use super::fate::Fate;
 use super::fetch::{Fetch, Found};
+use super::net::Phase;
 use super::store::Shared;
 use super::{answer, name};
 
@@ -56,7 +57,9 @@ impl Shared {
         let fate = match ended {
             Ok(_) => Some(Fate::Committed),
             Err(StoreError::Unknown { .. }) => client
-                .and_then(|client| Some(Fate::Lost(client.dc(), client.committing()?)))
+                .and_then(|client| {
+                    Some(Fate::Lost(client.dc(), client.incarnation(), client.committing()?))
+                })
                 .or(Some(Fate::Running)),
             Err(_) => None,
         };
@@ -73,7 +76,15 @@ impl Shared {
             Some(Fate::Committed) => Outcome::Committed,
             Some(Fate::Barred) => Outcome::NotCommitted,
             Some(Fate::Running) => Outcome::Unknown,
-            Some(Fate::Lost(dc, number)) => self.after_loss(dc, number),
+            Some(Fate::Lost(dc, incarnation, number)) => {
+                let is_cut_off = self.net.with(|inner| inner.cut(dc, incarnation)).is_some();
+                match is_cut_off {
+                    false => self.after_loss(dc, number),
+                    // What is left of it is at the others, with what says so.
+                    true if self.is_kept() => self.kept_outcome(id).await?,
+                    true => self.net.with(|inner| inner.ended_elsewhere(dc, &number)),
+                }
+            }
             None if !self.is_kept() && self.fates.is_forgotten(id) => Outcome::Unknown,
             None => {
                 self.end(id, Outcome::NotCommitted);
@@ -113,9 +124,14 @@ impl Shared {
     async fn kept_outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         let count = self.config.datacenters.len() as u8;
         let mut lacking = Vec::new();
-        for dc in (0..count).map(DcId) {
+        let all = (0..count).map(DcId);
+        // What was given up has nothing to say any more: what it had and others have not is lost.
+        let alive = all.filter(|dc| self.net.with(|inner| inner.phase(*dc)) != Phase::GivenUp);
+        for dc in alive {
             let mut client = self.client(dc, &mingle_model::Stamp::default()).await?;
-            let last = self.last(dc);
+            let mut last = self.last(dc);
+            // What is left of those that were given up may say more.
+            last.join(&self.net.with(|inner| inner.cuts()));
             let trouble = |trouble| self.trouble(trouble, Some(id));
             client.reach(&last).await.map_err(trouble)?;
             let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
@@ -133,7 +149,7 @@ impl Shared {
             let written = client.write(vec![Update { key, op, id: None }]);
             written.map_err(|trouble| self.trouble(trouble, Some(id)))?;
             let done = client.commit().await.map_err(|trouble| self.trouble(trouble, Some(id)))?;
-            self.committed(client.dc(), &done.commit_vec);
+            self.committed_by(&client, &done.commit_vec);
             self.give_back(client);
         }
         Ok(Outcome::NotCommitted)

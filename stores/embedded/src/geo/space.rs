@@ -5,6 +5,7 @@
 //! names of a store's items begin with the store's name, but for those of the one that was there
 //! first.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, Weak};
 
@@ -68,8 +69,8 @@ impl Space {
     }
 
     /// The same of what a strong transaction uses.
-    pub fn touches(&self, touches: impl Iterator<Item = Touch>) -> Vec<Touch> {
-        touches.map(|touch| Touch { key: self.key(touch.key), ..touch }).collect()
+    pub fn touches(&self, touches: Vec<Touch>) -> Vec<Touch> {
+        touches.into_iter().map(|touch| Touch { key: self.key(touch.key), ..touch }).collect()
     }
 }
 
@@ -78,6 +79,8 @@ pub struct Engine {
     id: EngineId,
     is_shared: AtomicBool,
     members: Mutex<Vec<Weak<Shared>>>,
+    /// How often transactions were in conflict, by name.
+    conflicts: Mutex<BTreeMap<Name, u64>>,
 }
 
 impl Engine {
@@ -85,7 +88,8 @@ impl Engine {
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
-        Self { id, is_shared: AtomicBool::new(false), members: Mutex::default() }
+        let (members, conflicts) = (Mutex::default(), Mutex::default());
+        Self { id, is_shared: AtomicBool::new(false), members, conflicts }
     }
 
     /// Tells it apart from others in this process.
@@ -103,6 +107,18 @@ impl Engine {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.push(Arc::downgrade(member));
         self.is_shared.store(members.len() > 1, Ordering::Release);
+    }
+
+    /// A transaction of this name was in conflict.
+    pub fn note_conflict(&self, transaction: &Name) {
+        let mut conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
+        *conflicts.entry(transaction.clone()).or_default() += 1;
+    }
+
+    /// How often transactions of this name were in conflict.
+    pub fn conflicts_of(&self, transaction: &str) -> u64 {
+        let conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
+        conflicts.get(transaction).copied().unwrap_or(0)
     }
 
     /// The store of this name, if it lives here.

@@ -1,24 +1,23 @@
 //! The interface: a store over several data centers.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_geo::limits::{READ_KEYS_MAX, UPDATES_MAX};
-use mingle_geo::message::{Message, RaiseFloor};
-use mingle_geo::{Address, DcId, Envelope, PartitionId, Refusal, Update, Vector};
+use mingle_geo::{DcId, Refusal, Update, Vector};
 use mingle_model::{Level, Name, Stamp, TransactionId};
-use mingle_store::record::read_floor;
 use mingle_store::{
-    BoxFuture, Capabilities, DataStore, EngineId, Once, Outcome, RecordKind, Session, StoreError,
-    Transaction, United, Write,
+    BoxFuture, Capabilities, DataStore, EngineId, Once, Outcome, Session, StoreError, Transaction,
+    United,
 };
 
 use super::client::{Client, Trouble};
-use super::config::{GeoConfig, STRONG_NAME};
+use super::config::GeoConfig;
 use super::fate::Fates;
 use super::fetch::{Fetch, Found};
-use super::gate::Gate;
-use super::net::{Inner, Net};
+use super::net::{Inner, Net, Phase};
+use super::relation::Relation;
+use super::site::Site;
 use super::space::{Engine, Space};
 use super::transaction::GeoTransaction;
 use super::united::UnitedTransaction;
@@ -35,7 +34,7 @@ const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A store over several data centers.
 pub struct GeoStore {
-    shared: Arc<Shared>,
+    pub(super) shared: Arc<Shared>,
     capabilities: Capabilities,
 }
 
@@ -50,19 +49,12 @@ pub struct Shared {
     pub(super) config: GeoConfig,
     /// Which items are its own.
     pub space: Space,
+    /// Which transactions conflict, where that is declared.
+    pub relation: Option<Relation>,
     /// What it shares with other stores.
     pub engine: Arc<Engine>,
     /// By data center.
-    sites: Vec<Site>,
-}
-
-#[derive(Default)]
-struct Site {
-    gate: Arc<Gate>,
-    /// What its clients have committed.
-    last: Mutex<Vector>,
-    /// Sessions that nobody uses.
-    idle: Mutex<Vec<Client>>,
+    pub(super) sites: Vec<Site>,
 }
 
 impl GeoStore {
@@ -86,15 +78,23 @@ impl GeoStore {
             disk::start(&net, &core, signal);
         }
         let engine = Arc::new(Engine::new());
-        Ok(Self::over(core, level, config.clone(), (net, engine, Space::first())))
+        Self::over(core, level, config.clone(), (net, engine, Space::first()))
     }
 
     /// Another store in the engine of this one: the same data centers, and other items.
-    pub(crate) fn beside(&self, core: Core, level: Level, is_strong: bool) -> Self {
-        let config = GeoConfig { is_strong, ..self.shared.config.clone() };
+    ///
+    /// # Errors
+    ///
+    /// As [`GeoStore::new`].
+    pub(crate) fn beside(
+        &self,
+        core: Core,
+        level: Level,
+        config: &GeoConfig,
+    ) -> Result<Self, StorageError> {
         let space = Space::of(&core.store);
         let (net, engine) = (Arc::clone(&self.shared.net), Arc::clone(&self.shared.engine));
-        Self::over(Arc::new(core), level, config, (net, engine, space))
+        Self::over(Arc::new(core), level, config.clone(), (net, engine, space))
     }
 
     fn over(
@@ -102,12 +102,14 @@ impl GeoStore {
         level: Level,
         config: GeoConfig,
         (net, engine, space): (Arc<Net>, Arc<Engine>, Space),
-    ) -> Self {
+    ) -> Result<Self, StorageError> {
+        let pairs = config.conflicts.as_ref().filter(|_| config.is_strong);
+        let relation = pairs.map(|pairs| Relation::keep(&*core.storage, pairs)).transpose()?;
         let capabilities = Capabilities {
             store: core.store.clone(),
             level,
             atomic_commit: true,
-            serializable: config.is_strong,
+            serializable: config.is_strong && relation.is_none(),
             once: if config.is_strong { Once::Serial } else { Once::ById },
             // That of a data center which stops before it has answered.
             may_lose_answers: true,
@@ -117,9 +119,9 @@ impl GeoStore {
         };
         let sites = config.datacenters.iter().map(|_| Site::default()).collect();
         let fates = Fates::default();
-        let shared = Arc::new(Shared { core, net, fates, config, space, engine, sites });
+        let shared = Arc::new(Shared { core, net, fates, config, space, relation, engine, sites });
         shared.engine.add(&shared);
-        Self { shared, capabilities }
+        Ok(Self { shared, capabilities })
     }
 
     /// Whether it is kept in a folder.
@@ -163,9 +165,10 @@ impl GeoStore {
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When there is none of this name, it has lost its data, or it was given up.
     pub fn start(&self, datacenter: &str) -> Result<(), StoreError> {
         let dc = self.shared.dc(datacenter)?;
+        self.shared.check_may_start(dc)?;
         self.shared.net.with(|inner| inner.set_up(dc, true));
         Ok(())
     }
@@ -184,6 +187,12 @@ impl GeoStore {
     pub fn log_bytes(&self) -> usize {
         let bytes = self.shared.net.with(|inner| inner.with_disk(|disk, _| disk.bytes()));
         bytes.unwrap_or(0)
+    }
+
+    /// How often transactions of this name had not seen, when they were certified, what they conflict
+    /// with, and began again or were certified again; at all stores of this engine.
+    pub fn conflicts_of(&self, transaction: &str) -> u64 {
+        self.shared.engine.conflicts_of(transaction)
     }
 
     /// What the core wanted known: clocks that are wrong, data centers that lag. The last hundred.
@@ -224,8 +233,20 @@ impl DataStore for GeoStore {
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
-        let everywhere = self.shared.net.with(|inner| inner.visible_everywhere());
-        Box::pin(std::future::ready(Ok(self.shared.stamp(&everywhere))))
+        let is_silent = self.shared.is_silent();
+        let everywhere = (!is_silent).then(|| self.shared.net.with(|inner| inner.everywhere()));
+        let everywhere = everywhere.unwrap_or_default();
+        Box::pin(std::future::ready(Ok(everywhere)))
+    }
+
+    fn departed(&self) -> Vec<Name> {
+        let names = (0..).map(DcId).zip(self.datacenters());
+        let is_over = |dc| self.shared.net.with(|inner| inner.phase(dc)) == Phase::GivenUp;
+        names.filter(|(dc, _)| is_over(*dc)).map(|(_, name)| name.clone()).collect()
+    }
+
+    fn kept(&self, seen: &Stamp) -> Stamp {
+        self.shared.net.with(|inner| inner.kept(seen))
     }
 }
 
@@ -271,7 +292,7 @@ impl Shared {
         }
     }
 
-    fn dc(&self, name: &str) -> Result<DcId, StoreError> {
+    pub(super) fn dc(&self, name: &str) -> Result<DcId, StoreError> {
         let names = &self.config.datacenters;
         let place = names.iter().position(|known| **known == *name).ok_or_else(|| {
             let reason = format!("it has no data center {name}; it has {}", names.join(", "));
@@ -280,48 +301,61 @@ impl Shared {
         Ok(DcId(place as u8))
     }
 
-    fn name(&self, dc: DcId) -> &Name {
+    pub(super) fn name(&self, dc: DcId) -> &Name {
         &self.config.datacenters[usize::from(dc.0)]
     }
 
     fn begin(self: &Arc<Self>, session: &Session) -> Result<GeoTransaction, StoreError> {
         self.core.check()?;
         // Whoever says nothing is served by the first that runs.
-        let first = || self.net.with(|inner| inner.running().next().unwrap_or(DcId(0)));
+        let first = || {
+            self.net.with(|inner| {
+                let whole = inner.running().find(|dc| !inner.is_coming_up(*dc));
+                whole.or_else(|| inner.running().next()).unwrap_or(DcId(0))
+            })
+        };
         let dc = session.replica.as_ref().map_or_else(|| Ok(first()), |name| self.dc(name))?;
-        if self.is_strong() && !self.engine.is_shared() {
+        if !self.has_stamps() {
             self.check_up(dc)?;
-            return Ok(GeoTransaction::new(self, dc, &Stamp::default()));
+            return Ok(GeoTransaction::new(
+                self,
+                dc,
+                Stamp::default(),
+                session.transaction.clone(),
+            ));
         }
-        let names = &self.config.datacenters;
-        let is_known = |name: &Name| names.contains(name) || &**name == STRONG_NAME;
-        let unknown = session.after.iter().find(|(name, _)| !is_known(name));
-        if let Some((name, _)) = unknown.filter(|_| names.len() > 1 && !self.is_strong()) {
+        let unknown = self.net.with(|inner| {
+            let mut names = session.after.iter().map(|(name, _)| name);
+            names.find(|name| !inner.is_known(name)).cloned()
+        });
+        let are_several = self.config.datacenters.len() > 1;
+        if let Some(name) = unknown.filter(|_| are_several && !self.is_strong()) {
             let reason = format!("a session has seen its data center {name}, which it has not");
             return Err(self.core.refused(reason));
         }
         self.check_up(dc)?;
-        Ok(GeoTransaction::new(self, dc, &session.after))
+        Ok(GeoTransaction::new(self, dc, session.after.clone(), session.transaction.clone()))
     }
 
+    /// Whether a data center serves anybody. One that comes up does not yet: who asks it is told so at
+    /// once, as with one that is down, and may turn to another.
     fn check_up(&self, dc: DcId) -> Result<(), StoreError> {
-        if self.net.with(|inner| inner.is_up(dc)) { Ok(()) } else { Err(self.down(dc)) }
-    }
-
-    fn down(&self, dc: DcId) -> StoreError {
-        self.core.unavailable(format!("its data center {} is down", self.name(dc)))
+        match self.net.with(|inner| (inner.is_up(dc), inner.is_coming_up(dc))) {
+            (true, false) => Ok(()),
+            (true, true) => Err(self.not_ready(dc, Duration::ZERO)),
+            (false, _) => Err(self.down(dc)),
+        }
     }
 
     /// A session of the core at a data center that has all of `after`; waits a while for that.
     pub async fn client(&self, dc: DcId, after: &Stamp) -> Result<Client, StoreError> {
         let is_counted = self.config.datacenters.len() > 1;
-        let begin = self.core.world.elapsed();
+        let (begin, seen) = (self.core.world.elapsed(), after);
+        self.check_kept(seen)?;
         let after = loop {
-            let (is_up, is_ready) = self.net.with(|inner| (inner.is_up(dc), inner.is_ready(dc)));
-            if !is_up {
-                return Err(self.down(dc));
-            }
-            let (after, visible) = self.net.with(|inner| (inner.vector(after), inner.visible(dc)));
+            self.check_up(dc)?;
+            let is_ready = self.net.with(|inner| inner.is_ready(dc));
+            let (after, visible) = self.net.with(|inner| (inner.vector(seen), inner.visible(dc)));
             // What is of this data center is here, wherever it stands.
             let is_here = !is_counted || visible.with(dc, after[dc]).covers(&after);
             if is_ready && is_here {
@@ -329,11 +363,10 @@ impl Shared {
             }
             let waited = self.core.world.elapsed().saturating_sub(begin);
             if !is_ready && waited >= READY_WAIT_MAX {
-                let name = self.name(dc);
-                let reason = format!("its data center {name} is not ready after {waited:?}");
-                return Err(self.core.unavailable(reason));
+                return Err(self.not_ready(dc, waited));
             }
             if is_ready && waited >= self.config.attach_wait {
+                self.check_kept(seen)?;
                 let replica = self.name(dc).clone();
                 return Err(StoreError::Behind { store: self.core.store.clone(), replica });
             }
@@ -350,25 +383,13 @@ impl Shared {
                 return Err(self.core.unavailable(reason));
             }
         }
-        let idle = &self.sites[usize::from(dc.0)].idle;
-        let idle = idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
-        let mut client = idle.unwrap_or_else(|| {
+        let mut client = self.idle(dc).unwrap_or_else(|| {
             Client::new(&self.net, dc, self.config.partitions, self.space.clone())
         });
         if is_counted {
             client.reach(&after).await.map_err(|trouble| self.trouble(trouble, None))?;
         }
         Ok(client)
-    }
-
-    /// Keeps a session of the core for the next transaction.
-    pub fn give_back(&self, mut client: Client) {
-        client.rollback();
-        client.enter(&self.space);
-        if client.is_idle() {
-            let idle = &self.sites[usize::from(client.dc().0)].idle;
-            idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
-        }
     }
 
     /// Reads items, as many at once as the core takes.
@@ -389,6 +410,7 @@ impl Shared {
             }
             Trouble::Down(dc) => self.down(dc),
             Trouble::Alone(dc) => self.check_quorum(dc).err().unwrap_or(StoreError::Conflict),
+            Trouble::Refused(Refusal::Fenced { dc, .. }) => self.down(dc),
             Trouble::Unknown(..) => self.core.unknown(id),
             Trouble::Refused(
                 Refusal::SnapshotTooOld { .. }
@@ -403,31 +425,30 @@ impl Shared {
         }
     }
 
-    /// What a vector says, where there are several data centers.
+    /// Whether it matters what a session has seen. Whoever is in conflict with all that it has not
+    /// seen sees all that was acknowledged; whoever then reads a causal store of the same engine, or
+    /// is not in conflict with everybody, must not see less.
+    pub(super) fn has_stamps(&self) -> bool {
+        !self.is_strong() || self.engine.is_shared() || self.relation.is_some()
+    }
+
+    /// Whether there is nothing to say of what sessions have seen.
+    fn is_silent(&self) -> bool {
+        self.config.datacenters.len() < 2 || !self.has_stamps()
+    }
+
+    /// What a vector says that all may see, where there are several data centers.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
-        // Whoever reads strongly sees all that was acknowledged; whoever then reads a causal store of the
-        // same engine must not see less.
-        let is_alone = self.is_strong() && !self.engine.is_shared();
-        if self.config.datacenters.len() < 2 || is_alone {
+        if self.is_silent() { Stamp::default() } else { self.net.with(|inner| inner.stamp(vector)) }
+    }
+
+    /// What a client's vector says.
+    pub fn stamp_of(&self, vector: &Vector, client: &Client) -> Stamp {
+        if self.is_silent() {
             return Stamp::default();
         }
-        self.net.with(|inner| inner.stamp(vector))
-    }
-
-    /// Where commits of a data center take turns.
-    pub fn gate(&self, dc: DcId) -> Arc<Gate> {
-        Arc::clone(&self.sites[usize::from(dc.0)].gate)
-    }
-
-    /// What has been committed in a data center.
-    pub fn last(&self, dc: DcId) -> Vector {
-        *self.sites[usize::from(dc.0)].last.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// A transaction was committed in a data center.
-    pub fn committed(&self, dc: DcId, commit_vec: &Vector) {
-        let last = &self.sites[usize::from(dc.0)].last;
-        last.lock().unwrap_or_else(PoisonError::into_inner).join(commit_vec);
+        let home = (client.dc(), client.incarnation());
+        self.net.with(|inner| inner.stamp_of(vector, Some(home)))
     }
 
     /// The core takes so many operations at once.
@@ -440,33 +461,5 @@ impl Shared {
             )));
         }
         Ok(())
-    }
-
-    /// Tells all replicas of floors that were raised: they need not remember so many ids.
-    pub fn raise_floors(&self, writes: &[Write]) {
-        let floors = writes.iter().filter_map(|write| match write {
-            Write::Record(key, value) if key.kind == RecordKind::Floor => {
-                Some(RaiseFloor { origin: key.origin()?, sequence: read_floor(value) })
-            }
-            _ => None,
-        });
-        let floors: Vec<RaiseFloor> = floors.collect();
-        if floors.is_empty() {
-            return;
-        }
-        self.net.with(|inner| {
-            let client = inner.add_client();
-            for floor in floors {
-                for dc in 0..self.config.datacenters.len() as u8 {
-                    for partition in 0..self.config.partitions {
-                        let to = Address::Replica(DcId(dc), PartitionId(partition));
-                        let message = Message::RaiseFloor(floor.clone());
-                        inner.send(Address::Client(client), Envelope { to, message });
-                    }
-                }
-            }
-            inner.settle();
-            inner.remove_client(client);
-        });
     }
 }

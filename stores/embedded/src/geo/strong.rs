@@ -16,6 +16,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Duration;
 
+use mingle_geo::certify::Touch;
 use mingle_geo::{DcId, Key, Op, Refusal, Update, Vector};
 use mingle_model::{Ref, Stamp, TransactionId, Value, Version};
 use mingle_store::{Answer, Commit, Committed, Data, Outcome, Read, StoreError, Write};
@@ -78,6 +79,9 @@ impl GeoTransaction {
         let fits = writing::check_size(&commit.writes);
         fits.map_err(|why| shared.core.refused(why))?;
         if commit.is_empty() && self.uses.is_empty() {
+            if shared.has_stamps() {
+                self.settle().await?;
+            }
             return Ok(Committed { version: Version(self.seen), stamp: self.stamp() });
         }
         self.forget_own().await?;
@@ -177,7 +181,7 @@ impl GeoTransaction {
             // What is in the way here may be gone elsewhere.
             let mut uses = Uses::default();
             fetch.keys().into_iter().for_each(|key| uses.add(key, Use::Read));
-            let certified = fresh.certify(uses, Vec::new()).await;
+            let certified = fresh.certify(uses.touches(), Vec::new()).await;
             match shared.decided(self.dc, certified, &Commit::default())? {
                 Ok(_) => return Err(objection),
                 Err(until) => shared.catch_up(self.dc, &until, CONFLICT_WAIT_MAX).await,
@@ -212,9 +216,31 @@ impl GeoTransaction {
     ) -> Result<Result<Vector, Vector>, StoreError> {
         let shared = Arc::clone(&self.shared);
         shared.check_quorum(self.dc)?;
-        let uses = self.uses.clone();
-        let certified = self.settle().await?.certify(uses, updates).await;
-        shared.decided(self.dc, certified, commit)
+        let touches = self.touches(&updates);
+        let client = self.settle().await?;
+        if touches.is_empty() && updates.is_empty() {
+            return Ok(Ok(client.past()));
+        }
+        let certified = client.certify(touches, updates).await;
+        let decided = shared.decided(self.dc, certified, commit)?;
+        self.note_conflict(decided.is_err());
+        Ok(decided)
+    }
+
+    /// By what it is certified, with these updates.
+    pub(super) fn touches(&self, updates: &[Update]) -> Vec<Touch> {
+        let relation = self.shared.relation.as_ref().zip(self.transaction.as_ref());
+        match relation.map(|(relation, transaction)| relation.role(transaction)) {
+            Some(role) => role.touches(self.uses.clone(), updates),
+            None => self.uses.clone().touches(),
+        }
+    }
+
+    /// Counts those that had not seen what they were in conflict with.
+    pub(super) fn note_conflict(&self, is_conflict: bool) {
+        if let Some(transaction) = self.transaction.as_ref().filter(|_| is_conflict) {
+            self.shared.engine.note_conflict(transaction);
+        }
     }
 }
 
@@ -271,6 +297,10 @@ impl Shared {
             client.begin_strong().map_err(trouble)?;
             let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
             if let Some(has_committed) = states.first().and_then(|state| answer::outcome(state)) {
+                if has_committed {
+                    // Whoever asks goes on with it, wherever that is.
+                    self.committed_everywhere(&client.past());
+                }
                 self.give_back(client);
                 let outcome =
                     if has_committed { Outcome::Committed } else { Outcome::NotCommitted };
@@ -278,7 +308,7 @@ impl Shared {
             }
             let mut uses = Uses::default();
             uses.add(name::outcome(id), Use::Write);
-            match client.certify(uses, vec![note(id, false)]).await {
+            match client.certify(uses.touches(), vec![note(id, false)]).await {
                 Ok(done) => {
                     self.committed(dc, &done.commit_vec);
                     self.give_back(client);

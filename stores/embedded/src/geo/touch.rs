@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_geo::certify::{Access, Conflicts, Touch};
+use mingle_geo::certify::{Access, Touch};
 use mingle_geo::{Key, Op, Update};
 use mingle_model::Value;
 use mingle_store::Read;
@@ -36,7 +36,17 @@ impl Use {
         }
     }
 
-    fn label(self) -> &'static str {
+    /// Which two uses of one item conflict.
+    pub const CONFLICTS: [(Self, Self); 5] = [
+        (Self::Write, Self::Write),
+        (Self::Write, Self::WritePart),
+        (Self::Write, Self::Read),
+        (Self::Write, Self::ReadPart),
+        (Self::WritePart, Self::Read),
+    ];
+
+    /// What certification knows it by.
+    pub fn label(self) -> &'static str {
         match self {
             Self::ReadPart => "read part",
             Self::WritePart => "write part",
@@ -45,24 +55,13 @@ impl Use {
         }
     }
 
-    fn access(self) -> Access {
+    /// Whether it writes.
+    pub fn access(self) -> Access {
         match self {
             Self::ReadPart | Self::Read => Access::Read,
             Self::WritePart | Self::Write => Access::Write,
         }
     }
-}
-
-/// Which uses of one item conflict.
-pub fn conflicts() -> Conflicts {
-    let pairs = [
-        (Use::Write, Use::Write),
-        (Use::Write, Use::WritePart),
-        (Use::Write, Use::Read),
-        (Use::Write, Use::ReadPart),
-        (Use::WritePart, Use::Read),
-    ];
-    Conflicts::new(pairs.map(|(one, other)| (one.label(), other.label())))
 }
 
 /// All that a transaction uses.
@@ -113,14 +112,24 @@ impl Uses {
         self.add(name::element(key, element), Use::Write);
     }
 
+    /// Each item, and how it is used.
+    pub fn iter(&self) -> impl Iterator<Item = (&Key, &Use)> {
+        self.0.iter()
+    }
+
+    /// The same, taken apart.
+    pub fn into_items(self) -> impl Iterator<Item = (Key, Use)> {
+        self.0.into_iter()
+    }
+
     /// All of it, for certification.
-    pub fn touches(self) -> impl Iterator<Item = Touch> {
+    pub fn touches(self) -> Vec<Touch> {
         let touch = |(key, how): (Key, Use)| Touch {
             key,
             access: how.access(),
             label: Some(how.label().into()),
         };
-        self.0.into_iter().map(touch)
+        self.0.into_iter().map(touch).collect()
     }
 }
 
@@ -129,6 +138,7 @@ mod tests {
     use mingle_geo::Kind;
 
     use super::*;
+    use crate::geo::relation::conflicts;
 
     fn uses(how: &[(&str, Use)]) -> Uses {
         let mut uses = Uses::default();
@@ -139,9 +149,9 @@ mod tests {
     }
 
     fn conflict(one: &[(&str, Use)], other: &[(&str, Use)]) -> bool {
-        let (conflicts, other) = (conflicts(), uses(other));
-        let other: Vec<Touch> = other.touches().collect();
-        uses(one).touches().any(|one| other.iter().any(|other| conflicts.between(&one, other)))
+        let (conflicts, other) = (conflicts(), uses(other).touches());
+        let mut one = uses(one).touches().into_iter();
+        one.any(|one| other.iter().any(|other| conflicts.between(&one, other)))
     }
 
     #[test]

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_geo::{DcId, Key};
-use mingle_model::{Stamp, TransactionId, Version, WitnessRow};
+use mingle_model::{Name, Stamp, TransactionId, Version, WitnessRow};
 use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Read, StoreError, Transaction, Write,
 };
@@ -29,6 +29,8 @@ pub struct GeoTransaction {
     pub(super) dc: DcId,
     /// What the data center must have first.
     pub(super) after: Stamp,
+    /// What the program calls it, if it is of the program.
+    pub(super) transaction: Option<Name>,
     pub(super) client: Option<Client>,
     pub(super) flushed: Vec<Write>,
     /// Items that the flushed writes change.
@@ -45,11 +47,12 @@ pub struct GeoTransaction {
 
 impl GeoTransaction {
     /// A transaction that has not done anything yet.
-    pub fn new(shared: &Arc<Shared>, dc: DcId, after: &Stamp) -> Self {
+    pub fn new(shared: &Arc<Shared>, dc: DcId, after: Stamp, transaction: Option<Name>) -> Self {
         Self {
             shared: Arc::clone(shared),
             dc,
-            after: after.clone(),
+            after,
+            transaction,
             client: None,
             flushed: Vec::new(),
             own: BTreeSet::new(),
@@ -81,7 +84,8 @@ impl GeoTransaction {
     }
 
     pub(super) fn stamp(&self) -> Stamp {
-        self.client.as_ref().map_or_else(Stamp::default, |client| self.shared.stamp(&client.past()))
+        let client = self.client.as_ref();
+        client.map_or_else(Stamp::default, |client| self.shared.stamp_of(&client.past(), client))
     }
 
     pub(super) async fn answers(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
@@ -167,7 +171,7 @@ impl GeoTransaction {
         let flushed = build(layout, &self.flushed, None, &left, &BTreeSet::new());
         let written = client.write(flushed.map_err(|why| shared.core.refused(why))?);
         written.map_err(|trouble| shared.trouble(trouble, None))?;
-        let mut own = Self::new(&shared, self.dc, &self.after);
+        let mut own = Self::new(&shared, self.dc, self.after.clone(), None);
         own.client = Some(client);
         own.own.clone_from(&self.own);
         own.ask(question).await
@@ -191,7 +195,7 @@ impl GeoTransaction {
     }
 
     /// The keys of all objects of a kind.
-    async fn keys(&mut self, kind: &mingle_model::Name) -> Result<(Data, u64), StoreError> {
+    async fn keys(&mut self, kind: &Name) -> Result<(Data, u64), StoreError> {
         let shared = Arc::clone(&self.shared);
         let id = shared.core.layout.kind(kind).map_err(|why| shared.core.refused(why))?.id;
         let prefix = name::presences(id);
@@ -416,11 +420,12 @@ impl GeoTransaction {
         let client = self.settle().await?;
         client.write(updates).map_err(|trouble| shared.trouble(trouble, None))?;
         let done = client.commit().await.map_err(|trouble| shared.trouble(trouble, commit.id))?;
-        shared.committed(self.dc, &done.commit_vec);
+        shared.committed_by(client, &done.commit_vec);
+        let stamp = shared.stamp_of(&done.commit_vec, client);
         shared.raise_floors(&commit.writes);
         let (timestamp, origin) = (done.commit_vec[self.dc], self.dc);
         let version = mingle_geo::Version { timestamp, origin, index: 0 };
-        Ok(Committed { version: Version(version.digest()), stamp: shared.stamp(&done.commit_vec) })
+        Ok(Committed { version: Version(version.digest()), stamp })
     }
 }
 

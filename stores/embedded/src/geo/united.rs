@@ -57,7 +57,8 @@ impl UnitedTransaction {
             let reason = format!("its engine has no store {store}");
             return Err(first.shared.core.refused(reason));
         };
-        let mut part = GeoTransaction::new(&shared, first.dc, &first.after);
+        let mut part =
+            GeoTransaction::new(&shared, first.dc, first.after.clone(), first.transaction.clone());
         part.is_part = true;
         self.parts.push(part);
         Ok(self.parts.len() - 1)
@@ -132,7 +133,7 @@ impl UnitedTransaction {
             let space = part.shared.space.clone();
             if part.shared.is_strong() {
                 let built = part.updates(commit).await?;
-                touches.extend(space.touches(part.uses.clone().touches()));
+                touches.extend(space.touches(part.touches(&built)));
                 updates.extend(space.updates(built));
             } else {
                 updates.extend(space.updates(part.merged(commit).await?));
@@ -155,7 +156,9 @@ impl UnitedTransaction {
             writes: commits.iter().flat_map(|commit| commit.writes.clone()).collect(),
             ..Commit::default()
         };
-        Ok(match first.decided(dc, certified, &whole)? {
+        let decided = first.decided(dc, certified, &whole)?;
+        self.parts[0].note_conflict(decided.is_err());
+        Ok(match decided {
             Ok(commit_vec) => {
                 for (part, commit) in self.parts.iter().zip(commits) {
                     if part.shared.is_strong() {

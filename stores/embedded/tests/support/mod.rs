@@ -12,6 +12,7 @@ use mingle_store::{
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 
 pub mod disk;
+pub mod members;
 
 /// A schema of one object `Note` with a string key and these fields.
 pub fn schema(level: Level, fields: &[(&str, FieldType)]) -> StoreSchema {

@@ -8,7 +8,6 @@ use mingle_store::{
     StoreError, Transaction, Write,
 };
 use tokio::sync::oneshot;
-use tokio_postgres::Row;
 
 use super::{Request, Requests};
 use crate::commit;
@@ -20,7 +19,7 @@ use crate::session::{Step, StepResult};
 use crate::store::{Inner, Postgres};
 use crate::system;
 use crate::transaction::Done;
-use crate::writing::Writing;
+use crate::wire::Row;
 
 /// The store within the application's transaction.
 pub struct Place {
@@ -145,16 +144,10 @@ impl Guest {
             return Ok(());
         }
         let inner = Arc::clone(&self.inner);
-        let existing = std::mem::take(&mut self.done.existing);
-        let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
-        writing.add(&writes, self.done.flushed).map_err(|why| self.refused(why))?;
-        let mut steps = std::mem::take(&mut writing.steps);
-        if writing.concerns_store {
-            steps.insert(0, commit::lock_store(&inner.layout));
-        }
+        let flush = self.done.flush(&inner, &writes);
+        let (steps, writing) = flush.map_err(|why| self.refused(why))?;
         self.send_early(steps).await?;
-        self.done.flushed += writes.len();
-        self.done.note(writing, &writes);
+        self.done.has_flushed(writing, &writes);
         Ok(())
     }
 

@@ -4,7 +4,8 @@
 //! - this module: the application's transaction while a call is made in it;
 //! - `sameness`: whether it is at the store's own database, at the level that the store needs, and which
 //!   settings of its session have to be others meanwhile;
-//! - `guest`: a transaction of the store's in it.
+//! - `guest`: a transaction of the store's in it;
+//! - `driver`: what a driver has to do for that; `plain` and `sqlx`: the drivers.
 //!
 //! The connection is borrowed, and a transaction of a store is not: so a guest sends what it wants to
 //! say, and [`Joined::run`] says it, as long as the call runs.
@@ -13,44 +14,42 @@
 //! and what goes back there is sent when the call is dropped, before anything that the application may
 //! send after it.
 
+mod driver;
 mod guest;
+mod plain;
 mod sameness;
+#[cfg(feature = "sqlx")]
+mod sqlx;
 
 use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use futures_util::future::{Either, FutureExt as _, select};
+use futures_util::future::{Either, select};
 use mingle_store::{DataStore, StoreError};
 use tokio::sync::mpsc::{UnboundedReceiver, UnboundedSender, unbounded_channel};
 use tokio::sync::oneshot;
-use tokio_postgres::Client;
 
-use crate::error::{Failure, message};
-use crate::session::{Step, StepResult, run_unprepared};
+use crate::error::{Failure, Wrong};
+use crate::session::{Step, StepResult};
 use crate::store::{Inner, Postgres};
+use driver::Driver;
 use guest::Place;
 use sameness::Found;
 pub(crate) use sameness::Own;
 
-/// Goes back to where the call began.
-const UNDO: &str = "ROLLBACK TO SAVEPOINT mingle_call; RELEASE SAVEPOINT mingle_call";
-
 /// Goes back to where the phase began, to try it once more.
 const UNDO_PHASE: &str = "ROLLBACK TO SAVEPOINT mingle_phase";
 
-/// A transaction of the application's: one of tokio-postgres.
+/// A transaction of the application's: one of tokio-postgres, or, with the feature `sqlx`, one of sqlx.
 pub trait HostTransaction: Send {
     /// Its connection, on which nobody else says anything meanwhile.
     #[doc(hidden)]
-    fn client(&self) -> &Client;
+    fn host(&mut self) -> Host<'_>;
 }
 
-impl HostTransaction for tokio_postgres::Transaction<'_> {
-    fn client(&self) -> &Client {
-        tokio_postgres::Transaction::client(self)
-    }
-}
+/// A connection of the application's, whichever driver it is of.
+pub struct Host<'a>(Box<dyn Driver + 'a>);
 
 /// Why nothing can be done in a transaction of the application's.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,7 +70,7 @@ pub(crate) enum Request {
 
 /// A transaction of the application's while a call is made in it.
 pub struct Joined<'a> {
-    client: &'a Client,
+    driver: Box<dyn Driver + 'a>,
     inner: Arc<Inner>,
     place: Arc<Place>,
     requests: UnboundedReceiver<Request>,
@@ -83,7 +82,7 @@ pub struct Joined<'a> {
 
 impl Postgres {
     /// Prepares a transaction of the application's for a call: it has to be at this store's database,
-    /// and at `SERIALIZABLE`. One round trip.
+    /// and at `SERIALIZABLE`. One round trip; with sqlx three.
     ///
     /// # Errors
     ///
@@ -97,16 +96,16 @@ impl Postgres {
         let (sender, requests) = unbounded_channel();
         let place = Place::new(self, sender);
         let mut joined = Joined {
-            client: host.client(),
+            driver: host.host().0,
             inner: Arc::clone(self.inner()),
             place: Arc::new(place),
             requests,
             restore: String::new(),
             is_open: true,
         };
-        let answers = joined.client.simple_query(&own.opening()).await;
-        let answers = answers.map_err(|error| joined.failed(&error))?;
-        let found = Found::read(&answers).ok_or_else(|| {
+        let opened = joined.driver.open(&sameness::query(), &own.setting()).await;
+        let cells = opened.map_err(|wrong| joined.failed(&wrong))?;
+        let found = Found::read(cells).ok_or_else(|| {
             let (store, reason) = (joined.inner.store.clone(), "it gave no settings".into());
             JoinError::Store(StoreError::Unavailable { store, reason })
         })?;
@@ -137,17 +136,17 @@ impl Joined<'_> {
     ///
     /// Those of the call.
     pub async fn run<T, E>(mut self, call: impl Future<Output = Result<T, E>>) -> Result<T, E> {
-        let (client, requests) = (self.client, &mut self.requests);
+        let (driver, requests) = (&mut self.driver, &mut self.requests);
         let serving = async {
             while let Some(request) = requests.recv().await {
                 match request {
                     Request::Run(steps, answer) => {
                         // Who has asked may have gone.
-                        let _ = answer.send(run_unprepared(client, &steps).await);
+                        let _ = answer.send(driver.run(&steps).await);
                     }
                     Request::Undo => {
                         // If that fails, so does whatever follows.
-                        let _ = client.batch_execute(UNDO_PHASE).await;
+                        driver.run(&[Step::control(UNDO_PHASE)]).await;
                     }
                 }
             }
@@ -157,22 +156,23 @@ impl Joined<'_> {
             Either::Left((result, _)) => result?,
             Either::Right(((), _)) => unreachable!("it serves as long as it is asked to"),
         };
+        self.driver.close(&self.restore).await;
         self.is_open = false;
-        // Sent at once; its answer comes before those to what the application says next.
-        let _ = self.client.batch_execute(&self.restore).now_or_never();
         Ok(result)
     }
 
-    fn failed(&self, error: &tokio_postgres::Error) -> JoinError {
-        let code = error.code().map(tokio_postgres::error::SqlState::code);
+    fn failed(&self, wrong: &Wrong) -> JoinError {
+        let code = match wrong {
+            Wrong::Server(complaint) => Some(complaint.code.as_str()),
+            Wrong::Lost(_) => None,
+        };
         match code {
             Some("25P01") => JoinError::Misuse("the connection is not within a transaction".into()),
             Some("25P02") => JoinError::Misuse(format!(
-                "the application's transaction has failed before: {}",
-                message(error)
+                "the application's transaction has failed before: {wrong}"
             )),
             _ => {
-                let failure = Failure::of(error, &self.inner.layout);
+                let failure = Failure::of(wrong, &self.inner.layout);
                 JoinError::Store(failure.before_commit(&self.inner.store))
             }
         }
@@ -182,8 +182,7 @@ impl Joined<'_> {
 impl Drop for Joined<'_> {
     fn drop(&mut self) {
         if self.is_open {
-            // Sent at once, after all that was sent before it.
-            let _ = self.client.batch_execute(UNDO).now_or_never();
+            self.driver.undo();
         }
     }
 }

@@ -4,8 +4,8 @@ use std::sync::{Arc, PoisonError};
 
 use mingle_model::Name;
 use mingle_store::StoreError;
-use tokio_postgres::SimpleQueryMessage;
 
+use super::plain::first_row;
 use crate::error::message;
 use crate::name::literal;
 use crate::store::Inner;
@@ -33,9 +33,6 @@ const IDENTITY: &str = "(SELECT system_identifier FROM pg_control_system()) || '
 /// The level that every transaction of a store needs.
 const LEVEL: &str = "serializable";
 
-/// How many columns come before the settings.
-const BEFORE: usize = 4;
-
 /// What the store's own connections have.
 pub struct Own {
     identity: String,
@@ -52,7 +49,8 @@ pub struct Found {
     settings: Vec<String>,
 }
 
-fn query() -> String {
+/// What is looked at: one row.
+pub fn query() -> String {
     let settings = SETTINGS.map(|name| format!("current_setting({})", literal(name)));
     format!(
         "SELECT {IDENTITY}, current_database(), current_setting('transaction_isolation'), \
@@ -93,7 +91,7 @@ pub async fn look(inner: &Inner) -> Result<Arc<Own>, StoreError> {
     let lease = inner.pool.lease().await.map_err(unavailable)?;
     let answers = lease.connection().client().simple_query(&query()).await;
     let answers = answers.map_err(|error| unavailable(message(&error)))?;
-    let found = Found::read(&answers);
+    let found = Found::read(first_row(&answers));
     let found = found.ok_or_else(|| unavailable("the server gave no settings".into()))?;
     let Found { identity, database, settings, .. } = found;
     let own = Arc::new(Own { identity, database, settings });
@@ -102,30 +100,26 @@ pub async fn look(inner: &Inner) -> Result<Arc<Own>, StoreError> {
 }
 
 impl Own {
-    /// What a call begins with: where to go back to, a look, and the settings that it needs.
-    pub fn opening(&self) -> String {
+    /// The settings that a call needs, from where it can go back to.
+    pub fn setting(&self) -> String {
         // Nothing less is acknowledged by the store itself either, and that is seen when it commits.
         let durable = "SELECT set_config('synchronous_commit', 'on', true) \
              WHERE current_setting('synchronous_commit') IN ('off', 'local')";
-        let (query, setting) = (query(), setting(&self.settings));
-        format!("SAVEPOINT mingle_call; {query}; {setting}; {durable}; SAVEPOINT mingle_phase")
+        format!("{}; {durable}", setting(&self.settings))
     }
 }
 
 impl Found {
-    /// What the first row says; none if there is no such row.
-    pub fn read(answers: &[SimpleQueryMessage]) -> Option<Self> {
-        let row = answers.iter().find_map(|answer| match answer {
-            SimpleQueryMessage::Row(row) => Some(row),
-            _ => None,
-        })?;
-        let text = |index| row.get(index).map(str::to_owned);
+    /// What the row says that was looked at; none if there is none.
+    pub fn read(cells: Vec<Option<String>>) -> Option<Self> {
+        let mut cells = cells.into_iter();
+        let mut next = || cells.next().flatten();
         Some(Self {
-            identity: text(0)?,
-            database: text(1)?,
-            level: text(2)?,
-            is_read_only: text(3)? == "on",
-            settings: (0..SETTINGS.len()).map(|at| text(BEFORE + at)).collect::<Option<_>>()?,
+            identity: next()?,
+            database: next()?,
+            level: next()?,
+            is_read_only: next()? == "on",
+            settings: SETTINGS.iter().map(|_| next()).collect::<Option<_>>()?,
         })
     }
 
@@ -164,6 +158,6 @@ impl Found {
 
     /// What a call that went well ends with.
     pub fn restoring(&self) -> String {
-        format!("{}; RELEASE SAVEPOINT mingle_call", setting(&self.settings))
+        setting(&self.settings)
     }
 }

@@ -6,13 +6,12 @@ use std::collections::BTreeMap;
 
 use mingle_model::Value;
 use mingle_store::{Address, Data, Read};
-use tokio_postgres::Row;
 
 use super::column::Column;
 use super::{Mapped, MappedField, Rows, of_object};
 use crate::layout::{Kind, Layout, Place};
 use crate::session::Step;
-use crate::wire::{Param, cell, int, text};
+use crate::wire::{Param, Row, cell, int, text};
 
 /// What a batch asks of mapped objects.
 #[derive(Default)]

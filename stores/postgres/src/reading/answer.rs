@@ -4,7 +4,6 @@ use std::collections::HashMap;
 
 use mingle_model::{Name, Value, Version, WitnessRow};
 use mingle_store::{Address, Answer, Data, Read};
-use tokio_postgres::Row;
 
 use super::{FieldKey, Plan, Purpose, Window, own};
 use crate::codec::Codec;
@@ -12,7 +11,7 @@ use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::Shape;
 use crate::operation::Operation;
 use crate::system::{WHOLE_STORE, record_id, witness_row};
-use crate::wire::{boolean, bytes, cell, int, ints, text};
+use crate::wire::{Row, boolean, bytes, cell, int, ints, text};
 
 /// An object's row.
 #[derive(Default)]

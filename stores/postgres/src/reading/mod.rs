@@ -13,7 +13,6 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Ref};
 use mingle_store::{Address, Read};
-use tokio_postgres::Row;
 
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
@@ -21,6 +20,7 @@ use crate::limits::READS_MAX;
 use crate::mapping::read::MappedAsk;
 use crate::operation::{Operation, Operations};
 use crate::session::Step;
+use crate::wire::Row;
 
 /// Which lines of a log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

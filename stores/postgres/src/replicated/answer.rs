@@ -4,14 +4,13 @@ use std::collections::BTreeMap;
 
 use mingle_model::{Ref, Type, Value, Version, WitnessRow};
 use mingle_store::{Address, Data, Read};
-use tokio_postgres::Row;
 
 use super::reading::{Place, Plan, Sort};
 use super::writes::decoded;
 use crate::encoding::{Digest, object_digest};
 use crate::layout::{Field, Shape};
 use crate::system::{WHOLE_STORE, witness_row};
-use crate::wire::{bytes, cell, int, text};
+use crate::wire::{Row, bytes, cell, int, text};
 
 /// The rows of a batch, by what they are of.
 pub struct Rows<'p, 'r> {

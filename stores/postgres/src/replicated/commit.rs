@@ -5,14 +5,13 @@ use std::collections::BTreeSet;
 
 use mingle_model::{TransactionId, Version};
 use mingle_store::{Commit, Committed, Guard, Outcome, StoreError};
-use tokio_postgres::Row;
 
 use super::store::Core;
 use super::transaction::ReplicatedTransaction;
 use super::vector::Vector;
 use super::writes::Writes;
 use crate::encoding::{Digest, transaction};
-use crate::error::{Failure, message};
+use crate::error::Failure;
 use crate::outcome;
 use crate::pool::Lease;
 use crate::session::{Step, StepResult};
@@ -108,15 +107,14 @@ pub async fn commit(
         lease.clean();
     }
     match verdict {
-        Verdict::Committed(row) => {
+        Verdict::Committed { version, vector } => {
             core.committed(transaction.server, commit.id, &planned.floors);
-            let version = int(&row, 0);
             let version = if planned.has_written {
                 u64::try_from(version).unwrap_or_default()
             } else {
                 transaction.seen
             };
-            let stamp = core.stamp(&Vector(ints(&row, 1)));
+            let stamp = core.stamp(&vector);
             Ok(Committed { version: Version(version), stamp })
         }
         Verdict::Unknown => Err(unknown()),
@@ -131,7 +129,10 @@ pub async fn commit(
 
 /// How a commit ended.
 enum Verdict {
-    Committed(Row),
+    Committed {
+        version: i64,
+        vector: Vector,
+    },
     /// It did not take effect: the session has seen more than the server.
     Behind,
     /// It did not take effect.
@@ -152,10 +153,12 @@ fn judge(results: &[StepResult], core: &Core) -> Verdict {
     }
     match last {
         Ok(_) => {
-            let row = before.last().and_then(|result| result.as_ref().ok()?.first().cloned());
-            match row {
-                Some(row) if int(&row, 0) == BEHIND => Verdict::Behind,
-                Some(row) => Verdict::Committed(row),
+            let row = before.last().and_then(|result| result.as_ref().ok()?.first());
+            match row.map(|row| (int(row, 0), row)) {
+                Some((BEHIND, _)) => Verdict::Behind,
+                Some((version, row)) => {
+                    Verdict::Committed { version, vector: Vector(ints(row, 1)) }
+                }
                 None => Verdict::Unknown,
             }
         }
@@ -212,7 +215,7 @@ pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcom
     let [bar, look] = outcome::ask(&core.layout, id);
     match lease.prepare(&[bar.clone(), look.clone()]).await {
         Some(Ok(())) => {}
-        Some(Err(error)) => return Err(unavailable(message(&error))),
+        Some(Err(error)) => return Err(unavailable(error.to_string())),
         None => return Err(unavailable("no answer in time".into())),
     }
     let steps = [Step::control(BEGIN), bar, look, Step::control("COMMIT")];

@@ -8,7 +8,6 @@ use mingle_store::overlay::Overlay;
 use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Read, StoreError, Transaction, Write,
 };
-use tokio_postgres::Row;
 
 use super::answer::Rows;
 use super::commit;
@@ -19,7 +18,7 @@ use super::writes::Writes;
 use crate::error::Failure;
 use crate::pool::Lease;
 use crate::session::Step;
-use crate::wire::ints;
+use crate::wire::{Row, ints};
 
 const BEGIN: &str = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
 

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mingle_model::{Level, Origin, TransactionId, Value};
+use mingle_model::{Level, Origin, Stamp, TransactionId, Value};
 use mingle_proxy::{Delay, Proxy};
 use mingle_store::{Commit, Committed, Data, DataStore, Outcome, Read, Session, StoreError, Write};
 use mingle_store_postgres::ReplicatedPostgres;
@@ -15,6 +15,11 @@ async fn open(cluster: &Cluster) -> Arc<ReplicatedPostgres> {
     let config = cluster.config(&unique("faults"));
     let store = ReplicatedPostgres::connect(config, notes(Level::Causal), RealWorld::make()).await;
     store.unwrap_or_else(|error| panic!("{error}"))
+}
+
+/// A session of a server that has seen this.
+fn seen_at(server: usize, after: Stamp) -> Session {
+    Session { after, ..Session::at(NAMES[server]) }
 }
 
 async fn write(store: &dyn DataStore, server: usize, writes: Vec<Write>) -> Committed {
@@ -42,7 +47,7 @@ async fn an_effect_waits_for_a_cause_that_comes_another_way() {
     link.down().await;
     let cause = write(&*store, 0, vec![Write::Assign(at("cause", 0), Value::Int(1))]).await;
     let after = cause.stamp.clone();
-    let session = Session { replica: Some(NAMES[1].into()), after: after.clone() };
+    let session = seen_at(1, after.clone());
     let deadline = Instant::now() + crate::cluster::PATIENCE;
     loop {
         let open = store.begin(&session).await.expect("a transaction");
@@ -63,7 +68,7 @@ async fn an_effect_waits_for_a_cause_that_comes_another_way() {
     let both = [Read::Register(at("cause", 0)), Read::Register(at("effect", 0))];
     let nothing = vec![Data::Register(None), Data::Register(None)];
     assert_eq!(read(&*store, 2, &both).await, nothing, "an effect without its cause");
-    let moved = Session { replica: Some(NAMES[2].into()), after };
+    let moved = seen_at(2, after);
     let mut open = store.begin(&moved).await.expect("a transaction");
     let behind = StoreError::Behind { store: "shop".into(), replica: NAMES[2].into() };
     assert_eq!(open.read(&both).await, Err(behind), "a session that has seen the cause");

@@ -64,7 +64,7 @@ impl Client {
 
     async fn reads(&self, keys: &[usize]) -> Result<(Vec<Operation>, Stamp), StoreError> {
         let replica = Some(NAMES[self.server].into());
-        let session = Session { replica, after: self.after.clone() };
+        let session = Session { replica, after: self.after.clone(), ..Session::default() };
         let mut open = self.store.begin(&session).await?;
         let reads: Vec<Read> = keys.iter().map(|key| read_of(*key)).collect();
         let answers = open.read(&reads).await?;
@@ -106,7 +106,7 @@ impl Client {
             writes.push(write_of(key, value));
         }
         let replica = Some(NAMES[self.server].into());
-        let session = Session { replica, after: self.after.clone() };
+        let session = Session { replica, after: self.after.clone(), ..Session::default() };
         let open = match self.store.begin(&session).await {
             Ok(open) => open,
             Err(error) => return self.give_up(&error).await,

@@ -5,7 +5,9 @@
 //! somebody asks, and by the driver otherwise.
 
 mod line;
+mod members;
 mod node;
+mod site;
 mod view;
 
 use std::collections::{BTreeMap, VecDeque};
@@ -13,22 +15,24 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Waker;
 use std::time::Duration;
 
+use mingle_geo::members::Membership;
 use mingle_geo::message::Message;
 use mingle_geo::{
-    Address, Alarm, Config, DcId, Envelope, Input, Now, Output, PartitionId, Persist, Record,
-    Vector,
+    Address, Alarm, DcId, Envelope, Input, Members, Now, Output, PartitionId, Persist, Record,
 };
-use mingle_model::Name;
 use mingle_store::World;
 
 use super::config::GeoConfig;
 use super::disk::{Disk, Place, Written};
 use super::driver::Signal;
 use crate::config::LinkTable;
-use crate::storage::{Storage, StorageError};
+use crate::storage::{Storage, StorageError, View};
 
 use line::Lines;
-use node::{Node, PAUSE_MAX_STRONG};
+use node::PAUSE_MAX_STRONG;
+use site::Site;
+
+pub use members::{Change, Phase};
 
 /// While nothing happens, time passes in steps that grow up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
@@ -54,6 +58,10 @@ pub struct Inner {
     config: GeoConfig,
     links: Option<LinkTable>,
     sites: Vec<Site>,
+    /// Who belongs to the system, as far as any replica knows.
+    members: Members,
+    /// Of a store that certifies nothing: what its data centers agree on, which this process sees to.
+    agreed: Option<Membership>,
     /// By when it arrives.
     travelling: BTreeMap<(Duration, u64), Travelling>,
     /// Of a strong store; others do not care in which order messages arrive.
@@ -72,14 +80,6 @@ pub struct Inner {
     /// None where nothing is kept.
     disk: Option<Disk>,
     alarms: VecDeque<String>,
-}
-
-struct Site {
-    name: Name,
-    is_up: bool,
-    replicas: Vec<Node>,
-    /// After a restart nobody begins here who would not see all of this.
-    ready: Vector,
 }
 
 struct Travelling {
@@ -113,29 +113,22 @@ impl Net {
         let view = storage.map(Storage::snapshot).transpose()?;
         let mut disk = view.as_ref().map(|_| Disk::new());
         let mut sites = Vec::new();
-        for (dc, name) in (0..count).map(DcId).zip(&config.datacenters) {
-            let mut replicas = Vec::new();
-            for partition in (0..config.partitions).map(PartitionId) {
-                let own = Config::new(dc, count, partition, config.partitions);
-                let own = Config { f: config.f.unwrap_or(own.f), ..own };
-                let records = match (&view, &mut disk) {
-                    (Some(view), Some(disk)) => disk.load((dc, partition), &**view)?,
-                    _ => Vec::new(),
-                };
-                replicas.push(Node::new(own, config, records).map_err(StorageError::new)?);
-            }
-            let mut ready = Vector::ZERO;
-            for replica in &replicas {
-                ready.join(&replica.uniform_vec().with(dc, replica.known_vec()[dc]));
-            }
-            sites.push(Site { name: name.clone(), is_up: true, replicas, ready });
+        for dc in (0..count).map(DcId) {
+            let disk = disk.as_mut().zip(view.as_deref().map(|view| view as &dyn View));
+            sites.push(Site::open(dc, config, disk)?);
+        }
+        if let Some(why) = sites[0].lost.as_ref().filter(|_| sites.iter().all(|s| s.lost.is_some()))
+        {
+            return Err(StorageError::new(why.clone()));
         }
         let settings = sites[0].replicas[0].config();
         let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
-        let inner = Inner {
+        let mut inner = Inner {
             config: config.clone(),
             links,
             sites,
+            members: Members::default(),
+            agreed: None,
             travelling: BTreeMap::new(),
             lines: Lines::default(),
             local: VecDeque::new(),
@@ -150,6 +143,7 @@ impl Net {
             disk,
             world: Arc::clone(&world),
         };
+        inner.recall_members();
         Ok(Self { signal: Arc::default(), world, inner: Mutex::new(inner) })
     }
 
@@ -238,6 +232,7 @@ impl Inner {
             }
         }
         self.mend_lines();
+        self.agree();
         if is_busy {
             self.stay_busy();
         }
@@ -269,6 +264,9 @@ impl Inner {
         let replica = &mut site.replicas[usize::from(partition.0)];
         let had = replica.known_vec()[DcId::STRONG];
         replica.handle(now, input, &mut outputs);
+        if replica.members().epoch() > self.members.epoch() {
+            self.members = replica.members().clone();
+        }
         if replica.known_vec()[DcId::STRONG] > had {
             // Its neighbours are to hear of it soon.
             self.stay_busy();
@@ -285,18 +283,22 @@ impl Inner {
     }
 
     fn persist(&mut self, place: Place, persist: Persist) {
+        let incarnation = self.sites[usize::from(place.0.0)].incarnation;
         let persist = match &mut self.disk {
-            Some(disk) => disk.push(place, persist),
+            Some(disk) => disk.push(place, incarnation, persist),
             None => Some(persist),
         };
         if let Some(Persist { index, then, .. }) = persist {
-            self.on_written(Written { place, index, then });
+            self.on_written(Written { place, incarnation, index, then });
         }
     }
 
     /// Goes on once something stands on the disk.
     pub fn on_written(&mut self, written: Written) {
-        let Written { place: (dc, partition), index, then } = written;
+        let Written { place: (dc, partition), incarnation, index, then } = written;
+        if incarnation != self.incarnation(dc) {
+            return;
+        }
         if self.is_up(dc) {
             for envelope in then {
                 self.send(Address::Replica(dc, partition), envelope);

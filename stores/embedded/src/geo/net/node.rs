@@ -7,7 +7,7 @@ use mingle_geo::certify::{CertifierConfig, GroupConfig};
 use mingle_geo::{Config, Input, Now, Output, Record, Replica, StrongReplica};
 
 use crate::geo::config::GeoConfig;
-use crate::geo::touch;
+use crate::geo::relation;
 
 /// The replica of one partition in one data center.
 pub enum Node {
@@ -18,14 +18,20 @@ pub enum Node {
 }
 
 impl Node {
-    /// The replica that wrote these records; of a new one, none.
+    /// The replica that wrote these records; of a new one, none. One that has none and is not new has
+    /// lost them, and does nothing.
     ///
     /// # Errors
     ///
     /// The setting that is out of bounds.
-    pub fn new(config: Config, geo: &GeoConfig, records: Vec<Record>) -> Result<Self, String> {
+    pub fn new(
+        config: Config,
+        geo: &GeoConfig,
+        records: Vec<Record>,
+        is_new: bool,
+    ) -> Result<Self, String> {
         if geo.is_strong {
-            let group = group(&config, geo);
+            let group = GroupConfig { is_new, ..group(&config, geo) };
             return Ok(Self::Strong(Box::new(StrongReplica::restore(config, group, records)?)));
         }
         let replica = if records.is_empty() {
@@ -42,6 +48,15 @@ impl Node {
             Self::Causal(replica) => replica.handle(now, input, out),
             Self::Strong(replica) => replica.handle(now, input, out),
         }
+    }
+
+    /// Whether it has what its incarnation begins with, and takes part in certification if anybody does.
+    pub fn is_member(&self) -> bool {
+        let is_certifying = match self {
+            Self::Causal(_) => true,
+            Self::Strong(replica) => replica.group().is_member(),
+        };
+        is_certifying && !self.is_coming_up()
     }
 
     /// Records that make a replica like this one.
@@ -66,11 +81,12 @@ impl Deref for Node {
 
 /// Whoever stands first in the list of data centers leads, if it can.
 fn group(config: &Config, geo: &GeoConfig) -> GroupConfig {
-    let certifier = CertifierConfig::new(config.partition, touch::conflicts());
+    let certifier = CertifierConfig::new(config.partition, relation::conflicts());
     let usual = GroupConfig::new(config.dc, config.dc_count, certifier);
     let tick_ms = u64::try_from(geo.farthest().as_millis()).unwrap_or(u64::MAX);
     let priority = u32::from(config.dc_count - config.dc.0);
     GroupConfig {
+        incarnation: config.incarnation,
         tick_ms: usual.tick_ms.max(tick_ms.saturating_add(tick_ms / 4)),
         priority,
         ..usual

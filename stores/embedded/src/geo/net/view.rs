@@ -1,16 +1,18 @@
 //! What data centers have, for whoever begins there and for who watches.
 
+use std::collections::BTreeMap;
+
 use mingle_geo::{DcId, Key, Timestamp, Vector};
 use mingle_model::{Name, Stamp, TransactionId};
 
-use super::Inner;
-use crate::geo::config::STRONG_NAME;
+use super::{Inner, Phase};
+use crate::geo::config::{AGAIN_MARK, STRONG_NAME};
 
 impl Inner {
     /// Whether a data center has found together since the store was opened: what it acknowledged
     /// before is seen by whoever begins there.
     pub fn is_ready(&self, dc: DcId) -> bool {
-        self.visible(dc).covers(&self.sites[usize::from(dc.0)].ready)
+        !self.is_coming_up(dc) && self.visible(dc).covers(&self.sites[usize::from(dc.0)].ready)
     }
 
     /// Above all that a data center had given out when the store was opened.
@@ -59,9 +61,23 @@ impl Inner {
         (self.sites.len() - away.len() < needed).then_some((away, needed))
     }
 
-    /// What whoever begins in any data center is sure to see.
-    pub fn visible_everywhere(&self) -> Vector {
-        meet((0..self.sites.len()).map(|dc| self.visible(DcId(dc as u8))))
+    /// What whoever begins in any data center is sure to see: of those that are given up for good,
+    /// nobody lacks anything that is still to come.
+    pub fn everywhere(&self) -> Stamp {
+        let all = (0..self.sites.len()).map(|dc| DcId(dc as u8));
+        let alive = all.filter(|dc| self.phase(*dc) != Phase::GivenUp);
+        let visible: Vec<Vector> = alive.map(|dc| self.visible(dc)).collect();
+        let stamp = self.stamp(&meet(visible.into_iter()));
+        let over = (0..).map(DcId).zip(&self.sites).flat_map(|(dc, site)| {
+            let cuts = (0..=self.members.of(dc).incarnation)
+                .filter_map(move |incarnation| Some((incarnation, self.cut(dc, incarnation)?)));
+            cuts.map(|(incarnation, cut)| (stamp_name(&site.name, incarnation), cut))
+        });
+        // Only once what is left of it is everywhere.
+        let over = over.filter(|(name, cut)| stamp.of(name) >= cut.0);
+        let names = over.map(|(name, _)| (name, Stamp::ENDED));
+        let rest = stamp.iter().map(|(name, at)| (name.clone(), at));
+        rest.chain(names).collect::<BTreeMap<Name, u64>>().into_iter().collect()
     }
 
     /// Beyond this, none of the running data centers has acknowledged anything of its own.
@@ -76,23 +92,90 @@ impl Inner {
         acknowledged
     }
 
-    /// What a vector says, by name.
+    /// What a vector says, by name; of a data center that was given up and admitted again, by the
+    /// name of each incarnation.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
-        let sites = (0..).zip(&self.sites);
-        let own = sites.map(|(dc, site)| (site.name.clone(), vector[DcId(dc)].0));
-        // Without strong transactions there is nothing to say of them.
-        let strong = Some((Name::from(STRONG_NAME), vector[DcId::STRONG].0));
-        own.chain(strong.filter(|(_, at)| *at > 0)).collect()
+        self.stamp_of(vector, None)
     }
 
-    /// The vector that a stamp says; names of others are left out.
+    /// The same of what a client of this incarnation of a data center has.
+    pub fn stamp_of(&self, vector: &Vector, home: Option<(DcId, u32)>) -> Stamp {
+        let mut own = Vec::new();
+        for (dc, site) in (0..).map(DcId).zip(&self.sites) {
+            let at = vector[dc];
+            let home = home.filter(|home| home.0 == dc).map(|home| home.1);
+            let newest = home.unwrap_or(self.members.of(dc).incarnation);
+            let cuts = (0..newest).map(|incarnation| (incarnation, self.cut(dc, incarnation)));
+            let mut is_past = false;
+            for (incarnation, cut) in cuts {
+                let cut = cut.unwrap_or_default();
+                own.push((stamp_name(&site.name, incarnation), at.min(cut).0));
+                is_past = at <= cut;
+                if is_past {
+                    break;
+                }
+            }
+            if !is_past {
+                own.push((stamp_name(&site.name, newest), at.0));
+            }
+        }
+        // Without strong transactions there is nothing to say of them.
+        let strong = Some((Name::from(STRONG_NAME), vector[DcId::STRONG].0));
+        own.into_iter().chain(strong.filter(|(_, at)| *at > 0)).collect()
+    }
+
+    /// The vector that a stamp says; names of others are left out, and so is what is lost.
     pub fn vector(&self, stamp: &Stamp) -> Vector {
         let mut vector = Vector::ZERO;
-        for (dc, site) in (0..).zip(&self.sites) {
-            vector[DcId(dc)] = Timestamp(stamp.of(&site.name));
+        for (dc, site) in (0..).map(DcId).zip(&self.sites) {
+            for incarnation in 0..=self.members.of(dc).incarnation {
+                let seen = Timestamp(stamp.of(&stamp_name(&site.name, incarnation)));
+                let seen = self.cut(dc, incarnation).map_or(seen, |cut| seen.min(cut));
+                vector[dc] = vector[dc].max(seen);
+            }
         }
         vector[DcId::STRONG] = Timestamp(stamp.of(STRONG_NAME));
         vector
+    }
+
+    /// What a stamp says of data centers that never comes, since it was given up: of which, how far
+    /// it was seen, and how much of it is left.
+    pub fn lost_of(&self, stamp: &Stamp) -> Option<(DcId, Timestamp, Timestamp)> {
+        let sites = (0..).map(DcId).zip(&self.sites);
+        sites.into_iter().find_map(|(dc, site)| {
+            (0..=self.members.of(dc).incarnation).find_map(|incarnation| {
+                let cut = self.cut(dc, incarnation)?;
+                let seen = Timestamp(stamp.of(&stamp_name(&site.name, incarnation)));
+                (seen > cut).then_some((dc, seen, cut))
+            })
+        })
+    }
+
+    /// A stamp without what is lost.
+    pub fn kept(&self, stamp: &Stamp) -> Stamp {
+        let sites = (0..).map(DcId).zip(&self.sites);
+        let mut most = BTreeMap::new();
+        for (dc, site) in sites {
+            for incarnation in 0..=self.members.of(dc).incarnation {
+                if let Some(cut) = self.cut(dc, incarnation) {
+                    most.insert(stamp_name(&site.name, incarnation), cut.0);
+                }
+            }
+        }
+        let kept = stamp
+            .iter()
+            .map(|(name, at)| (name.clone(), most.get(name).map_or(at, |most| at.min(*most))));
+        kept.collect()
+    }
+
+    /// Whether a stamp can speak of this name.
+    pub fn is_known(&self, name: &str) -> bool {
+        let sites = (0..).map(DcId).zip(&self.sites);
+        let mut names = sites.flat_map(|(dc, site)| {
+            let incarnations = 0..=self.members.of(dc).incarnation;
+            incarnations.map(|incarnation| stamp_name(&site.name, incarnation))
+        });
+        name == STRONG_NAME || names.any(|known| *known == *name)
     }
 
     /// The names of items of a data center from `first` on as long as they begin with `prefix`,
@@ -117,6 +200,14 @@ impl Inner {
         let outcome = replicas.iter().find_map(|replica| replica.outcome(id));
         let is_open = replicas.iter().any(|r| r.prepared_count() + r.waiting_count() > 0);
         (outcome, is_open)
+    }
+}
+
+/// What an incarnation of a data center is called in what a session has seen.
+fn stamp_name(name: &Name, incarnation: u32) -> Name {
+    match incarnation {
+        0 => name.clone(),
+        again => format!("{name}{AGAIN_MARK}{again}").into(),
     }
 }
 

@@ -1,0 +1,480 @@
+//! Data centers that were given up and are admitted again, as their next incarnations, with empty disks.
+//!
+//! All that is drawn for this comes from sources of its own, so that a run without it is as it would be.
+
+use mingle_checker::geo::FaultKind;
+use mingle_geo::certify::GroupMessage;
+use mingle_geo::message::{Admit, Message};
+use mingle_geo::{Certification, DcId, SessionConfig};
+use mingle_model::random::{Random, mix};
+
+use super::client::Stage;
+use super::fault::{Event, Fault, Kept, Place, Shape};
+use super::reach::Seen;
+use super::setup::{Setup, within};
+use super::world::{Happening, KEEPER, World};
+
+/// How often it is asked again and looked at, in microseconds.
+const AGAIN_US: u64 = 30_000;
+
+/// So many messages of an incarnation are kept to come late.
+const LATE_MAX: usize = 60;
+
+/// One message in so many is.
+const LATE_ONE_IN: usize = 12;
+
+/// One client in so many goes to a data center that is there again.
+const GOES_ONE_IN: usize = 3;
+
+/// How many incarnations checkers can tell apart.
+const COLUMNS_MAX: usize = mingle_checker::geo::DCS_MAX;
+
+/// How far an admission has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Step {
+    /// The incarnation before is not cut off yet.
+    Waits,
+    /// The others are asked.
+    Asks,
+    /// It belongs to the system, and takes over what others have.
+    ComesUp,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Admission {
+    dc: u8,
+    step: Step,
+    /// Who is asked, as bits; nobody in particular for none of them.
+    asked: u8,
+    is_early: bool,
+}
+
+/// A message that comes again, much later.
+struct Late {
+    from: usize,
+    to: usize,
+    session: u64,
+    message: Message,
+}
+
+/// What comes of admissions.
+pub(super) struct Rejoin {
+    random: Random,
+    /// By data center: the incarnation that was started last.
+    pub incarnations: Vec<u32>,
+    under_way: Vec<Admission>,
+    /// Data centers that are to be admitted again at some time, as bits.
+    planned: u8,
+    /// Those that run again and have not come up.
+    coming: u8,
+    /// By data center: what was written down of its being given up.
+    pub noted: Vec<Option<usize>>,
+    late: Vec<Late>,
+}
+
+impl Rejoin {
+    pub fn new(seed: u64, setup: &Setup, schedule: &[Event]) -> Self {
+        let planned = schedule.iter().fold(0, |set, event| match event {
+            Event::Fault { fault: Fault::Admit { dc, .. }, .. } => set | 1 << dc,
+            _ => set,
+        });
+        let dcs = usize::from(setup.config.dc_count);
+        Self {
+            random: Random::new(mix(seed ^ 0x00ad_3177)),
+            incarnations: vec![0; dcs],
+            under_way: Vec::new(),
+            planned,
+            coming: 0,
+            noted: vec![None; dcs],
+            late: Vec::new(),
+        }
+    }
+}
+
+/// Draws what is admitted again.
+struct Draw<'a> {
+    random: Random,
+    setup: &'a Setup,
+    schedule: &'a mut Vec<Event>,
+}
+
+/// Adds admissions to the schedule of most seeds in which a data center is given up.
+pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
+    let given_up = schedule.iter().find_map(|event| match event {
+        Event::Fault { at_us, fault: Fault::Fence { dc } | Fault::LoseDisk { dc, .. }, .. } => {
+            Some((*dc, *at_us))
+        }
+        _ => None,
+    });
+    let Some((dc, fenced_us)) = given_up else { return };
+    let mut draw = Draw { random: Random::new(mix(seed ^ 0x004e_301d)), setup, schedule };
+    if draw.random.one_in(5) {
+        return;
+    }
+    let lasts_us = setup.lasts_us;
+    let at_us = fenced_us + within(&mut draw.random, (lasts_us / 40, lasts_us / 4));
+    draw.admit(dc, at_us);
+    if draw.random.one_in(2) {
+        draw.trouble(dc, at_us);
+    }
+    let dc_count = setup.config.dc_count;
+    if setup.config.f >= 2 && draw.random.below(3) > 0 {
+        let second = (dc + draw.random.below(usize::from(dc_count)) as u8) % dc_count;
+        if second == dc {
+            draw.again(dc, at_us);
+        } else {
+            draw.second(second, (fenced_us, at_us));
+        }
+    }
+}
+
+impl Draw<'_> {
+    fn add(&mut self, at_us: u64, lasts_us: u64, fault: Fault) {
+        let is_later = |event: &Event| match event {
+            Event::Fault { at_us: other_us, .. } => *other_us > at_us,
+            Event::Act { .. } => true,
+        };
+        let place = self.schedule.iter().position(is_later).unwrap_or(self.schedule.len());
+        self.schedule.insert(place, Event::Fault { at_us, lasts_us, fault });
+    }
+
+    fn admit(&mut self, dc: u8, at_us: u64) {
+        let asked = if self.random.one_in(3) { 0 } else { self.random.bits() as u8 };
+        let is_early = self.random.one_in(3);
+        self.add(at_us, 0, Fault::Admit { dc, asked, is_early });
+        if self.random.one_in(3) {
+            // Clients have their connections to it anew.
+            let client = self.random.below(self.setup.clients);
+            self.add(at_us, 0, Fault::Unplug { client });
+        }
+    }
+
+    /// What else goes wrong about then.
+    fn trouble(&mut self, dc: u8, at_us: u64) {
+        let dc_count = self.setup.config.dc_count;
+        for _ in 0..=self.random.below(3) {
+            let begin_us = at_us + within(&mut self.random, (0, 700_000));
+            let lasts_us = within(&mut self.random, (20_000, 600_000));
+            let partition =
+                self.random.below(usize::from(self.setup.config.partition_count)) as u16;
+            let other = (dc + 1 + self.random.below(usize::from(dc_count) - 1) as u8) % dc_count;
+            let kept = *self.random.pick(&[Kept::Nothing, Kept::Torn, Kept::All]);
+            let place = Place::Replica(dc, partition);
+            let is_held = self.random.one_in(2);
+            let fault = match self.random.below(8) {
+                0 | 1 => Fault::Crash { place, kept },
+                2 => Fault::Crash { place: Place::Replica(other, partition), kept },
+                3 => Fault::Crash { place: Place::Dc(dc), kept },
+                4 => Fault::Cut { shape: Shape::Off(dc), is_held },
+                5 => Fault::Cut { shape: Shape::Pair(dc, other), is_held },
+                6 => Fault::Cut { shape: Shape::Lone(dc, partition), is_held },
+                _ => Fault::Lossy { one_in: 5 },
+            };
+            self.add(begin_us, lasts_us, fault);
+        }
+    }
+
+    /// Where two may be lost, another is.
+    fn second(&mut self, dc: u8, (fenced_us, admitted_us): (u64, u64)) {
+        let lasts_us = self.setup.lasts_us;
+        let from_us = fenced_us.saturating_sub(lasts_us / 10);
+        let at_us = within(&mut self.random, (from_us, admitted_us + lasts_us / 8));
+        if self.random.one_in(2) {
+            self.add(at_us, 0, Fault::Lose { dc });
+        }
+        if self.random.below(4) == 0 {
+            return;
+        }
+        let at_us = at_us + within(&mut self.random, (0, lasts_us / 20));
+        self.add(at_us, 0, Fault::Fence { dc });
+        let at_us = at_us + within(&mut self.random, (lasts_us / 40, lasts_us / 4));
+        let columns = usize::from(self.setup.config.dc_count) + 2;
+        if self.random.below(3) > 0 && columns <= COLUMNS_MAX {
+            self.admit(dc, at_us);
+        }
+    }
+
+    /// The same is given up once more.
+    fn again(&mut self, dc: u8, admitted_us: u64) {
+        let lasts_us = self.setup.lasts_us;
+        let at_us = admitted_us + within(&mut self.random, (lasts_us / 10, lasts_us / 4));
+        if self.random.one_in(2) {
+            self.add(at_us, 0, Fault::Lose { dc });
+        }
+        self.add(at_us, 0, Fault::Fence { dc });
+        let at_us = at_us + within(&mut self.random, (lasts_us / 40, lasts_us / 6));
+        self.admit(dc, at_us);
+    }
+}
+
+impl World<'_> {
+    /// Which incarnation a data center is at.
+    pub(super) fn incarnation_at(&self, dc: u8) -> (u8, u32) {
+        (dc, self.rejoin.incarnations[usize::from(dc)])
+    }
+
+    /// Whether anything of a data center runs or may run again: it is not lost, or comes up.
+    pub(super) fn is_gone(&self, dc: u8) -> bool {
+        self.is_lost(dc) && self.rejoin.coming >> dc & 1 == 0
+    }
+
+    /// Whether a data center runs again, and has not come up.
+    pub(super) fn is_coming(&self, dc: u8) -> bool {
+        self.rejoin.coming >> dc & 1 == 1
+    }
+
+    /// Whether the data center that a client uses is lost, or another incarnation is in its place.
+    pub(super) fn is_left(&self, slot: usize) -> bool {
+        let session = &self.clients[slot].session;
+        let dc = session.dc().0;
+        let newest = self.rejoin.incarnations[usize::from(dc)];
+        self.is_lost(dc) || session.token().incarnation < newest
+    }
+
+    pub(super) fn has_rejoined(&self) -> bool {
+        self.rejoin.incarnations.iter().any(|incarnation| *incarnation > 0)
+    }
+
+    /// Whether somebody is still to be admitted, or to come up.
+    pub(super) fn is_admitting(&self) -> bool {
+        !self.rejoin.under_way.is_empty()
+    }
+
+    pub(super) fn session_config(&self, id: u64, dc: u8, is_durable: bool) -> SessionConfig {
+        let incarnation = self.rejoin.incarnations[usize::from(dc)];
+        SessionConfig { incarnation, ..self.plan.session_config(id, dc, is_durable) }
+    }
+
+    /// The next incarnation of a data center is to be admitted.
+    pub(super) fn begin_admit(&mut self, dc: u8, asked: u8, is_early: bool) {
+        let is_under_way = |admission: &Admission| admission.dc == dc;
+        if self.rejoin.under_way.iter().any(is_under_way) {
+            return;
+        }
+        self.rejoin.under_way.push(Admission { dc, step: Step::Waits, asked, is_early });
+        self.go_on_admitting(dc);
+    }
+
+    /// The next step, if it is time for it.
+    pub(super) fn go_on_admitting(&mut self, dc: u8) {
+        let mut under_way = std::mem::take(&mut self.rejoin.under_way);
+        let place = under_way.iter().position(|admission| admission.dc == dc);
+        if let Some(place) = place
+            && !self.is_admitted(&mut under_way[place])
+        {
+            self.queue.push(self.now_us + AGAIN_US, Happening::Admit { dc });
+        } else if let Some(place) = place {
+            under_way.remove(place);
+        }
+        self.rejoin.under_way = under_way;
+    }
+
+    /// Goes on with one; whether it is over.
+    fn is_admitted(&mut self, admission: &mut Admission) -> bool {
+        let Admission { dc, asked, is_early, .. } = *admission;
+        let incarnation = self.rejoin.incarnations[usize::from(dc)];
+        match admission.step {
+            Step::Waits => {
+                if self.fencing >> dc & 1 == 1 {
+                    return false;
+                }
+                if !self.recorder.columns.is_cut((dc, incarnation)) {
+                    // Nobody has given it up.
+                    return true;
+                }
+                let next = (dc, incarnation + 1);
+                self.recorder.columns.admit(next, self.now_us);
+                if is_early {
+                    self.start_anew(dc);
+                }
+                admission.step = Step::Asks;
+                self.ask_to_admit(next, asked);
+            }
+            Step::Asks => {
+                let next = if is_early { incarnation } else { incarnation + 1 };
+                let mut replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+                let is_in =
+                    |members: &mingle_geo::Members| members.of(DcId(dc)).incarnation >= next;
+                if !replicas.any(|replica| is_in(replica.replica().members())) {
+                    self.ask_to_admit((dc, next), asked);
+                    return false;
+                }
+                if !is_early {
+                    self.start_anew(dc);
+                }
+                self.admitted((dc, next), asked);
+                admission.step = Step::ComesUp;
+            }
+            Step::ComesUp => {
+                let has_come_up = self.has_come_up(dc);
+                if has_come_up {
+                    self.come_up(dc);
+                }
+                return has_come_up;
+            }
+        }
+        false
+    }
+
+    fn ask_to_admit(&mut self, (dc, incarnation): (u8, u32), asked: u8) {
+        let living: Vec<u8> = self.living().filter(|other| *other != dc).collect();
+        let chosen = living.iter().filter(|other| asked >> **other & 1 == 1);
+        let mut chosen: Vec<u8> = chosen.copied().collect();
+        if chosen.is_empty() {
+            chosen.push(*self.rejoin.random.pick(&living));
+        }
+        if chosen.len() > 1 {
+            self.reach.saw(Seen::AdmitAskedOften);
+        }
+        for other in chosen {
+            let admit = Admit { request: 1, dc: DcId(dc), incarnation };
+            let to = self.index_of(other, 0);
+            self.send(self.nodes.len(), to, KEEPER, Message::Admit(admit));
+        }
+    }
+
+    /// All its replicas start with empty disks.
+    fn start_anew(&mut self, dc: u8) {
+        self.rejoin.incarnations[usize::from(dc)] += 1;
+        self.rejoin.coming |= 1 << dc;
+        for index in 0..self.nodes.len() {
+            if self.nodes[index].dc != dc {
+                continue;
+            }
+            self.stop(index, Kept::Nothing);
+            let node = &mut self.nodes[index];
+            node.log.clear();
+            node.life += 1;
+            node.incarnation += 1;
+            (node.has_lost_disk, node.down, node.fails_next) = (false, 0, None);
+            self.restart(index);
+        }
+    }
+
+    /// The others have agreed on it.
+    fn admitted(&mut self, (dc, incarnation): (u8, u32), asked: u8) {
+        self.tell(|| format!("incarnation {incarnation} of d{dc} is admitted"));
+        self.lost &= !(1 << dc);
+        self.blame_healing();
+        self.blame_for_ever(dc);
+        // What the one before has sent comes again, and what was sent to it.
+        for _ in 0..self.rejoin.late.len() {
+            let at_us = self.now_us + within(&mut self.rejoin.random, (0, 1_500_000));
+            self.queue.push(at_us, Happening::Late);
+        }
+        if asked >> 7 == 1 {
+            // It is asked once more, of one that has done it.
+            self.ask_to_admit((dc, incarnation), 0);
+        }
+    }
+
+    /// One of the messages that were kept comes.
+    pub(super) fn come_late(&mut self) {
+        let Some(Late { from, to, session, message }) = self.rejoin.late.pop() else { return };
+        self.reach.saw(Seen::RejoinedLate);
+        let (epoch, message) = (self.links.epoch(from, to), Box::new(message));
+        self.queue.push(self.now_us, Happening::Deliver { from, to, epoch, session, message });
+    }
+
+    fn has_come_up(&self, dc: u8) -> bool {
+        let is_central = self.setup.config.certification == Certification::Central;
+        let mut nodes = self.nodes.iter().filter(|node| node.dc == dc);
+        nodes.all(|node| {
+            node.replica.as_ref().is_some_and(|replica| {
+                let has_own_group = !is_central || node.partition == 0;
+                let votes = replica.group().is_member() || !has_own_group;
+                !replica.replica().is_coming_up() && votes
+            })
+        })
+    }
+
+    /// From now on it is as good as any.
+    fn come_up(&mut self, dc: u8) {
+        self.tell(|| format!("d{dc} has come up"));
+        self.reach.saw(Seen::Rejoined);
+        if self.is_troubled(dc) {
+            self.reach.saw(Seen::RejoinedUnderFaults);
+        }
+        self.rejoin.coming &= !(1 << dc);
+        if let Some(noted) = self.rejoin.noted[usize::from(dc)].take() {
+            self.recorder.put_right(noted, self.now_us);
+        }
+        self.blame_healing();
+        self.blame_no_longer(dc);
+        for slot in 0..self.clients.len() {
+            let is_asked = self.rejoin.random.one_in(GOES_ONE_IN);
+            let client = &mut self.clients[slot];
+            if is_asked && client.stage != Stage::Done {
+                client.goes_to = Some(dc);
+            }
+        }
+    }
+
+    /// Whether a fault of the schedule that concerns it has struck since it was admitted.
+    fn is_troubled(&self, dc: u8) -> bool {
+        let mut events = self.plan.schedule.iter();
+        let at_us = events.find_map(|event| match event {
+            Event::Fault { at_us, fault: Fault::Admit { dc: of, .. }, .. } if *of == dc => {
+                Some(*at_us)
+            }
+            _ => None,
+        });
+        let Some(from_us) = at_us else { return false };
+        self.plan.schedule.iter().any(|event| match event {
+            Event::Fault { at_us, fault, .. } => {
+                let is_then = (from_us..=self.now_us).contains(at_us);
+                is_then
+                    && matches!(
+                        fault,
+                        Fault::Crash { .. } | Fault::Cut { .. } | Fault::Lossy { .. }
+                    )
+            }
+            Event::Act { .. } => false,
+        })
+    }
+
+    /// Keeps a message of one that will be admitted again.
+    pub(super) fn keep_for_late(
+        &mut self,
+        from: usize,
+        to: usize,
+        session: u64,
+        message: &Message,
+    ) {
+        let is_planned = |end: usize| {
+            self.nodes.get(end).is_some_and(|node| self.rejoin.planned >> node.dc & 1 == 1)
+        };
+        let is_ordered = matches!(message, Message::Group(GroupMessage::Consensus(_)));
+        let is_kept =
+            !is_ordered && self.rejoin.planned != 0 && (is_planned(from) || is_planned(to));
+        if !is_kept || self.has_rejoined() || !self.rejoin.random.one_in(LATE_ONE_IN) {
+            return;
+        }
+        let late = Late { from, to, session, message: message.clone() };
+        if self.rejoin.late.len() < LATE_MAX {
+            self.rejoin.late.push(late);
+        } else {
+            let place = self.rejoin.random.below(LATE_MAX);
+            self.rejoin.late[place] = late;
+        }
+    }
+
+    /// What a data center does that is there again.
+    pub(super) fn see_rejoined(&mut self) {
+        let is_led = |node: &super::node::Node| {
+            let replica = node.replica.as_ref().filter(|_| node.incarnation > 0);
+            replica.is_some_and(|replica| replica.group().is_leader())
+        };
+        if self.nodes.iter().any(is_led) {
+            self.reach.saw(Seen::RejoinedLeads);
+        }
+    }
+
+    /// It is given up: until it is admitted again, nobody need wait for it.
+    pub(super) fn note_given_up(&mut self, dc: u8) {
+        let kind = FaultKind::Other { name: "given up".to_owned(), dcs: vec![dc] };
+        let noted = self.recorder.wrong(kind, self.now_us);
+        self.rejoin.noted[usize::from(dc)] = Some(noted);
+        self.blame_for_ever(dc);
+    }
+}

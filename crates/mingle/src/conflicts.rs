@@ -1,0 +1,247 @@
+//! Which transactions conflict at a store, as its binding says: whether the program has them, and what
+//! those must not do that may commit without having seen each other.
+
+use mingle_lang::changes::Changes;
+use mingle_lang::hir::StoreId;
+use mingle_lang::{Plan, Program};
+use mingle_model::Level;
+
+use crate::binding::{Binding, ConflictPairs, Engine};
+use crate::open::{OpenError, check_names};
+
+/// Checks a binding against a program, as opening a database does first: that it names nothing which
+/// the program has not, and that transactions which are said not to conflict can do without.
+///
+/// Gives what whoever set it up should know of it, a sentence each.
+///
+/// # Errors
+///
+/// [`OpenError::Binding`], with what was found and expected.
+///
+/// # Examples
+///
+/// ```
+/// use mingle::{Binding, check_binding};
+///
+/// let program = mingle::compile(
+///     "store accounts: linearizable;
+///     object Account in accounts { key number: string; balance: int; }
+///     transaction deposit(account: ref Account, amount: int) { account.balance += amount; }",
+/// );
+/// let text = "[stores.accounts]\ndatacenters = 3\nconflicts = []";
+/// let error = check_binding(&program.unwrap(), &Binding::parse(text).unwrap()).unwrap_err();
+/// assert!(error.to_string().contains("list [\"deposit\", \"deposit\"]"));
+/// ```
+pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>, OpenError> {
+    check_names(program, binding)?;
+    let mut notes = Vec::new();
+    for (index, store) in program.checked.stores.iter().enumerate() {
+        let Some(bound) = binding.stores.get(&*store.name) else { continue };
+        let Engine::Embedded(embedded) = &bound.engine else { continue };
+        let Some(pairs) = &embedded.conflicts else { continue };
+        let id = StoreId(index as u32);
+        let checked = check_store(program, id, embedded.places().len(), pairs);
+        checked.map_err(|why| {
+            let path = format!("stores.{}.conflicts", store.name);
+            let all = why.into_iter().map(|why| format!("{path}: {why}")).collect::<Vec<_>>();
+            OpenError::Binding(all.join("\n"))
+        })?;
+        notes.push(note(&store.name, pairs));
+    }
+    Ok(notes)
+}
+
+fn note(store: &str, pairs: &ConflictPairs) -> String {
+    let pairs: Vec<String> =
+        pairs.iter().map(|(one, other)| format!("{one} with {other}")).collect();
+    let listed = if pairs.is_empty() { "none".to_owned() } else { pairs.join(", ") };
+    format!(
+        "store {store} is causal but for the pairs of transactions that conflict: {listed}; what others decide, they may decide without having seen each other"
+    )
+}
+
+fn check_store(
+    program: &Program,
+    store: StoreId,
+    places: usize,
+    pairs: &ConflictPairs,
+) -> Result<(), Vec<String>> {
+    let declared = &program.checked.stores[store.index()];
+    let level = program.checked.levels.carrier(declared.level);
+    if level != Level::Linearizable {
+        return Err(vec![format!("is for a linearizable store, and {} is {level}", declared.name)]);
+    }
+    if places < 2 {
+        return Err(vec!["is for a store of several data centers, and it has one".into()]);
+    }
+    let visiting: Vec<&Plan> = program
+        .plans
+        .iter()
+        .map(|plan| &**plan)
+        .filter(|plan| plan.phases.iter().any(|phase| phase.store == Some(store)))
+        .collect();
+    let wrong = pairs.iter().flat_map(|(one, other)| [one, other]);
+    let wrong = wrong.filter_map(|name| check_name(program, &visiting, &declared.name, name));
+    let wrong: Vec<String> = wrong.collect();
+    if !wrong.is_empty() {
+        return Err(wrong);
+    }
+    let clashes = clashes(program, store, &visiting, pairs);
+    if clashes.is_empty() { Ok(()) } else { Err(clashes) }
+}
+
+fn check_name(program: &Program, visiting: &[&Plan], store: &str, name: &str) -> Option<String> {
+    if visiting.iter().any(|plan| *plan.name == *name) {
+        return None;
+    }
+    if program.plan(name).is_some() {
+        return Some(format!("the transaction {name} does not visit store {store}"));
+    }
+    let known: Vec<&str> = visiting.iter().map(|plan| &*plan.name).collect();
+    let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
+    Some(format!("the program has no transaction {name}; those that visit {store} are {known}"))
+}
+
+/// A sentence for each pair that is not listed and has to be.
+fn clashes(
+    program: &Program,
+    store: StoreId,
+    visiting: &[&Plan],
+    pairs: &ConflictPairs,
+) -> Vec<String> {
+    let changes: Vec<Changes> =
+        visiting.iter().map(|plan| Changes::of(&program.checked, plan, store)).collect();
+    let mut found = Vec::new();
+    for (at, (one, ours)) in visiting.iter().zip(&changes).enumerate() {
+        for (other, theirs) in visiting.iter().zip(&changes).skip(at) {
+            let (one, other) = (&one.name, &other.name);
+            if pairs.contains(&(one.min(other).clone(), one.max(other).clone())) {
+                continue;
+            }
+            let Some(clash) = ours.clash(theirs, &program.checked) else { continue };
+            let who = if one == other {
+                format!("two of {one} need")
+            } else {
+                format!("{one} and {other} need")
+            };
+            found.push(format!(
+                "{who} not see each other unless they are listed, and would lose what they write: {clash}; list [\"{one}\", \"{other}\"]"
+            ));
+        }
+    }
+    found
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BANK: &str = "store accounts: linearizable; store feed: causal;
+        object Account in accounts {
+            key number: string; balance: counter; owner: string; tags: set<string>; lines: log<int>;
+        }
+        object Feed in feed { key name: string; lines: log<string>; }
+        transaction deposit(account: ref Account, amount: int) {
+            account.balance.add(amount);
+            account.lines.append(amount);
+        }
+        transaction withdraw(account: ref Account, amount: int) {
+            require account.balance.value() >= amount else \"too low\";
+            account.balance.add(-amount);
+        }
+        transaction rename(account: ref Account, owner: string) { account.owner = owner; }
+        transaction open(number: string) -> ref Account { return new Account { number: number }; }
+        transaction close(account: ref Account) { account.delete(); }
+        transaction double(account: ref Account) {
+            var balance = account.balance.value();
+            if balance < 100 { balance = balance * 1; }
+            account.balance.add(balance);
+        }
+        transaction draw() -> ref Account { return new Account { owner: \"nobody\" }; }
+        transaction look(account: ref Account) -> int { return account.balance.value(); }
+        transaction tell(feed: ref Feed) { feed.lines.append(\"x\"); }";
+
+    /// All that has to be listed.
+    const ALL: &str = "[\"rename\", \"rename\"], [\"open\", \"open\"], [\"double\", \"double\"],
+        [\"double\", \"deposit\"], [\"withdraw\", \"double\"], [\"close\", \"deposit\"],
+        [\"close\", \"withdraw\"], [\"close\", \"rename\"], [\"close\", \"open\"],
+        [\"close\", \"double\"], [\"close\", \"close\"]";
+
+    fn check(conflicts: &str) -> Result<Vec<String>, String> {
+        let program = mingle_lang::check(BANK).program.expect("it is right");
+        let text = format!("[stores.accounts]\ndatacenters = 3\nconflicts = [{conflicts}]");
+        let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
+        check_binding(&program, &binding).map_err(|error| error.to_string())
+    }
+
+    #[test]
+    fn what_would_be_lost_has_to_be_listed() {
+        let notes = check(ALL).expect("all is listed that has to be");
+        assert!(notes[0].contains("close with withdraw, "), "{notes:?}");
+        for (left_out, expected) in [
+            (
+                "[\"rename\", \"rename\"]",
+                "two of rename need not see each other unless they are listed, and would lose what they write: the one assigns Account.owner, and the other assigns it; list [\"rename\", \"rename\"]",
+            ),
+            ("[\"open\", \"open\"]", "the one makes, if it does not exist, Account, and"),
+            (
+                "[\"double\", \"double\"]",
+                "the first one adds to Account.balance what it has computed from it",
+            ),
+            (
+                "[\"double\", \"deposit\"]",
+                "deposit and double need not see each other unless they are listed, and would lose what they write: the second one adds to Account.balance what",
+            ),
+            (
+                "[\"close\", \"rename\"]",
+                "the one assigns Account.owner, and the other deletes, with all else of the object, it",
+            ),
+            ("[\"close\", \"open\"]", "list [\"open\", \"close\"]"),
+        ] {
+            let error = check(&ALL.replace(left_out, "[\"close\", \"close\"]"));
+            let error = error.expect_err(left_out);
+            assert!(error.starts_with("stores.accounts.conflicts: "), "{error}");
+            assert!(error.contains(expected), "{error}");
+            assert_eq!(error.lines().count(), 1, "{error}");
+        }
+        assert_eq!(check("").expect_err("much is missing").lines().count(), 11);
+    }
+
+    #[test]
+    fn what_makes_no_sense_is_named() {
+        for (conflicts, expected) in [
+            ("[\"pay\", \"open\"]", "no transaction pay; those that visit accounts are deposit,"),
+            ("[\"tell\", \"open\"]", "the transaction tell does not visit store accounts"),
+            (
+                "[\"open\"]",
+                "stores.accounts.conflicts: expected pairs of transactions, found [open]",
+            ),
+            ("\"open\"", "conflicts: expected a list of pairs of transactions"),
+        ] {
+            let error = check(conflicts).expect_err(expected);
+            assert!(error.contains(expected), "{error}");
+        }
+        let program = mingle_lang::check(BANK).program.expect("it is right");
+        for (text, expected) in [
+            (
+                "[stores.feed]\ndatacenters = 3\nconflicts = []",
+                "stores.feed.conflicts: is for a linearizable store, and feed is causal",
+            ),
+            (
+                "[stores.accounts]\ndatacenters = 1\nconflicts = []",
+                "is for a store of several data centers, and it has one",
+            ),
+            (
+                "[stores.accounts]\nconflicts = []",
+                "stores.accounts.conflicts: is for a store with datacenters",
+            ),
+        ] {
+            let checked = Binding::parse(text).map_err(|error| error.to_string());
+            let checked = checked.and_then(|binding| {
+                check_binding(&program, &binding).map_err(|error| error.to_string())
+            });
+            let error = checked.expect_err(expected);
+            assert!(error.contains(expected), "{error}");
+        }
+    }
+}

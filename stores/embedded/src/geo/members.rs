@@ -1,0 +1,387 @@
+//! Data centers that are gone for good: giving one up, and bringing it back.
+//!
+//! Both are what the core does (`mingle_geo::members`). The others agree on how much of it stays; what
+//! only it had is lost, everywhere alike, and sessions that have seen some of that are told. It comes
+//! back with empty disks, as another incarnation, and takes over what the others have.
+
+use std::time::Duration;
+
+use mingle_geo::members::Standing;
+use mingle_geo::{DcId, Timestamp};
+use mingle_model::{Name, Stamp};
+use mingle_store::StoreError;
+
+use super::net::{Change, Inner, Phase};
+use super::store::{GeoStore, Shared};
+
+/// Whoever waits for a change looks again after this long.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// What is not answered is asked again after this long.
+const ASK_EVERY: Duration = Duration::from_millis(500);
+
+/// A change that takes longer goes on by itself; whoever waits for it is told.
+const CHANGE_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// A data center of a store, as [`GeoStore::status`] has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DatacenterStatus {
+    /// Its name.
+    pub name: Name,
+    /// How often it was admitted again.
+    pub incarnation: u32,
+    /// How it stands.
+    pub state: DatacenterState,
+}
+
+/// How a data center stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum DatacenterState {
+    /// It runs.
+    Up,
+    /// It was stopped, and has all that it had.
+    Down,
+    /// What it had is gone, or cannot be read: why. It never serves again; it is to be given up.
+    Lost(String),
+    /// It is being given up: the others have not all said what they have of it.
+    BeingGivenUp,
+    /// It was given up.
+    GivenUp,
+    /// It was admitted again, and takes over what the others have: of so many partitions it has, of
+    /// so many in all.
+    ComingUp {
+        /// So many it has.
+        taken_over: u16,
+        /// So many there are.
+        partitions: u16,
+    },
+}
+
+impl DatacenterState {
+    /// Every word for one.
+    pub const WORDS: [&str; 6] = ["up", "down", "lost", "being given up", "given up", "coming up"];
+
+    /// The word for it, one of [`WORDS`](Self::WORDS).
+    pub fn word(&self) -> &'static str {
+        let place = match self {
+            Self::Up => 0,
+            Self::Down => 1,
+            Self::Lost(_) => 2,
+            Self::BeingGivenUp => 3,
+            Self::GivenUp => 4,
+            Self::ComingUp { .. } => 5,
+        };
+        Self::WORDS[place]
+    }
+}
+
+/// What [`GeoStore::give_up`] came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct GivenUp {
+    /// Which incarnation of the data center was given up.
+    pub incarnation: u32,
+    /// What stays of it was committed up to here, in microseconds since 1970.
+    pub cut_us: u64,
+    /// So many transactions only it had, and they are gone; none if its own data are gone too, so that
+    /// nobody can tell.
+    pub lost: Option<usize>,
+}
+
+/// What [`GeoStore::admit`] came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Admitted {
+    /// Which incarnation of the data center runs now.
+    pub incarnation: u32,
+}
+
+impl GeoStore {
+    /// How each data center stands.
+    pub fn status(&self) -> Vec<DatacenterStatus> {
+        let shared = &self.shared;
+        let partitions = shared.config.partitions;
+        let names = (0..).map(DcId).zip(self.datacenters());
+        let statuses = names.map(|(dc, name)| {
+            let (incarnation, phase) =
+                shared.net.with(|inner| (inner.members().of(dc).incarnation, inner.phase(dc)));
+            let state = match phase {
+                Phase::Up => DatacenterState::Up,
+                Phase::Down => DatacenterState::Down,
+                Phase::Lost(why) => DatacenterState::Lost(why),
+                Phase::BeingGivenUp => DatacenterState::BeingGivenUp,
+                Phase::GivenUp => DatacenterState::GivenUp,
+                Phase::ComingUp(taken_over) => DatacenterState::ComingUp { taken_over, partitions },
+            };
+            DatacenterStatus { name: name.clone(), incarnation, state }
+        });
+        statuses.collect()
+    }
+
+    /// Whether its data centers are also those of another store: what becomes of one becomes of it for
+    /// both.
+    pub fn shares_datacenters_with(&self, other: &Self) -> bool {
+        self.shared.engine.id() == other.shared.engine.id()
+    }
+
+    /// Gives up a data center that does not run, for good: the others agree on what they have of it.
+    /// That stays; whatever else it had is lost, and is never accepted again. It can be
+    /// [admitted](Self::admit) again, with empty disks.
+    ///
+    /// What was begun and takes longer than 20 s goes on by itself.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this name, it runs, or it was given up before; when too few of the others
+    /// run and reach each other, or they do not agree in time.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # use std::collections::BTreeMap;
+    /// # use std::sync::Arc;
+    /// # use mingle_model::{Level, Schema};
+    /// # use mingle_store::{StoreSchema, TestWorld};
+    /// use mingle_store_embedded::{DatacenterState, Embedded, EmbeddedConfig, GeoConfig};
+    ///
+    /// # let schema = StoreSchema {
+    /// #     store: "inboxes".into(),
+    /// #     level: Level::Causal,
+    /// #     schema: Arc::new(Schema::default()),
+    /// #     operations: BTreeMap::new(),
+    /// # };
+    /// # let world = TestWorld::new(1);
+    /// let geo = GeoConfig::new(["oslo", "rome", "lima"]);
+    /// let config = EmbeddedConfig::in_memory().with_geo(geo);
+    /// let store = Embedded::open_geo(&config, &schema, world.clone())?;
+    /// world.block_on(async {
+    ///     store.kill("oslo")?;
+    ///     store.give_up("oslo").await?;
+    ///     assert_eq!(store.status()[0].state, DatacenterState::GivenUp);
+    ///     assert!(store.start("oslo").is_err());
+    ///     assert_eq!(store.admit("oslo").await?.incarnation, 1);
+    ///     assert_eq!(store.status()[0].state, DatacenterState::Up);
+    ///     Ok::<(), mingle_store::StoreError>(())
+    /// }).unwrap();
+    /// # Ok::<(), mingle_store_embedded::OpenError>(())
+    /// ```
+    pub async fn give_up(&self, datacenter: &str) -> Result<GivenUp, StoreError> {
+        let shared = &self.shared;
+        let dc = shared.dc(datacenter)?;
+        let incarnation = shared.net.with(|inner| inner.members().of(dc).incarnation);
+        match shared.net.with(|inner| inner.phase(dc)) {
+            Phase::Down | Phase::Lost(_) | Phase::BeingGivenUp => {}
+            Phase::Up | Phase::ComingUp(_) => {
+                let reason = format!("its data center {datacenter} runs, and is not given up");
+                return Err(shared.core.refused(reason));
+            }
+            Phase::GivenUp => {
+                let reason = format!("its data center {datacenter} was given up already");
+                return Err(shared.core.refused(reason));
+            }
+        }
+        shared.check_others(dc)?;
+        let cut = || shared.net.with(|inner| inner.cut(dc, incarnation));
+        shared.change(Change::GiveUp(dc, incarnation), || cut().is_some()).await?;
+        let at = cut().unwrap_or_default();
+        let lost = shared.net.with(|inner| inner.lost_with(dc, at));
+        Ok(GivenUp { incarnation, cut_us: at.micros(), lost })
+    }
+
+    /// Brings back a data center that was given up: with empty disks, as another incarnation. It takes
+    /// over what the others have, and serves from then on. One that was admitted and has not got so
+    /// far yet is waited for.
+    ///
+    /// What was begun and takes longer than 20 s goes on by itself: [`status`](Self::status) tells how
+    /// far it has come.
+    ///
+    /// # Errors
+    ///
+    /// When there is none of this name, or it was not given up; when too few of the others run and
+    /// reach each other, or it does not come up in time.
+    pub async fn admit(&self, datacenter: &str) -> Result<Admitted, StoreError> {
+        let shared = &self.shared;
+        let dc = shared.dc(datacenter)?;
+        let before = shared.net.with(|inner| inner.members().of(dc));
+        let incarnation = match shared.net.with(|inner| inner.phase(dc)) {
+            Phase::GivenUp => before.incarnation + 1,
+            Phase::ComingUp(_) => before.incarnation,
+            Phase::BeingGivenUp => {
+                let reason = format!("its data center {datacenter} is still being given up");
+                return Err(shared.core.unavailable(reason));
+            }
+            Phase::Up | Phase::Down | Phase::Lost(_) => {
+                let reason = format!("its data center {datacenter} was not given up");
+                return Err(shared.core.refused(reason));
+            }
+        };
+        shared.check_others(dc)?;
+        if before.standing == Standing::Fenced {
+            self.begin_anew(dc, incarnation).await?;
+            let is_in = || shared.net.with(|inner| inner.members().of(dc).incarnation);
+            shared.change(Change::Admit(dc, incarnation), || is_in() == incarnation).await?;
+        }
+        let shown = shared.net.with(|inner| inner.shown_by_others(dc));
+        let has_all = || {
+            shared.net.with(|inner| {
+                inner.stay_busy();
+                !inner.is_coming_up(dc) && inner.is_ready(dc) && inner.visible(dc).covers(&shown)
+            })
+        };
+        if !shared.wait(has_all).await {
+            return Err(shared.not_ready(dc, CHANGE_WAIT_MAX));
+        }
+        Ok(Admitted { incarnation })
+    }
+
+    /// What it was is removed before anybody hears of what it will be.
+    async fn begin_anew(&self, dc: DcId, incarnation: u32) -> Result<(), StoreError> {
+        let shared = &self.shared;
+        shared
+            .net
+            .with(
+                |inner| {
+                    if inner.incarnation(dc) == incarnation { Ok(()) } else { inner.renew(dc) }
+                },
+            )
+            .map_err(|why| shared.core.refused(why))?;
+        shared.on_disk().await?;
+        shared.net.with(|inner| inner.set_up(dc, true));
+        Ok(())
+    }
+}
+
+impl Shared {
+    /// The error of a data center that does not run.
+    pub(super) fn down(&self, dc: DcId) -> StoreError {
+        let name = self.name(dc);
+        let reason = match self.net.with(|inner| inner.phase(dc)) {
+            Phase::Lost(why) => format!(
+                "its data center {name} has lost its data, since {why}: `mingle datacenters PROGRAM give-up {name}` \
+                 gives it up, and `mingle datacenters PROGRAM admit {name}` brings it back"
+            ),
+            Phase::BeingGivenUp | Phase::GivenUp => format!(
+                "its data center {name} was given up: `mingle datacenters PROGRAM admit {name}` brings it back"
+            ),
+            Phase::Up | Phase::Down | Phase::ComingUp(_) => {
+                format!("its data center {name} is down")
+            }
+        };
+        self.core.unavailable(reason)
+    }
+
+    /// The error of a data center that does not serve yet.
+    pub(super) fn not_ready(&self, dc: DcId, waited: Duration) -> StoreError {
+        let name = self.name(dc);
+        let reason = match self.net.with(|inner| inner.phase(dc)) {
+            Phase::ComingUp(taken_over) => format!(
+                "its data center {name} was admitted again, and has taken over {taken_over} of {} partitions so far",
+                self.config.partitions
+            ),
+            _ => format!("its data center {name} is not ready after {waited:?}"),
+        };
+        self.core.unavailable(reason)
+    }
+
+    /// Whether a data center that was stopped can start with what it had.
+    pub(super) fn check_may_start(&self, dc: DcId) -> Result<(), StoreError> {
+        match self.net.with(|inner| inner.phase(dc)) {
+            Phase::Up | Phase::Down | Phase::ComingUp(_) => Ok(()),
+            Phase::Lost(_) | Phase::BeingGivenUp | Phase::GivenUp => Err(self.down(dc)),
+        }
+    }
+
+    /// Whether all that a session has seen is still to be had, or may come.
+    pub(super) fn check_kept(&self, after: &Stamp) -> Result<(), StoreError> {
+        let Some((dc, seen, cut)) = self.net.with(|inner| inner.lost_of(after)) else {
+            return Ok(());
+        };
+        let name = self.name(dc);
+        let [seen, cut] = [seen, cut].map(Timestamp::micros);
+        Err(self.core.refused(format!(
+            "its data center {name} was given up, and of what the session has seen there, up to {seen} us, \
+             what came after {cut} us is lost: accept the loss, or begin another session"
+        )))
+    }
+
+    /// Whether enough of the others can be asked for a change of a data center.
+    fn check_others(&self, dc: DcId) -> Result<(), StoreError> {
+        let name = self.name(dc);
+        if self.config.datacenters.len() < 2 {
+            let reason =
+                format!("{name} is its only data center: there is no other to agree on it");
+            return Err(self.core.refused(reason));
+        }
+        let Some((left, needed)) = self.net.with(|inner| inner.too_few_without(dc)) else {
+            return Ok(());
+        };
+        let left: Vec<&str> = left.iter().map(|dc| &**self.name(*dc)).collect();
+        let left = if left.is_empty() {
+            "none does".into()
+        } else {
+            format!("only {} do", left.join(", "))
+        };
+        Err(self.core.unavailable(format!(
+            "to give up {name} or bring it back, {needed} other data centers have to run and reach each other, and {left}"
+        )))
+    }
+
+    /// Asks for a change until it is made, known to all who can be reached, and on their disks.
+    async fn change(&self, change: Change, is_made: impl Fn() -> bool) -> Result<(), StoreError> {
+        let (Change::GiveUp(dc, _) | Change::Admit(dc, _)) = change;
+        let client = self.net.with(Inner::add_client);
+        let mut asked_at: Option<Duration> = None;
+        let mut refused = None;
+        let is_done = self
+            .wait(|| {
+                let now = self.core.world.elapsed();
+                let is_due = asked_at.is_none_or(|at| at + ASK_EVERY <= now);
+                refused = self.net.with(|inner| {
+                    if is_due {
+                        inner.ask(client, change);
+                    }
+                    inner.refused(client)
+                });
+                if is_due {
+                    asked_at = Some(now);
+                }
+                refused.is_some() || is_made() && self.net.with(|inner| inner.have_heard(dc))
+            })
+            .await;
+        self.net.with(|inner| inner.remove_client(client));
+        if let Some(refusal) = refused {
+            return Err(self.core.refused(refusal.to_string()));
+        }
+        if !is_done {
+            let name = self.name(dc);
+            return Err(self.core.unavailable(format!(
+                "the other data centers have not agreed on {name} after {CHANGE_WAIT_MAX:?}; once they can, they will"
+            )));
+        }
+        self.on_disk().await
+    }
+
+    /// Waits until what was to be written so far is written.
+    async fn on_disk(&self) -> Result<(), StoreError> {
+        let (until, _) = self.net.with(Inner::written);
+        let is_there = || self.core.is_broken() || self.net.with(Inner::written).1 >= until;
+        let is_there = self.wait(is_there).await;
+        self.core.check()?;
+        if is_there {
+            return Ok(());
+        }
+        Err(self.core.unavailable(format!("its disk has not written after {CHANGE_WAIT_MAX:?}")))
+    }
+
+    /// Waits until something is so, but not for ever; says whether it is.
+    async fn wait(&self, mut is_so: impl FnMut() -> bool) -> bool {
+        let begin = self.core.world.elapsed();
+        loop {
+            if is_so() {
+                return true;
+            }
+            if self.core.world.elapsed().saturating_sub(begin) >= CHANGE_WAIT_MAX {
+                return false;
+            }
+            self.core.world.sleep(LOOK_EVERY).await;
+        }
+    }
+}

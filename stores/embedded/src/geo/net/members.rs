@@ -1,0 +1,280 @@
+//! Which data centers belong to the store: how one is given up, and how it comes back.
+//!
+//! A store that certifies agrees on it by consensus, like a system of servers does. Where nothing is
+//! certified nobody has a log to agree in; there this process, which has all data centers, follows
+//! the same entries itself, and asks as many data centers to report.
+
+use mingle_geo::certify::Entry;
+use mingle_geo::members::{Membership, Standing};
+use mingle_geo::message::{Admit, Fence, MembersReply, Message};
+use mingle_geo::{
+    Address, DcId, Envelope, Input, Members, PartitionId, Record, Refusal, Timestamp, Vector,
+};
+use mingle_model::TransactionId;
+use mingle_store::Outcome;
+
+use super::Inner;
+use super::site::Site;
+
+/// The partition whose replicas agree on members.
+const FIRST: PartitionId = PartitionId(0);
+
+/// What is asked of the data centers that are left.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// To give up this incarnation.
+    GiveUp(DcId, u32),
+    /// To admit this one.
+    Admit(DcId, u32),
+}
+
+/// How a data center stands.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Phase {
+    /// It belongs to the store, and runs.
+    Up,
+    /// It belongs to the store, and was stopped.
+    Down,
+    /// It belongs to the store, and what it had is gone: why.
+    Lost(String),
+    /// It is being given up: the others have not all said what they have of it.
+    BeingGivenUp,
+    /// It was given up.
+    GivenUp,
+    /// It was admitted again, and so many of its partitions have taken over what the others have.
+    ComingUp(u16),
+}
+
+impl Inner {
+    /// What stands on the disks, when the store is opened.
+    pub(super) fn recall_members(&mut self) {
+        let replicas = self.sites.iter().flat_map(|site| &site.replicas);
+        let newest = replicas.map(|replica| replica.members()).max_by_key(|it| it.epoch());
+        self.members = newest.cloned().unwrap_or_default();
+        if !self.config.is_strong {
+            self.agreed = Some(Membership::resume(self.members.clone(), self.reports()));
+        }
+        for (dc, site) in (0..).map(DcId).zip(&mut self.sites) {
+            let member = self.members.of(dc);
+            let is_member =
+                (member.incarnation, member.standing) == (site.incarnation, Standing::In);
+            if site.incarnation < member.incarnation {
+                site.lost.get_or_insert("its disk is that of one that was given up".into());
+            }
+            site.is_up &= is_member && site.lost.is_none();
+        }
+    }
+
+    /// So many others have to say what they have of one that is given up.
+    fn reports(&self) -> u8 {
+        let settings = self.sites[0].replicas[0].config();
+        (settings.dc_count - settings.f).min(settings.dc_count - 1)
+    }
+
+    /// Who belongs to the store, as far as any data center knows.
+    pub fn members(&self) -> &Members {
+        &self.members
+    }
+
+    /// Where an incarnation was cut off, if it was.
+    pub fn cut(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
+        self.members.cut_of(dc, incarnation)
+    }
+
+    /// Where those were cut off that were given up last.
+    pub fn cuts(&self) -> Vector {
+        let mut cuts = Vector::ZERO;
+        for cut in self.members.cuts_after(0) {
+            cuts[cut.dc] = cuts[cut.dc].max(cut.at);
+        }
+        cuts
+    }
+
+    /// How a transaction of a data center that was given up ended, if others know.
+    pub fn ended_elsewhere(&self, dc: DcId, id: &TransactionId) -> Outcome {
+        let others = self.others_of(dc).into_iter();
+        let mut ended = others.filter_map(|(other, _)| self.ended(other, id).0);
+        match ended.next() {
+            Some(mingle_geo::Outcome::Committed(_)) => Outcome::Committed,
+            Some(mingle_geo::Outcome::Aborted) => Outcome::NotCommitted,
+            None => Outcome::Unknown,
+        }
+    }
+
+    /// Which incarnation of a data center there is.
+    pub fn incarnation(&self, dc: DcId) -> u32 {
+        self.sites[usize::from(dc.0)].incarnation
+    }
+
+    /// Whether a data center has not yet taken over what the others have.
+    pub fn is_coming_up(&self, dc: DcId) -> bool {
+        let site = &self.sites[usize::from(dc.0)];
+        site.incarnation > 0 && site.come_up() < self.config.partitions
+    }
+
+    /// How a data center stands.
+    pub fn phase(&self, dc: DcId) -> Phase {
+        let site = &self.sites[usize::from(dc.0)];
+        match (self.members.of(dc).standing, &site.lost) {
+            (Standing::Fencing, _) => Phase::BeingGivenUp,
+            (Standing::Fenced, _) => Phase::GivenUp,
+            (Standing::In, Some(why)) => Phase::Lost(why.clone()),
+            (Standing::In, None) if !site.is_up => Phase::Down,
+            (Standing::In, None) if self.is_coming_up(dc) => Phase::ComingUp(site.come_up()),
+            (Standing::In, None) => Phase::Up,
+        }
+    }
+
+    /// The others that run and belong to the store, with those that they reach.
+    fn others_of(&self, dc: DcId) -> Vec<(DcId, Vec<DcId>)> {
+        let others: Vec<DcId> =
+            self.running().filter(|other| *other != dc && self.members.is_in(*other)).collect();
+        let reached = |from: &DcId| {
+            (*from, others.iter().copied().filter(|to| self.reaches(*from, *to)).collect())
+        };
+        others.iter().map(reached).collect()
+    }
+
+    /// Who speaks for the others when a data center is given up or comes back: one that reaches most.
+    /// And how many it reaches with itself, and how many it needs.
+    fn speaker(&self, dc: DcId) -> (Option<(DcId, Vec<DcId>)>, usize) {
+        let reports = usize::from(self.reports());
+        let majority = self.sites.len() / 2 + 1;
+        let needed = if self.config.is_strong { reports.max(majority) } else { reports };
+        let others = self.others_of(dc).into_iter();
+        (others.rev().max_by_key(|(_, reached)| reached.len()), needed)
+    }
+
+    /// Those that a change of a data center can be asked of, if they are too few; and how many it
+    /// takes.
+    pub fn too_few_without(&self, dc: DcId) -> Option<(Vec<DcId>, usize)> {
+        let (speaker, needed) = self.speaker(dc);
+        let reached = speaker.map_or_else(Vec::new, |(_, reached)| reached);
+        (reached.len() < needed).then_some((reached, needed))
+    }
+
+    /// Asks for a change; to be asked again until it is made.
+    pub fn ask(&mut self, client: u64, change: Change) {
+        let (Change::GiveUp(dc, incarnation) | Change::Admit(dc, incarnation)) = change;
+        self.stay_busy();
+        let reports = self.reports();
+        if let Some(agreed) = &mut self.agreed {
+            agreed.apply(&match change {
+                Change::GiveUp(..) => Entry::Fence { dc, incarnation, reports },
+                Change::Admit(..) => Entry::Admit { dc, incarnation },
+            });
+            return self.agree();
+        }
+        let (Some((speaker, _)), _) = self.speaker(dc) else { return };
+        let message = match change {
+            Change::GiveUp(..) => Message::Fence(Fence { request: 0, dc, incarnation }),
+            Change::Admit(..) => Message::Admit(Admit { request: 0, dc, incarnation }),
+        };
+        let to = Address::Replica(speaker, FIRST);
+        self.send(Address::Client(client), Envelope { to, message });
+    }
+
+    /// Why a change was refused, if the answer has come.
+    pub fn refused(&mut self, client: u64) -> Option<Refusal> {
+        while let Some((_, message)) = self.receive(client) {
+            if let Message::MembersReply(MembersReply { result: Err(refusal), .. }) = message {
+                return Some(refusal);
+            }
+        }
+        None
+    }
+
+    /// Without certification: takes reports, and tells what came of them.
+    pub(super) fn agree(&mut self) {
+        let Some(mut agreed) = self.agreed.take() else { return };
+        if agreed.members().epoch() == 0 {
+            self.agreed = Some(agreed);
+            return;
+        }
+        let given_up = (0..self.sites.len()).map(|dc| DcId(dc as u8));
+        let given_up = given_up.filter(|dc| !agreed.members().is_in(*dc)).collect::<Vec<_>>();
+        // They reach each other, or one of them that speaks for them.
+        let reached = match given_up.first() {
+            Some(dc) => self.speaker(*dc).0.map_or_else(Vec::new, |(_, reached)| reached),
+            None => self.running().collect(),
+        };
+        for by in reached {
+            let replica = &self.sites[usize::from(by.0)].replicas[0];
+            for (dc, incarnation, known) in replica.frozen() {
+                agreed.apply(&Entry::Frozen { dc, incarnation, by, known });
+            }
+            if replica.members().epoch() < agreed.members().epoch() {
+                let input = Input::Members(agreed.members().clone());
+                self.local.push_back((by, FIRST, input));
+            }
+        }
+        self.agreed = Some(agreed);
+    }
+
+    /// Puts a new incarnation in the place of one that was given up: with empty disks, and stopped.
+    ///
+    /// # Errors
+    ///
+    /// Why the core does not take the settings.
+    pub fn renew(&mut self, dc: DcId) -> Result<(), String> {
+        let incarnation = self.members.of(dc).incarnation + 1;
+        let record = Record::Members(self.members.clone());
+        let records = std::slice::from_ref(&record);
+        let new = Site::new(dc, &self.config, incarnation, records);
+        let new = new.map_err(|error| error.message)?;
+        self.set_up(dc, false);
+        self.sites[usize::from(dc.0)] = Site { is_up: false, ..new };
+        // What was sent to the one before, or by it, is gone with it.
+        let is_of_dc = |address: Address| matches!(address, Address::Replica(of, _) if of == dc);
+        self.travelling
+            .retain(|_, on_the_way| !is_of_dc(on_the_way.from) && !is_of_dc(on_the_way.to));
+        self.local.retain(|(of, ..)| *of != dc);
+        self.with_disk(|disk, _| disk.renew(dc, incarnation, record));
+        Ok(())
+    }
+
+    /// Counts what is to be written so far, and what of that is; nothing where nothing is kept.
+    pub fn written(&mut self) -> (u64, u64) {
+        self.with_disk(|disk, _| disk.progress()).unwrap_or_default()
+    }
+
+    /// Whether all data centers that run and can be reached by those that are left know of all changes.
+    pub fn have_heard(&self, dc: DcId) -> bool {
+        let (Some((_, reached)), _) = self.speaker(dc) else { return false };
+        reached.iter().all(|by| {
+            let replicas = &self.sites[usize::from(by.0)].replicas;
+            replicas.iter().all(|replica| replica.members().epoch() >= self.members.epoch())
+        })
+    }
+
+    /// How many transactions only a data center that was cut off had, if it still has them: nobody
+    /// else ever will.
+    pub fn lost_with(&self, dc: DcId, cut: Timestamp) -> Option<usize> {
+        let site = &self.sites[usize::from(dc.0)];
+        if site.lost.is_some() {
+            return None;
+        }
+        let mut lost: Vec<_> = Vec::new();
+        for replica in &site.replicas {
+            for record in replica.checkpoint() {
+                let Record::Install(install) = record else { continue };
+                let above = install.suffix.iter().chain(&install.forward);
+                let above = above.filter(|it| it.origin == dc && it.timestamp() > cut);
+                lost.extend(above.map(|transaction| transaction.timestamp()));
+            }
+        }
+        lost.sort_unstable();
+        lost.dedup();
+        Some(lost.len())
+    }
+
+    /// What those who are left show, together.
+    pub fn shown_by_others(&self, dc: DcId) -> Vector {
+        let (speaker, _) = self.speaker(dc);
+        let mut shown = Vector::ZERO;
+        for other in speaker.map_or_else(Vec::new, |(_, reached)| reached) {
+            shown.join(&self.visible(other));
+        }
+        shown
+    }
+}

@@ -1,0 +1,85 @@
+//! What a store keeps of each of its data centers: where commits take turns, what was committed there,
+//! and sessions for the next transactions.
+
+use std::cmp::Ordering;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use mingle_geo::{DcId, Vector};
+
+use super::client::Client;
+use super::gate::Gate;
+use super::store::Shared;
+
+/// What is kept of one.
+#[derive(Default)]
+pub struct Site {
+    gate: Arc<Gate>,
+    /// What clients of this incarnation of it have committed.
+    last: Mutex<(u32, Vector)>,
+    /// Sessions that nobody uses.
+    idle: Mutex<Vec<Client>>,
+}
+
+impl Shared {
+    /// A session that nobody uses, of the incarnation that there is.
+    pub(super) fn idle(&self, dc: DcId) -> Option<Client> {
+        let incarnation = self.net.with(|inner| inner.incarnation(dc));
+        let idle = &self.sites[usize::from(dc.0)].idle;
+        let is_over = |client: &Client| client.incarnation() != incarnation;
+        let (client, over) = {
+            let mut idle = idle.lock().unwrap_or_else(PoisonError::into_inner);
+            let over: Vec<Client> = idle.extract_if(.., |client| is_over(client)).collect();
+            (idle.pop(), over)
+        };
+        drop(over);
+        client
+    }
+
+    /// Keeps a session of the core for the next transaction.
+    pub fn give_back(&self, mut client: Client) {
+        client.rollback();
+        client.enter(&self.space);
+        if client.is_idle() {
+            let idle = &self.sites[usize::from(client.dc().0)].idle;
+            idle.lock().unwrap_or_else(PoisonError::into_inner).push(client);
+        }
+    }
+
+    /// Where commits of a data center take turns.
+    pub fn gate(&self, dc: DcId) -> Arc<Gate> {
+        Arc::clone(&self.sites[usize::from(dc.0)].gate)
+    }
+
+    /// What has been committed in a data center.
+    pub fn last(&self, dc: DcId) -> Vector {
+        let incarnation = self.net.with(|inner| inner.incarnation(dc));
+        let last = &self.sites[usize::from(dc.0)].last;
+        let (of, last) = *last.lock().unwrap_or_else(PoisonError::into_inner);
+        if of == incarnation { last } else { Vector::ZERO }
+    }
+
+    /// A transaction was committed in a data center, which all may see there.
+    pub fn committed(&self, dc: DcId, commit_vec: &Vector) {
+        self.committed_in((dc, self.net.with(|inner| inner.incarnation(dc))), commit_vec);
+    }
+
+    /// A transaction of this client was committed.
+    pub fn committed_by(&self, client: &Client, commit_vec: &Vector) {
+        self.committed_in((client.dc(), client.incarnation()), commit_vec);
+    }
+
+    /// As if a transaction had been committed in every data center.
+    pub(super) fn committed_everywhere(&self, commit_vec: &Vector) {
+        (0..self.sites.len() as u8).for_each(|dc| self.committed(DcId(dc), commit_vec));
+    }
+
+    fn committed_in(&self, (dc, incarnation): (DcId, u32), commit_vec: &Vector) {
+        let last = &self.sites[usize::from(dc.0)].last;
+        let mut last = last.lock().unwrap_or_else(PoisonError::into_inner);
+        match incarnation.cmp(&last.0) {
+            Ordering::Less => {}
+            Ordering::Equal => last.1.join(commit_vec),
+            Ordering::Greater => *last = (incarnation, *commit_vec),
+        }
+    }
+}
