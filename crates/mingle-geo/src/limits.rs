@@ -19,7 +19,10 @@ pub const BATCH_BYTES_MAX: usize = 1 << 20;
 pub const BATCHES_PER_TICK_MAX: usize = 4;
 
 /// One message of a state transfer carries at most this many items.
-pub const TRANSFER_ITEMS_MAX: usize = 1_000;
+pub const TRANSFER_ITEMS_MAX: usize = 4_000;
+
+/// One message of a state transfer carries at most about this many bytes of items, or one item.
+pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
 
 /// At most this many items are folded in one tick.
 pub const FOLDS_PER_TICK_MAX: usize = 200;

@@ -10,9 +10,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use postcard::ser_flavors::Size;
+
 use super::Replica;
 use crate::key::Key;
-use crate::limits::TRANSFER_ITEMS_MAX;
+use crate::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
 use crate::message::{Behind, Message, TransferEnd, TransferPart, TransferPull};
 use crate::record::{Alarm, Install, Record};
 use crate::timestamp::{DcId, Now};
@@ -24,6 +26,9 @@ const REPEAT_TICKS: u64 = 40;
 
 /// A transfer is given up after this many pulls without an answer.
 const REPEATS_MAX: u32 = 10;
+
+/// Items, in the order of their keys.
+type States = Vec<(Key, Arc<State>)>;
 
 /// The transfers in which this replica takes part.
 #[derive(Clone, Debug, Default)]
@@ -39,7 +44,7 @@ struct Pulling {
     /// What is folded here, and stays so until the end.
     folded: Vector,
     at: Option<Vector>,
-    states: Vec<(Key, Arc<State>)>,
+    states: States,
     repeat_at_us: u64,
     repeats: u32,
 }
@@ -148,13 +153,7 @@ impl Replica {
         };
         let until_us = now.mono_us.saturating_add(self.config.transaction_ms_max * 1_000);
         self.transfer.serving.insert(dc, (at, until_us));
-        let keys = self.op_log.keys(after.as_ref()).take(TRANSFER_ITEMS_MAX + 1);
-        let mut part: Vec<&Key> = keys.collect();
-        let is_last = part.len() <= TRANSFER_ITEMS_MAX;
-        part.truncate(TRANSFER_ITEMS_MAX);
-        let states = part.into_iter().map(|key| Ok((key.clone(), self.op_log.peek(key, &at)?)));
-        let states = states.collect::<Result<Vec<_>, Vector>>();
-        let Ok(states) = states else {
+        let Ok((states, is_last)) = self.part(after.as_ref(), &at) else {
             // What was pinned has been folded past: by a transfer to this replica.
             self.transfer.serving.remove(&dc);
             return;
@@ -167,6 +166,22 @@ impl Replica {
         let (epoch, own) = (self.members.epoch(), self.config.dc);
         let part = TransferPart { epoch, dc: own, at, after, states, end };
         self.send(self.sibling(dc), Message::TransferPart(part));
+    }
+
+    /// The states of the items after a key, as many as one message carries, and whether these are the
+    /// last ones; or what is folded of an item beyond the snapshot.
+    fn part(&self, after: Option<&Key>, at: &Vector) -> Result<(States, bool), Vector> {
+        let (mut part, mut bytes) = (States::new(), 0);
+        for key in self.op_log.keys(after) {
+            let state = self.op_log.peek(key, at)?;
+            bytes += encoded_bytes(key, &state);
+            let is_full = part.len() >= TRANSFER_ITEMS_MAX || bytes > TRANSFER_BYTES_MAX;
+            if is_full && !part.is_empty() {
+                return Ok((part, false));
+            }
+            part.push((key.clone(), state));
+        }
+        Ok((part, true))
     }
 
     pub(super) fn on_transfer_part(&mut self, now: Now, part: TransferPart) {
@@ -213,7 +228,7 @@ impl Replica {
         &mut self,
         now: Now,
         (from, at): (DcId, Vector),
-        states: Vec<(Key, Arc<State>)>,
+        states: States,
         end: TransferEnd,
     ) {
         self.counters.transfers += 1;
@@ -271,4 +286,9 @@ impl Replica {
         self.known_vec.join(&install.known_vec);
         self.known_vec[own] = own_known;
     }
+}
+
+fn encoded_bytes(key: &Key, state: &State) -> usize {
+    let size = postcard::serialize_with_flavor(&(key, state), Size::default());
+    size.expect("an item has a form")
 }

@@ -1,10 +1,12 @@
 //! A data center that was away for longer than logs are kept returns by state transfer, and
 //! everything counts once.
 
-use std::cell::Cell;
+use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use mingle_geo::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
 use mingle_geo::{Address, Alarm, Key, Kind, Message, Op};
+use mingle_model::Value;
 
 use crate::support::{Verdict, World};
 
@@ -109,9 +111,11 @@ fn a_restart_after_it_finds_the_same() {
 #[test]
 fn a_crash_in_its_midst_begins_it_again() {
     let (mut world, key) = away();
-    // More items than one part holds.
-    for index in 0..2_500 {
-        world.write(0, &Key::new(Kind::Counter, format!("{index}")), Op::Add(1));
+    // More bytes than two parts hold.
+    let long = |index: usize| Key::new(Kind::Register, format!("{index}"));
+    let text = Value::from("x".repeat(TRANSFER_BYTES_MAX * 2 / 5));
+    for index in 0..5 {
+        world.write(0, &long(index), Op::Write(text.clone()));
     }
     world.committed(0);
     world.run_ms(2_000);
@@ -126,7 +130,31 @@ fn a_crash_in_its_midst_begins_it_again() {
     world.crash(2, 0, false);
     world.restart(2, 0);
     world.run_until("all is there", |world| value(world, 2, &key) == SUM);
-    let last = Key::new(Kind::Counter, "2499");
+    let states = world.read(2, &[&long(4)]).expect("a read");
+    let found = states[0].as_register().expect("a register");
+    assert_eq!(found.value(), Some(&text));
+}
+
+#[test]
+fn a_state_of_many_items_comes_in_parts() {
+    let (mut world, key) = away();
+    for index in 0..TRANSFER_ITEMS_MAX {
+        world.write(0, &Key::new(Kind::Counter, format!("{index}")), Op::Add(1));
+    }
+    world.committed(0);
+    world.run_ms(2_000);
+    let sizes = Rc::new(RefCell::new(Vec::new()));
+    let seen = sizes.clone();
+    world.filter(move |_, envelope| {
+        if let Message::TransferPart(part) = &envelope.message {
+            seen.borrow_mut().push(part.states.len());
+        }
+        Verdict::Pass
+    });
+    world.heal();
+    world.run_until("all is there", |world| value(world, 2, &key) == SUM);
+    assert_eq!(*sizes.borrow(), [TRANSFER_ITEMS_MAX, 1]);
+    let last = Key::new(Kind::Counter, format!("{}", TRANSFER_ITEMS_MAX - 1));
     assert_eq!(value(&mut world, 2, &last), 1);
 }
 

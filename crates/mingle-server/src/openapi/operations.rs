@@ -51,6 +51,7 @@ pub(super) fn transaction(program: &Program, plan: &Plan, needs_token: bool) -> 
             parameter("deadline_ms"),
             until(program, plan),
             parameter("session"),
+            parameter("accept_loss"),
             parameter("idempotency_key"),
         ],
         "requestBody": {
@@ -148,6 +149,7 @@ pub(super) fn object(object: &Object, needs_token: bool) -> Json {
             },
             parameter("limit"),
             parameter("session"),
+            parameter("accept_loss"),
         ],
         "responses": {
             "200": {
@@ -259,6 +261,13 @@ pub(super) fn parameters() -> Json {
             "in": "header",
             "description": "The session, as an earlier answer gave it; without it, a new one.",
             "schema": { "type": "string" },
+        },
+        "accept_loss": {
+            "name": "Mingle-Accept-Loss",
+            "in": "header",
+            "description": "With `true` the session goes on without what it has seen that was lost \
+                with a data center that was given up; else its calls are refused.",
+            "schema": { "type": "boolean", "default": false },
         },
         "idempotency_key": {
             "name": "Idempotency-Key",
