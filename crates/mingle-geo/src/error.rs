@@ -115,6 +115,14 @@ pub enum Refusal {
         /// The incarnation that was asked.
         incarnation: u32,
     },
+    /// This incarnation of the data center has not taken over yet what the others have. Nothing of what
+    /// was asked is on its disk: what was sent before, or is sent again, may still be done.
+    ComingUp {
+        /// The data center.
+        dc: DcId,
+        /// The incarnation that comes up.
+        incarnation: u32,
+    },
     /// Data centers cannot be given up here: nobody agrees on it, there is no other, or it does not
     /// stand in the system.
     NotMember {
@@ -151,6 +159,7 @@ impl Refusal {
             Self::Ahead { .. }
                 | Self::ClockAhead { .. }
                 | Self::Full { .. }
+                | Self::ComingUp { .. }
                 | Self::Busy
                 | Self::TimedOut { .. }
         )
@@ -198,6 +207,9 @@ impl fmt::Display for Refusal {
             }
             Self::Fenced { dc, incarnation } => {
                 write!(f, "incarnation {incarnation} of {dc} is given up")
+            }
+            Self::ComingUp { dc, incarnation } => {
+                write!(f, "incarnation {incarnation} of {dc} is still coming up")
             }
             Self::NotMember { dc, incarnation } => {
                 write!(f, "incarnation {incarnation} of {dc} cannot be given up here")

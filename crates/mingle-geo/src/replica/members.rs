@@ -132,7 +132,8 @@ impl Replica {
                 }
             }
             (Address::Client(_), message) if self.is_too_early(from) => {
-                self.refuse(from, &message, Refusal::Busy);
+                let (dc, incarnation) = (self.config.dc, self.config.incarnation);
+                self.refuse(from, &message, Refusal::ComingUp { dc, incarnation });
             }
             (Address::Client(_), message) => self.refuse_as_fenced(from, &message),
         }

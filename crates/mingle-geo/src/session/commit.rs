@@ -236,7 +236,10 @@ impl Session {
             }
             Ok(None) => {}
             Err(refusal @ Refusal::TransactionTooOld { .. }) => self.give_up(refusal, out),
-            Err(refusal @ Refusal::ClockAhead { .. }) => committing.timer.refusal = refusal,
+            // Nothing of that is on disk: what was sent before may still be done.
+            Err(refusal @ (Refusal::ClockAhead { .. } | Refusal::ComingUp { .. })) => {
+                committing.timer.refusal = refusal;
+            }
             Err(refusal) => self.finish_abort(refusal, out),
         }
     }

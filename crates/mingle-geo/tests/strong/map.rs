@@ -66,9 +66,15 @@ impl Map {
 
     /// A session in a data center, with these mistakes.
     pub fn session(&mut self, dc: u8, planted: Planted) -> usize {
+        self.session_of((dc, 0), planted)
+    }
+
+    /// The same of an incarnation of a data center.
+    pub fn session_of(&mut self, (dc, incarnation): (u8, u32), planted: Planted) -> usize {
         let partitions = self.replicas.keys().filter(|(of, _)| *of == dc).count() as u16;
         let origin = Origin(self.sessions.len() as u128 + 1);
-        let config = SessionConfig { planted, ..SessionConfig::new(origin, DcId(dc), partitions) };
+        let config = SessionConfig::new(origin, DcId(dc), partitions);
+        let config = SessionConfig { planted, incarnation, ..config };
         self.sessions.push(Session::new(config));
         self.events.push(None);
         self.sessions.len() - 1

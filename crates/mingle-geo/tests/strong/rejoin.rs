@@ -12,6 +12,7 @@ use crate::map::{Map, is_committed};
 const FAR: u64 = 20_000;
 const THREE: &[&[u64]] = &[&[0, FAR, FAR], &[FAR, 0, FAR], &[FAR, FAR, 0]];
 const D0: DcId = DcId(0);
+const COMING_UP: Refusal = Refusal::ComingUp { dc: D0, incarnation: 1 };
 
 fn map() -> Map {
     Map::new(THREE, 2, Planted::default())
@@ -141,10 +142,29 @@ fn clients_are_served_once_all_partitions_have_come_up() {
     map.hold(state_for_the_second);
     map.run_for(10_000_000);
     assert!(!map.replica(0, 0).replica().is_coming_up());
-    assert_eq!(attach(&mut map, client, D0), Event::Failed(Refusal::Busy));
+    assert_eq!(attach(&mut map, client, D0), Event::Failed(COMING_UP));
     map.release();
     map.run_for(10_000_000);
     assert_eq!(attach(&mut map, client, D0), Event::Resumed(D0));
+}
+
+#[test]
+fn a_commit_that_came_too_early_is_not_said_to_be_undone() {
+    let mut map = map();
+    given_up(&mut map);
+    map.start_anew(0);
+    map.admit(1, 0);
+    map.hold(state_for_the_second);
+    map.run_for(10_000_000);
+    let client = map.session_of((0, 1), Planted::default());
+    let (event, _) = map.write(client, (&key(), Op::Write(Value::Int(2))), None);
+    // What was sent again may come once it serves.
+    let Event::Unknown { id, refusal } = event else { panic!("{event:?}") };
+    assert_eq!(refusal, COMING_UP);
+    map.release();
+    let (event, _) =
+        map.call(client, |session, now, out| session.ask(now, out).expect("it is not known"));
+    assert!(matches!(event, Event::Committed { id: of, .. } if of == id), "{event:?}");
 }
 
 #[test]

@@ -243,8 +243,7 @@ impl World<'_> {
             Refusal::Conflict { .. } => self.reach.saw(Seen::Conflict),
             Refusal::Fenced { .. } => self.reach.saw(Seen::FencedRefused),
             Refusal::TimedOut { on: None } | Refusal::Aborted => {}
-            // It is coming up, or was when it was asked.
-            Refusal::Busy if self.has_rejoined() => self.reach.saw(Seen::RejoinedBusy),
+            Refusal::ComingUp { .. } => self.reach.saw(Seen::RejoinedBusy),
             Refusal::WrongPartition { .. }
             | Refusal::WrongKind { .. }
             | Refusal::TooMany { .. }
