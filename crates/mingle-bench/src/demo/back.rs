@@ -20,18 +20,20 @@ pub fn check(at: Duration, back: Option<Duration>, seconds: u64) -> Result<(), S
 
 /// Gives it up and admits it again when it is time, if it is to come back.
 pub fn start(
-    run: &Run,
+    run: &Arc<Run>,
     store: &Arc<GeoStore>,
     begin: Instant,
 ) -> Option<JoinHandle<Result<(), String>>> {
-    let (name, back, store) = (run.killed.clone(), run.back?, Arc::clone(store));
+    let (run, back, store) = (Arc::clone(run), run.back?, Arc::clone(store));
     Some(tokio::spawn(async move {
+        let name = &run.killed;
         tokio::time::sleep_until((begin + back).into()).await;
-        let given_up = store.give_up(&name).await.map_err(|error| error.to_string())?;
+        let given_up = store.give_up(name).await.map_err(|error| error.to_string())?;
         let lost = given_up.lost.unwrap_or_default();
         say(begin, &format!("{name} is given up; of its transactions {lost} are lost"));
         let asked = Instant::now();
-        store.admit(&name).await.map_err(|error| error.to_string())?;
+        store.admit(name).await.map_err(|error| error.to_string())?;
+        run.came_up.get_or_init(|| begin.elapsed());
         let took = asked.elapsed().as_secs_f64() * 1e3;
         say(begin, &format!("{name} is back: it had what the others had after {took:.0} ms"));
         Ok(())

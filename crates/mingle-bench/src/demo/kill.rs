@@ -3,8 +3,8 @@
 
 use std::collections::VecDeque;
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
 
 use mingle::binding::Engine;
@@ -14,6 +14,7 @@ use mingle_store::StoreError;
 use mingle_store_embedded::GeoConfig;
 
 use super::load::fill;
+use super::reasons::Reasons;
 use super::{Options, SIZE, back, kill_page, write_page};
 use crate::groups::{self, MIX};
 
@@ -94,10 +95,14 @@ pub struct Run {
     pub at: Duration,
     /// After how long it is given up, and comes back.
     pub back: Option<Duration>,
+    /// After how long it had all that the others had.
+    pub came_up: OnceLock<Duration>,
     /// How long it all takes.
     pub seconds: u64,
     /// By second, then data center.
     pub cells: Vec<Vec<Cell>>,
+    /// Why calls failed.
+    pub reasons: Reasons,
 }
 
 impl Run {
@@ -145,7 +150,10 @@ pub fn run(killed: &str, options: &Options) -> Result<(), String> {
     let cells = (0..=seconds).map(|_| row()).collect();
     let killed = killed.to_owned();
     let back = options.back;
-    let run = Arc::new(Run { binding: text, names, killed, at, back, seconds, cells });
+    let came_up = OnceLock::new();
+    let reasons = Reasons::default();
+    let run = Run { binding: text, names, killed, at, back, came_up, seconds, cells, reasons };
+    let run = Arc::new(run);
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .enable_all()
         .build()
@@ -236,7 +244,7 @@ async fn settle(store: &GeoStore, run: &Run) -> Result<(), String> {
 }
 
 /// Prints a line for each second, and stops the data center when it is time.
-async fn watch(run: &Run, store: &Arc<GeoStore>, begin: Instant) -> Result<(), String> {
+async fn watch(run: &Arc<Run>, store: &Arc<GeoStore>, begin: Instant) -> Result<(), String> {
     print!("{:>6}", "second");
     for name in &run.names {
         print!("{name:>14}");
@@ -307,6 +315,7 @@ impl Client {
                 }
                 Err(error) => {
                     cell.failed.fetch_add(1, Ordering::Relaxed);
+                    self.run.reasons.note(&error);
                     let is_up = self.store.is_up(&self.run.names[self.home]);
                     if is_up.map_err(|error| error.to_string())? {
                         if let Some((_, there)) = &mut leaving {
@@ -422,6 +431,13 @@ fn report(run: &Run, moved: &[Moved], differing: usize) -> Result<(), String> {
     }
     let failed: u64 = moved.iter().map(|one| one.failed).sum();
     println!("{failed:>6} of their calls failed on the way");
+    let reasons = run.reasons.most();
+    if !reasons.is_empty() {
+        println!("\nwhy calls failed:");
+    }
+    for (reason, count) in reasons {
+        println!("{count:>6} {reason}");
+    }
     let others: Vec<&str> =
         run.names.iter().filter(|name| run.runs_at_last(name)).map(|name| &**name).collect();
     let others = others.join(" and ");

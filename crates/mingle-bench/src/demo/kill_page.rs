@@ -53,6 +53,10 @@ pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
         let (what, ms) = (escape(&what), longest.as_secs_f64() * 1e3);
         let _ = write!(page, "<tr><td>{what}</td><td>{count}</td><td>{ms:.0} ms</td></tr>");
     }
+    page.push_str("</table><h2>Why calls failed</h2><table><tr><th>reason</th><th>calls</th></tr>");
+    for (reason, count) in run.reasons.most() {
+        let _ = write!(page, "<tr><td>{}</td><td>{count}</td></tr>", escape(&reason));
+    }
     page.push_str("</table><h2>By second</h2>");
     page.push_str(&table(run));
     page.push_str("</main></body></html>\n");
@@ -60,7 +64,8 @@ pub fn render(run: &Run, moved: &[Moved], options: &Options) -> String {
 }
 
 fn plot(run: &Run) -> String {
-    let (left, right, top, bottom) = (50.0, 880.0, 10.0, 240.0);
+    // Above the plot stands what happened.
+    let (left, right, top, bottom) = (50.0, 880.0, 50.0, 240.0);
     let most = run.cells.iter().flatten().map(super::kill::Cell::done).max().unwrap_or(0).max(1);
     let x = |second: f64| left + second / run.seconds as f64 * (right - left);
     let y = |done: u64| bottom - done as f64 / most as f64 * (bottom - top);
@@ -77,14 +82,23 @@ fn plot(run: &Run) -> String {
             ty = y(done) + 4.0
         );
     }
-    let at = x(run.at.as_secs_f64());
-    let _ = write!(
-        svg,
-        "<line x1={at:.1} x2={at:.1} y1={top} y2={bottom} stroke='#222' stroke-dasharray='4 3'/>\
-         <text x={label:.1} y=22>{killed} stops</text>",
-        label = at + 6.0,
-        killed = escape(&run.killed)
-    );
+    let marks = [
+        (Some(run.at), "stops"),
+        (run.back, "is given up"),
+        (run.came_up.get().copied(), "is back"),
+    ];
+    for (place, (at, what)) in marks.iter().enumerate() {
+        let Some(at) = at.map(|at| x(at.as_secs_f64())) else { continue };
+        let _ = write!(
+            svg,
+            "<line x1={at:.1} x2={at:.1} y1={above} y2={bottom} stroke='#222' stroke-dasharray='4 3'/>\
+             <text x={label:.1} y={y}>{killed} {what}</text>",
+            label = at + 6.0,
+            above = 4 + place * 14,
+            y = 14 + place * 14,
+            killed = escape(&run.killed)
+        );
+    }
     for (dc, name) in run.names.iter().enumerate() {
         let color = COLORS[dc % COLORS.len()];
         let points = (0..run.seconds).map(|second| {

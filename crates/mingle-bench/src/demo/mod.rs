@@ -5,6 +5,7 @@ mod kill;
 mod kill_page;
 mod load;
 mod page;
+mod reasons;
 
 use std::fmt::Write as _;
 use std::path::PathBuf;
