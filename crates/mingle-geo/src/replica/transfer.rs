@@ -13,6 +13,7 @@ use std::sync::Arc;
 use postcard::ser_flavors::Size;
 
 use super::Replica;
+use crate::floors::Raised;
 use crate::key::Key;
 use crate::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
 use crate::message::{Behind, Message, TransferEnd, TransferPart, TransferPull};
@@ -236,9 +237,13 @@ impl Replica {
         for (dc, raised) in &end.op_floors {
             self.note_floor(*dc, *raised);
         }
+        let is_coming_up = self.is_coming_up();
+        if is_coming_up {
+            self.take_over_floors(now, from, &end);
+        }
         self.write(Record::OpFloors(end.op_floors));
         let mut cut = Vector::ZERO;
-        if self.is_coming_up() {
+        if is_coming_up {
             // Of what the incarnation before left, others have all.
             let own = self.config.dc;
             cut[own] = end.known_vec[own];
@@ -261,6 +266,26 @@ impl Replica {
         self.write(Record::Install(install));
         self.recompute_known(now);
         self.wake(now);
+    }
+
+    /// Raises this data center's floors to those of another. While nobody accepted anything here, the
+    /// others could forget ids without asking what the floor is here: none above their own floors.
+    fn take_over_floors(&mut self, now: Now, from: DcId, end: &TransferEnd) {
+        let own = self.config.dc;
+        self.clock.observe(end.known_vec.highest());
+        let above = self.known_vec[own].max(end.known_vec[own]);
+        let theirs = end.op_floors.iter().filter(|(dc, _)| *dc == from);
+        let mut taken = Vec::new();
+        for (_, Raised { origin, sequence, .. }) in theirs {
+            if *sequence > self.op_floors.of(own, *origin) {
+                let at = self.clock.next(now.wall_us, above);
+                let raised = Raised { origin: *origin, sequence: *sequence, at };
+                self.note_floor(own, raised);
+                taken.push((own, raised));
+            }
+        }
+        // Before the state that makes this replica serve.
+        self.write(Record::OpFloors(taken));
     }
 
     /// Replaces the items by those of a snapshot; see [`OpLog::install`](crate::oplog::OpLog).

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_geo::certify::{Access, CertifierConfig, Conflicts, GroupConfig, Label};
 use mingle_geo::flaw::Planted;
-use mingle_geo::message::{Admit, Fence};
+use mingle_geo::message::{Admit, Fence, RaiseFloor};
 use mingle_geo::session::SessionOutput;
 use mingle_geo::{
     Address, Alarm, Config, DcId, Envelope, Event, Input, Key, Message, Now, Op, Output,
     PartitionId, Session, SessionConfig, State, StrongReplica, Update,
 };
-use mingle_model::Origin;
+use mingle_model::{Origin, TransactionId};
 
 const EPOCH_US: u64 = 1_000_000_000_000;
 const NEAR_US: u64 = 100;
@@ -109,6 +109,17 @@ impl Map {
         let admit = Admit { request: 1, dc: DcId(dc), incarnation: 1 };
         let from = Address::Client(u64::MAX);
         self.give((at, 0), Input::Message { from, message: Message::Admit(admit) });
+    }
+
+    /// Operations of a process up to this one come no more.
+    pub fn raise_floor(&mut self, dc: u8, id: TransactionId) {
+        let TransactionId { origin, sequence } = id;
+        let of_dc: Vec<(u8, u16)> =
+            self.replicas.keys().copied().filter(|place| place.0 == dc).collect();
+        for place in of_dc {
+            let message = Message::RaiseFloor(RaiseFloor { origin, sequence });
+            self.give(place, Input::Message { from: Address::Client(u64::MAX), message });
+        }
     }
 
     /// The second incarnation of a data center that was lost starts, with empty disks.

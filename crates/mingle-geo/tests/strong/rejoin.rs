@@ -4,8 +4,10 @@
 use mingle_geo::flaw::Planted;
 use mingle_geo::message::Missing;
 use mingle_geo::session::Token;
-use mingle_geo::{Address, DcId, Envelope, Event, Key, Kind, Message, Op, PartitionId, Refusal};
-use mingle_model::Value;
+use mingle_geo::{
+    Address, DcId, Envelope, Event, Key, Kind, Message, Op, OpId, PartitionId, Refusal, Update,
+};
+use mingle_model::{Origin, TransactionId, Value};
 
 use crate::map::{Map, is_committed};
 
@@ -13,6 +15,12 @@ const FAR: u64 = 20_000;
 const THREE: &[&[u64]] = &[&[0, FAR, FAR], &[FAR, 0, FAR], &[FAR, FAR, 0]];
 const D0: DcId = DcId(0);
 const COMING_UP: Refusal = Refusal::ComingUp { dc: D0, incarnation: 1 };
+
+/// An operation of somebody's, which others may run too.
+fn forgotten() -> OpId {
+    let transaction = TransactionId { origin: Origin(1_000), sequence: 1 };
+    OpId { transaction, phase: 1, position: 0 }
+}
 
 fn map() -> Map {
     Map::new(THREE, 2, Planted::default())
@@ -200,4 +208,41 @@ fn a_later_epoch_does_not_hold_what_an_earlier_one_had() {
         map.call(client, |session, now, out| session.accept_loss(now, out).expect("it waits"));
     // Part of what is taken for lost may be the new incarnation's.
     assert!(matches!(event, Event::ResumedWithLoss { is_certain: false, .. }), "{event:?}");
+}
+
+#[test]
+fn an_operation_that_others_have_forgotten_is_not_done_again() {
+    let mut map = map();
+    let (author, id) = (map.session(0, Planted::default()), forgotten());
+    let sum = Key::new(Kind::Counter, "sum");
+    let add = |map: &mut Map, client| {
+        let update = Update { key: sum.clone(), op: Op::Add(1), id: Some(id) };
+        let (event, _) = map.call(client, |session, now, out| {
+            session.write(now, update).expect("idle");
+            session.commit(now, out).expect("it runs");
+        });
+        event
+    };
+    assert!(is_committed(&add(&mut map, author)));
+    map.run_for(1_000_000);
+    // It comes no more; nobody has to ask the one that is lost.
+    given_up(&mut map);
+    for dc in [1, 2] {
+        map.raise_floor(dc, id.transaction);
+    }
+    map.run_for(20_000_000);
+    map.start_anew(0);
+    map.admit(1, 0);
+    map.run_for(20_000_000);
+    let client = map.session_of((0, 1), Planted::default());
+    let event = add(&mut map, client);
+    assert!(
+        matches!(event, Event::Aborted { refusal: Refusal::BelowFloor { .. }, .. }),
+        "{event:?}"
+    );
+    for dc in 0..3 {
+        let reader = map.session_of((dc, u32::from(dc == 0)), Planted::default());
+        let found = map.read(reader, false, &sum);
+        assert_eq!(found.as_counter().expect("a counter").value(), 1, "d{dc}");
+    }
 }
