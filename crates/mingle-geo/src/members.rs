@@ -4,15 +4,21 @@
 //! it lost a disk, or was given up. [`Members`] is decided in the log of the first partition's group
 //! ([`Entry::Fence`], [`Entry::Frozen`]), and every change of it begins a new *epoch*.
 //!
-//! An incarnation that is given up is *fenced* in two steps, each an epoch. While it is
+//! An incarnation that is given up is *fenced* in steps, each an epoch. While it is
 //! [`Fencing`](Standing::Fencing) the others take nothing of it any more, and each reports up to where
 //! it has its transactions, at all partitions, on disk. Once enough have reported, the highest report
-//! is the *cut*: what lies above it is dropped everywhere, and nothing above it is ever accepted.
+//! is the *cut*: what lies above it is dropped everywhere, and nothing above it is accepted. Until
+//! enough have all that is below it, the incarnation is [`Settling`](Standing::Settling); then it is
+//! [`Fenced`](Standing::Fenced), and the cut stands for good.
 //!
 //! Why that is right: a transaction is shown elsewhere only if it is uniform, so `f` data centers beside
 //! its origin have it at all partitions and have said so. Of the `D - 1` others `D - f` report, which
 //! leaves out `f - 1` at most: one that had it has reported. And each report is of whole transactions,
 //! since it is the least of all partitions.
+//!
+//! And why the cut has to settle: the highest report may be that of one alone. Were that given up next,
+//! nobody could ever reach the cut. So as long as fewer than `f` have reached it, the loss of the last one
+//! that has begins the reports anew. What was shown meanwhile is uniform, so who is left reports it.
 //!
 //! The next incarnation of a data center is [admitted](Entry::Admit) after that, and begins an epoch too.
 //! It comes with empty disks and takes over the state of another; its timestamps lie above the cut.
@@ -38,6 +44,8 @@ pub enum Standing {
     Fencing,
     /// It is cut off, for good.
     Fenced,
+    /// It is cut off, and few have what is left of it: the cut may yet come to lie lower.
+    Settling,
 }
 
 /// The incarnation of a data center.
@@ -62,21 +70,49 @@ pub struct Cut {
     pub epoch: u32,
 }
 
+/// How many others have a say when an incarnation is given up.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Quorum {
+    /// After so many reports it is cut off.
+    pub reports: u8,
+    /// Once so many have all that is left of it, the cut stands.
+    pub holders: u8,
+}
+
+impl Quorum {
+    /// Of a system of so many data centers, `f` of which may be lost.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_geo::members::Quorum;
+    ///
+    /// assert_eq!(Quorum::of(3, 1), Quorum { reports: 2, holders: 1 });
+    /// assert_eq!(Quorum::of(5, 2), Quorum { reports: 3, holders: 2 });
+    /// ```
+    pub fn of(dc_count: u8, f: u8) -> Self {
+        // With f = 0 all the others show what is uniform to one alone.
+        let others = dc_count.saturating_sub(1).max(1);
+        let reports = dc_count.saturating_sub(f).clamp(1, others);
+        Self { reports, holders: f.clamp(1, reports) }
+    }
+}
+
 /// Who belongs to the system. A decided fact: anyone may hand it on.
 ///
 /// # Examples
 ///
 /// ```
 /// use mingle_geo::certify::Entry;
-/// use mingle_geo::members::{Membership, Standing};
+/// use mingle_geo::members::{Membership, Quorum, Standing};
 /// use mingle_geo::{DcId, Timestamp};
 ///
 /// let mut log = Membership::default();
 /// let (dc, incarnation) = (DcId(0), 0);
-/// log.apply(&Entry::Fence { dc, incarnation, reports: 2 });
+/// log.apply(&Entry::Fence { dc, incarnation, quorum: Quorum::of(3, 1) });
 /// for (by, known) in [(DcId(1), Timestamp(5)), (DcId(2), Timestamp(9))] {
 ///     assert_eq!(log.members().of(dc).standing, Standing::Fencing);
-///     log.apply(&Entry::Frozen { dc, incarnation, by, known });
+///     log.apply(&Entry::Frozen { dc, incarnation, by, known, epoch: 1 });
 /// }
 /// assert_eq!(log.members().cut_of(dc, incarnation), Some(Timestamp(9)));
 /// assert_eq!(log.members().epoch(), 2);
@@ -118,15 +154,31 @@ impl Members {
         members.filter(|(_, incarnation)| *incarnation > 0).collect()
     }
 
-    /// Where an incarnation was cut off, if it was.
+    /// Where an incarnation was cut off for good, if it was.
     pub fn cut_of(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
+        self.bound_of(dc, incarnation).filter(|_| self.stands(dc, incarnation))
+    }
+
+    /// The cuts that stand, and that vectors of this epoch do not know of.
+    pub fn cuts_after(&self, epoch: u32) -> impl Iterator<Item = &Cut> {
+        self.bounds_after(epoch).filter(|cut| self.stands(cut.dc, cut.incarnation))
+    }
+
+    /// [`cut_of`](Self::cut_of), also of one that is settling.
+    pub(crate) fn bound_of(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         let mut cuts = self.cuts.iter();
         cuts.find(|cut| (cut.dc, cut.incarnation) == (dc, incarnation)).map(|cut| cut.at)
     }
 
-    /// The cuts that vectors of this epoch do not know of.
-    pub fn cuts_after(&self, epoch: u32) -> impl Iterator<Item = &Cut> {
+    /// [`cuts_after`](Self::cuts_after), also of those that are settling.
+    pub(crate) fn bounds_after(&self, epoch: u32) -> impl Iterator<Item = &Cut> {
         self.cuts.iter().filter(move |cut| cut.epoch > epoch)
+    }
+
+    /// Whether where an incarnation was cut off does not change any more.
+    fn stands(&self, dc: DcId, incarnation: u32) -> bool {
+        let member = self.of(dc);
+        incarnation < member.incarnation || member.standing == Standing::Fenced
     }
 
     /// Whether it speaks of nothing that there cannot be.
@@ -140,21 +192,29 @@ impl Members {
         self.epoch += 1;
         self.dcs.insert(dc, member);
     }
+
+    /// An incarnation is cut off there, or not yet.
+    fn bound(&mut self, dc: DcId, incarnation: u32, at: Option<Timestamp>) {
+        let epoch = self.epoch;
+        self.cuts.retain(|cut| (cut.dc, cut.incarnation) != (dc, incarnation));
+        self.cuts.extend(at.map(|at| Cut { dc, incarnation, at, epoch }));
+    }
 }
 
 /// What the log of the first partition says of members, in full.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     members: Members,
-    /// Of those that are being fenced.
+    /// Of those that are being fenced, or settle.
     reports: BTreeMap<DcId, Reports>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Reports {
-    /// So many are waited for.
-    count: u8,
-    /// By who reports.
+    quorum: Quorum,
+    /// What was reported in an epoch before this one does not count.
+    since: u32,
+    /// By who reports, and is not given up itself. Of one that settles: who has reached the cut.
     known: BTreeMap<DcId, Timestamp>,
 }
 
@@ -164,31 +224,32 @@ impl Membership {
         &self.members
     }
 
-    /// What goes on from these members where no log is kept: whoever is being fenced is reported on anew,
-    /// by so many. A report that was given before is given again, or a lower one: nobody takes anything
-    /// of that incarnation any more.
-    pub fn resume(members: Members, reports: u8) -> Self {
-        let fencing = members.dcs.iter().filter(|(_, member)| member.standing == Standing::Fencing);
-        let count = reports.max(1);
-        let empty = fencing.map(|(dc, _)| (*dc, Reports { count, known: BTreeMap::new() }));
-        Self { reports: empty.collect(), members }
+    /// What goes on from these members where no log is kept: whoever is being fenced, or settles, is
+    /// reported on anew. A report that was given before is given again, or a lower one: nobody takes
+    /// anything more of that incarnation.
+    pub fn resume(members: Members, quorum: Quorum) -> Self {
+        let is_awaited =
+            |member: &Member| matches!(member.standing, Standing::Fencing | Standing::Settling);
+        let awaited = members.dcs.iter().filter(|(_, member)| is_awaited(member));
+        let (since, known) = (members.epoch, BTreeMap::new());
+        let reports = awaited.map(|(dc, _)| (*dc, Reports { quorum, since, known: known.clone() }));
+        Self { reports: reports.collect(), members }
     }
 
     /// Follows an entry of the log. One that says nothing of members, or comes too late, has no effect.
     pub fn apply(&mut self, entry: &Entry) {
         match *entry {
-            Entry::Fence { dc, incarnation, reports } => {
+            Entry::Fence { dc, incarnation, quorum } => {
                 let member = Member { incarnation, standing: Standing::In };
                 if self.members.of(dc) == member {
                     let standing = Standing::Fencing;
                     self.members.change(dc, Member { standing, ..member });
-                    let known = BTreeMap::new();
-                    self.reports.insert(dc, Reports { count: reports.max(1), known });
+                    self.leave_out(dc);
+                    let (since, known) = (self.members.epoch, BTreeMap::new());
+                    self.reports.insert(dc, Reports { quorum, since, known });
                 }
             }
-            Entry::Frozen { dc, incarnation, by, known } => {
-                self.report(dc, incarnation, by, known);
-            }
+            Entry::Frozen { dc, by, known, .. } if !self.has(entry) => self.report(dc, by, known),
             Entry::Admit { dc, incarnation } => {
                 let before = incarnation.checked_sub(1);
                 let standing = Standing::Fenced;
@@ -202,19 +263,46 @@ impl Membership {
         }
     }
 
-    fn report(&mut self, dc: DcId, incarnation: u32, by: DcId, known: Timestamp) {
-        let is_awaited =
-            self.members.of(dc).incarnation == incarnation && by != dc && self.members.is_in(by);
-        let Some(reports) = self.reports.get_mut(&dc).filter(|_| is_awaited) else { return };
-        reports.known.entry(by).or_insert(known);
-        if reports.known.len() < usize::from(reports.count) {
+    fn report(&mut self, dc: DcId, by: DcId, known: Timestamp) {
+        let Some(reports) = self.reports.get_mut(&dc) else { return };
+        let member = self.members.of(dc);
+        let is_cut = member.standing == Standing::Settling;
+        // What lies above the cut is dropped where it was.
+        let bound = self.members.bound_of(dc, member.incarnation);
+        reports.known.insert(by, known.min(bound.unwrap_or(known)));
+        if !is_cut && reports.known.len() < usize::from(reports.quorum.reports) {
             return;
         }
         let at = reports.known.values().copied().max().unwrap_or_default();
-        self.reports.remove(&dc);
-        self.members.change(dc, Member { incarnation, standing: Standing::Fenced });
+        reports.known.retain(|_, known| *known == at);
+        let standing = if reports.known.len() < usize::from(reports.quorum.holders) {
+            Standing::Settling
+        } else {
+            self.reports.remove(&dc);
+            Standing::Fenced
+        };
+        if standing == member.standing {
+            return;
+        }
+        self.members.change(dc, Member { standing, ..member });
+        if !is_cut {
+            self.members.bound(dc, member.incarnation, Some(at));
+        }
+    }
+
+    /// Reports of one that is given up itself count no more. Where nobody else has reached a cut that
+    /// settles, reports begin anew.
+    fn leave_out(&mut self, by: DcId) {
         let epoch = self.members.epoch;
-        self.members.cuts.push(Cut { dc, incarnation, at, epoch });
+        for (dc, reports) in &mut self.reports {
+            let member = self.members.of(*dc);
+            reports.known.remove(&by);
+            if member.standing == Standing::Settling && reports.known.is_empty() {
+                reports.since = epoch;
+                self.members.dcs.insert(*dc, Member { standing: Standing::Fencing, ..member });
+                self.members.bound(*dc, member.incarnation, None);
+            }
+        }
     }
 
     /// Whether the log has what an entry says, or that comes too late.
@@ -224,10 +312,14 @@ impl Membership {
                 let member = Member { incarnation, standing: Standing::In };
                 self.members.of(dc) != member
             }
-            Entry::Frozen { dc, incarnation, by, .. } => {
-                let reports = self.reports.get(&dc);
+            Entry::Frozen { dc, incarnation, by, known, epoch } => {
+                let bound = self.members.bound_of(dc, incarnation);
                 let is_awaited = self.members.of(dc).incarnation == incarnation
-                    && reports.is_some_and(|reports| !reports.known.contains_key(&by));
+                    && (by != dc && self.members.is_in(by))
+                    && self.reports.get(&dc).is_some_and(|reports| {
+                        epoch >= reports.since && !reports.known.contains_key(&by)
+                    })
+                    && bound.is_none_or(|at| known >= at);
                 !is_awaited
             }
             Entry::Admit { dc, incarnation } => self.members.of(dc).incarnation >= incarnation,
@@ -243,11 +335,25 @@ mod tests {
     const D0: DcId = DcId(0);
 
     fn fence(incarnation: u32) -> Entry {
-        Entry::Fence { dc: D0, incarnation, reports: 2 }
+        Entry::Fence { dc: D0, incarnation, quorum: Quorum::of(3, 1) }
     }
 
     fn frozen(by: u8, known: u64) -> Entry {
-        Entry::Frozen { dc: D0, incarnation: 0, by: DcId(by), known: Timestamp(known) }
+        frozen_in(1, by, known)
+    }
+
+    /// A report in that epoch.
+    fn frozen_in(epoch: u32, by: u8, known: u64) -> Entry {
+        Entry::Frozen { dc: D0, incarnation: 0, by: DcId(by), known: Timestamp(known), epoch }
+    }
+
+    /// Of five data centers one is given up.
+    fn fence_of_five(dc: u8) -> Entry {
+        Entry::Fence { dc: DcId(dc), incarnation: 0, quorum: Quorum::of(5, 2) }
+    }
+
+    fn standing(log: &Membership) -> Standing {
+        log.members().of(D0).standing
     }
 
     fn after(entries: &[Entry]) -> Membership {
@@ -304,18 +410,73 @@ mod tests {
     #[test]
     fn what_goes_on_from_members_asks_for_reports_anew() {
         let before = after(&[fence(0), frozen(1, 3)]);
-        let mut log = Membership::resume(before.members().clone(), 2);
+        let quorum = Quorum::of(3, 1);
+        let mut log = Membership::resume(before.members().clone(), quorum);
         log.apply(&frozen(2, 7));
         assert_eq!(log.members().of(D0).standing, Standing::Fencing);
         log.apply(&frozen(1, 3));
         assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(7)));
-        let resumed = Membership::resume(log.members().clone(), 2);
+        let resumed = Membership::resume(log.members().clone(), quorum);
         assert_eq!(resumed, log, "there is nothing to be reported");
     }
 
     #[test]
+    fn a_cut_that_one_alone_has_reached_does_not_stand() {
+        let reports = [fence_of_five(0), frozen(1, 9), frozen(2, 5), frozen(3, 7)];
+        let mut log = after(&reports);
+        assert_eq!(standing(&log), Standing::Settling);
+        assert_eq!((log.members().cut_of(D0, 0), log.members().cuts_after(0).count()), (None, 0));
+        assert_eq!(log.members().bound_of(D0, 0), Some(Timestamp(9)));
+        assert!(log.members().is_over(D0, 0));
+        log.apply(&Entry::Admit { dc: D0, incarnation: 1 });
+        // Too little, and who has said so already.
+        for entry in [frozen_in(2, 2, 8), frozen_in(2, 1, 9)] {
+            assert!(log.has(&entry));
+            log.apply(&entry);
+            assert_eq!((standing(&log), log.members().epoch()), (Standing::Settling, 2));
+        }
+        // One that had more drops it.
+        for entry in [frozen_in(2, 2, 9), frozen(4, 11)] {
+            let mut log = log.clone();
+            assert!(!log.has(&entry));
+            log.apply(&entry);
+            assert_eq!((standing(&log), log.members().epoch()), (Standing::Fenced, 3));
+            assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(9)));
+            // Vectors were clipped when it was cut off.
+            assert_eq!(log.members().cuts_after(2).count(), 0);
+        }
+    }
+
+    #[test]
+    fn a_cut_that_nobody_can_reach_any_more_is_agreed_on_anew() {
+        let reports = [fence_of_five(0), frozen(1, 9), frozen(2, 5), frozen(3, 7)];
+        let mut log = after(&reports);
+        log.apply(&fence_of_five(2));
+        assert_eq!(standing(&log), Standing::Settling, "another has all of it");
+        log.apply(&fence_of_five(1));
+        assert_eq!((standing(&log), log.members().epoch()), (Standing::Fencing, 4));
+        assert_eq!(log.members().bound_of(D0, 0), None);
+        // A report of before does not count: more may have been taken since.
+        assert!(log.has(&frozen_in(3, 3, 7)));
+        for entry in [frozen_in(3, 3, 7), frozen_in(4, 3, 8), frozen_in(4, 4, 8)] {
+            log.apply(&entry);
+        }
+        assert_eq!(standing(&log), Standing::Fencing);
+        // The data center that is given up itself says nothing, and its next incarnation may.
+        let Some(reports) = log.reports.get(&DcId(2)) else { panic!("{log:?}") };
+        let quorum = Quorum { reports: 2, ..reports.quorum };
+        let mut resumed = Membership::resume(log.members().clone(), quorum);
+        for by in [3, 4] {
+            resumed.apply(&frozen_in(4, by, 8));
+        }
+        assert_eq!(resumed.members().cut_of(D0, 0), Some(Timestamp(8)));
+        assert_eq!(resumed.members().cuts_after(3).count(), 1);
+    }
+
+    #[test]
     fn who_is_given_up_itself_does_not_report() {
-        let other = Entry::Fence { dc: DcId(1), incarnation: 0, reports: 2 };
+        let quorum = Quorum::of(3, 1);
+        let other = Entry::Fence { dc: DcId(1), incarnation: 0, quorum };
         let log = after(&[fence(0), other, frozen(1, 3), frozen(2, 4)]);
         assert_eq!(log.members().of(D0).standing, Standing::Fencing);
     }

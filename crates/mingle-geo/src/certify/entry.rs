@@ -7,6 +7,7 @@ use serde::{Deserialize, Serialize};
 
 use super::configuration::Configuration;
 use super::conflict::Touch;
+use crate::members::Quorum;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::types::Update;
 use crate::vector::Vector;
@@ -48,8 +49,8 @@ pub enum Entry {
         dc: DcId,
         /// Which incarnation of it.
         incarnation: u32,
-        /// After so many reports it is cut off.
-        reports: u8,
+        /// How many others have a say.
+        quorum: Quorum,
     },
     /// A data center reports on one that is given up: it takes nothing of it any more.
     Frozen {
@@ -61,6 +62,8 @@ pub enum Entry {
         by: DcId,
         /// Up to where all its partitions have the other's transactions, on disk.
         known: Timestamp,
+        /// Since when that has not changed, or in which it has reached the cut.
+        epoch: u32,
     },
     /// The next incarnation of a data center that was cut off belongs to the system.
     Admit {

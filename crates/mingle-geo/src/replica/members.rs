@@ -33,7 +33,7 @@ impl Replica {
 
     /// Where the incarnation before this one was cut off, if it was.
     fn cut_before(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
-        self.members.cut_of(dc, incarnation.checked_sub(1)?)
+        self.members.bound_of(dc, incarnation.checked_sub(1)?)
     }
 
     /// Whether this is a later incarnation of its data center that has not taken over the state of
@@ -82,22 +82,17 @@ impl Replica {
 
     /// The data centers from which something may still come that is not in `folded`.
     pub(super) fn accepting(&self, folded: &Vector) -> impl Iterator<Item = DcId> + Clone + use<> {
-        let accepting = self.config.dcs().filter(|dc| {
-            let cut = self.members.cut_of(*dc, self.members.of(*dc).incarnation);
-            cut.is_none_or(|cut| folded[*dc] < cut)
-        });
+        let accepting =
+            self.config.dcs().filter(|dc| self.bound(*dc).is_none_or(|cut| folded[*dc] < cut));
         of_mask(accepting.fold(0, |mask, dc| mask | 1 << dc.0))
     }
 
     /// Whether nothing is taken of a data center that reaches to there.
     pub(super) fn is_cut_off(&self, origin: DcId, to: Timestamp) -> bool {
-        let member = self.members.of(origin);
-        match member.standing {
+        match self.members.of(origin).standing {
             Standing::In => false,
             Standing::Fencing => to > self.known_vec[origin],
-            Standing::Fenced => {
-                self.members.cut_of(origin, member.incarnation).is_none_or(|cut| to > cut)
-            }
+            Standing::Settling | Standing::Fenced => self.bound(origin).is_none_or(|cut| to > cut),
         }
     }
 
@@ -213,7 +208,7 @@ impl Replica {
     pub(super) fn adopt(&mut self, members: Members) {
         let before = self.members.epoch();
         self.members = members;
-        let cuts: Vec<Cut> = self.members.cuts_after(before).copied().collect();
+        let cuts: Vec<Cut> = self.members.bounds_after(before).copied().collect();
         for cut in cuts {
             self.cut_off(cut);
         }
@@ -274,18 +269,52 @@ impl Replica {
     }
 
     /// Up to where all partitions of this data center have the transactions of those that are being
-    /// fenced, on disk, now that none of them takes any more; none before each has said so.
+    /// fenced, on disk, now that none of them takes any more; none before each has said so. And the cuts
+    /// that have to settle, once all have reached them.
     pub fn frozen(&self) -> Vec<(DcId, u32, Timestamp)> {
         let epoch = self.members.epoch();
-        let frozen = |dc: &DcId| self.members.of(*dc).standing == Standing::Fencing;
         if self.is_over() || self.local_matrix.iter().any(|row| row.epoch != epoch) {
             return Vec::new();
         }
-        let reports = self.config.others().filter(frozen).map(|dc| {
-            let known = self.local_matrix.iter().map(|row| row.known_vec[dc]).min();
-            (dc, self.members.of(dc).incarnation, known.unwrap_or_default())
+        let known = |dc: DcId| self.local_matrix.iter().map(|row| row.known_vec[dc]).min();
+        let known = |dc: DcId| known(dc).unwrap_or_default();
+        let (own, incarnation) = (self.config.dc, self.config.incarnation);
+        if incarnation > 0 && self.cut_before(own, incarnation).is_none_or(|cut| known(own) < cut) {
+            // What the incarnation before this one had counted for what is uniform, and may be lacking here.
+            return Vec::new();
+        }
+        let reports = self.config.others().filter_map(|dc| {
+            let (member, known) = (self.members.of(dc), known(dc));
+            let is_awaited = match member.standing {
+                Standing::In | Standing::Fenced => false,
+                Standing::Fencing => true,
+                Standing::Settling => self.bound(dc).is_some_and(|cut| known >= cut),
+            };
+            is_awaited.then_some((dc, member.incarnation, known))
         });
         reports.collect()
+    }
+
+    /// Where the newest incarnation of a data center is cut off, if it is.
+    fn bound(&self, dc: DcId) -> Option<Timestamp> {
+        self.members.bound_of(dc, self.members.of(dc).incarnation)
+    }
+
+    /// Asks for what is left of those that are cut off: nobody else sends it by itself, but after a while.
+    pub(super) fn ask_for_what_is_left(&mut self, now: Now) {
+        if self.is_coming_up() {
+            // That comes with another's state.
+            return;
+        }
+        let is_lacking = |dc: &DcId| self.bound(*dc).is_some_and(|cut| self.known_vec[*dc] < cut);
+        let lacking: Vec<DcId> = self.config.others().filter(is_lacking).collect();
+        let others: Vec<DcId> = self.others_in().collect();
+        let turn = now.mono_us / 1_000 / self.config.tick_ms.max(1);
+        if let Some(sibling) = others.get(turn as usize % others.len().max(1)) {
+            for origin in lacking {
+                self.ask(now, *sibling, origin);
+            }
+        }
     }
 
     /// Whether a transaction of a fenced incarnation that is not here never will be.

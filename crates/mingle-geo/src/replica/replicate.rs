@@ -123,7 +123,7 @@ impl Replica {
     }
 
     /// Asks for what is missing of an origin, not more often than it could be answered.
-    fn ask(&mut self, now: Now, sibling: DcId, origin: DcId) {
+    pub(super) fn ask(&mut self, now: Now, sibling: DcId, origin: DcId) {
         let asked_us = &mut self.asked_us[usize::from(origin.0)];
         let pause_us = self.config.tick_ms * 1_000;
         if *asked_us != 0 && now.mono_us < asked_us.saturating_add(pause_us) {

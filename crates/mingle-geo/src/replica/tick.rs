@@ -10,6 +10,7 @@ impl Replica {
             return;
         }
         self.come_up(now);
+        self.ask_for_what_is_left(now);
         self.recompute_known(now);
         self.recompute_stable(now);
         self.update_snapshot_floor(now);

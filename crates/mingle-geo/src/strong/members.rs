@@ -5,7 +5,7 @@ use crate::central::SERVICE;
 use crate::certify::{Entry, GroupInput};
 use crate::error::Refusal;
 use crate::limits::INCARNATION_MAX;
-use crate::members::{Member, Standing};
+use crate::members::{Member, Quorum, Standing};
 use crate::message::{Address, Admit, Envelope, Fence, MembersReply, Message};
 use crate::record::Output;
 use crate::replica::Input;
@@ -36,9 +36,7 @@ impl StrongReplica {
         };
         let is_new = member == Member { incarnation, standing: Standing::In };
         if result.is_ok() && is_new {
-            // With f = 0 all the others show what is uniform to one alone.
-            let reports = (dc_count - f).min(dc_count - 1);
-            let entry = Entry::Fence { dc, incarnation, reports };
+            let entry = Entry::Fence { dc, incarnation, quorum: Quorum::of(dc_count, f) };
             self.give_group(now, GroupInput::Members(entry), out);
         }
         let message = Message::MembersReply(MembersReply { request, result });
@@ -84,9 +82,9 @@ impl StrongReplica {
         if !self.decides_members() {
             return;
         }
-        let by = self.replica.config().dc;
+        let (by, epoch) = (self.replica.config().dc, self.replica.members().epoch());
         for (dc, incarnation, known) in self.replica.frozen() {
-            let entry = Entry::Frozen { dc, incarnation, by, known };
+            let entry = Entry::Frozen { dc, incarnation, by, known, epoch };
             self.give_group(now, GroupInput::Members(entry), out);
         }
     }

@@ -1,20 +1,23 @@
 //! An epoch is on disk before anything is said in it, and what is from another epoch is not believed.
 
 use mingle_geo::certify::Entry;
-use mingle_geo::members::{Membership, Standing};
+use mingle_geo::members::{Membership, Quorum, Standing};
 use mingle_geo::{Address, DcId, Input, Members, Message, Timestamp};
 
 use crate::support::{Verdict, World, register};
 
 const D0: DcId = DcId(0);
 
+/// One that reports is enough.
+const ALONE: Quorum = Quorum { reports: 1, holders: 1 };
+
 /// The first data center is given up, and then cut off at `cut`.
 fn epochs(cut: Timestamp) -> [Members; 2] {
     let (dc, incarnation) = (D0, 0);
     let mut log = Membership::default();
-    log.apply(&Entry::Fence { dc, incarnation, reports: 1 });
+    log.apply(&Entry::Fence { dc, incarnation, quorum: ALONE });
     let fencing = log.members().clone();
-    log.apply(&Entry::Frozen { dc, incarnation, by: DcId(1), known: cut });
+    log.apply(&Entry::Frozen { dc, incarnation, by: DcId(1), known: cut, epoch: 1 });
     [fencing, log.members().clone()]
 }
 
@@ -104,7 +107,7 @@ fn members_come_from_replicas_and_are_what_there_can_be() {
     world.inject(9, 1, 0, Message::Members(fenced.clone()));
     assert_eq!(world.replica(1, 0).members().epoch(), 0, "from a client");
     let mut log = Membership::default();
-    log.apply(&Entry::Fence { dc: DcId(6), incarnation: 0, reports: 1 });
+    log.apply(&Entry::Fence { dc: DcId(6), incarnation: 0, quorum: ALONE });
     let from = Address::Replica(DcId(2), mingle_geo::PartitionId(0));
     let strange = Message::Members(log.members().clone());
     world.input((1, 0), Input::Message { from, message: strange });

@@ -8,6 +8,7 @@ mod map;
 mod one;
 mod rejoin;
 mod scripts;
+mod settle;
 mod single;
 mod world;
 

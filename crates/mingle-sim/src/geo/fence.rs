@@ -4,7 +4,7 @@
 //! lost, or cut off and alive, or a replica has lost its disk, or nothing is wrong with it at all. What was on its way from it comes
 //! late.
 
-use mingle_geo::members::Cut;
+use mingle_geo::members::{Cut, Standing};
 use mingle_geo::message::{Fence, Message};
 use mingle_geo::{DcId, Timestamp};
 use mingle_model::random::{Random, mix};
@@ -120,6 +120,7 @@ impl World<'_> {
         if let Some(cut) = cut {
             return self.fenced(dc, cut);
         }
+        self.see_settling(dc);
         for other in (0..self.setup.config.dc_count).filter(|other| *other != dc) {
             let fence = Fence { request: 1, dc: DcId(dc), incarnation };
             let to = self.index_of(other, 0);
@@ -128,9 +129,30 @@ impl World<'_> {
         self.queue.push(self.now_us + AGAIN_US, Happening::Fence { dc });
     }
 
+    /// What becomes of a cut that few have reached.
+    fn see_settling(&mut self, dc: u8) {
+        let replicas = self.nodes.iter().filter_map(|node| node.replica.as_ref());
+        let members = replicas.map(|replica| replica.replica().members());
+        let newest = members.max_by_key(|members| members.epoch());
+        let standing = newest.map(|members| members.of(DcId(dc)).standing);
+        let was_settling = self.settling >> dc & 1 == 1;
+        match standing {
+            Some(Standing::Settling) if !was_settling => {
+                self.reach.saw(Seen::CutSettles);
+                self.settling |= 1 << dc;
+            }
+            Some(Standing::Fencing) if was_settling => {
+                self.reach.saw(Seen::CutAnew);
+                self.settling &= !(1 << dc);
+            }
+            _ => {}
+        }
+    }
+
     /// From now on nobody counts on it, dead or alive.
     fn fenced(&mut self, dc: u8, cut: Cut) {
         self.fencing &= !(1 << dc);
+        self.settling &= !(1 << dc);
         self.reach.saw(Seen::Fenced);
         self.tell(|| format!("d{dc} is cut off at {}", cut.at));
         self.recorder.cut(cut);

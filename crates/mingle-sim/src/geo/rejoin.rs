@@ -94,6 +94,8 @@ impl Rejoin {
 /// Draws what is admitted again.
 struct Draw<'a> {
     random: Random,
+    /// What was added later draws from here.
+    apart: Random,
     setup: &'a Setup,
     schedule: &'a mut Vec<Event>,
 }
@@ -107,7 +109,8 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         _ => None,
     });
     let Some((dc, fenced_us)) = given_up else { return };
-    let mut draw = Draw { random: Random::new(mix(seed ^ 0x004e_301d)), setup, schedule };
+    let (random, apart) = (Random::new(mix(seed ^ 0x004e_301d)), Random::new(mix(seed ^ 0xa9a47)));
+    let mut draw = Draw { random, apart, setup, schedule };
     if draw.random.one_in(5) {
         return;
     }
@@ -123,7 +126,7 @@ pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
         if second == dc {
             draw.again(dc, at_us);
         } else {
-            draw.second(second, (fenced_us, at_us));
+            draw.second(second, (dc, fenced_us), at_us);
         }
     }
 }
@@ -175,7 +178,7 @@ impl Draw<'_> {
     }
 
     /// Where two may be lost, another is.
-    fn second(&mut self, dc: u8, (fenced_us, admitted_us): (u64, u64)) {
+    fn second(&mut self, dc: u8, (first, fenced_us): (u8, u64), admitted_us: u64) {
         let lasts_us = self.setup.lasts_us;
         let from_us = fenced_us.saturating_sub(lasts_us / 10);
         let at_us = within(&mut self.random, (from_us, admitted_us + lasts_us / 8));
@@ -187,10 +190,34 @@ impl Draw<'_> {
         }
         let at_us = at_us + within(&mut self.random, (0, lasts_us / 20));
         self.add(at_us, 0, Fault::Fence { dc });
+        if self.apart.one_in(2) {
+            self.alone(dc, at_us, (first, fenced_us));
+        }
         let at_us = at_us + within(&mut self.random, (lasts_us / 40, lasts_us / 4));
         let columns = usize::from(self.setup.config.dc_count) + 2;
         if self.random.below(3) > 0 && columns <= COLUMNS_MAX {
             self.admit(dc, at_us);
+        }
+    }
+
+    /// Of one that is given up another alone has the newest, which at one partition it cannot hand on,
+    /// until it is given up too.
+    fn alone(&mut self, dc: u8, until_us: u64, (first, fenced_us): (u8, u64)) {
+        let before_us = within(&mut self.apart, (20_000, 300_000));
+        let begin_us = fenced_us.saturating_sub(before_us);
+        let lasts_us = until_us.saturating_sub(begin_us) + 200_000;
+        let partition = self.apart.below(usize::from(self.setup.config.partition_count)) as u16;
+        let is_cut = |event: &mut Event| {
+            let Event::Fault { fault: Fault::Cut { shape, .. }, .. } = event else { return false };
+            *shape == Shape::Off(first)
+        };
+        // It has to hear of it.
+        self.schedule.extract_if(.., is_cut).for_each(drop);
+        for other in (0..self.setup.config.dc_count).filter(|other| ![first, dc].contains(other)) {
+            let far = Fault::Cut { shape: Shape::OneWay(first, other), is_held: false };
+            self.add(begin_us, lasts_us, far);
+            let shape = Shape::Siblings(dc, other, partition);
+            self.add(begin_us, lasts_us, Fault::Cut { shape, is_held: false });
         }
     }
 

@@ -73,6 +73,8 @@ pub(super) struct World<'a> {
     pub lost: u8,
     /// The data centers that are being given up, until the others agree on that, as bits.
     pub fencing: u8,
+    /// Those of them whose cut was seen to settle.
+    pub settling: u8,
     pub rejoin: Rejoin,
     /// Whether faults are over.
     pub is_healed: bool,
@@ -121,6 +123,7 @@ impl<'a> World<'a> {
             reach: Reach::default(),
             lost: 0,
             fencing: 0,
+            settling: 0,
             rejoin: Rejoin::new(plan.seed, setup, &plan.schedule),
             is_healed: false,
             events: 0,

@@ -5,7 +5,7 @@
 //! the same entries itself, and asks as many data centers to report.
 
 use mingle_geo::certify::Entry;
-use mingle_geo::members::{Membership, Standing};
+use mingle_geo::members::{Membership, Quorum, Standing};
 use mingle_geo::message::{Admit, Fence, MembersReply, Message};
 use mingle_geo::{
     Address, DcId, Envelope, Input, Members, PartitionId, Record, Refusal, Timestamp, Vector,
@@ -52,7 +52,7 @@ impl Inner {
         let newest = replicas.map(|replica| replica.members()).max_by_key(|it| it.epoch());
         self.members = newest.cloned().unwrap_or_default();
         if !self.config.is_strong {
-            self.agreed = Some(Membership::resume(self.members.clone(), self.reports()));
+            self.agreed = Some(Membership::resume(self.members.clone(), self.quorum()));
         }
         for (dc, site) in (0..).map(DcId).zip(&mut self.sites) {
             let member = self.members.of(dc);
@@ -65,10 +65,10 @@ impl Inner {
         }
     }
 
-    /// So many others have to say what they have of one that is given up.
-    fn reports(&self) -> u8 {
+    /// How many others have a say when one is given up.
+    fn quorum(&self) -> Quorum {
         let settings = self.sites[0].replicas[0].config();
-        (settings.dc_count - settings.f).min(settings.dc_count - 1)
+        Quorum::of(settings.dc_count, settings.f)
     }
 
     /// Who belongs to the store, as far as any data center knows.
@@ -116,7 +116,7 @@ impl Inner {
     pub fn phase(&self, dc: DcId) -> Phase {
         let site = &self.sites[usize::from(dc.0)];
         match (self.members.of(dc).standing, &site.lost) {
-            (Standing::Fencing, _) => Phase::BeingGivenUp,
+            (Standing::Fencing | Standing::Settling, _) => Phase::BeingGivenUp,
             (Standing::Fenced, _) => Phase::GivenUp,
             (Standing::In, Some(why)) => Phase::Lost(why.clone()),
             (Standing::In, None) if !site.is_up => Phase::Down,
@@ -138,7 +138,7 @@ impl Inner {
     /// Who speaks for the others when a data center is given up or comes back: one that reaches most.
     /// And how many it reaches with itself, and how many it needs.
     fn speaker(&self, dc: DcId) -> (Option<(DcId, Vec<DcId>)>, usize) {
-        let reports = usize::from(self.reports());
+        let reports = usize::from(self.quorum().reports);
         let majority = self.sites.len() / 2 + 1;
         let needed = if self.config.is_strong { reports.max(majority) } else { reports };
         let others = self.others_of(dc).into_iter();
@@ -157,10 +157,10 @@ impl Inner {
     pub fn ask(&mut self, client: u64, change: Change) {
         let (Change::GiveUp(dc, incarnation) | Change::Admit(dc, incarnation)) = change;
         self.stay_busy();
-        let reports = self.reports();
+        let quorum = self.quorum();
         if let Some(agreed) = &mut self.agreed {
             agreed.apply(&match change {
-                Change::GiveUp(..) => Entry::Fence { dc, incarnation, reports },
+                Change::GiveUp(..) => Entry::Fence { dc, incarnation, quorum },
                 Change::Admit(..) => Entry::Admit { dc, incarnation },
             });
             return self.agree();
@@ -200,10 +200,11 @@ impl Inner {
         };
         for by in reached {
             let replica = &self.sites[usize::from(by.0)].replicas[0];
+            let epoch = replica.members().epoch();
             for (dc, incarnation, known) in replica.frozen() {
-                agreed.apply(&Entry::Frozen { dc, incarnation, by, known });
+                agreed.apply(&Entry::Frozen { dc, incarnation, by, known, epoch });
             }
-            if replica.members().epoch() < agreed.members().epoch() {
+            if epoch < agreed.members().epoch() {
                 let input = Input::Members(agreed.members().clone());
                 self.local.push_back((by, FIRST, input));
             }
