@@ -314,8 +314,11 @@ impl Membership {
             }
             Entry::Frozen { dc, incarnation, by, known, epoch } => {
                 let bound = self.members.bound_of(dc, incarnation);
+                // One that was given up meanwhile has lost what it said, whoever is in its place.
+                let mut cuts = self.members.cuts.iter();
+                let is_lost = cuts.any(|cut| cut.dc == by && cut.epoch >= epoch);
                 let is_awaited = self.members.of(dc).incarnation == incarnation
-                    && (by != dc && self.members.is_in(by))
+                    && (by != dc && self.members.is_in(by) && !is_lost)
                     && self.reports.get(&dc).is_some_and(|reports| {
                         epoch >= reports.since && !reports.known.contains_key(&by)
                     })
@@ -445,6 +448,20 @@ mod tests {
             // Vectors were clipped when it was cut off.
             assert_eq!(log.members().cuts_after(2).count(), 0);
         }
+    }
+
+    #[test]
+    fn what_an_incarnation_said_is_not_said_by_the_next() {
+        let (dc, incarnation) = (DcId(1), 0);
+        let cut_off = |by, epoch| Entry::Frozen { dc, incarnation, by, known: Timestamp(1), epoch };
+        let mut log = after(&[fence_of_five(0), fence_of_five(1)]);
+        for by in [2, 3, 4] {
+            log.apply(&cut_off(DcId(by), 2));
+        }
+        log.apply(&Entry::Admit { dc, incarnation: 1 });
+        assert!(log.members().is_in(dc));
+        assert!(log.has(&frozen_in(2, 1, 9)), "it comes late");
+        assert!(!log.has(&frozen_in(4, 1, 5)));
     }
 
     #[test]

@@ -12,6 +12,7 @@ use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mingle::Database;
+use prometheus_client::metrics::gauge::Gauge;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
@@ -145,10 +146,28 @@ async fn accept(
     }
 }
 
+/// A connection's place, counted until it is left, however that comes.
+struct Open {
+    _place: OwnedSemaphorePermit,
+    count: Gauge,
+}
+
+impl Open {
+    fn new(place: OwnedSemaphorePermit, count: &Gauge) -> Self {
+        count.inc();
+        Self { _place: place, count: count.clone() }
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.count.dec();
+    }
+}
+
 /// One connection.
 async fn serve(shared: Arc<Connections>, stream: TcpStream, place: OwnedSemaphorePermit) {
-    let _place = place;
-    shared.app.metrics.connections.inc();
+    let _open = Open::new(place, &shared.app.metrics.connections);
     // Answers are small and complete; waiting for more to send would only delay them.
     let _ = stream.set_nodelay(true);
     let within = shared.app.config.write_within;
@@ -161,7 +180,6 @@ async fn serve(shared: Arc<Connections>, stream: TcpStream, place: OwnedSemaphor
         }
         None => speak(&shared, Patient::new(stream, within)).await,
     }
-    shared.app.metrics.connections.dec();
 }
 
 async fn speak<S>(shared: &Connections, stream: Patient<S>)

@@ -188,11 +188,12 @@ impl Draw<'_> {
         if self.random.below(4) == 0 {
             return;
         }
-        let at_us = at_us + within(&mut self.random, (0, lasts_us / 20));
-        self.add(at_us, 0, Fault::Fence { dc });
+        let mut at_us = at_us + within(&mut self.random, (0, lasts_us / 20));
         if self.apart.one_in(2) {
+            at_us = fenced_us + within(&mut self.apart, (100_000, 900_000));
             self.alone(dc, at_us, (first, fenced_us));
         }
+        self.add(at_us, 0, Fault::Fence { dc });
         let at_us = at_us + within(&mut self.random, (lasts_us / 40, lasts_us / 4));
         let columns = usize::from(self.setup.config.dc_count) + 2;
         if self.random.below(3) > 0 && columns <= COLUMNS_MAX {
@@ -205,7 +206,7 @@ impl Draw<'_> {
     fn alone(&mut self, dc: u8, until_us: u64, (first, fenced_us): (u8, u64)) {
         let before_us = within(&mut self.apart, (20_000, 300_000));
         let begin_us = fenced_us.saturating_sub(before_us);
-        let lasts_us = until_us.saturating_sub(begin_us) + 200_000;
+        let lasts_us = until_us - begin_us + 200_000;
         let partition = self.apart.below(usize::from(self.setup.config.partition_count)) as u16;
         let is_cut = |event: &mut Event| {
             let Event::Fault { fault: Fault::Cut { shape, .. }, .. } = event else { return false };
