@@ -135,17 +135,9 @@ impl World<'_> {
         let members = replicas.map(|replica| replica.replica().members());
         let newest = members.max_by_key(|members| members.epoch());
         let standing = newest.map(|members| members.of(DcId(dc)).standing);
-        let was_settling = self.settling >> dc & 1 == 1;
-        match standing {
-            Some(Standing::Settling) if !was_settling => {
-                self.reach.saw(Seen::CutSettles);
-                self.settling |= 1 << dc;
-            }
-            Some(Standing::Fencing) if was_settling => {
-                self.reach.saw(Seen::CutAnew);
-                self.settling &= !(1 << dc);
-            }
-            _ => {}
+        if standing == Some(Standing::Settling) && self.settling >> dc & 1 == 0 {
+            self.reach.saw(Seen::CutSettles);
+            self.settling |= 1 << dc;
         }
     }
 

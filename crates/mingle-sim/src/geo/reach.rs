@@ -36,7 +36,6 @@ seen! {
     Committed = "transaction committed",
     Conflict = "strong transaction conflicted",
     Cut = "link cut",
-    CutAnew = "cut agreed on anew",
     CutSettles = "cut that one alone has reached",
     Delayed = "link delayed",
     DiskLost = "replica started as its old self on an empty disk",
