@@ -25,6 +25,8 @@ pub struct Counters {
     pub forwards: u64,
     /// State transfers to this replica that are complete.
     pub transfers: u64,
+    /// Of these, those in which what was folded here was joined with what was folded there.
+    pub joins: u64,
     /// Items that were folded less far than is uniform, since something may still be read below.
     pub folds_pinned: u64,
     /// Barriers and attaches that waited.

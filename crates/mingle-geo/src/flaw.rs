@@ -56,6 +56,10 @@ pub enum Flaw {
     TransferLoses,
     /// A state transfer counts the receiver's own transactions twice.
     TransferDoubles,
+    /// Whoever is brought what was folded elsewhere drops what was folded here.
+    BaseReplaced,
+    /// What is folded need not hold all that it reaches to.
+    FoldNotClosed,
     /// Each operation of an operation id counts.
     OperationIdsIgnored,
     /// A commit that is sent again is done again.
@@ -139,7 +143,7 @@ impl From<Flaw> for Planted {
 #[cfg(feature = "planted")]
 impl Flaw {
     /// All of them.
-    pub const ALL: [Self; 50] = [
+    pub const ALL: [Self; 52] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
         Self::PrepareBelowAnnounced,
@@ -164,6 +168,8 @@ impl Flaw {
         Self::TooOldFromBase,
         Self::TransferLoses,
         Self::TransferDoubles,
+        Self::BaseReplaced,
+        Self::FoldNotClosed,
         Self::OperationIdsIgnored,
         Self::CommitRepeated,
         Self::BarrierSkipped,

@@ -79,8 +79,9 @@ pub fn heap_bytes_max(config: &Config, load: &Load) -> usize {
     let items = load.items * (item + 2 * state) + load.values * 2 * standing;
     let transaction = SHARED + size_of::<Transaction>() + size_of::<Update>() + name + value;
     let kept = sorted(size_of::<(Timestamp, usize)>());
-    // A list has room for four at least, and for twice as many as it holds at most.
-    let operation = transaction + kept + 6 * oplog::ENTRY_BYTES;
+    // A list has room for four at least, and for twice as many as it holds at most. In one more list are
+    // the transactions themselves.
+    let operation = transaction + kept + 6 * oplog::ENTRY_BYTES + 2 * size_of::<usize>();
     // Snapshots that were handed out are told apart in sixteenths; then it takes a tick or so.
     let folded_after_ms = config.transaction_ms_max * 17 / 16 + load.lag_ms + 20 * config.tick_ms;
     let operations = load.operations_per_second * folded_after_ms as usize / 1_000;

@@ -8,6 +8,7 @@
 //! Beside its base an item keeps the newest state that was read, so that reads do not replay.
 
 mod cut;
+mod pending;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::hash::{BuildHasherDefault, DefaultHasher};
@@ -19,8 +20,9 @@ use crate::key::Key;
 use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::tx::Transaction;
-use crate::types::{OpId, Recent, State};
+use crate::types::{Mark, OpId, Recent, State};
 use crate::vector::Vector;
+use pending::Pending;
 
 /// All items of one partition.
 #[derive(Clone, Debug, Default)]
@@ -34,6 +36,7 @@ pub struct OpLog {
     floor: Vector,
     /// Items that have operations to fold, each once, by the first of its operations.
     foldable: VecDeque<Entry>,
+    pending: Pending,
     bytes: usize,
     operation_count: usize,
     planted: Planted,
@@ -129,7 +132,7 @@ impl Item {
     }
 
     /// Folds what `snapshot` covers into the base; says how many bytes of operations that freed.
-    fn fold(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) -> usize {
+    fn fold(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) -> usize {
         if !snapshot.covers(&self.base.snapshot) || *snapshot == self.base.snapshot {
             return 0;
         }
@@ -142,7 +145,7 @@ impl Item {
             // What ran again without seeing the first run may come before what it had seen.
             let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
             let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
-            let is_past = |id: &OpId| is_past(id) && !above.contains(&id);
+            let is_past = |id: &OpId, runs: &[Mark]| is_past(id, runs) && !above.contains(&id);
             Arc::make_mut(&mut state).forget_ids(is_past);
         }
         let mut freed = 0;
@@ -171,6 +174,7 @@ impl OpLog {
     /// Adds the operations of a transaction. What is here already, or folded, is left out, so this
     /// may be repeated.
     pub fn append(&mut self, transaction: &Arc<Transaction>) {
+        let mut is_pending = false;
         for (index, update) in transaction.updates.iter().enumerate() {
             let entry = Entry { transaction: transaction.clone(), index: index as u32 };
             let item = match self.items.get_mut(&update.key) {
@@ -203,7 +207,16 @@ impl OpLog {
             }
             item.entries.insert(place, entry);
             item.cached_count = item.cached_count.min(place);
+            is_pending = true;
         }
+        if is_pending {
+            self.pending.insert(transaction);
+        }
+    }
+
+    /// The largest snapshot within this one that holds whatever it reaches to.
+    pub fn closed(&self, snapshot: Vector) -> Vector {
+        self.pending.closed(snapshot)
     }
 
     /// The state of `key` at `snapshot` (1:22-24), of which all transactions must be here.
@@ -257,7 +270,12 @@ impl OpLog {
     ///
     /// The queue is about in the order of what may be folded: the first item whose operation is not in
     /// `snapshot` goes to its end, lest it should hold up all others, and the second ends the search.
-    pub fn fold_some(&mut self, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) -> u64 {
+    pub fn fold_some(
+        &mut self,
+        snapshot: &Vector,
+        is_past: impl Fn(&OpId, &[Mark]) -> bool,
+    ) -> u64 {
+        self.pending.settle(snapshot);
         let (mut count, mut has_missed) = (0, false);
         for _ in 0..self.foldable.len().min(FOLDS_PER_TICK_MAX) {
             let Some(first) = self.foldable.front() else { break };
@@ -287,13 +305,23 @@ impl OpLog {
     }
 
     /// Folds one item up to `snapshot`, if its log is long.
-    pub fn fold_if_long(&mut self, key: &Key, snapshot: &Vector, is_past: impl Fn(&OpId) -> bool) {
+    pub fn fold_if_long(
+        &mut self,
+        key: &Key,
+        snapshot: &Vector,
+        is_past: impl Fn(&OpId, &[Mark]) -> bool,
+    ) {
         if self.items.get(key).is_some_and(|item| item.entries.len() > FOLD_OPERATIONS) {
             self.fold(key, snapshot, &is_past);
         }
     }
 
-    fn fold(&mut self, key: &Key, snapshot: &Vector, is_past: &impl Fn(&OpId) -> bool) -> usize {
+    fn fold(
+        &mut self,
+        key: &Key,
+        snapshot: &Vector,
+        is_past: &impl Fn(&OpId, &[Mark]) -> bool,
+    ) -> usize {
         let Some(item) = self.items.get_mut(key) else { return 0 };
         let before = item.entries.len();
         let freed = item.fold(snapshot, is_past);
@@ -325,9 +353,9 @@ impl OpLog {
 
     /// All transactions that have operations here which `snapshot` does not cover.
     pub fn above(&self, snapshot: &Vector) -> BTreeMap<(DcId, Timestamp), Arc<Transaction>> {
-        let entries = self.items.values().flat_map(|item| &item.entries);
-        let above = entries.filter(|entry| !snapshot.covers(&entry.transaction.commit_vec));
-        let named = above.map(|entry| &entry.transaction).map(|transaction| {
+        let above =
+            self.pending.iter().filter(|transaction| !snapshot.covers(&transaction.commit_vec));
+        let named = above.map(|transaction| {
             ((transaction.origin, transaction.timestamp()), transaction.clone())
         });
         named.collect()
@@ -390,7 +418,7 @@ mod tests {
         assert_eq!(value(&mut log, &key, [200, 0]), Some(Value::Int(200)));
         // A list cut at a fixed length would show the initial value here.
         assert_eq!(value(&mut log, &key, [3, 0]), Some(Value::Int(3)));
-        log.fold_some(&vector([100, 0]), |_| false);
+        log.fold_some(&vector([100, 0]), |_, _| false);
         assert_eq!(value(&mut log, &key, [100, 0]), Some(Value::Int(100)));
         assert_eq!(value(&mut log, &key, [150, 0]), Some(Value::Int(150)));
         assert_eq!(log.read(&key, &vector([99, 9])), Err(vector([100, 0])));
@@ -439,9 +467,9 @@ mod tests {
         erased.snapshot_own = Timestamp(1);
         erased.updates[0].op = Op::Erase;
         log.append(&Arc::new(erased));
-        log.fold_some(&vector([1, 0]), |_| false);
+        log.fold_some(&vector([1, 0]), |_, _| false);
         assert_eq!(value(&mut log, &key, [1, 0]), Some(Value::Int(1)));
-        log.fold_some(&vector([2, 0]), |_| false);
+        log.fold_some(&vector([2, 0]), |_, _| false);
         assert_eq!(log.keys(None).count(), 0);
         assert_eq!(value(&mut log, &key, [2, 0]), None);
         assert_eq!(log.read(&key, &vector([1, 0])), Err(vector([2, 0])));
@@ -456,7 +484,7 @@ mod tests {
         let mut log = OpLog::default();
         log.append(&write(&key, 0, [1, 0], 1));
         assert!(log.bytes() > 0);
-        log.fold_some(&vector([1, 0]), |_| false);
+        log.fold_some(&vector([1, 0]), |_, _| false);
         assert_eq!(log.bytes(), 0);
         // Folded already.
         log.append(&write(&key, 0, [1, 0], 1));

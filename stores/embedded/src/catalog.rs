@@ -14,7 +14,7 @@ use crate::config::OpenError;
 use crate::layout::{FieldLayout, KindLayout, Layout, Shape};
 use crate::limits::FIELDS_MAX;
 
-const FORMAT: u64 = 2;
+const FORMAT: u64 = 3;
 
 /// What is kept of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]

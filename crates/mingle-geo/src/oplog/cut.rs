@@ -34,6 +34,7 @@ impl OpLog {
             }
         }
         if !dropped.is_empty() {
+            self.pending.cut_off(dc, at);
             self.queue_anew();
         }
         (dropped, is_clean)
@@ -109,7 +110,7 @@ mod tests {
         let value = state.as_register().expect("a register").value().cloned();
         assert_eq!(value, Some(Value::Int(8)));
         let cut = all.with(DcId(0), Timestamp(5));
-        assert_eq!(log.fold_some(&cut, |_| false), 1);
+        assert_eq!(log.fold_some(&cut, |_, _| false), 1);
         assert_eq!((log.operation_count(), log.bytes()), (0, 0));
     }
 

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use mingle_model::TransactionId;
 
 use super::Replica;
+use super::fold::are_known;
 use crate::error::{Counted, Refusal};
 use crate::flaw::Flaw;
 use crate::floors::Raised;
@@ -15,7 +16,7 @@ use crate::message::{
 use crate::record::{Decided, Record};
 use crate::timestamp::{DcId, Now};
 use crate::tx::{Outcome, Transaction};
-use crate::types::{Op, OpId, Update};
+use crate::types::{Mark, Op, OpId, Update};
 use crate::vector::Vector;
 
 impl Replica {
@@ -80,10 +81,13 @@ impl Replica {
             self.outcomes.insert_remote(id, begun_us, outcome, own, self.stable_vec[own]);
         }
         let folded = self.pins.folded();
-        let (floors, dcs) = (&self.op_floors, self.accepting(&folded));
-        let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
+        let (floors, dcs, everywhere) =
+            (&self.op_floors, self.accepting(&folded), self.known_everywhere());
+        let is_past = |id: &OpId, runs: &[Mark]| {
+            floors.is_settled(dcs.clone(), &folded, id) && are_known(&everywhere, runs)
+        };
         for update in &transaction.updates {
-            self.op_log.fold_if_long(&update.key, &folded, is_settled);
+            self.op_log.fold_if_long(&update.key, &folded, is_past);
         }
     }
 

@@ -4,14 +4,15 @@
 //! so: each replica announces as its floor what it handed out that long ago, cut to what is uniform
 //! (with `stable_vec` for strong transactions). `H` is the least of these floors over the replicas of
 //! this data center; no other data center's snapshots matter. Who comes later is refused, and may
-//! begin again with what the refusal hands out.
+//! begin again with what the refusal hands out. Below `H`, what is folded holds whatever it reaches to
+//! (see [`OpLog::closed`](crate::oplog::OpLog)): two that were folded apart can be joined.
 
 use std::collections::VecDeque;
 
 use super::Replica;
 use crate::flaw::Flaw;
 use crate::timestamp::{DcId, Now, Timestamp};
-use crate::types::OpId;
+use crate::types::{Mark, OpId};
 use crate::vector::Vector;
 
 /// How finely the age of snapshots is told apart: in so many parts of `transaction_ms_max`.
@@ -97,15 +98,39 @@ impl Replica {
         if let Some(pinned) = self.transfer.pinned() {
             least.meet(&pinned);
         }
+        if !self.makes(Flaw::FoldNotClosed) {
+            least = self.op_log.closed(least);
+        }
         if self.makes(Flaw::FoldAboveH) {
             least = self.handout().causal_snapshot(self.config.dc);
         }
         self.pins.raise_folded(&least);
         let folded = self.pins.folded();
-        let (floors, dcs) = (&self.op_floors, self.accepting(&folded));
-        let is_settled = |id: &OpId| floors.is_settled(dcs.clone(), &folded, id);
-        let count = self.op_log.fold_some(&folded, is_settled);
+        let (floors, dcs, everywhere) =
+            (&self.op_floors, self.accepting(&folded), self.known_everywhere());
+        let is_past = |id: &OpId, runs: &[Mark]| {
+            floors.is_settled(dcs.clone(), &folded, id) && are_known(&everywhere, runs)
+        };
+        let count = self.op_log.fold_some(&folded, is_past);
         let is_pinned = !folded.covers(&self.uniform_vec);
         self.counters.folds_pinned += if is_pinned { count } else { 0 };
     }
+
+    /// What the replicas of this partition at all data centers of the system have said that they have.
+    pub(super) fn known_everywhere(&self) -> Vector {
+        let others = self.others_in().map(|dc| self.global_matrix[usize::from(dc.0)]);
+        let least = others.reduce(|mut least, known_vec| {
+            least.meet(&known_vec);
+            least
+        });
+        least.unwrap_or(self.known_vec)
+    }
+}
+
+/// Whether these runs of an operation are among what is known.
+pub(super) fn are_known(known_vec: &Vector, runs: &[Mark]) -> bool {
+    // One alone tells nobody of another.
+    let are_several = runs.len() > 1;
+    let mut versions = runs.iter().map(|run| run.version);
+    !are_several || versions.all(|version| version.timestamp <= known_vec[version.origin])
 }

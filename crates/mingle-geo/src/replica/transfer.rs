@@ -4,8 +4,11 @@
 //! above it. At the end it replaces its items by these, in one record, and puts its own operations
 //! that the snapshot does not cover above them: each transaction is in the snapshot, or above it,
 //! once. The snapshot covers what both have folded: of the receiver's one could not tell any more
-//! what a smaller one lacks. Both keep from folding past it meanwhile. A sender that lacks part of
-//! what the receiver has folded does not answer; the receiver turns to the next that offers.
+//! what a smaller one lacks. Both keep from folding past it meanwhile.
+//!
+//! A sender that lacks part of what the receiver has folded sends its states as they are folded there,
+//! and the receiver joins them with its own ([`State::join`]): so come together again those that were
+//! apart for longer than logs are kept, and went on on both sides.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,6 +16,7 @@ use std::sync::Arc;
 use postcard::ser_flavors::Size;
 
 use super::Replica;
+use crate::flaw::Flaw;
 use crate::floors::Raised;
 use crate::key::Key;
 use crate::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
@@ -54,8 +58,10 @@ impl Transfers {
     /// What may not be folded past.
     pub fn pinned(&self) -> Option<Vector> {
         let serving = self.serving.values().map(|(at, _)| *at);
-        let pulling = self.pulling.as_ref();
-        let pulling = pulling.map(|pulling| pulling.at.unwrap_or(pulling.folded));
+        let pulling = self.pulling.as_ref().map(|pulling| {
+            let at = pulling.at.filter(|at| at.covers(&pulling.folded));
+            at.unwrap_or(pulling.folded)
+        });
         serving.chain(pulling).reduce(|mut least, at| {
             least.meet(&at);
             least
@@ -142,11 +148,16 @@ impl Replica {
         let (at, after) = match pull.under_way {
             Some((at, last)) if served == Some(at) => (at, Some(last)),
             _ => {
-                let mut at = self.pins.folded();
-                at.join(&pull.folded);
-                if !self.known_vec.covers(&at) || !self.has_all_before(dc) {
+                if !self.has_all_before(dc) {
                     // Not yet: it asks again, or somebody else.
                     return;
+                }
+                let folded = self.pins.folded();
+                let mut at = folded;
+                at.join(&pull.folded);
+                if !self.known_vec.covers(&at) {
+                    // What the other has folded is not all here.
+                    at = folded;
                 }
                 self.alarm(Alarm::Lagging(dc));
                 (at, None)
@@ -186,7 +197,6 @@ impl Replica {
     }
 
     pub(super) fn on_transfer_part(&mut self, now: Now, part: TransferPart) {
-        let folded = self.pins.folded();
         let mut suffix = part.end.iter().flat_map(|end| &end.suffix);
         let is_sound = suffix.all(|transaction| self.fits_here(transaction))
             && part
@@ -203,9 +213,6 @@ impl Replica {
             return;
         }
         if part.after.is_none() {
-            if !part.at.covers(&folded) {
-                return;
-            }
             (pulling.from, pulling.at) = (part.dc, Some(part.at));
             pulling.states.clear();
         } else if pulling.at != Some(part.at)
@@ -237,6 +244,15 @@ impl Replica {
         for (dc, raised) in &end.op_floors {
             self.note_floor(*dc, *raised);
         }
+        let folded = self.pins.folded();
+        let (mut at, mut states) = (at, states);
+        if !at.covers(&folded) {
+            self.counters.joins += 1;
+            if !self.makes(Flaw::BaseReplaced) {
+                states = self.joined(&folded, &at, states);
+            }
+            at.join(&folded);
+        }
         let is_coming_up = self.is_coming_up();
         if is_coming_up {
             self.take_over_floors(now, from, &end);
@@ -266,6 +282,25 @@ impl Replica {
         self.write(Record::Install(install));
         self.recompute_known(now);
         self.wake(now);
+    }
+
+    /// The states of all items that are here or come from another, with what both have folded.
+    fn joined(&self, folded: &Vector, at: &Vector, states: States) -> States {
+        let mut theirs: BTreeMap<Key, Arc<State>> = states.into_iter().collect();
+        let mut joined = BTreeMap::new();
+        for key in self.op_log.keys(None) {
+            let own = self.op_log.peek(key, folded).expect("nothing is folded past the folded");
+            joined.insert(key.clone(), (own, theirs.remove(key)));
+        }
+        let new = |key: &Key| Arc::new(State::new(key.kind));
+        joined.extend(theirs.into_iter().map(|(key, it)| (key.clone(), (new(&key), Some(it)))));
+        let states = joined.into_iter().map(|(key, (own, it))| {
+            let mut state = Arc::unwrap_or_clone(own);
+            state.join(folded, &it.unwrap_or_else(|| new(&key)), at);
+            (key, Arc::new(state))
+        });
+        // In which nothing stands is as if it had never been there.
+        states.filter(|(_, state)| !state.is_blank()).collect()
     }
 
     /// Raises this data center's floors to those of another. While nobody accepted anything here, the

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
+use super::ids::Correction;
 use super::{Op, Recent};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::vector::Vector;
@@ -12,7 +13,8 @@ use crate::vector::Vector;
 ///
 /// For each origin there is the sum of all its additions, and what resets took away of it: all up to
 /// a timestamp but some, with their sum. Of several resets that is what any of them took, so nothing
-/// is taken away twice.
+/// is taken away twice. Those that took no more than another are not kept; what the rest took together is
+/// found in one order, whatever they came in.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter(Vec<Part>);
 
@@ -22,11 +24,21 @@ struct Part {
     added: i128,
     /// How many additions that were.
     count: u64,
-    removed: Removed,
+    /// By resets of which none took all that another did, in order.
+    resets: Vec<Removed>,
+    /// What they took together.
+    taken: Taken,
+}
+
+/// What was taken away, and how many additions that were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+struct Taken {
+    sum: i128,
+    count: u64,
 }
 
 /// What was taken away of one origin's additions.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Removed {
     /// All up to here.
     to: Timestamp,
@@ -42,26 +54,47 @@ struct Removed {
 }
 
 impl Removed {
-    /// Takes away what the other takes away too.
+    /// Whether it took all that the other took.
+    fn covers(&self, other: &Self) -> bool {
+        let mut missed = self.except.keys().filter(|at| at.0 <= other.to);
+        self.to >= other.to && missed.all(|at| other.except.contains_key(at))
+    }
+
+    /// Whether it stands for both, if the two took the same: it knew of more repeated runs.
+    fn is_above(&self, other: &Self) -> bool {
+        let knew = self.repeats.len().cmp(&other.repeats.len());
+        knew.then_with(|| self.cmp(other)).is_gt()
+    }
+
+    /// Takes away what the other takes away too, which does not reach further.
     fn join(&mut self, other: &Self) {
-        let (mut further, mut nearer) = (other.clone(), std::mem::take(self));
-        // Of two that reach as far, the one that knows of more repeated runs: whichever came first.
-        let reach = |one: &Self| (one.to, one.repeats.len());
-        let rest = |one: &Self| (one.repeats.clone(), one.sum, one.count);
-        let order = reach(&nearer).cmp(&reach(&further));
-        if order.then_with(|| rest(&nearer).cmp(&rest(&further))).is_gt() {
-            std::mem::swap(&mut further, &mut nearer);
-        }
-        further.except.retain(|at, amount| {
-            let is_taken = at.0 <= nearer.to && !nearer.except.contains_key(at);
-            if is_taken && !nearer.repeats.contains(at) {
-                further.sum = further.sum.wrapping_add(i128::from(*amount));
-                further.count += 1;
+        let Self { except, repeats, sum, count, .. } = self;
+        except.retain(|at, amount| {
+            let is_taken = at.0 <= other.to && !other.except.contains_key(at);
+            if is_taken && !other.repeats.contains(at) {
+                *sum = sum.wrapping_add(i128::from(*amount));
+                *count += 1;
             }
             !is_taken
         });
-        further.repeats.append(&mut nearer.repeats);
-        *self = further;
+        repeats.extend(&other.repeats);
+    }
+}
+
+impl Part {
+    fn remove(&mut self, removed: &Removed) {
+        let is_redundant =
+            |one: &Removed| one.covers(removed) && !(removed.covers(one) && removed.is_above(one));
+        if self.resets.iter().any(is_redundant) {
+            return;
+        }
+        self.resets.retain(|one| !removed.covers(one));
+        self.resets.push(removed.clone());
+        self.resets.sort_unstable();
+        let mut rest = self.resets.iter().rev();
+        let mut all = rest.next().cloned().unwrap_or_default();
+        rest.for_each(|one| all.join(one));
+        self.taken = Taken { sum: all.sum, count: all.count };
     }
 }
 
@@ -95,7 +128,7 @@ pub(super) fn additions(recent: &[Recent<'_>]) -> Vec<Addition> {
 impl Counter {
     /// The sum.
     pub fn value(&self) -> i128 {
-        let live = self.0.iter().map(|part| part.added.wrapping_sub(part.removed.sum));
+        let live = self.0.iter().map(|part| part.added.wrapping_sub(part.taken.sum));
         live.fold(0, i128::wrapping_add)
     }
 
@@ -106,15 +139,15 @@ impl Counter {
 
     /// Whether anything was added since it was last reset.
     pub fn is_present(&self) -> bool {
-        self.0.iter().any(|part| part.count > part.removed.count)
+        self.0.iter().any(|part| part.count > part.taken.count)
     }
 
     fn part(&mut self, origin: DcId) -> &mut Part {
         let place = match self.0.binary_search_by_key(&origin, |part| part.origin) {
             Ok(place) => place,
             Err(place) => {
-                let removed = Removed::default();
-                self.0.insert(place, Part { origin, added: 0, count: 0, removed });
+                let (resets, taken) = (Vec::new(), Taken::default());
+                self.0.insert(place, Part { origin, added: 0, count: 0, resets, taken });
                 place
             }
         };
@@ -142,8 +175,26 @@ impl Counter {
 
     pub(super) fn remove(&mut self, removal: &Removal) {
         for (origin, removed) in &removal.0 {
-            self.part(*origin).removed.join(removed);
+            self.part(*origin).remove(removed);
         }
+    }
+
+    /// Takes of each origin the sum of whichever has more of its additions, and what resets took away
+    /// in either.
+    pub(super) fn join(&mut self, other: &Self, is_further: impl Fn(DcId) -> bool) {
+        for part in &other.0 {
+            let own = self.part(part.origin);
+            part.resets.iter().for_each(|removed| own.remove(removed));
+        }
+        for part in self.0.iter_mut().filter(|part| is_further(part.origin)) {
+            let theirs = other.0.iter().find(|it| it.origin == part.origin);
+            (part.added, part.count) = theirs.map_or((0, 0), |it| (it.added, it.count));
+        }
+    }
+
+    pub(super) fn correct(&mut self, correction: &Correction) {
+        let part = self.part(correction.origin);
+        part.added = part.added.wrapping_add(correction.amount);
     }
 
     /// What a reset takes away whose snapshot is this, and the state that of the snapshot: of each

@@ -1,8 +1,11 @@
 //! What stands in an item, each with the mark of the operation that put it there.
 
+use std::collections::BTreeMap;
+
+use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::ids::Ids;
+use super::ids::{Ids, Past};
 use super::{Cause, Mark, OpId};
 
 /// What a transaction had seen of an item.
@@ -24,6 +27,16 @@ pub struct Dot<T> {
     pub mark: Mark,
     pub id: Option<Box<OpId>>,
     pub value: T,
+}
+
+impl<T> Dot<T> {
+    /// Whether it is what stands there.
+    fn is_same(&self, other: &Self) -> bool {
+        match (&self.id, &other.id) {
+            (Some(id), Some(other)) => id == other,
+            _ => self.mark.version == other.mark.version,
+        }
+    }
 }
 
 /// Things that stand beside each other since their operations did not see each other, in the order
@@ -63,6 +76,28 @@ impl<T> Dots<T> {
         }
     }
 
+    /// What stands in either of two states, and was not taken away in the other.
+    pub fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self
+    where
+        T: Clone,
+    {
+        let mut dots = Vec::new();
+        for dot in &self.0 {
+            match other.0.iter().find(|it| it.is_same(dot)) {
+                Some(it) if it.mark.version < dot.mark.version => dots.push(it.clone()),
+                Some(_) => dots.push(dot.clone()),
+                None if !other_past.had(&dot.mark, dot.id.as_deref()) => dots.push(dot.clone()),
+                None => {}
+            }
+        }
+        let new = other.0.iter().filter(|dot| {
+            !past.had(&dot.mark, dot.id.as_deref()) && !self.0.iter().any(|it| it.is_same(dot))
+        });
+        dots.extend(new.cloned());
+        dots.sort_unstable_by_key(|dot| dot.mark.version);
+        Self(dots)
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
@@ -80,4 +115,20 @@ impl<T> Dots<T> {
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Dot<T>> + ExactSizeIterator {
         self.0.iter()
     }
+}
+
+/// [`Dots::joined`] of each key's.
+pub fn joined<T: Clone>(
+    own: &BTreeMap<Value, Dots<T>>,
+    past: &Past<'_>,
+    other: &BTreeMap<Value, Dots<T>>,
+    other_past: &Past<'_>,
+) -> BTreeMap<Value, Dots<T>> {
+    let none = Dots::default();
+    let new = other.iter().filter(|(key, _)| !own.contains_key(*key));
+    let new = new.map(|(key, dots)| (key, none.joined(past, dots, other_past)));
+    let beside = |key| other.get(key).unwrap_or(&none);
+    let here = own.iter().map(|(key, dots)| (key, dots.joined(past, beside(key), other_past)));
+    let standing = here.chain(new).filter(|(_, dots)| !dots.is_empty());
+    standing.map(|(key, dots)| (key.clone(), dots)).collect()
 }

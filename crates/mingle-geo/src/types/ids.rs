@@ -9,22 +9,101 @@
 //!   Whoever saw one of them saw the operation: a removal takes it away for good.
 //!
 //! Ids are remembered through folding, until the floor of their origin has passed them; those of
-//! several runs, until what they put there is taken away.
+//! several runs, until all data centers have these and what they put there is taken away.
 //!
 //! Departure: amounts that are added under an id count at the origin of the lowest version. Where
 //! two resets of a counter ran at once, and each had seen a different run of one addition, and
-//! neither the other's, both take it away. All replicas agree on the outcome.
+//! neither the other's, both take it away. All replicas agree on the outcome (see
+//! [`Counter`](super::Counter)).
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::{Cause, Mark, OpId};
-use crate::timestamp::Version;
+use super::{Cause, Mark, Op, OpId};
+use crate::timestamp::{DcId, Version};
+use crate::vector::Vector;
 
 /// The ids that an item has met.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Ids(BTreeMap<OpId, Vec<Mark>>);
+pub struct Ids(BTreeMap<OpId, Met>);
+
+/// An id that was met.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Met {
+    /// Its runs that had not seen another, in the order of their versions.
+    runs: Vec<Mark>,
+    added: Option<Box<Added>>,
+}
+
+/// What an operation adds to a sum: nothing else tells that of the sum.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Added {
+    /// To which counter of a map.
+    key: Option<Value>,
+    amount: i64,
+}
+
+impl Added {
+    fn by(op: &Op) -> Option<Box<Self>> {
+        match op {
+            Op::Add(amount) => Some(Box::new(Self { key: None, amount: *amount })),
+            Op::Increment(key, amount) => {
+                Some(Box::new(Self { key: Some(key.clone()), amount: *amount }))
+            }
+            _ => None,
+        }
+    }
+}
+
+impl Met {
+    fn lowest(&self) -> Option<Version> {
+        self.runs.first().map(|run| run.version)
+    }
+
+    fn is_in(&self, snapshot: &Vector) -> bool {
+        self.runs.iter().any(|run| snapshot.covers(&run.commit_vec))
+    }
+
+    fn insert(&mut self, run: Mark) {
+        if let Err(place) = self.runs.binary_search_by_key(&run.version, |run| run.version) {
+            self.runs.insert(place, run);
+        }
+    }
+}
+
+/// What an item has met, and the snapshot that it is at.
+#[derive(Clone, Copy, Debug)]
+pub struct Past<'a> {
+    /// What it has met.
+    pub ids: &'a Ids,
+    /// Where it is.
+    pub at: &'a Vector,
+}
+
+impl Past<'_> {
+    /// Whether it has had what stands elsewhere under this mark and id.
+    pub fn had(&self, mark: &Mark, id: Option<&OpId>) -> bool {
+        self.at.covers(&mark.commit_vec) || id.is_some_and(|id| self.ids.0.contains_key(id))
+    }
+
+    /// Whether it has met this id and forgotten it: so it had all runs.
+    fn has_forgotten(&self, id: &OpId, met: &Met) -> bool {
+        !self.ids.0.contains_key(id) && met.is_in(self.at)
+    }
+}
+
+/// By how much to correct the sum of an origin's additions, of the counter of a key or of the only one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Correction {
+    /// Of which counter of a map.
+    pub key: Option<Value>,
+    /// Whose additions.
+    pub origin: DcId,
+    /// What to add.
+    pub amount: i128,
+}
 
 /// What an item knew of an operation's id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,35 +121,36 @@ pub enum Noted {
 
 impl Ids {
     /// Remembers that the operation `id` ran.
-    pub fn note(&mut self, id: &OpId, cause: &Cause) -> Noted {
-        let marks = self.0.entry(*id).or_default();
-        let noted = match marks.first() {
+    pub fn note(&mut self, id: &OpId, cause: &Cause, op: &Op) -> Noted {
+        let new = || Met { runs: Vec::new(), added: Added::by(op) };
+        let met = self.0.entry(*id).or_insert_with(new);
+        let noted = match met.lowest() {
             None => Noted::First,
-            Some(_) if marks.iter().any(|mark| cause.observes(mark)) => Noted::Seen,
-            Some(lowest) => Noted::Repeat { was: lowest.version },
+            Some(_) if met.runs.iter().any(|run| cause.observes(run)) => Noted::Seen,
+            Some(was) => Noted::Repeat { was },
         };
-        if let Err(place) = marks.binary_search_by_key(&cause.version, |mark| mark.version) {
-            marks.insert(place, cause.mark());
+        if noted != Noted::Seen {
+            met.insert(cause.mark());
         }
         noted
     }
 
     /// Whether a transaction saw the operation `id` run.
     pub fn observed(&self, id: &OpId, cause: &Cause) -> bool {
-        let marks = self.0.get(id).map_or(&[][..], Vec::as_slice);
-        marks.iter().any(|mark| cause.observes(mark))
+        let met = self.0.get(id);
+        met.is_some_and(|met| met.runs.iter().any(|run| cause.observes(run)))
     }
 
     /// Whether the operation `id` stands under no lower version than this one, as far as is known.
     pub fn may_stand(&self, id: &OpId, version: Version) -> bool {
-        let lowest = self.0.get(id).and_then(|marks| marks.first());
-        lowest.is_none_or(|lowest| lowest.version >= version)
+        let lowest = self.0.get(id).and_then(Met::lowest);
+        lowest.is_none_or(|lowest| lowest >= version)
     }
 
     /// The runs that are known beside the lowest of each operation.
     pub fn repeats(&self) -> Vec<Version> {
-        let marks = self.0.values().flat_map(|marks| marks.iter().skip(1));
-        marks.map(|mark| mark.version).collect()
+        let repeats = self.0.values().flat_map(|met| met.runs.iter().skip(1));
+        repeats.map(|run| run.version).collect()
     }
 
     /// Whether it has met none, or all are forgotten.
@@ -78,16 +158,68 @@ impl Ids {
         self.0.is_empty()
     }
 
-    /// Forgets ids that can come no more. Those of several runs are remembered while what they put there
-    /// stands, which `stands` says: somebody who saw only one of the runs may yet take it away.
+    /// Forgets ids that are past, which `is_past` says of an id and its runs. Those of several runs are
+    /// remembered while what they put there stands, which `stands` says: somebody who saw only one of the
+    /// runs may yet take it away.
     pub fn forget(
         &mut self,
-        is_past: impl Fn(&OpId) -> bool,
+        is_past: impl Fn(&OpId, &[Mark]) -> bool,
         stands: impl FnOnce() -> BTreeSet<OpId>,
     ) {
-        let is_repeated = |id: &OpId, marks: &Vec<Mark>| marks.len() > 1 && is_past(id);
-        let must_look = self.0.iter().any(|(id, marks)| is_repeated(id, marks));
+        let is_repeated = |id: &OpId, met: &Met| met.runs.len() > 1 && is_past(id, &met.runs);
+        let must_look = self.0.iter().any(|(id, met)| is_repeated(id, met));
         let standing = if must_look { stands() } else { BTreeSet::new() };
-        self.0.retain(|id, marks| !is_past(id) || marks.len() > 1 && standing.contains(id));
+        self.0.retain(|id, met| {
+            !is_past(id, &met.runs) || met.runs.len() > 1 && standing.contains(id)
+        });
+    }
+
+    /// What to correct where the sums of each origin's additions were taken from whichever of two states
+    /// had more of it: `is_further` says whether that was the other. An amount is counted at the origin of
+    /// the lowest run, and each of the two may know of another.
+    pub fn corrections(
+        own: &Past<'_>,
+        other: &Past<'_>,
+        is_further: impl Fn(DcId) -> bool,
+    ) -> Vec<Correction> {
+        let mut corrections = Vec::new();
+        let both = own.ids.0.iter().filter_map(|(id, met)| Some((met, other.ids.0.get(id)?)));
+        for (met, others) in both {
+            let (Some(added), Some(here), Some(there)) =
+                (&met.added, met.lowest(), others.lowest())
+            else {
+                continue;
+            };
+            let lowest = here.min(there).origin;
+            let mut origins = vec![here.origin, there.origin];
+            origins.dedup();
+            for origin in origins {
+                let taken = if is_further(origin) { there.origin } else { here.origin };
+                let (is_in, must_be) = (taken == origin, lowest == origin);
+                if is_in != must_be {
+                    let amount = i128::from(added.amount);
+                    let (key, amount) = (added.key.clone(), if must_be { amount } else { -amount });
+                    corrections.push(Correction { key, origin, amount });
+                }
+            }
+        }
+        corrections
+    }
+
+    /// What two have met that are at these snapshots. What one of them has forgotten is past.
+    pub fn joined(own: &Past<'_>, other: &Past<'_>) -> Self {
+        let mut joined = Self::default();
+        for (past, beside) in [(own, other), (other, own)] {
+            let remembered = past.ids.0.iter().filter(|(id, met)| !beside.has_forgotten(id, met));
+            for (id, met) in remembered {
+                match joined.0.get_mut(id) {
+                    Some(joined) => met.runs.iter().for_each(|run| joined.insert(*run)),
+                    None => {
+                        joined.0.insert(*id, met.clone());
+                    }
+                }
+            }
+        }
+        joined
     }
 }

@@ -1,11 +1,12 @@
 //! Logs.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
 use super::dots::Seen;
+use super::ids::Past;
 use super::{Mark, OpId};
 use crate::timestamp::Version;
 use crate::vector::Vector;
@@ -43,6 +44,33 @@ impl Log {
     pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
         let (id, value) = (id.copied().map(Box::new), value.clone());
         self.0.insert(mark.version, Line { commit_vec: mark.commit_vec, id, value });
+    }
+
+    /// The lines of either, but those that were taken away in the other.
+    pub(super) fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self {
+        let named = other.0.iter().filter_map(|(at, line)| Some((line.id.as_deref()?, *at)));
+        let by_id: BTreeMap<&OpId, Version> = named.collect();
+        let had = |past: &Past<'_>, at: Version, line: &Line| {
+            past.had(&Mark { version: at, commit_vec: line.commit_vec }, line.id.as_deref())
+        };
+        let (mut lines, mut both) = (BTreeMap::new(), BTreeSet::new());
+        for (at, line) in &self.0 {
+            let same = line.id.as_deref().map_or(Some(*at), |id| by_id.get(id).copied());
+            match same.and_then(|at| other.0.get_key_value(&at)) {
+                Some((theirs, it)) => {
+                    let (at, line) = if theirs < at { (theirs, it) } else { (at, line) };
+                    lines.insert(*at, line.clone());
+                    both.insert(*theirs);
+                }
+                None if !had(other_past, *at, line) => {
+                    lines.insert(*at, line.clone());
+                }
+                None => {}
+            }
+        }
+        let new = other.0.iter().filter(|(at, line)| !both.contains(at) && !had(past, **at, line));
+        lines.extend(new.map(|(at, line)| (*at, line.clone())));
+        Self(lines)
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {

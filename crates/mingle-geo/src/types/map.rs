@@ -6,9 +6,10 @@ use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
 use super::counter::{Addition, Counter, Removal};
-use super::dots::{Dots, Seen};
+use super::dots::{self, Dots, Seen};
+use super::ids::{Correction, Past};
 use super::{Mark, Op, OpId, Recent};
-use crate::timestamp::Version;
+use crate::timestamp::{DcId, Version};
 use crate::vector::Vector;
 
 /// Registers and counters by key. A key's register and its counter are two things: putting a value
@@ -102,6 +103,31 @@ impl Map {
 
     pub(super) fn clear_counts(&mut self) {
         self.counts.clear();
+    }
+
+    pub(super) fn joined(
+        &self,
+        past: &Past<'_>,
+        other: &Self,
+        other_past: &Past<'_>,
+        is_further: impl Fn(DcId) -> bool,
+    ) -> Self {
+        let entries = dots::joined(&self.entries, past, &other.entries, other_past);
+        let mut counts = self.counts.clone();
+        for key in other.counts.keys().filter(|key| !self.counts.contains_key(*key)) {
+            counts.insert(key.clone(), Counter::default());
+        }
+        let none = Counter::default();
+        for (key, counter) in &mut counts {
+            counter.join(other.counts.get(key).unwrap_or(&none), &is_further);
+        }
+        Self { entries, counts }
+    }
+
+    pub(super) fn correct(&mut self, correction: &Correction) {
+        if let Some(key) = &correction.key {
+            self.counts.entry(key.clone()).or_default().correct(correction);
+        }
     }
 
     /// What deleting `key` takes away of its counter.

@@ -42,7 +42,7 @@ pub use set::Set;
 
 use crate::timestamp::Version;
 use crate::vector::Vector;
-use ids::{Ids, Noted};
+use ids::{Ids, Noted, Past};
 
 /// The type of a data item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -179,7 +179,7 @@ impl State {
         if op.takes_away() {
             self.removals = self.removals.wrapping_add(digest);
         }
-        let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause));
+        let noted = id.map_or(Noted::First, |id| self.ids.note(id, cause, op));
         if noted == Noted::Seen {
             return;
         }
@@ -299,8 +299,60 @@ impl State {
         }
     }
 
-    /// Forgets operation ids that can come no more.
-    pub fn forget_ids(&mut self, is_past: impl Fn(&OpId) -> bool) {
+    /// Brings in the state of the same item elsewhere, by other operations: those that `other_at` covers,
+    /// where this state has those that `at` covers. Both snapshots must be such that they cover whatever
+    /// they reach to: of each origin one of the two has all that either has.
+    ///
+    /// The number of [changes](Self::changes) becomes another one if the two had different ones.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_geo::{Cause, DcId, Kind, Op, State, Timestamp, Vector, Version};
+    ///
+    /// let bases = [(0, 7), (1, 5)].map(|(dc, amount)| {
+    ///     let version = Version { timestamp: Timestamp(10), origin: DcId(dc), index: 0 };
+    ///     let mut state = State::new(Kind::Counter);
+    ///     state.apply(&Cause { version, seen: Vector::ZERO }, &Op::Add(amount), None);
+    ///     (state, Vector::ZERO.with(DcId(dc), Timestamp(10)))
+    /// });
+    /// let [(mut state, at), (other, other_at)] = bases;
+    /// state.join(&at, &other, &other_at);
+    /// assert_eq!(state.as_counter().expect("a counter").value(), 12);
+    /// ```
+    pub fn join(&mut self, at: &Vector, other: &Self, other_at: &Vector) {
+        let (past, other_past) =
+            (Past { ids: &self.ids, at }, Past { ids: &other.ids, at: other_at });
+        let is_further = |origin| other_at[origin] > at[origin];
+        let corrections = Ids::corrections(&past, &other_past, is_further);
+        match (&mut self.body, &other.body) {
+            (Body::Register(own), Body::Register(it)) => *own = own.joined(&past, it, &other_past),
+            (Body::Counter(own), Body::Counter(it)) => {
+                own.join(it, is_further);
+                for correction in &corrections {
+                    own.correct(correction);
+                }
+            }
+            (Body::Set(own), Body::Set(it)) => *own = own.joined(&past, it, &other_past),
+            (Body::Map(own), Body::Map(it)) => {
+                *own = own.joined(&past, it, &other_past, is_further);
+                for correction in &corrections {
+                    own.correct(correction);
+                }
+            }
+            (Body::Log(own), Body::Log(it)) => *own = own.joined(&past, it, &other_past),
+            // Another type's is another item's.
+            _ => return,
+        }
+        self.ids = Ids::joined(&past, &other_past);
+        let sums = [(&mut self.changes, other.changes), (&mut self.removals, other.removals)];
+        for (sum, other) in sums.into_iter().filter(|(sum, other)| **sum != *other) {
+            *sum = sum.wrapping_add(other);
+        }
+    }
+
+    /// Forgets operation ids that are past, which `is_past` says of an id and its runs.
+    pub fn forget_ids(&mut self, is_past: impl Fn(&OpId, &[Mark]) -> bool) {
         let body = &self.body;
         self.ids.forget(is_past, || body.standing_ids().copied().collect());
     }

@@ -4,6 +4,7 @@ use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
 use super::dots::{Dots, Seen};
+use super::ids::Past;
 use super::{Mark, OpId};
 use crate::timestamp::Version;
 
@@ -64,6 +65,10 @@ impl Register {
 
     pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
         self.0.place(mark, id, value.clone());
+    }
+
+    pub(super) fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self {
+        Self(self.0.joined(past, &other.0, other_past))
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use mingle_model::Value;
 use serde::{Deserialize, Serialize};
 
-use super::dots::{Dots, Seen};
+use super::dots::{self, Dots, Seen};
+use super::ids::Past;
 use super::{Mark, OpId};
 use crate::timestamp::Version;
 
@@ -52,6 +53,10 @@ impl Set {
 
     pub(super) fn place(&mut self, mark: Mark, id: Option<&OpId>, value: &Value) {
         self.0.entry(value.clone()).or_default().place(mark, id, ());
+    }
+
+    pub(super) fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self {
+        Self(dots::joined(&self.0, past, &other.0, other_past))
     }
 
     pub(super) fn ids(&self) -> impl Iterator<Item = &OpId> {

@@ -1,5 +1,7 @@
 //! Convergence under any causal delivery, and agreement with a plain sequential model.
 
+mod join;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Origin, TransactionId, Value};
@@ -361,7 +363,7 @@ fn forgotten_ids_are_new_again() {
     sites.run(0, &Op::Add(1), Some(op_id(1)));
     sites.run(0, &Op::Add(1), Some(op_id(1)));
     assert_eq!(sites.sites[0].state.as_counter().expect("a counter").value(), 1);
-    sites.sites[0].state.forget_ids(|id| id.transaction.sequence <= 1);
+    sites.sites[0].state.forget_ids(|id, _| id.transaction.sequence <= 1);
     sites.run(0, &Op::Add(1), Some(op_id(1)));
     assert_eq!(sites.sites[0].state.as_counter().expect("a counter").value(), 2);
 }
@@ -380,7 +382,7 @@ fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
     state.apply(&first, &write, Some(&id));
     state.apply(&second, &write, Some(&id));
     // Both are folded, and no more of them can come.
-    state.forget_ids(|_| true);
+    state.forget_ids(|_, _| true);
     let later = cause(2, 30, Vector::ZERO.with(DcId(1), Timestamp(20)));
     state.apply(&later, &Op::Write(Value::Int(401)), None);
     let register = state.as_register().expect("a register");
@@ -389,7 +391,7 @@ fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
         [Value::Int(401)]
     );
     // Nothing stands under the id any more.
-    state.forget_ids(|_| true);
+    state.forget_ids(|_, _| true);
     state.apply(&first, &write, Some(&id));
     assert_eq!(state.as_register().expect("a register").siblings().len(), 2);
 }
@@ -441,4 +443,43 @@ fn changes_are_told_apart_whatever_the_order() {
     let set = states[0].as_set().expect("a set");
     assert_eq!(set.version(&Value::Int(2)), Some(steps[2].0.version));
     assert_eq!(set.version(&Value::Int(3)), None);
+}
+
+/// Resets that each know of other runs of one addition take what they take in whatever order they come.
+#[test]
+fn resets_that_know_of_other_runs_agree() {
+    use Step::{Deliver, Run};
+    let (run, named, reset) = (
+        |at| Run(at, Op::Add(0), None),
+        |at| Run(at, Op::Add(0), Some(5)),
+        |at| Run(at, Op::Reset, None),
+    );
+    let steps = [
+        named(0),
+        run(0),
+        named(1),
+        Deliver(1, 2),
+        run(0),
+        run(0),
+        Deliver(1, 0),
+        run(1),
+        run(1),
+        reset(1),
+        Deliver(1, 2),
+        Deliver(0, 2),
+        reset(0),
+        Deliver(1, 2),
+        reset(2),
+    ];
+    let mut sites = play(Kind::Counter, &steps);
+    sites.deliver_all();
+    assert_eq!(sites.sites[0].state, sites.sites[1].state);
+    assert_eq!(sites.sites[0].state, sites.sites[2].state);
+    let mut all = sites.sent.concat();
+    all.sort_by_key(|sent| sent.cause.version);
+    let mut state = State::new(Kind::Counter);
+    for sent in &all {
+        state.apply(&sent.cause, &sent.op, sent.id.as_ref());
+    }
+    assert_eq!(sites.sites[0].state, state);
 }

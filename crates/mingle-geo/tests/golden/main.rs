@@ -13,6 +13,7 @@ mod deposits;
 mod disk;
 mod epochs;
 mod exposure;
+mod folded_apart;
 mod folding;
 mod forwarding;
 mod heartbeat;

@@ -14,9 +14,6 @@ use super::reach::Seen;
 use super::setup::{Focus, Setup, within};
 use super::world::{Happening, KEEPER, World};
 
-/// A log of at most so many bytes is short.
-const SHORT_LOG_MAX: usize = 10_000;
-
 /// How often it is asked again, in microseconds.
 const AGAIN_US: u64 = 40_000;
 
@@ -25,11 +22,7 @@ const AGAIN_US: u64 = 40_000;
 pub(super) fn draw(seed: u64, setup: &Setup, schedule: &mut Vec<Event>) {
     let mut random = Random::new(mix(seed ^ 0x00fe_11ce));
     let is_loss = |event: &Event| matches!(event, Event::Fault { fault: Fault::Lose { .. }, .. });
-    // Two that have each dropped what the other lacks, since the third one had it, cannot bring each
-    // other up when that is given up: a state transfer does not join two bases. So logs are not short.
-    let is_long = setup.config.forward_bytes_max > SHORT_LOG_MAX;
-    let is_fit =
-        is_long && setup.strong.is_some() && setup.config.f > 0 && setup.focus != Focus::FarClocks;
+    let is_fit = setup.strong.is_some() && setup.config.f > 0 && setup.focus != Focus::FarClocks;
     if !is_fit || schedule.iter().any(is_loss) || !random.one_in(4) {
         return;
     }

@@ -138,6 +138,7 @@ impl Met {
             gaps,
             forwards,
             transfers,
+            joins,
             folds_pinned,
             past_waited,
             full,
@@ -153,6 +154,7 @@ impl Met {
         sum.gaps += gaps;
         sum.forwards += forwards;
         sum.transfers += transfers;
+        sum.joins += joins;
         sum.folds_pinned += folds_pinned;
         sum.past_waited += past_waited;
         sum.full += full;
@@ -162,7 +164,7 @@ impl Met {
     pub fn counts(&self) -> impl Iterator<Item = (String, u64)> {
         let Counters { reads_waited, too_old, ahead, clock_ahead, .. } = self.0;
         let Counters { repeats, late_prepares, resolved, gaps, forwards, .. } = self.0;
-        let Counters { reads, transfers, folds_pinned, past_waited, full, .. } = self.0;
+        let Counters { reads, transfers, joins, folds_pinned, past_waited, full, .. } = self.0;
         let counts = [
             ("core: barrier or attach waited", past_waited),
             ("core: clock ahead refused", clock_ahead),
@@ -178,6 +180,7 @@ impl Met {
             ("core: snapshot ahead refused", ahead),
             ("core: snapshot too old refused", too_old),
             ("core: state transfer", transfers),
+            ("core: states that were folded apart are joined", joins),
         ];
         counts.into_iter().map(|(name, count)| (name.to_owned(), count))
     }
