@@ -71,6 +71,19 @@ const PAPER: &[Claim] = &[
         tests: &[("golden/forwarding.rs", "a_dependency_of_a_lost_data_center_is_forwarded")],
     },
     Claim {
+        place: "§4, Figure 2",
+        says: "a strong transaction is in nobody's way whose past died with its data center",
+        tests: &[("strong/scripts.rs", "a_strong_transaction_waits_until_its_past_survives")],
+    },
+    Claim {
+        place: "§1, the overdraft",
+        says: "of two withdrawals at once the second has seen the first",
+        tests: &[
+            ("strong/scripts.rs", "an_account_is_not_overdrawn"),
+            ("strong/scripts.rs", "deposits_do_not_conflict_with_withdrawals"),
+        ],
+    },
+    Claim {
         place: "§5.1, Property 1",
         says: "a replica stores what its knownVec says",
         tests: &[("golden/properties.rs", "property_1_what_is_known_is_stored")],
@@ -280,7 +293,41 @@ const PROMISES: &[Claim] = &[
     Claim {
         place: "promised",
         says: "any replica finishes a strong transaction, whoever is lost",
-        tests: &[("certify/network/mod.rs", "whatever_crashes_logs_agree_and_everything_ends")],
+        tests: &[
+            ("certify/network/mod.rs", "whatever_crashes_logs_agree_and_everything_ends"),
+            ("strong/leader_lost.rs", "a_commit_is_not_lost_with_its_leader"),
+            (
+                "strong/leader_lost.rs",
+                "a_commit_whose_coordinator_is_lost_too_is_seen_as_a_whole_or_not_at_all",
+            ),
+        ],
+    },
+    Claim {
+        place: "promised",
+        says: "strict serializability among strong transactions",
+        tests: &[
+            (
+                "strong/timestamps.rs",
+                "no_strong_transaction_comes_before_one_that_was_acknowledged_when_it_began",
+            ),
+            ("strong/main.rs", "invariants_hold_whatever_crashes"),
+        ],
+    },
+    Claim {
+        place: "promised",
+        says: "what only strong transactions write no causal one does",
+        tests: &[(
+            "strong/single.rs",
+            "a_causal_write_to_what_only_strong_transactions_write_is_refused",
+        )],
+    },
+    Claim {
+        place: "promised",
+        says: "of a data center that is given up all below the cut stays, and nothing above it",
+        tests: &[(
+            "strong/fence.rs",
+            "what_is_below_the_cut_reaches_everyone_and_what_is_above_vanishes",
+        )],
     },
 ];
 
@@ -299,6 +346,15 @@ const TRAPS: &[(&str, &str)] = &[
     ("dependency checks without a deadline", "golden/wait_deadline.rs"),
     ("one slow partition that delays visibility everywhere", "golden/slow_partition.rs"),
     ("a client's vector from the future drags the clock along", "golden/outside_vectors.rs"),
+    ("a later strong transaction with the earlier timestamp", "strong/timestamps.rs"),
+    ("voting again from an empty disk", "certify/members/scripts.rs"),
+    (
+        "one corrupt log entry that takes the rest with it",
+        "../../../stores/embedded/tests/geo_members_kept.rs",
+    ),
+    ("a vote from state outside the log", "strong/votes.rs"),
+    ("the leader lost between vote and decision", "strong/leader_lost.rs"),
+    ("two sides that have each folded what the other lacks", "golden/folded_apart.rs"),
     ("the causality violation of UniStore §1", "golden/alice_and_bob.rs"),
     ("deposits at once, UniStore §3", "golden/deposits.rs"),
     ("a lost dependency, UniStore Figure 1", "golden/forwarding.rs"),

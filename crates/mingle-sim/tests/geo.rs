@@ -5,7 +5,7 @@ use mingle_sim::geo::{Flaw, Plan, judged, trace};
 /// How long the runs of these tests are, in percent of the usual.
 const PERCENT: usize = 25;
 
-/// A planted mistake by its name, and a seed that finds it, on each line.
+/// A planted mistake by its name, a seed that finds it, and the promise that it breaks, on each line.
 const PLANTED: &str = include_str!("geo_planted.txt");
 
 fn plan(seed: u64) -> Plan {
@@ -16,12 +16,14 @@ fn replay(seed: u64) -> String {
     format!("cargo xtask sim geo --seed {seed} --seeds 1 --percent {PERCENT}")
 }
 
-fn recorded() -> Vec<(Flaw, u64)> {
+fn recorded() -> Vec<(Flaw, u64, &'static str)> {
     let lines = PLANTED.lines().filter(|line| !line.starts_with('#'));
     let found = lines.map(|line| {
-        let (name, seed) = line.split_once(' ').expect("a name and a seed");
+        let mut parts = line.splitn(3, ' ');
+        let mut part = || parts.next().unwrap_or_else(|| panic!("a part is missing of {line:?}"));
+        let (name, seed, promise) = (part(), part(), part());
         let flaw = Flaw::named(name).unwrap_or_else(|| panic!("no mistake is called {name}"));
-        (flaw, seed.parse().expect("a seed"))
+        (flaw, seed.parse().expect("a seed"), promise)
     });
     found.collect()
 }
@@ -30,18 +32,25 @@ fn recorded() -> Vec<(Flaw, u64)> {
 fn every_planted_mistake_is_found_and_is_why_its_seed_fails() {
     let recorded = recorded();
     for flaw in Flaw::ALL {
-        let seeds = recorded.iter().filter(|(of, _)| *of == flaw);
+        let seeds = recorded.iter().filter(|(of, ..)| *of == flaw);
         assert_eq!(seeds.count(), 1, "{} has one recorded seed", flaw.name());
     }
-    for (flaw, seed) in recorded {
+    let mut others = Vec::new();
+    for (flaw, seed, promise) in recorded {
         let name = flaw.name();
         let found = judged(&plan(seed).with(Some(flaw)));
-        assert!(found.is_err(), "{name} is not found: {} --planted {name}", replay(seed));
+        let Err(found) = found else {
+            panic!("{name} is not found: {} --planted {name}", replay(seed));
+        };
+        if found.promise != promise {
+            others.push(format!("{name} {seed} {}", found.promise));
+        }
         if let Err(broken) = judged(&plan(seed)) {
             let (promise, how) = (broken.promise, broken.how);
             panic!("seed {seed} fails without {name}: {promise}: {how}\n{}", replay(seed));
         }
     }
+    assert!(others.is_empty(), "other promises are broken:\n{}", others.join("\n"));
 }
 
 #[test]

@@ -71,7 +71,8 @@ pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
     figures
 }
 
-fn least_of_a_second(tally: &Tally, of: &dyn Fn(&[u64; 2]) -> u64) -> u64 {
+/// In the worst second.
+pub fn least_of_a_second(tally: &Tally, of: &dyn Fn(&[u64; 2]) -> u64) -> u64 {
     let slices = (1_000_000 / SLICE_US) as usize;
     let seconds = tally.slices.chunks_exact(slices);
     seconds.map(|second| second.iter().map(of).sum::<u64>()).min().unwrap_or(0)

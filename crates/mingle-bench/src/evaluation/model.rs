@@ -379,7 +379,9 @@ impl Model {
     /// What was counted in so many seconds.
     pub fn counted(&mut self, seconds: f64) -> Tally {
         self.tally.seconds = seconds;
-        self.tally.clone()
+        let mut tally = self.tally.clone();
+        tally.last_until((self.now_ns - self.started_ns) / 1_000);
+        tally
     }
 
     /// The state that an item has at a data center, as far as everything is uniform.

@@ -89,6 +89,14 @@ impl Tally {
         self.busy_ns.iter().sum::<u64>() as f64 / 1e3 / self.committed.max(1) as f64
     }
 
+    /// Up to there nothing else committed, which counts too.
+    pub fn last_until(&mut self, since_start_us: u64) {
+        let slices = since_start_us.div_ceil(SLICE_US) as usize;
+        if self.slices.len() < slices {
+            self.slices.resize(slices, [0; 2]);
+        }
+    }
+
     /// Notes a transaction that committed.
     pub fn on_committed(&mut self, since_start_us: u64, dc: u8, took: &Took) {
         let slice = (since_start_us / SLICE_US) as usize;

@@ -2,9 +2,10 @@
 
 use mingle_geo::Baseline;
 
+use super::figures::least_of_a_second;
 use super::micro::Micro;
 use super::model::{Model, Setup};
-use super::tally::Tally;
+use super::tally::{Tally, Took};
 use super::times::{Kind, Times};
 use super::workload::Workload;
 
@@ -72,6 +73,17 @@ fn beyond_what_a_core_can_do_throughput_is_that() {
         tally.throughput()
     );
     assert!(tally.utilisation(0) > 0.99);
+}
+
+#[test]
+fn seconds_without_a_commit_count_to_the_end() {
+    let mut tally = Tally::new(1, 1);
+    let took = Took { all_us: 10, commit_us: None };
+    (0..20).for_each(|tenth| tally.on_committed(tenth * 100_000, 0, &took));
+    let worst = |tally: &Tally| least_of_a_second(tally, &|slice| slice[0]);
+    assert_eq!(worst(&tally), 10);
+    tally.last_until(3_000_000);
+    assert_eq!(worst(&tally), 0);
 }
 
 #[test]

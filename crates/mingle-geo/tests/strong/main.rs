@@ -4,12 +4,15 @@
 
 mod clients;
 mod fence;
+mod leader_lost;
 mod map;
 mod one;
 mod rejoin;
 mod scripts;
 mod settle;
 mod single;
+mod timestamps;
+mod votes;
 mod world;
 
 use world::{Met, World};

@@ -28,6 +28,8 @@ pub struct Map {
     queue: BTreeMap<(u64, u64), (Address, Envelope)>,
     order: u64,
     dead: BTreeSet<u8>,
+    /// By data center, by how much its clock is off.
+    skews_us: BTreeMap<u8, i64>,
     held: Held,
     /// What did not arrive.
     kept: Vec<(Address, Envelope)>,
@@ -54,6 +56,7 @@ impl Map {
             queue: BTreeMap::new(),
             order: 0,
             dead: BTreeSet::new(),
+            skews_us: BTreeMap::new(),
             held: |_, _| false,
             kept: Vec::new(),
             now_us: 0,
@@ -140,8 +143,19 @@ impl Map {
         self.queue.retain(|_, (from, _)| !matches!(from, Address::Replica(of, _) if of.0 == dc));
     }
 
-    fn now(&self) -> Now {
-        Now { wall_us: EPOCH_US + self.now_us, mono_us: self.now_us }
+    /// From now on the clocks of a data center are off by this much.
+    pub fn skew(&mut self, dc: u8, by_us: i64) {
+        self.skews_us.insert(dc, by_us);
+    }
+
+    fn now(&self, dc: u8) -> Now {
+        let by_us = self.skews_us.get(&dc).copied().unwrap_or(0);
+        let wall_us = (EPOCH_US + self.now_us).saturating_add_signed(by_us);
+        Now { wall_us, mono_us: self.now_us }
+    }
+
+    fn now_of(&self, client: usize) -> Now {
+        self.now(self.sessions[client].dc().0)
     }
 
     fn dc_of(&self, address: Address) -> u8 {
@@ -166,7 +180,7 @@ impl Map {
     }
 
     fn give(&mut self, place: (u8, u16), input: Input) {
-        let now = self.now();
+        let now = self.now(place.0);
         if self.dead.contains(&place.0) {
             return;
         }
@@ -208,7 +222,7 @@ impl Map {
                 self.give(place, Input::Tick);
             }
             for client in 0..self.sessions.len() {
-                let (now, mut out) = (self.now(), Vec::new());
+                let (now, mut out) = (self.now_of(client), Vec::new());
                 self.sessions[client].tick(now, &mut out);
                 self.take(client, out);
             }
@@ -222,7 +236,7 @@ impl Map {
                 self.give((dc.0, partition.0), Input::Message { from, message });
             }
             Address::Client(client) if client < self.sessions.len() as u64 => {
-                let (now, mut out) = (self.now(), Vec::new());
+                let (now, mut out) = (self.now_of(client as usize), Vec::new());
                 self.sessions[client as usize].handle(now, from, message, &mut out);
                 self.take(client as usize, out);
             }
@@ -243,11 +257,31 @@ impl Map {
         client: usize,
         call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>),
     ) -> (Event, u64) {
-        let (now, mut out, since_us) = (self.now(), Vec::new(), self.now_us);
+        self.start(client, call);
+        self.end(client)
+    }
+
+    /// A call whose end is not waited for.
+    pub fn start(
+        &mut self,
+        client: usize,
+        call: impl FnOnce(&mut Session, Now, &mut Vec<SessionOutput>),
+    ) {
+        let (now, mut out) = (self.now_of(client), Vec::new());
         call(&mut self.sessions[client], now, &mut out);
         self.take(client, out);
+    }
+
+    /// What has come of a call, if it has ended.
+    pub fn event(&mut self, client: usize) -> Option<Event> {
+        self.events[client].take()
+    }
+
+    /// What comes of a call, and after how many microseconds from now.
+    pub fn end(&mut self, client: usize) -> (Event, u64) {
+        let since_us = self.now_us;
         while self.now_us < since_us + 60_000_000 {
-            if let Some(event) = self.events[client].take() {
+            if let Some(event) = self.event(client) {
                 return (event, self.now_us - since_us);
             }
             self.step();
@@ -295,7 +329,7 @@ impl Map {
 
     /// Says that the next transaction is strong.
     pub fn begin_strong(&mut self, client: usize) {
-        let now = self.now();
+        let now = self.now_of(client);
         self.sessions[client].begin_strong(now).expect("idle");
     }
 }
