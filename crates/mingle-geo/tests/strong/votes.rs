@@ -15,10 +15,11 @@ fn is_consensus(_: Address, envelope: &Envelope) -> bool {
     matches!(envelope.message, Message::Group(GroupMessage::Consensus(_)))
 }
 
-/// What the author of a strong transaction at d1 hears while nothing can be chosen, and after that.
+/// What the author of a strong transaction, where the leader is, hears while nothing can be chosen, and
+/// after that.
 fn told(planted: Planted) -> (Option<Event>, Option<Event>) {
     let mut map = Map::new(THREE, 1, planted);
-    let author = map.session(1, planted);
+    let author = map.session(0, planted);
     let seat = Key::new(Kind::Register, "seat");
     map.read(author, true, &seat);
     map.hold(is_consensus);
