@@ -21,6 +21,13 @@ pub const BATCHES_PER_TICK_MAX: usize = 4;
 /// One message of a state transfer carries at most this many items.
 pub const TRANSFER_ITEMS_MAX: usize = 4_000;
 
+/// A replica sends at most this many items a second in state transfers, to all receivers together,
+/// and after a while without any [`TRANSFER_ITEMS_MAX`] more: the others are to notice little.
+pub const TRANSFER_ITEMS_PER_S: u64 = 8_000;
+
+/// Fewer items are not sent for one pull while there are more: it waits until so many may be sent.
+pub const TRANSFER_ITEMS_MIN: usize = 100;
+
 /// One message of a state transfer carries at most about this many bytes of items, or one item.
 pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
 

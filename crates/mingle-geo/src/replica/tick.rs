@@ -36,7 +36,7 @@ impl Replica {
     fn has_work(&self) -> bool {
         self.waiting_count() > 0
             || !self.prepared_causal.is_empty()
-            || self.transfer.is_pulling()
+            || self.transfer.is_busy()
             || self.committed_causal.iter().any(|committed| committed.bytes() > 0)
             || self.op_log.bytes() > 0
     }

@@ -6,11 +6,13 @@
 //! once. The snapshot covers what both have folded: of the receiver's one could not tell any more
 //! what a smaller one lacks. Both keep from folding past it meanwhile.
 //!
+//! The sender keeps to a pace ([`TRANSFER_ITEMS_PER_S`]): it has its own clients to serve.
+//!
 //! A sender that lacks part of what the receiver has folded sends its states as they are folded there,
 //! and the receiver joins them with its own ([`State::join`]): so come together again those that were
 //! apart for longer than logs are kept, and went on on both sides.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use postcard::ser_flavors::Size;
@@ -19,18 +21,24 @@ use super::Replica;
 use crate::flaw::Flaw;
 use crate::floors::Raised;
 use crate::key::Key;
-use crate::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
+use crate::limits::{
+    TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX, TRANSFER_ITEMS_MIN, TRANSFER_ITEMS_PER_S,
+};
 use crate::message::{Behind, Message, TransferEnd, TransferPart, TransferPull};
 use crate::record::{Alarm, Install, Record};
 use crate::timestamp::{DcId, Now};
 use crate::types::State;
 use crate::vector::Vector;
 
-/// A pull is repeated after this many ticks without an answer.
+/// A pull is repeated after this many ticks without an answer, the next one after twice as many: an
+/// answer that was only late is not to be sent twice again.
 const REPEAT_TICKS: u64 = 40;
 
+/// But after no more than this many.
+const REPEAT_TICKS_MAX: u64 = 4 * REPEAT_TICKS;
+
 /// A transfer is given up after this many pulls without an answer.
-const REPEATS_MAX: u32 = 10;
+const REPEATS_MAX: u32 = 4;
 
 /// Items, in the order of their keys.
 type States = Vec<(Key, Arc<State>)>;
@@ -40,7 +48,32 @@ type States = Vec<(Key, Arc<State>)>;
 pub struct Transfers {
     /// By receiver: the snapshot that it reads, and until when.
     serving: BTreeMap<DcId, (Vector, u64)>,
+    /// Pulls that are answered when the pace allows, of each receiver the last one.
+    waiting: VecDeque<TransferPull>,
+    pace: Pace,
     pulling: Option<Pulling>,
+}
+
+/// How many items may be sent.
+#[derive(Clone, Copy, Debug, Default)]
+struct Pace {
+    /// When all that was sent is paid for, in microseconds of the monotonic clock.
+    paid_us: u64,
+}
+
+impl Pace {
+    const ITEM_US: u64 = 1_000_000 / TRANSFER_ITEMS_PER_S;
+
+    /// How many items may be sent now; none rather than few.
+    fn allowed(self, mono_us: u64) -> usize {
+        let unpaid = self.paid_us.saturating_sub(mono_us).div_ceil(Self::ITEM_US);
+        let allowed = TRANSFER_ITEMS_MAX.saturating_sub(unpaid as usize);
+        if allowed < TRANSFER_ITEMS_MIN { 0 } else { allowed }
+    }
+
+    fn note_sent(&mut self, mono_us: u64, items: usize) {
+        self.paid_us = self.paid_us.max(mono_us) + items as u64 * Self::ITEM_US;
+    }
 }
 
 #[derive(Clone, Debug)]
@@ -51,6 +84,7 @@ struct Pulling {
     at: Option<Vector>,
     states: States,
     repeat_at_us: u64,
+    repeat_ticks: u64,
     repeats: u32,
 }
 
@@ -75,6 +109,11 @@ impl Transfers {
 
     pub fn is_pulling(&self) -> bool {
         self.pulling.is_some()
+    }
+
+    /// Whether there is something to do at the next tick.
+    pub fn is_busy(&self) -> bool {
+        self.is_pulling() || !self.waiting.is_empty()
     }
 }
 
@@ -104,17 +143,23 @@ impl Replica {
     pub(crate) fn begin_transfer(&mut self, now: Now, dc: DcId) {
         self.alarm(Alarm::Transfer { dc, is_complete: false });
         let folded = self.pins.folded();
-        let (states, repeat_at_us, repeats) = (Vec::new(), 0, 0);
-        let pulling = Pulling { from: dc, folded, at: None, states, repeat_at_us, repeats };
-        self.transfer.pulling = Some(pulling);
+        self.transfer.pulling = Some(Pulling {
+            from: dc,
+            folded,
+            at: None,
+            states: Vec::new(),
+            repeat_at_us: 0,
+            repeat_ticks: REPEAT_TICKS,
+            repeats: 0,
+        });
         self.pull(now);
     }
 
     fn pull(&mut self, now: Now) {
         let folded = self.pins.folded();
-        let repeat_us = self.config.tick_ms.saturating_mul(1_000 * REPEAT_TICKS);
-        let dc = self.config.dc;
+        let (dc, tick_us) = (self.config.dc, self.config.tick_ms.saturating_mul(1_000));
         let Some(pulling) = &mut self.transfer.pulling else { return };
+        let repeat_us = tick_us.saturating_mul(pulling.repeat_ticks);
         pulling.repeat_at_us = now.mono_us.saturating_add(repeat_us);
         let last = pulling.states.last().map(|(key, _)| key.clone());
         let under_way = pulling.at.zip(last);
@@ -126,11 +171,17 @@ impl Replica {
 
     pub(super) fn go_on_with_transfer(&mut self, now: Now) {
         self.transfer.serving.retain(|_, (_, until_us)| *until_us > now.mono_us);
+        while self.transfer.pace.allowed(now.mono_us) > 0
+            && let Some(pull) = self.transfer.waiting.pop_front()
+        {
+            self.serve(now, pull);
+        }
         let Some(pulling) = &mut self.transfer.pulling else { return };
         if pulling.repeat_at_us > now.mono_us {
             return;
         }
         pulling.repeats += 1;
+        pulling.repeat_ticks = (2 * pulling.repeat_ticks).min(REPEAT_TICKS_MAX);
         if pulling.repeats > REPEATS_MAX {
             // Whoever keeps more than this replica has will offer again.
             self.transfer.pulling = None;
@@ -144,6 +195,19 @@ impl Replica {
         if dc.0 >= self.config.dc_count || dc == self.config.dc {
             return self.alarm(Alarm::Malformed("a transfer to no known data center"));
         }
+        let waiting = &mut self.transfer.waiting;
+        if let Some(earlier) = waiting.iter_mut().find(|earlier| earlier.dc == dc) {
+            *earlier = pull;
+        } else if !waiting.is_empty() || self.transfer.pace.allowed(now.mono_us) == 0 {
+            waiting.push_back(pull);
+        } else {
+            self.serve(now, pull);
+        }
+    }
+
+    /// Answers a pull with as many items as the pace allows.
+    fn serve(&mut self, now: Now, pull: TransferPull) {
+        let dc = pull.dc;
         let served = self.transfer.serving.get(&dc).map(|(at, _)| *at);
         let (at, after) = match pull.under_way {
             Some((at, last)) if served == Some(at) => (at, Some(last)),
@@ -165,11 +229,13 @@ impl Replica {
         };
         let until_us = now.mono_us.saturating_add(self.config.transaction_ms_max * 1_000);
         self.transfer.serving.insert(dc, (at, until_us));
-        let Ok((states, is_last)) = self.part(after.as_ref(), &at) else {
+        let allowed = self.transfer.pace.allowed(now.mono_us);
+        let Ok((states, is_last)) = self.part(after.as_ref(), &at, allowed) else {
             // What was pinned has been folded past: by a transfer to this replica.
             self.transfer.serving.remove(&dc);
             return;
         };
+        self.transfer.pace.note_sent(now.mono_us, states.len());
         let end = is_last.then(|| TransferEnd {
             suffix: self.op_log.above(&at).into_values().collect(),
             known_vec: self.known_vec,
@@ -180,14 +246,19 @@ impl Replica {
         self.send(self.sibling(dc), Message::TransferPart(part));
     }
 
-    /// The states of the items after a key, as many as one message carries, and whether these are the
-    /// last ones; or what is folded of an item beyond the snapshot.
-    fn part(&self, after: Option<&Key>, at: &Vector) -> Result<(States, bool), Vector> {
+    /// The states of the items after a key, at most so many and as many as one message carries, and
+    /// whether these are the last ones; or what is folded of an item beyond the snapshot.
+    fn part(
+        &self,
+        after: Option<&Key>,
+        at: &Vector,
+        items_max: usize,
+    ) -> Result<(States, bool), Vector> {
         let (mut part, mut bytes) = (States::new(), 0);
         for key in self.op_log.keys(after) {
             let state = self.op_log.peek(key, at)?;
             bytes += encoded_bytes(key, &state);
-            let is_full = part.len() >= TRANSFER_ITEMS_MAX || bytes > TRANSFER_BYTES_MAX;
+            let is_full = part.len() >= items_max || bytes > TRANSFER_BYTES_MAX;
             if is_full && !part.is_empty() {
                 return Ok((part, false));
             }

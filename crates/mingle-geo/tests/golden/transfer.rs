@@ -2,9 +2,12 @@
 //! everything counts once.
 
 use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
 use std::rc::Rc;
 
-use mingle_geo::limits::{TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX};
+use mingle_geo::limits::{
+    TRANSFER_BYTES_MAX, TRANSFER_ITEMS_MAX, TRANSFER_ITEMS_MIN, TRANSFER_ITEMS_PER_S,
+};
 use mingle_geo::{Address, Alarm, Key, Kind, Message, Op};
 use mingle_model::Value;
 
@@ -156,6 +159,43 @@ fn a_state_of_many_items_comes_in_parts() {
     assert_eq!(*sizes.borrow(), [TRANSFER_ITEMS_MAX, 1]);
     let last = Key::new(Kind::Counter, format!("{}", TRANSFER_ITEMS_MAX - 1));
     assert_eq!(value(&mut world, 2, &last), 1);
+}
+
+#[test]
+fn parts_keep_to_a_pace() {
+    let (mut world, key) = away();
+    let count = 2 * TRANSFER_ITEMS_MAX + 500;
+    for index in 0..count {
+        world.write(0, &Key::new(Kind::Counter, format!("{index}")), Op::Add(1));
+    }
+    world.committed(0);
+    world.run_ms(2_000);
+    let sent = Rc::new(RefCell::new(VecDeque::new()));
+    let sender = sent.clone();
+    world.filter(move |_, envelope| {
+        if let Message::TransferPart(part) = &envelope.message {
+            sender.borrow_mut().push_back(part.states.len());
+        }
+        Verdict::Pass
+    });
+    world.heal();
+    let mut parts = Vec::new();
+    world.run_until("a transfer", |world| {
+        parts.extend(sent.borrow_mut().drain(..).map(|items| (world.now_us, items)));
+        transfers(world) == 1
+    });
+    assert_eq!(value(&mut world, 2, &key), SUM);
+    let (began_us, _) = parts[0];
+    let mut sent = 0;
+    for (at_us, items) in &parts {
+        sent += items;
+        let after_us = at_us - began_us;
+        let allowed = TRANSFER_ITEMS_MAX + (after_us * TRANSFER_ITEMS_PER_S / 1_000_000) as usize;
+        assert!(sent <= allowed, "{sent} items after {after_us} µs, {allowed} allowed");
+    }
+    assert_eq!(sent, count + 1);
+    let (_, but_last) = parts.split_last().expect("some parts");
+    assert!(but_last.iter().all(|(_, items)| *items >= TRANSFER_ITEMS_MIN), "{parts:?}");
 }
 
 #[test]
