@@ -1,6 +1,6 @@
 //! Commits go on wherever clients want them and nothing is to blame, and nobody is stuck in the end.
 
-use super::history::{Attached, Fault, FaultKind, Outcome, What};
+use super::history::{Attached, Fault, FaultKind, Outcome, Run, What};
 use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
 use crate::limits::{STALL_US_MAX, STRONG_US_MAX};
@@ -69,7 +69,11 @@ fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
         let own = node.transaction.dc;
         let majorities = (0u8..1 << run.system.dc_count)
             .filter(|set| set >> own & 1 == 1 && set.count_ones() == majority);
-        let mut waited = majorities.flat_map(|set| without(vec![waits], hindered(index, own, set)));
+        let away = away(node, run);
+        let mut waited = majorities.flat_map(|set| {
+            let excused = hindered(index, own, set).into_iter().chain(away.clone());
+            without(vec![waits], union(excused.collect()))
+        });
         let long = waited.find(|(from_us, to_us)| to_us - from_us > STRONG_US_MAX);
         problems.extend(long.map(|(from_us, to_us)| {
             let what = "a strong transaction waits although a majority works and is connected";
@@ -79,6 +83,26 @@ fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
         }));
     }
     problems
+}
+
+/// When the session of a transaction was not where it asked for its commit, but on its way elsewhere, or
+/// there: then it asked there, if at all.
+fn away(node: &Node<'_>, run: &Run) -> Vec<Interval> {
+    let own = node.transaction.dc;
+    let calls = &run.sessions[node.session].calls;
+    let (mut away, mut left_us) = (Vec::new(), None);
+    for call in calls {
+        let What::Attach { dc, answer } = &call.what else { continue };
+        let end_us = call.end_us.unwrap_or(run.end.at_us);
+        away.push((call.begin_us, end_us));
+        match answer {
+            Attached::Failed => {}
+            _ if *dc == own => away.extend(left_us.take().map(|left_us| (left_us, end_us))),
+            _ => left_us = left_us.or(Some(end_us)),
+        }
+    }
+    away.extend(left_us.map(|left_us| (left_us, run.end.at_us)));
+    away
 }
 
 /// When these data centers, as bits, may have been unable to answer clients of one of them.

@@ -4,8 +4,8 @@
 use std::collections::BTreeSet;
 
 use mingle_checker::geo::{
-    Action, Call, Commit, Conflicts, Content, End, Fault, FaultKind, Item, ItemKind, Loss, Op,
-    Outcome, Promise, Run, Session, Strong, System, Transaction, Vector, View, What,
+    Action, Attached, Call, Commit, Conflicts, Content, End, Fault, FaultKind, Item, ItemKind,
+    Loss, Op, Outcome, Promise, Run, Session, Strong, System, Transaction, Vector, View, What,
 };
 use mingle_model::{Origin, TransactionId};
 
@@ -280,4 +280,17 @@ fn a_strong_transaction_waits_no_longer_than_a_majority_needs() {
         let report = mingle_checker::geo::check_some(&run(&faults), &[Promise::Liveness]);
         assert!(report.is_kept(), "{report}");
     }
+    // Once its session has gone elsewhere d0 is not asked any more, until it is back.
+    let moved = |back_us: u64| {
+        let mut run = run(&[]);
+        for (dc, at_us) in [(1, 5_000_000), (0, back_us)] {
+            let what = What::Attach { dc, answer: Attached::Resumed };
+            let call = Call { begin_us: at_us - 1, end_us: Some(at_us), what };
+            run.sessions[0].calls.push(call);
+        }
+        mingle_checker::geo::check_some(&run, &[Promise::Liveness])
+    };
+    assert!(moved(25_000_000).is_kept(), "{}", moved(25_000_000));
+    let report = moved(8_000_000);
+    assert!(report.to_string().contains(words), "{report}");
 }

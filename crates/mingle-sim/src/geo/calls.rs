@@ -28,7 +28,9 @@ impl World<'_> {
     }
 
     pub fn attach(&mut self, slot: usize, to: u8) {
+        let leaves_blamed = self.is_blamed(self.clients[slot].dc());
         let client = &mut self.clients[slot];
+        client.leaves_blamed = leaves_blamed;
         client.stage = Stage::Attaching(to);
         client.begin_us = self.now_us;
         client.waits_far_since_us = Some(self.now_us);

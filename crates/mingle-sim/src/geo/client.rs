@@ -71,6 +71,10 @@ pub(super) struct Client {
     pub waits_far_since_us: Option<u64>,
     /// Since when it has tried the same strong transaction, and nothing came of it.
     pub waits_strong_since_us: Option<u64>,
+    /// When its session last came to the data center where it is.
+    pub attached_us: u64,
+    /// Whether it leaves one that has a fault to blame.
+    pub leaves_blamed: bool,
     /// When it will go on without what it waits for.
     pub loses_patience_us: Option<u64>,
 }
@@ -137,6 +141,8 @@ impl World<'_> {
             waits_since_us: None,
             waits_far_since_us: None,
             waits_strong_since_us: None,
+            attached_us: self.now_us,
+            leaves_blamed: false,
             loses_patience_us: None,
         }
     }

@@ -124,6 +124,7 @@ impl World<'_> {
         client.waits_since_us = None;
         client.failures = 0;
         let was_asked = client.unanswered.is_some();
+        let is_apart = self.blame.has_others_apart(client.dc(), now_us);
         let call = match client.unanswered.take() {
             Some(call) => call,
             None => self.close_call(slot, Outcome::Unknown, Some(now_us)),
@@ -157,6 +158,9 @@ impl World<'_> {
                     self.reach.saw(rejoined(is_strong));
                 }
                 if is_strong {
+                    if is_apart {
+                        self.reach.saw(Seen::StrongApart);
+                    }
                     let is_read_only = transaction.updates().next().is_none();
                     saw_strong(&mut self.reach, client.attempt > 0, is_read_only, was_asked);
                     client.give_up_strong();
@@ -209,11 +213,18 @@ impl World<'_> {
         let now_us = self.now_us;
         let client = &mut self.clients[slot];
         client.must_attach = false;
-        client.is_past_loss |= matches!(answer, Attached::WithLoss { .. });
+        client.attached_us = now_us;
+        let is_with_loss = matches!(answer, Attached::WithLoss { .. });
+        client.is_past_loss |= is_with_loss;
         client.loses_patience_us = None;
         client.failures = 0;
         let dc = self.recorder.dc_of(&client.session);
         self.push_call(slot, Some(now_us), What::Attach { dc, answer });
+        let client = &mut self.clients[slot];
+        if (client.leaves_blamed || is_with_loss) && client.waits_since_us.is_some() {
+            // What it waited for where it was, or for what is lost, is no time of the one where it is.
+            client.waits_since_us = Some(now_us);
+        }
     }
 
     /// An attach has to wait: for what is lost, not for ever.

@@ -205,6 +205,23 @@ pub enum Fault {
     },
 }
 
+impl Fault {
+    /// The data centers that it takes away as a whole from most of all, as bits.
+    pub(super) fn takes_away(self, dc_count: u8) -> Option<u8> {
+        match self {
+            Self::Crash { place: Place::Dc(dc), .. } | Self::Cut { shape: Shape::Off(dc), .. } => {
+                Some(1 << dc)
+            }
+            Self::Cut { shape: Shape::Halves(set), .. } => {
+                let others = !set & ((1 << dc_count) - 1);
+                let is_fewer = set.count_ones() < others.count_ones();
+                Some(if is_fewer { set } else { others })
+            }
+            _ => None,
+        }
+    }
+}
+
 /// Something that happens in a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Event {

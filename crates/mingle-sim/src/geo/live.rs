@@ -1,7 +1,7 @@
 //! Whether the run goes on: what may be waited for, and for how long.
 
-use mingle_checker::geo::FaultKind;
-use mingle_geo::{DcId, Timestamp};
+use mingle_checker::geo::{FaultKind, What};
+use mingle_geo::{DcId, Timestamp, Vector};
 
 use super::fault::Fault;
 use super::setup::Setup;
@@ -26,6 +26,10 @@ pub(super) struct Blame {
     near_until_us: Vec<u64>,
     /// For what data centers have to do together.
     far_until_us: u64,
+    /// The same, but for data centers that are away as a whole.
+    common_until_us: u64,
+    /// These, as bits, from when on and until when they may be blamed.
+    away: Vec<(u8, u64, u64)>,
 }
 
 impl Blame {
@@ -35,7 +39,29 @@ impl Blame {
         let until_us =
             if by_us + after > SPREAD_US || setup.has_small_limits() { u64::MAX } else { 0 };
         let near_until_us = vec![until_us; usize::from(setup.config.dc_count)];
-        Self { near_until_us, far_until_us: until_us }
+        let (far_until_us, common_until_us, away) = (until_us, until_us, Vec::new());
+        Self { near_until_us, far_until_us, common_until_us, away }
+    }
+
+    /// Until when a data center may blame a fault for what it has to do with the others, if it can do
+    /// that without `f` of them.
+    fn most_until_us(&self, dc: u8, f: u8) -> u64 {
+        let mut until_us = self.common_until_us.max(self.near_until_us[usize::from(dc)]);
+        loop {
+            let still = self.away.iter().filter(|(_, _, away_us)| *away_us > until_us);
+            let gone = still.clone().fold(0, |gone, (set, ..)| gone | set);
+            if gone.count_ones() <= u32::from(f) && gone >> dc & 1 == 0 {
+                return until_us;
+            }
+            until_us = still.map(|(_, _, away_us)| *away_us).min().unwrap_or(until_us);
+        }
+    }
+
+    /// Whether others have been away for so long that strong transactions here go on without them.
+    pub fn has_others_apart(&self, dc: u8, now_us: u64) -> bool {
+        self.away.iter().any(|(set, from_us, until_us)| {
+            set >> dc & 1 == 0 && from_us + STRONG_US <= now_us && now_us + AFTER_US < *until_us
+        })
     }
 }
 
@@ -53,6 +79,11 @@ impl World<'_> {
     /// What has to wait for a fault may do so until then.
     pub fn blame(&mut self, fault: Fault, until_us: u64) {
         let until_us = until_us + AFTER_US;
+        if let Some(set) = fault.takes_away(self.setup.config.dc_count) {
+            self.blame.away.push((set, self.now_us, until_us));
+        } else {
+            self.blame.common_until_us = until_us.max(self.blame.common_until_us);
+        }
         let near = match fault {
             Fault::Crash { place, .. } | Fault::Pause { place } | Fault::Step { place, .. } => {
                 Some(place.dc())
@@ -89,6 +120,10 @@ impl World<'_> {
             let client = &self.clients[slot];
             let (id, dc) = (client.id, client.dc());
             let mut near_us = self.blame.near_until_us[usize::from(dc)];
+            if self.asks_elsewhere(slot) {
+                // What came of it only the data center may know that was asked for it.
+                near_us = near_us.max(self.blame.far_until_us);
+            }
             if client.session.past_vec()[DcId::STRONG] > Timestamp::ZERO {
                 // It may have to wait for what is strong in its past, and that for other data centers.
                 near_us = near_us.max(self.blame.far_until_us);
@@ -100,7 +135,12 @@ impl World<'_> {
                 })
             };
             let is_near = client.waits_far_since_us.is_none() && !self.is_left(slot);
-            if is_near && is_stuck(client.waits_since_us, near_us) {
+            let is_excused = |near_us: u64| {
+                // By faults that keep its data center from having the rest, too.
+                !self.is_whole(dc)
+                    && !is_stuck(client.waits_since_us, near_us.max(self.blame.far_until_us))
+            };
+            if is_near && is_stuck(client.waits_since_us, near_us) && !is_excused(near_us) {
                 let how =
                     format!("session {id} at d{dc} waits for a read or commit, {:?}", client.stage);
                 self.breaks("without a fault to blame reads and commits go on", how);
@@ -108,8 +148,16 @@ impl World<'_> {
             }
             let client = &self.clients[slot];
             let far_us = self.blame.far_until_us.max(near_us);
-            let waits_us = client.waits_strong_since_us.map(|at_us| at_us.max(far_us));
-            if waits_us.is_some_and(|at_us| now_us > at_us.saturating_add(STRONG_US)) {
+            let is_late = |from_us: u64| {
+                let since_us = client.waits_strong_since_us.map(|at_us| at_us.max(from_us));
+                since_us.is_some_and(|at_us| now_us > at_us.saturating_add(STRONG_US))
+            };
+            // Those that are given up, or coming up, are no part of what goes on without `f`.
+            let is_attached = client.waits_far_since_us.is_none() && !client.must_attach;
+            let is_without = is_attached && self.lost | self.fencing == 0 && !self.is_admitting();
+            let most_us = self.blame.most_until_us(dc, self.setup.config.f);
+            let without_us = most_us.max(client.attached_us);
+            if is_late(far_us) || is_without && is_late(without_us) {
                 let how = format!("session {id} at d{dc}, {:?}", client.stage);
                 self.breaks("without a fault to blame strong transactions go on", how);
                 return;
@@ -120,6 +168,31 @@ impl World<'_> {
                 return;
             }
         }
+    }
+
+    /// Whether it asks for a commit at another data center than it was asked for at first.
+    fn asks_elsewhere(&self, slot: usize) -> bool {
+        let client = &self.clients[slot];
+        let call = client.unanswered.map(|call| &client.record.calls[call].what);
+        let dc = self.recorder.dc_of(&client.session);
+        matches!(call, Some(What::Transaction(transaction)) if transaction.dc != dc)
+    }
+
+    /// Whether all replicas of a data center have what any of them was brought up to: a state transfer
+    /// brings one partition after the other.
+    fn is_whole(&self, dc: u8) -> bool {
+        let of_dc = self.nodes.iter().filter(|node| node.dc == dc);
+        let replicas: Vec<_> = of_dc.filter_map(|node| node.replica.as_ref()).collect();
+        let mut brought_up = Vector::ZERO;
+        for replica in &replicas {
+            brought_up.join(&replica.replica().folded_vec());
+        }
+        replicas.iter().all(|replica| replica.replica().known_vec().covers(&brought_up))
+    }
+
+    /// Whether a fault may be blamed for what is waited for at a data center by itself.
+    pub fn is_blamed(&self, dc: u8) -> bool {
+        self.now_us < self.blame.near_until_us[usize::from(dc)]
     }
 
     /// From now on nobody need wait for a data center that is given up.
@@ -139,5 +212,6 @@ impl World<'_> {
             *near_until_us = until_us.max(*near_until_us);
         }
         self.blame.far_until_us = until_us.max(self.blame.far_until_us);
+        self.blame.common_until_us = until_us.max(self.blame.common_until_us);
     }
 }

@@ -13,6 +13,7 @@
 //! - `record`, `columns`, `reach`: what is written down, and what was gone through;
 //! - `finish`: a run from its start to its end; [`baseline`]: the other systems of UniStore's evaluation.
 
+mod apart;
 pub mod baseline;
 mod calls;
 mod client;

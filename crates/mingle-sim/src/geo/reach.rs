@@ -81,6 +81,7 @@ seen! {
     Siblings = "siblings read",
     Slowed = "replica slowed",
     SnapshotTooOld = "too old snapshot refused",
+    StrongApart = "strong commit while another was cut off for long",
     StrongAsked = "strong commit found by asking",
     StrongCommitted = "strong transaction committed",
     StrongOnlyRefused = "causal write to a strong key refused",
