@@ -1,4 +1,5 @@
-//! Service times, measured: the model runs at a moderate load, and each handler is timed.
+//! What is measured: the model runs at a moderate load, and each handler is timed. By kind of input that
+//! gives the service times; by system, what a transaction takes of a processor.
 
 use mingle_geo::Baseline;
 
@@ -34,9 +35,9 @@ pub fn measure(options: &Options) -> Result<Times, String> {
             let usual = setup(options, system, round);
             let think_us = options.think_ms * 1_000;
             let site = Setup { clients: SITE_CLIENTS, think_us, ..usual.clone() };
-            samples.add(sampled(site, rubis(options))?);
+            samples.add(sampled(site, rubis(options))?.samples);
             let three_keys = Setup { clients: MICRO_CLIENTS, ..usual };
-            samples.add(sampled(three_keys, micro(options, 10, 100, 0))?);
+            samples.add(sampled(three_keys, micro(options, 10, 100, 0))?.samples);
         }
         let fitted = samples.fit(&recorded);
         best = Some(match best {
@@ -54,12 +55,67 @@ fn setup(options: &Options, system: Baseline, round: usize) -> Setup {
     Setup { seed: options.seed + 1_000 + round as u64, is_sampled: true, ..setup }
 }
 
-fn sampled(setup: Setup, workload: Box<dyn Workload>) -> Result<Samples, String> {
+fn sampled(setup: Setup, workload: Box<dyn Workload>) -> Result<Model, String> {
     let mut model = Model::new(setup, workload)?;
     model.elect()?;
     model.start_clients();
     model.run_for(WARM_UP_NS);
     model.count();
     model.run_for(SAMPLED_NS);
-    Ok(std::mem::take(&mut model.samples))
+    Ok(model)
+}
+
+/// What a transaction of the auction site takes of this machine's processor in one system, at all
+/// replicas, with what they do whatever the load is; clients not included.
+#[derive(Clone, Debug)]
+pub struct Cost {
+    pub system: Baseline,
+    /// By round, in microseconds.
+    pub rounds_us: Vec<f64>,
+    /// Transactions of the last round.
+    pub committed: u64,
+}
+
+impl Cost {
+    /// Of all rounds the least: whatever else a machine does makes it more.
+    pub fn least_us(&self) -> f64 {
+        self.rounds_us.iter().copied().fold(f64::INFINITY, f64::min)
+    }
+
+    pub fn most_us(&self) -> f64 {
+        self.rounds_us.iter().copied().fold(0.0, f64::max)
+    }
+}
+
+/// Clients of the auction site at each data center when processor time is measured: all systems bear
+/// them.
+pub fn cost_clients(options: &Options) -> usize {
+    if options.quick { SITE_CLIENTS / 20 } else { SITE_CLIENTS }
+}
+
+/// The processor time of all systems, forwards and backwards by turns, one at a time.
+///
+/// # Errors
+///
+/// What the core does not accept about the settings, or a system in which nothing commits.
+pub fn costs(options: &Options) -> Result<Vec<Cost>, String> {
+    let new = |system| Cost { system, rounds_us: Vec::new(), committed: 0 };
+    let mut costs: Vec<Cost> = Baseline::ALL.into_iter().map(new).collect();
+    for round in 0..ROUNDS {
+        for cost in &mut costs {
+            let think_us = options.think_ms * 1_000;
+            let clients = cost_clients(options);
+            let setup = Setup { clients, think_us, ..setup(options, cost.system, round) };
+            let model = sampled(setup, rubis(options))?;
+            if model.tally.committed == 0 {
+                return Err(format!("nothing committed in {}", cost.system.name()));
+            }
+            cost.rounds_us.push(model.tally.handled_us());
+            cost.committed = model.tally.committed;
+        }
+        costs.reverse();
+        println!("processor time of a transaction: round {} of {ROUNDS}", round + 1);
+    }
+    costs.sort_by_key(|cost| cost.system);
+    Ok(costs)
 }

@@ -5,6 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use mingle_geo::Baseline;
 
+use super::calibrate::Cost;
 use super::micro::Micro;
 use super::model::{Model, Setup};
 use super::rubis::Rubis;
@@ -55,6 +56,8 @@ pub struct Mix {
 /// Everything that was run.
 #[derive(Clone, Debug, Default)]
 pub struct Outcome {
+    /// What a transaction takes of a processor, measured.
+    pub costs: Vec<Cost>,
     /// The auction site, by system.
     pub site: Vec<Curve>,
     /// The microbenchmark, in the order of [`MIXES`].

@@ -1,8 +1,11 @@
 //! The table: each figure with its bar, and whether it is met.
 
+use std::fmt::Write as _;
+
 use mingle_geo::Baseline;
 
 use super::Options;
+use super::calibrate::{Cost, cost_clients};
 use super::curve::{Curve, Mix, Outcome};
 use super::tally::{SLICE_US, Tally};
 use crate::geo::{Distance, Figure, thousands};
@@ -32,6 +35,11 @@ impl Bars {
 pub fn figures(outcome: &Outcome, options: &Options) -> Vec<Figure> {
     let bars = Bars::new(options);
     let mut figures = Vec::new();
+    for cost in &outcome.costs {
+        let name = format!("processor time of a transaction, measured: {}", cost.system.name());
+        let value = format!("{:.1} µs (at most {:.1})", cost.least_us(), cost.most_us());
+        figures.push(Figure::plain(name, value));
+    }
     let of = |system| outcome.site.iter().find(|curve| curve.system == system);
     if let (Some(full), Some(strong), Some(red_blue), Some(causal)) =
         (of(Baseline::UniStore), of(Baseline::Strong), of(Baseline::RedBlue), of(Baseline::Causal))
@@ -168,8 +176,30 @@ fn micro(mix: &Mix, curve: &Curve) -> Figure {
     )
 }
 
+/// The processor time of a transaction in all systems, as a table.
+pub fn costs(costs: &[Cost], options: &Options) -> String {
+    let clients = 3 * cost_clients(options);
+    let mut text = format!(
+        "Measured: processor time of a transaction at all replicas, what they do whatever the load is \
+         included; {} clients of the auction site; the least of {} rounds, and the most.\n\n",
+        thousands(clients as f64),
+        costs.first().map_or(0, |cost| cost.rounds_us.len())
+    );
+    let full = costs.iter().find(|cost| cost.system == Baseline::UniStore);
+    let _ = writeln!(text, "{:<10} {:>10} {:>10} {:>14}", "", "µs", "at most", "by UniStore's");
+    for cost in costs {
+        let by = full.map_or(1.0, |full| cost.least_us() / full.least_us());
+        let (name, least, most) = (cost.system.name(), cost.least_us(), cost.most_us());
+        let _ = writeln!(text, "{name:<10} {least:>10.1} {most:>10.1} {by:>14.2}");
+    }
+    text
+}
+
 /// Prints the curves and the table.
 pub fn print(outcome: &Outcome, figures: &[Figure], options: &Options) {
+    if !outcome.costs.is_empty() {
+        println!("\n{}", costs(&outcome.costs, options));
+    }
     println!("\n{}\n", setting(options));
     println!(
         "{:<10} {:>8} {:>10} {:>10} {:>10} {:>9} {:>8} {:>9} {:>10}",
@@ -181,7 +211,7 @@ pub fn print(outcome: &Outcome, figures: &[Figure], options: &Options) {
         "strong ms",
         "aborted",
         "busiest",
-        "µs per tx"
+        "model µs"
     );
     for curve in &outcome.site {
         for point in &curve.points {

@@ -70,13 +70,13 @@ pub struct Options {
     /// Take service times from this file instead of measuring them.
     #[arg(long)]
     times: Option<PathBuf>,
-    /// Take the recorded service times: then figures are the same each time.
+    /// Take the recorded service times: then what is modelled is the same each time.
     #[arg(long)]
     recorded: bool,
     /// Seed of what clients do.
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Run only one part: `site`, `micro` or `trouble`.
+    /// Run only one part: `cost`, `site`, `micro` or `trouble`.
     #[arg(long)]
     only: Option<Part>,
     /// Where the page goes.
@@ -90,6 +90,8 @@ pub struct Options {
 /// A part of the evaluation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
 enum Part {
+    /// The processor time of a transaction, in all systems.
+    Cost,
     /// The auction site, in all systems.
     Site,
     /// The microbenchmark.
@@ -149,9 +151,15 @@ pub fn run(options: &Options) -> Result<(), String> {
         std::fs::create_dir_all(folder)
             .map_err(|error| format!("{}: {error}", folder.display()))?;
     }
+    let costs = if options.runs(Part::Cost) { calibrate::costs(options)? } else { Vec::new() };
+    if options.only == Some(Part::Cost) {
+        println!("\n{}", figures::costs(&costs, options));
+        return Ok(());
+    }
     let times = options.times()?;
     println!("service times of handlers, in ns on this machine:\n{}", times.shown());
     let outcome = curve::run_all(options, &times.slower(options.slower))?;
+    let outcome = curve::Outcome { costs, ..outcome };
     let figures = figures::figures(&outcome, options);
     figures::print(&outcome, &figures, options);
     std::fs::write(&options.page, page::render(&outcome, &figures, options))

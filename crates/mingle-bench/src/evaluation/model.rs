@@ -284,6 +284,7 @@ impl Model {
             size += size_before;
             if self.tally.is_counted {
                 self.samples.push(kind, size, ns);
+                self.tally.handled_ns += ns;
             }
         } else {
             node.machine.handle(now, input, &mut self.outputs);

@@ -28,6 +28,8 @@ pub struct Tally {
     pub commit_us: Vec<Histogram<u64>>,
     /// By server: how long it was busy.
     pub busy_ns: Vec<u64>,
+    /// How long handlers really took, where they are timed.
+    pub handled_ns: u64,
     /// By slice of time since clients began: commits of causal and of strong transactions.
     pub slices: Vec<[u64; 2]>,
     /// Of strong transactions that began after a data center was lost, when the first committed.
@@ -53,6 +55,7 @@ impl Tally {
             strong_us: vec![histogram(); dcs],
             commit_us: vec![histogram(); dcs],
             busy_ns: vec![0; servers],
+            handled_ns: 0,
             slices: Vec::new(),
             first_strong_us: None,
         }
@@ -87,6 +90,11 @@ impl Tally {
     /// Processor time of a transaction at all replicas, in microseconds, on the model's cores.
     pub fn core_us(&self) -> f64 {
         self.busy_ns.iter().sum::<u64>() as f64 / 1e3 / self.committed.max(1) as f64
+    }
+
+    /// What handlers really took for a transaction at all replicas, in microseconds of this machine.
+    pub fn handled_us(&self) -> f64 {
+        self.handled_ns as f64 / 1e3 / self.committed.max(1) as f64
     }
 
     /// Up to there nothing else committed, which counts too.
