@@ -34,6 +34,9 @@ pub const TRANSFER_BYTES_MAX: usize = 1 << 20;
 /// At most this many items are folded in one tick.
 pub const FOLDS_PER_TICK_MAX: usize = 200;
 
+/// At most this many items that only remember operation ids are looked at in one tick, for ids to forget.
+pub const FORGETS_PER_TICK_MAX: usize = 20;
+
 /// An item with more operations than this in its log is folded when it is next changed.
 pub const FOLD_OPERATIONS: usize = 64;
 

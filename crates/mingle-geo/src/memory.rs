@@ -1,9 +1,9 @@
 //! How much memory a replica takes at most.
 //!
-//! It holds each item once or twice (folded, and as it was last read), operations until they can be
-//! folded, transactions until all data centers have them, and how the transactions of each session
-//! ended. Each of these is bounded by what is asked of the replica and by its settings, so their sum is
-//! ([`heap_bytes_max`]). A test counts what is really allocated.
+//! It holds each item once or twice (folded, and as it was last read), with the ids of operations that may
+//! come again; operations until they can be folded, transactions until all data centers have them, and how
+//! the transactions of each session ended. Each of these is bounded by what is asked of the replica and by
+//! its settings, so their sum is ([`heap_bytes_max`]). A test counts what is really allocated.
 
 use mingle_model::{Origin, Value};
 
@@ -12,7 +12,7 @@ use crate::oplog;
 use crate::outcomes;
 use crate::timestamp::Timestamp;
 use crate::tx::Transaction;
-use crate::types::{Mark, OpId, State, Update};
+use crate::types::{Mark, OpId, State, Update, ids};
 
 /// What a replica holds and what is asked of it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -25,6 +25,9 @@ pub struct Load {
     pub name_bytes: usize,
     /// Bytes of a value beyond a [`Value`] itself, at most.
     pub value_bytes: usize,
+    /// Operation ids that items remember, each run once: those that no floor had passed (`RaiseFloor`)
+    /// twice as long ago as it takes to fold.
+    pub ids: usize,
     /// Operations that all data centers together commit at this partition in a second, one in a
     /// transaction.
     pub operations_per_second: usize,
@@ -77,6 +80,10 @@ pub fn heap_bytes_max(config: &Config, load: &Load) -> usize {
     let standing = size_of::<Mark>() + size_of::<Option<Box<OpId>>>() + size_of::<Value>() + value;
     // As it was folded, and as it was last read.
     let items = load.items * (item + 2 * state) + load.values * 2 * standing;
+    // The first of an item has a leaf with room for more.
+    let id = sorted(ids::ENTRY_BYTES) + ids::RUN_BYTES + ids::ADDED_BYTES + value;
+    let leaf = 11 * ids::ENTRY_BYTES + 16;
+    let remembered = 2 * (load.ids.min(load.items) * leaf + load.ids * id);
     let transaction = SHARED + size_of::<Transaction>() + size_of::<Update>() + name + value;
     let kept = sorted(size_of::<(Timestamp, usize)>());
     // A list has room for four at least, and for twice as many as it holds at most. In one more list are
@@ -91,5 +98,5 @@ pub fn heap_bytes_max(config: &Config, load: &Load) -> usize {
     let forwarded =
         forwarded / (size_of::<Transaction>() + size_of::<Update>()).max(1) * (transaction + kept);
     let session = sorted(size_of::<Origin>() + outcomes::SESSION_BYTES) + 4 * outcomes::ENDED_BYTES;
-    FIXED + items + operations * operation + forwarded + load.sessions * session
+    FIXED + items + remembered + operations * operation + forwarded + load.sessions * session
 }

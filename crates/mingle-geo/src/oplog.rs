@@ -17,7 +17,7 @@ use std::sync::Arc;
 
 use crate::flaw::{Flaw, Planted};
 use crate::key::Key;
-use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX};
+use crate::limits::{FOLD_OPERATIONS, FOLDS_PER_TICK_MAX, FORGETS_PER_TICK_MAX};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::tx::Transaction;
 use crate::types::{Mark, OpId, Recent, State};
@@ -36,6 +36,8 @@ pub struct OpLog {
     floor: Vector,
     /// Items that have operations to fold, each once, by the first of its operations.
     foldable: VecDeque<Entry>,
+    /// Items that remember operation ids, each once, and of which nothing was left to fold.
+    remembering: VecDeque<Key>,
     pending: Pending,
     bytes: usize,
     operation_count: usize,
@@ -52,6 +54,7 @@ struct Item {
     /// So many of them, from the first, are in `cached`.
     cached_count: usize,
     is_queued: bool,
+    is_remembering: bool,
 }
 
 /// What an item takes with its key, what the key takes elsewhere, and an operation in a list.
@@ -107,7 +110,7 @@ impl Item {
 
     fn at(base: At) -> Self {
         let (cached, entries) = (base.clone(), Vec::new());
-        Self { base, cached, entries, cached_count: 0, is_queued: false }
+        Self { base, cached, entries, cached_count: 0, is_queued: false, is_remembering: false }
     }
 
     /// Keeps a state that was read at a snapshot which covers that of `cached`.
@@ -162,6 +165,19 @@ impl Item {
             self.cached = self.base.clone();
         }
         freed
+    }
+}
+
+impl Item {
+    /// Forgets ids that are past in an item of which nothing is left to fold.
+    fn forget(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) {
+        let is_later = snapshot.covers(&self.base.snapshot);
+        if is_later && self.base.state.has_past_ids(is_past) {
+            let mut state = (*self.base.state).clone();
+            state.forget_ids(is_past);
+            self.base = At { snapshot: *snapshot, state: Arc::new(state) };
+            self.cached = self.base.clone();
+        }
     }
 }
 
@@ -292,16 +308,42 @@ impl OpLog {
             if let Some(item) = self.items.get_mut(first.key()) {
                 item.is_queued = !item.entries.is_empty();
                 self.foldable.extend(item.entries.first().cloned());
-                if item.entries.is_empty() && item.base.state.is_blank() {
-                    // Nothing stands in it, so it is as if it had never been there; snapshots that
-                    // could tell the difference are not read any more.
-                    self.floor.join(&item.base.snapshot);
-                    self.items.remove(first.key());
-                    self.keys.remove(first.key());
-                }
+                self.settle(first.key());
             }
         }
+        self.forget_some(snapshot, &is_past);
         count
+    }
+
+    /// Of an item of which nothing is left to fold: leaves it out if nothing stands in it, and notes
+    /// that it remembers ids if it does.
+    fn settle(&mut self, key: &Key) {
+        let Some(item) = self.items.get_mut(key).filter(|item| item.entries.is_empty()) else {
+            return;
+        };
+        if item.base.state.is_blank() {
+            // It is as if it had never been there; snapshots that could tell the difference are not read
+            // any more.
+            self.floor.join(&item.base.snapshot);
+            self.items.remove(key);
+            self.keys.remove(key);
+        } else if item.base.state.remembers_ids() && !item.is_remembering {
+            item.is_remembering = true;
+            self.remembering.push_back(key.clone());
+        }
+    }
+
+    /// Has a bounded number of items forget ids that are past, of those that are not changed any more.
+    fn forget_some(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) {
+        for _ in 0..self.remembering.len().min(FORGETS_PER_TICK_MAX) {
+            let Some(key) = self.remembering.pop_front() else { break };
+            let Some(item) = self.items.get_mut(&key) else { continue };
+            item.is_remembering = false;
+            if item.entries.is_empty() {
+                item.forget(snapshot, is_past);
+                self.settle(&key);
+            }
+        }
     }
 
     /// Folds one item up to `snapshot`, if its log is long.
@@ -372,9 +414,16 @@ impl OpLog {
             kept.clear();
         }
         let items = states.into_iter().map(|(key, state)| (key, Item::at(At { snapshot, state })));
-        let items: HashMap<_, _, _> = items.collect();
-        let keys = items.keys().cloned().collect();
-        *self = Self { items, keys, floor: snapshot, planted, ..Self::default() };
+        let mut items: HashMap<Key, Item, _> = items.collect();
+        let keys: BTreeSet<Key> = items.keys().cloned().collect();
+        let mut remembering = VecDeque::new();
+        for key in &keys {
+            if let Some(item) = items.get_mut(key).filter(|item| item.base.state.remembers_ids()) {
+                item.is_remembering = true;
+                remembering.push_back(key.clone());
+            }
+        }
+        *self = Self { items, keys, remembering, floor: snapshot, planted, ..Self::default() };
         for transaction in kept.values() {
             self.append(transaction);
         }

@@ -2,9 +2,9 @@
 //! `mingle_geo::memory`, and not far below.
 
 use mingle_geo::memory::{Load, heap_bytes_max};
-use mingle_geo::message::{CommitOne, Snapshot};
+use mingle_geo::message::{CommitOne, RaiseFloor, Snapshot};
 use mingle_geo::{
-    Address, Config, DcId, Envelope, Input, Key, Kind, Message, Now, Op, Output, PartitionId,
+    Address, Config, DcId, Envelope, Input, Key, Kind, Message, Now, Op, OpId, Output, PartitionId,
     Replica, Update, Vector,
 };
 use mingle_model::random::Random;
@@ -20,6 +20,9 @@ const SESSIONS: usize = 60;
 const VALUE_BYTES: usize = 64;
 const NAME: &str = "item:";
 
+/// By how many transactions of a session the floor of its ids stays behind.
+const LAG: u64 = 5;
+
 /// Commits at each data center in a tick.
 const COMMITS: usize = 4;
 
@@ -31,6 +34,8 @@ struct Trio {
     random: Random,
     /// Of the last transaction of each session.
     sequences: Vec<u64>,
+    /// Whether operations are additions with ids, and not writes.
+    has_ids: bool,
     /// Messages with where they come from, with their capacity used again.
     messages: Vec<(Address, Envelope)>,
     outputs: Vec<Output>,
@@ -45,6 +50,7 @@ impl Trio {
             now: Now { wall_us: 1_700_000_000_000_000, mono_us: 0 },
             random: Random::new(1),
             sequences: vec![0; SESSIONS],
+            has_ids: false,
             messages: Vec::new(),
             outputs: Vec::new(),
         }
@@ -80,17 +86,54 @@ impl Trio {
         self.sequences[session] += 1;
         let origin = Origin(session as u128);
         let id = TransactionId { origin, sequence: self.sequences[session] };
-        let key = Key::new(Kind::Register, format!("{NAME}{}", self.random.below(ITEMS)));
-        let op = Op::Write(Value::Bytes(vec![7; VALUE_BYTES].into()));
+        let name = format!("{NAME}{}", self.random.below(ITEMS));
+        let update = if self.has_ids {
+            let id = Some(OpId { transaction: id, phase: 1, position: 0 });
+            Update { key: Key::new(Kind::Counter, name), op: Op::Add(1), id }
+        } else {
+            let op = Op::Write(Value::Bytes(vec![7; VALUE_BYTES].into()));
+            Update { key: Key::new(Kind::Register, name), op, id: None }
+        };
         let message = Message::CommitOne(CommitOne {
             incarnation: 0,
             id,
             begun_us: self.now.wall_us,
             answered: id.sequence,
             snapshot: Snapshot::AtLeast(Vector::ZERO),
-            updates: vec![Update { key, op, id: None }],
+            updates: vec![update],
         });
         self.input(dc, Input::Message { from: Address::Client(session as u64), message });
+    }
+
+    /// Raises the floors of operation ids at all data centers to shortly before the last transactions.
+    fn raise_floors(&mut self, lag: u64) {
+        for session in 0..SESSIONS {
+            let sequence = self.sequences[session].saturating_sub(lag);
+            let raise = RaiseFloor { origin: Origin(session as u128), sequence };
+            for dc in (0..DCS).filter(|_| sequence > 0) {
+                let (from, message) =
+                    (Address::Client(session as u64), Message::RaiseFloor(raise.clone()));
+                self.input(dc, Input::Message { from, message });
+            }
+        }
+    }
+
+    /// Operation ids that a replica remembers.
+    fn ids(&self) -> usize {
+        let replica = &self.replicas[0];
+        let state = |key| replica.inspect(key, &replica.known_vec()).expect("a state");
+        replica.keys().map(|key| state(key).remembered_ids()).sum()
+    }
+
+    /// Ticks without commits.
+    fn rest_ms(&mut self, ms: u64) {
+        for _ in 0..ms / 5 {
+            self.now.wall_us += 5_000;
+            self.now.mono_us += 5_000;
+            for dc in 0..DCS {
+                self.input(dc, Input::Tick);
+            }
+        }
     }
 
     /// Goes on for so many milliseconds; gives the most that was allocated at the end of a tick.
@@ -104,6 +147,9 @@ impl Trio {
                     self.commit(dc);
                 }
                 self.input(dc, Input::Tick);
+            }
+            if self.has_ids && self.random.one_in(20) {
+                self.raise_floors(LAG);
             }
             most = most.max(HEAP.current_usage());
         }
@@ -124,6 +170,7 @@ fn load() -> Load {
     Load {
         items: ITEMS,
         values: ITEMS,
+        ids: 0,
         name_bytes: NAME.len() + 4,
         value_bytes: VALUE_BYTES,
         operations_per_second: COMMITS * 200 * usize::from(DCS),
@@ -153,4 +200,29 @@ fn what_is_allocated_is_bounded_by_the_formula() {
     let away = heap_bytes_max(&config(0), &Load { dcs_away: 1, ..load() }) * usize::from(DCS);
     assert!(kept > settled && kept <= away, "{kept} bytes are allocated, {away} at most");
     assert!(trio.replicas[0].kept_bytes(DcId(0)) <= config(0).forward_bytes_max);
+    drop(trio);
+    ids_are_bounded_too();
+}
+
+/// Additions under ids, whose floors are raised ten times a second: more often than anything is folded.
+fn ids_are_bounded_too() {
+    let before = HEAP.current_usage();
+    let mut trio = Trio::new(config);
+    trio.has_ids = true;
+    trio.run_ms(6_000);
+    let settled = trio.run_ms(3_000) - before;
+    let folded_after_s = 0.6;
+    let ids = SESSIONS * LAG as usize
+        + (2.0 * folded_after_s * load().operations_per_second as f64) as usize;
+    assert!(trio.ids() <= ids, "{} ids are remembered, {ids} at most", trio.ids());
+    let load = Load { values: 0, ids, ..load() };
+    let bound = heap_bytes_max(&config(0), &load) * usize::from(DCS);
+    assert!(settled <= bound, "{settled} bytes are allocated, {bound} at most");
+    assert!(bound <= 4 * settled, "{bound} bytes say little of {settled}");
+    let later = trio.run_ms(12_000) - before;
+    assert!(later <= settled + settled / 10, "{later} bytes after {settled}");
+    // Items that are not changed any more forget theirs too.
+    trio.raise_floors(0);
+    trio.rest_ms(3_000);
+    assert_eq!(trio.ids(), 0);
 }

@@ -43,20 +43,18 @@ impl OpLog {
     /// What is to be folded, item by item; those in which nothing stands any more are left out.
     fn queue_anew(&mut self) {
         self.foldable.clear();
-        let mut empty = Vec::new();
+        let mut settled = Vec::new();
         for key in &self.keys {
             let Some(item) = self.items.get_mut(key) else { continue };
             item.is_queued = !item.entries.is_empty();
             self.foldable.extend(item.entries.first().cloned());
-            if item.entries.is_empty() && item.base.state.is_blank() {
-                empty.push(key.clone());
+            let state = &item.base.state;
+            if item.entries.is_empty() && (state.is_blank() || state.remembers_ids()) {
+                settled.push(key.clone());
             }
         }
-        for key in empty {
-            if let Some(item) = self.items.remove(&key) {
-                self.floor.join(&item.base.snapshot);
-            }
-            self.keys.remove(&key);
+        for key in settled {
+            self.settle(&key);
         }
     }
 }

@@ -246,7 +246,8 @@ impl Replica {
 
     /// Takes note that a data center raised a floor.
     pub(super) fn note_floor(&mut self, dc: DcId, raised: Raised) {
-        self.op_floors.raise(dc, raised);
+        let folded = self.pins.folded();
+        self.op_floors.raise(dc, raised, &folded);
         if let Some(committed) = self.committed_causal.get_mut(usize::from(dc.0)) {
             committed.keep_floor(raised);
         }

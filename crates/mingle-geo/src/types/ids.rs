@@ -45,6 +45,15 @@ struct Added {
     amount: i64,
 }
 
+/// Bytes of an entry.
+pub const ENTRY_BYTES: usize = size_of::<(OpId, Met)>();
+
+/// Bytes of the one run that an entry has mostly.
+pub const RUN_BYTES: usize = size_of::<Mark>();
+
+/// Bytes of what an operation added.
+pub const ADDED_BYTES: usize = size_of::<Added>();
+
 impl Added {
     fn by(op: &Op) -> Option<Box<Self>> {
         match op {
@@ -122,7 +131,7 @@ pub enum Noted {
 impl Ids {
     /// Remembers that the operation `id` ran.
     pub fn note(&mut self, id: &OpId, cause: &Cause, op: &Op) -> Noted {
-        let new = || Met { runs: Vec::new(), added: Added::by(op) };
+        let new = || Met { runs: Vec::with_capacity(1), added: Added::by(op) };
         let met = self.0.entry(*id).or_insert_with(new);
         let noted = match met.lowest() {
             None => Noted::First,
@@ -153,9 +162,28 @@ impl Ids {
         repeats.map(|run| run.version).collect()
     }
 
+    /// How many it remembers.
+    pub fn count(&self) -> usize {
+        self.0.len()
+    }
+
     /// Whether it has met none, or all are forgotten.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
+    }
+
+    /// Whether [`forget`](Self::forget) would forget any.
+    pub fn has_past(
+        &self,
+        is_past: impl Fn(&OpId, &[Mark]) -> bool,
+        stands: impl FnOnce() -> BTreeSet<OpId>,
+    ) -> bool {
+        let mut past = self.0.iter().filter(|(id, met)| is_past(id, &met.runs)).peekable();
+        if past.peek().is_none() {
+            return false;
+        }
+        let standing = stands();
+        past.any(|(id, met)| met.runs.len() <= 1 || !standing.contains(id))
     }
 
     /// Forgets ids that are past, which `is_past` says of an id and its runs. Those of several runs are

@@ -357,6 +357,21 @@ impl State {
         self.ids.forget(is_past, || body.standing_ids().copied().collect());
     }
 
+    /// Whether [`forget_ids`](Self::forget_ids) would forget any.
+    pub fn has_past_ids(&self, is_past: impl Fn(&OpId, &[Mark]) -> bool) -> bool {
+        self.ids.has_past(is_past, || self.body.standing_ids().copied().collect())
+    }
+
+    /// Whether it remembers operation ids.
+    pub fn remembers_ids(&self) -> bool {
+        !self.ids.is_empty()
+    }
+
+    /// How many operation ids it remembers.
+    pub fn remembered_ids(&self) -> usize {
+        self.ids.count()
+    }
+
     /// A number that is another one once anything was done to the item; 0 if nothing ever was.
     pub fn changes(&self) -> u64 {
         self.changes
