@@ -73,6 +73,12 @@ pub fn check(skip_tests: bool) -> Outcome {
     // With bars that only a collapse misses; the benchmark itself has the real ones.
     step("tracking is cheap", || crate::run::bench("witnesses", &["--quick"]))?;
     step("the geo core is fast", || crate::run::bench("geo", &["--quick"]))?;
+    step("a data center is lost and comes back", || {
+        crate::run::bench(
+            "demo",
+            &["--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"],
+        )
+    })?;
     step("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
         // The map of a crate names its private modules too.

@@ -425,6 +425,13 @@ fn report(run: &Run, moved: &[Moved], differing: usize) -> Result<(), String> {
         let [before, after] = [false, true].map(|is_after| per_second(run, dc, is_after));
         println!("{name:<10}{:>16}{:>16}", format!("{before:.0}/s"), format!("{after:.0}/s"));
     }
+    let mut others = (0..run.names.len()).filter(|dc| run.names[*dc] != run.killed);
+    if let Some(idle) = others.find(|dc| per_second(run, *dc, true) == 0.0) {
+        return Err(format!(
+            "{} did nothing any more once {} had stopped",
+            run.names[idle], run.killed
+        ));
+    }
     println!("\nsessions of {}:", run.killed);
     for (what, count, longest) in fates(moved) {
         println!("{count:>6} {what}, in {:.0} ms at most", longest.as_secs_f64() * 1e3);
