@@ -185,6 +185,7 @@ pub(crate) fn launch(files: &Path, place: &Place) -> Launch {
         "-XX:-UsePerfData",
         "-Djdk.attach.allowAttachSelf=true",
         "-Dcassandra.ring_delay_ms=1000",
+        "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     ];
     let mut arguments: Vec<OsString> = fixed.map(OsString::from).to_vec();
@@ -238,9 +239,19 @@ impl Connection {
         let stream = TcpStream::connect_timeout(&address.into(), patience)?;
         stream.set_read_timeout(Some(patience))?;
         let mut connection = Self { stream };
-        // STARTUP with one option, answered by READY.
+        // STARTUP with one option, answered by READY, or by AUTHENTICATE where settings say so; who they
+        // let in at first is known.
         let options = [&[0, 1][..], &short("CQL_VERSION"), &short("3.0.0")].concat();
-        connection.ask(1, &options, 2)?;
+        let (kind, body) = connection.exchange(1, &options)?;
+        match kind {
+            2 => {}
+            3 => {
+                let token = b"\0cassandra\0cassandra";
+                let token = [&(token.len() as u32).to_be_bytes()[..], token].concat();
+                connection.ask(15, &token, 16)?;
+            }
+            _ => return Err(unexpected(kind, &body)),
+        }
         Ok(connection)
     }
 
@@ -253,6 +264,12 @@ impl Connection {
     }
 
     fn ask(&mut self, operation: u8, body: &[u8], expected: u8) -> std::io::Result<Vec<u8>> {
+        let (kind, body) = self.exchange(operation, body)?;
+        if kind == expected { Ok(body) } else { Err(unexpected(kind, &body)) }
+    }
+
+    /// The kind of the answer, and what is in it.
+    fn exchange(&mut self, operation: u8, body: &[u8]) -> std::io::Result<(u8, Vec<u8>)> {
         let length = (body.len() as u32).to_be_bytes();
         let frame = [&[4, 0, 0, 0, operation][..], &length, body].concat();
         self.stream.write_all(&frame)?;
@@ -262,12 +279,13 @@ impl Connection {
         let mut body = Vec::new();
         let length = u64::from(u32::from_be_bytes(length));
         (&mut self.stream).take(length).read_to_end(&mut body)?;
-        if kind != expected {
-            let text = String::from_utf8_lossy(&body).into_owned();
-            return Err(IoError::new(ErrorKind::InvalidData, format!("kind {kind}: {text}")));
-        }
-        Ok(body)
+        Ok((kind, body))
     }
+}
+
+fn unexpected(kind: u8, body: &[u8]) -> IoError {
+    let text = String::from_utf8_lossy(body).into_owned();
+    IoError::new(ErrorKind::InvalidData, format!("kind {kind}: {text}"))
 }
 
 /// A text as the protocol writes short ones.

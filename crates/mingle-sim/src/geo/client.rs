@@ -480,27 +480,4 @@ impl World<'_> {
             self.on_call_error(slot, error);
         }
     }
-
-    /// Writes down the transaction under way, which is over; gives its place among the calls.
-    pub fn close_call(&mut self, slot: usize, outcome: Outcome, end_us: Option<u64>) -> usize {
-        let client = &mut self.clients[slot];
-        if let Some(open) = client.open.take() {
-            let transaction = geo::Transaction { outcome, ..open.transaction };
-            let what = What::Transaction(Box::new(transaction));
-            client.record.calls.push(Call { begin_us: open.begin_us, end_us, what });
-        }
-        client.sends_left = None;
-        client.record.calls.len() - 1
-    }
-
-    pub fn push_call(&mut self, slot: usize, end_us: Option<u64>, what: What) {
-        let client = &mut self.clients[slot];
-        client.record.calls.push(Call { begin_us: client.begin_us, end_us, what });
-        // What data centers do together is no time of the one that it waits for.
-        if let (Some(far_us), Some(since_us)) =
-            (client.waits_far_since_us.take(), &mut client.waits_since_us)
-        {
-            *since_us += self.now_us - far_us;
-        }
-    }
 }

@@ -5,5 +5,6 @@ mod copies;
 mod folding;
 mod mapping;
 mod operations;
+mod secure;
 mod start;
 mod support;
