@@ -69,7 +69,10 @@ impl Strong {
 
 impl World<'_> {
     pub(super) fn begin_strong(&mut self, slot: usize, steps: Vec<Step>, end: Close) {
-        self.clients[slot].waits_strong_since_us.get_or_insert(self.now_us);
+        let client = &mut self.clients[slot];
+        client.waits_strong_since_us.get_or_insert(self.now_us);
+        // A causal one before that came to nothing is tried no more.
+        client.waits_since_us = None;
         if let Err(error) = self.try_call(slot, |session, now, _| session.begin_strong(now)) {
             self.clients[slot].next_id();
             return self.on_call_error(slot, error);
