@@ -84,6 +84,8 @@ impl Core {
         changes.extend(known.drops(&self.layout, overlay));
         changes.extend(self.put_records(overlay, &dots, commit));
         let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
+        // Whether others may carry out what is left, so that it is not undone by not being sent.
+        let mut is_begun = taken.is_some() || decided.is_some();
         match (taken, decided) {
             (Some(key), decided) => {
                 if let Some(id) = decided {
@@ -95,14 +97,23 @@ impl Core {
             }
             (None, Some(id)) => self.take_id(id, &changes).await?,
             (None, None) if commit.operation.is_none() && takes_several(&changes) => {
-                self.announce(replica, &mut changes).await?;
+                is_begun = self.announce(replica, &mut changes).await?;
             }
             (None, None) => {}
         }
         if let Some(id) = decided {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
-        self.send(replica, &changes, commit.id).await?;
+        let sent = self.send(replica, &changes, commit.id).await;
+        sent.map_err(|error| match (error, commit.id) {
+            (StoreError::Unavailable { .. }, id) if is_begun => {
+                if let Some(id) = id {
+                    self.remember(id, replica, &changes);
+                }
+                self.unknown(id)
+            }
+            (error, _) => error,
+        })?;
         Ok(time)
     }
 
@@ -287,13 +298,18 @@ impl Core {
     }
 
     /// Writes the records of a commit that takes several batches first, with all the rest beside
-    /// them: whoever finds them does what is not done. One without records has nobody to do that.
-    async fn announce(&self, replica: usize, changes: &mut Vec<Change>) -> Result<(), StoreError> {
+    /// them: whoever finds them does what is not done. One without records has nobody to do that. Says
+    /// whether there were records.
+    async fn announce(
+        &self,
+        replica: usize,
+        changes: &mut Vec<Change>,
+    ) -> Result<bool, StoreError> {
         let first = changes.iter().find_map(|change| match change {
             Change::PutRecord { at, value, time } => Some((at.clone(), value.clone(), *time)),
             _ => None,
         });
-        let Some((at, value, time)) = first else { return Ok(()) };
+        let Some((at, value, time)) = first else { return Ok(false) };
         let all: Vec<&Change> = changes.iter().collect();
         let redo = self.redo_of(replica, &all).await?;
         let is_beside = |change: &&Change| match change {
@@ -306,7 +322,7 @@ impl Core {
         announced.push(Change::Announce { at: at.clone(), value, redo, time });
         self.send(replica, &announced, None).await?;
         changes.push(Change::Settle { at, time: self.clock.next() });
-        Ok(())
+        Ok(true)
     }
 
     /// Takes an id, with what it is to do; with nothing where that stands elsewhere.

@@ -22,6 +22,16 @@ impl Failed {
     }
 }
 
+impl Failed {
+    /// The same of something of which a part may have been done.
+    pub fn in_doubt(self) -> Self {
+        match self {
+            Self::Unsent(reason) => Self::Lost(reason),
+            other => other,
+        }
+    }
+}
+
 impl From<ExecutionError> for Failed {
     fn from(error: ExecutionError) -> Self {
         let reason = error.to_string();

@@ -13,6 +13,7 @@ use scylla::client::session_builder::SessionBuilder;
 use scylla::errors::{ExecutionError, TranslationError};
 use scylla::policies::address_translator::{AddressTranslator, UntranslatedPeer};
 use scylla::policies::load_balancing::DefaultPolicy;
+use scylla::policies::retry::{FallthroughRetryPolicy, RetryPolicy};
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 use scylla::response::PagingState;
 use scylla::statement::Consistency;
@@ -80,6 +81,8 @@ pub struct Site {
     read_consistency: Consistency,
     write_consistency: Consistency,
     patience: Duration,
+    /// Whether the driver may ask a second node before the first has answered.
+    speculates: bool,
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
 }
 
@@ -113,6 +116,9 @@ impl Site {
             })?;
             prepared.set_execution_profile_handle(Some(profile.clone()));
             prepared.set_is_idempotent(!statement.is_conditional());
+            if statement.is_conditional() {
+                prepared.set_retry_policy(Some(once()));
+            }
             prepared.set_page_size(PAGE_ROWS);
             let is_read = statement.is_read();
             prepared.set_consistency(if is_read {
@@ -131,6 +137,7 @@ impl Site {
             read_consistency: config.read_consistency,
             write_consistency: config.write_consistency,
             patience: config.answer_timeout,
+            speculates: config.speculate_after.is_some(),
             profile,
         })
     }
@@ -252,8 +259,9 @@ impl Site {
             );
             sent.await.into_iter().collect::<Result<Vec<()>, Failed>>()?;
         }
-        for batch in split(rest) {
-            self.batch(batch, self.write_consistency).await?;
+        for (place, batch) in split(rest).into_iter().enumerate() {
+            let sent = self.batch(batch, self.write_consistency).await;
+            sent.map_err(|failed| if place > 0 { failed.in_doubt() } else { failed })?;
         }
         Ok(())
     }
@@ -269,6 +277,7 @@ impl Site {
         let mut batch = Batch::new(kind);
         batch.set_is_idempotent(true);
         batch.set_execution_profile_handle(Some(self.profile.clone()));
+        batch.set_retry_policy(Some(once()));
         batch.set_consistency(consistency);
         let mut values: Vec<Vec<Option<CqlValue>>> = Vec::with_capacity(changes.len());
         for change in &changes {
@@ -290,7 +299,11 @@ impl Site {
         let (mut pause, mut was_lost) = (AGAIN_AFTER, None);
         loop {
             let sent = self.session.batch(&batch, &values).await;
-            let Err(failed) = sent.map_err(Failed::from) else { return Ok(()) };
+            let Err(mut failed) = sent.map_err(Failed::from) else { return Ok(()) };
+            if self.speculates {
+                // Of two that were under way this is what came of one.
+                failed = failed.in_doubt();
+            }
             if matches!(failed, Failed::Lost(_)) {
                 was_lost = Some(failed.clone());
             }
@@ -315,6 +328,7 @@ impl Site {
     ) -> Result<Taken, Failed> {
         let mut batch = Batch::new(BatchType::Unlogged);
         batch.set_execution_profile_handle(Some(self.profile.clone()));
+        batch.set_retry_policy(Some(once()));
         let take = self.statement(Statement::TakeRecord);
         batch.set_consistency(take.get_consistency().unwrap_or_default());
         batch.append_statement(take.clone());
@@ -326,6 +340,12 @@ impl Site {
         }
         taken(self.session.batch(&batch, &values).await?)
     }
+}
+
+/// What changes something is tried again by us, not by the driver: it tells only what came of its last
+/// try, and a connection that it did not get says nothing of one that was lost before.
+fn once() -> Arc<dyn RetryPolicy> {
+    Arc::new(FallthroughRetryPolicy::new())
 }
 
 fn profile(config: &CassandraConfig, datacenter: &str) -> ExecutionProfile {

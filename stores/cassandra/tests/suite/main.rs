@@ -3,6 +3,7 @@
 mod conformance;
 mod copies;
 mod folding;
+mod lost;
 mod mapping;
 mod operations;
 mod secure;

@@ -1,0 +1,109 @@
+//! A commit that takes effect though nobody is told.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use mingle_model::{Level, Value};
+use mingle_services::Engine;
+use mingle_store::conformance::schema::{TEXT, at, store_schema};
+use mingle_store::{Commit, Data, DataStore, Read, Session, StoreError, Write};
+use mingle_store_cassandra::CassandraConfig;
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::{TcpListener, TcpStream};
+
+use crate::support::{config, connect, data, id};
+
+/// BATCH, in the native protocol.
+const BATCH: u8 = 13;
+
+/// What a relay does with the next batch.
+#[derive(Default)]
+struct Trap {
+    /// It goes to the node; its answer goes nowhere.
+    is_set: AtomicBool,
+    /// Then nobody is let in any more.
+    is_shut: AtomicBool,
+}
+
+/// Passes frames on to a node and back.
+async fn pass(client: TcpStream, node: SocketAddr, trap: Arc<Trap>) -> std::io::Result<()> {
+    let (mut from_client, mut to_client) = client.into_split();
+    let (mut from_node, mut to_node) = TcpStream::connect(node).await?.into_split();
+    let shut = trap.clone();
+    let back = tokio::spawn(async move {
+        let mut bytes = vec![0; 1 << 16];
+        loop {
+            let count = from_node.read(&mut bytes).await?;
+            if count == 0 || shut.is_shut.load(Ordering::Acquire) {
+                return Ok::<(), std::io::Error>(());
+            }
+            to_client.write_all(&bytes[..count]).await?;
+        }
+    });
+    let forth = async {
+        loop {
+            let mut head = [0; 9];
+            from_client.read_exact(&mut head).await?;
+            let length = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
+            let mut body = vec![0; length as usize];
+            from_client.read_exact(&mut body).await?;
+            if head[4] == BATCH && trap.is_set.load(Ordering::Acquire) {
+                trap.is_shut.store(true, Ordering::Release);
+            }
+            to_node.write_all(&[&head[..], &body].concat()).await?;
+        }
+    };
+    let ended: std::io::Result<()> = tokio::select! {
+        ended = forth => ended,
+        ended = back => ended.unwrap_or(Ok(())),
+    };
+    ended
+}
+
+async fn relay(node: SocketAddr, trap: Arc<Trap>) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port can be had");
+    let address = listener.local_addr().expect("it has an address");
+    tokio::spawn(async move {
+        while let Ok((client, _)) = listener.accept().await {
+            if !trap.is_shut.load(Ordering::Acquire) {
+                tokio::spawn(pass(client, node, trap.clone()));
+            }
+        }
+    });
+    address
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_was_sent_once_is_not_said_to_be_unsent_since_no_connection_can_be_had_again() {
+    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+    let plain = CassandraConfig { datacenters: vec!["dc1".into()], ..config(server.url()) };
+    let node: SocketAddr = plain.nodes[0].parse().expect("an address");
+    let trap = Arc::new(Trap::default());
+    let relayed = relay(node, trap.clone()).await;
+    let through = CassandraConfig {
+        nodes: vec![relayed.to_string()],
+        addresses: [(node.ip(), relayed)].into(),
+        answer_timeout: Duration::from_secs(2),
+        ..plain.clone()
+    };
+    let schema = || store_schema(Level::Eventual);
+    let direct = connect(plain, schema()).await.expect("the node is there");
+    let store = connect(through, schema()).await.expect("the relay lets it in");
+    let open = store.begin(&Session::at("dc1")).await.expect("it begins");
+    trap.is_set.store(true, Ordering::Release);
+    let writes = vec![Write::Assign(at("one", TEXT), Value::from("there"))];
+    let commit = Commit { id: Some(id(1)), writes, ..Commit::default() };
+    let error = open.commit(commit).await.expect_err("nobody tells");
+    assert!(trap.is_shut.load(Ordering::Acquire), "no batch was sent: {error}");
+    assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");
+    let there = Data::Register(Some(Value::from("there")));
+    for _ in 0..100 {
+        if data(&direct, "dc1", Read::Register(at("one", TEXT))).await == there {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    panic!("it did not take effect");
+}
