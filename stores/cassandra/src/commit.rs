@@ -59,15 +59,8 @@ impl Core {
             return Err(StoreError::Conflict);
         }
         self.check_witnesses(replica, overlay, commit, &known.found).await?;
-        self.clock.saw(seen.max(known.found.latest()));
         let taken = taken_by_guard(overlay, commit);
-        let time = match commit.operation {
-            Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
-            // Copies with timestamps of their own would be operations of their own.
-            Some(_) => return Err(self.refused("an operation has no time that all copies share")),
-            None => self.clock.next(),
-        };
-        self.clock.saw(time);
+        let time = self.time_of(commit, seen.max(known.found.latest()))?;
         let dots = match commit.operation {
             Some(operation) => Dots::of_operation(time, operation),
             None => Dots::of_writer(time, self.writer),
@@ -105,15 +98,23 @@ impl Core {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
         let sent = self.send(replica, &changes, commit.id).await;
-        sent.map_err(|error| match (error, commit.id) {
-            (StoreError::Unavailable { .. }, id) if is_begun => {
-                if let Some(id) = id {
-                    self.remember(id, replica, &changes);
-                }
-                self.unknown(id)
-            }
-            (error, _) => error,
+        sent.map_err(|error| match error {
+            StoreError::Unavailable { .. } if is_begun => self.lose(commit.id, replica, &changes),
+            error => error,
         })?;
+        Ok(time)
+    }
+
+    /// The timestamp of a commit that has seen another one.
+    fn time_of(&self, commit: &Commit, seen: i64) -> Result<i64, StoreError> {
+        self.clock.saw(seen);
+        let time = match commit.operation {
+            Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
+            // Copies with timestamps of their own would be operations of their own.
+            Some(_) => return Err(self.refused("an operation has no time that all copies share")),
+            None => self.clock.next(),
+        };
+        self.clock.saw(time);
         Ok(time)
     }
 
@@ -185,13 +186,16 @@ impl Core {
         sent.map_err(|failed| match failed {
             Failed::No(reason) => self.refused(reason),
             Failed::Unsent(reason) => self.unavailable(reason),
-            Failed::Lost(_) => {
-                if let Some(id) = id {
-                    self.remember(id, replica, changes);
-                }
-                self.unknown(id)
-            }
+            Failed::Lost(_) => self.lose(id, replica, changes),
         })
+    }
+
+    /// Nobody knows whether these were done: they can be sent again.
+    fn lose(&self, id: Option<TransactionId>, replica: usize, changes: &[Change]) -> StoreError {
+        if let Some(id) = id {
+            self.remember(id, replica, changes);
+        }
+        self.unknown(id)
     }
 
     /// Whoever changes data must know the witness rows of its object, and of the whole store; it
