@@ -20,9 +20,7 @@ impl Failed {
             Self::No(reason) | Self::Unsent(reason) | Self::Lost(reason) => reason,
         }
     }
-}
 
-impl Failed {
     /// The same of something of which a part may have been done.
     pub fn in_doubt(self) -> Self {
         match self {

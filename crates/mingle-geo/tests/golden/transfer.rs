@@ -2,7 +2,6 @@
 //! everything counts once.
 
 use std::cell::{Cell, RefCell};
-use std::collections::VecDeque;
 use std::rc::Rc;
 
 use mingle_geo::limits::{
@@ -27,6 +26,19 @@ fn add(world: &mut World, client: u64, key: &Key, amount: i64) {
 fn transfers(world: &World) -> usize {
     let is_complete = |alarm: &Alarm| matches!(alarm, Alarm::Transfer { is_complete: true, .. });
     world.alarms.iter().filter(|(_, alarm)| is_complete(alarm)).count()
+}
+
+/// How many items each part of a state transfer carries that is sent from now on.
+fn sizes_of_parts(world: &mut World) -> Rc<RefCell<Vec<usize>>> {
+    let sizes = Rc::new(RefCell::new(Vec::new()));
+    let seen = sizes.clone();
+    world.filter(move |_, envelope| {
+        if let Message::TransferPart(part) = &envelope.message {
+            seen.borrow_mut().push(part.states.len());
+        }
+        Verdict::Pass
+    });
+    sizes
 }
 
 /// d2 is away while the others write more than is kept, and writes itself.
@@ -146,14 +158,7 @@ fn a_state_of_many_items_comes_in_parts() {
     }
     world.committed(0);
     world.run_ms(2_000);
-    let sizes = Rc::new(RefCell::new(Vec::new()));
-    let seen = sizes.clone();
-    world.filter(move |_, envelope| {
-        if let Message::TransferPart(part) = &envelope.message {
-            seen.borrow_mut().push(part.states.len());
-        }
-        Verdict::Pass
-    });
+    let sizes = sizes_of_parts(&mut world);
     world.heal();
     world.run_until("all is there", |world| value(world, 2, &key) == SUM);
     assert_eq!(*sizes.borrow(), [TRANSFER_ITEMS_MAX, 1]);
@@ -170,14 +175,7 @@ fn parts_keep_to_a_pace() {
     }
     world.committed(0);
     world.run_ms(2_000);
-    let sent = Rc::new(RefCell::new(VecDeque::new()));
-    let sender = sent.clone();
-    world.filter(move |_, envelope| {
-        if let Message::TransferPart(part) = &envelope.message {
-            sender.borrow_mut().push_back(part.states.len());
-        }
-        Verdict::Pass
-    });
+    let sent = sizes_of_parts(&mut world);
     world.heal();
     let mut parts = Vec::new();
     world.run_until("a transfer", |world| {
