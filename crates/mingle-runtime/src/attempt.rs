@@ -89,6 +89,8 @@ pub(crate) struct Visit {
     pub(crate) is_fenced: bool,
     /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
     pub(crate) leaves_nothing: bool,
+    /// It goes on in what was read ahead, before anybody could help: nobody else need have been here.
+    pub(crate) goes_on: bool,
 }
 
 impl Visit {
@@ -133,18 +135,20 @@ impl Runtime {
             return self.run_locally(execution, index, report);
         };
         let store = self.site(execution, store)?;
-        if self.is_fixed(execution, index, store) && tries.fixed.is_none() {
-            tries.fixed = self.look_for_fixed(execution, index).await?;
-        }
+        self.learn_fixed(execution, (index, store), tries, report.attempts).await?;
         if let Some(worker) = self.worker_for(store, tries) {
             let place = (index, store);
             return self.attempt_beside(worker, execution, place, tries, control, report).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
-        let fixed = tries.fixed.as_ref().map(|fixed| &fixed.seen);
-        let after = self.after(execution, store, fixed);
+        let after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
         let session = session_of(execution, visit.replica.clone(), after);
-        let mut transaction = self.begin_at(execution, store, &session).await?;
+        let begun = tries.begun.take();
+        visit.goes_on = begun.is_some();
+        let mut transaction = match begun {
+            Some(transaction) => transaction,
+            None => self.begin_at(execution, store, &session).await?,
+        };
         let driven = {
             let facts = self.facts(execution);
             let mut machine = self.machine(execution, index, &facts);
@@ -340,6 +344,7 @@ impl Runtime {
             leaves_nothing: tries.fixed.is_none()
                 && !self.is_fixed(execution, index, store)
                 && leaves_nothing(execution, index),
+            goes_on: false,
         }
     }
 

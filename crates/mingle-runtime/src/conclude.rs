@@ -78,6 +78,7 @@ impl Runtime {
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
+        execution.ahead = self.read_ahead(execution, (index, role), &finished, &mut draft).await;
         if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }

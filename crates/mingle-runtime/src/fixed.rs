@@ -2,14 +2,14 @@
 
 use mingle_lang::code::Instr;
 use mingle_lang::split::Mode;
-use mingle_model::Stamp;
+use mingle_model::{Stamp, TransactionId};
 use mingle_store::{
     Commit, Guard, Once, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
 };
 
 use crate::attempt::Visit;
 use crate::error::Error;
-use crate::intent::{Fixed, Unreadable, decode, encode, write_parts};
+use crate::intent::{Fixed, Unreadable, decode, encode, parts_of};
 use crate::phase::Tries;
 use crate::planted::Planted;
 use crate::records::{read_parts, record_of, unreadable};
@@ -28,8 +28,24 @@ impl Runtime {
             && phase_reads(&execution.plan.phases[index])
     }
 
+    /// Looks for what somebody else may have fixed of a phase before this attempt at it.
+    pub(crate) async fn learn_fixed(
+        &self,
+        execution: &Execution,
+        (index, store): (usize, usize),
+        tries: &mut Tries,
+        attempt: u32,
+    ) -> Result<(), Error> {
+        // Nobody has fixed anything when its own process tries a phase for the first time.
+        let may_be_fixed = execution.is_helper || tries.look || attempt > 1;
+        if may_be_fixed && tries.fixed.is_none() && self.is_fixed(execution, index, store) {
+            tries.fixed = self.look_for_fixed(execution, index).await?;
+        }
+        Ok(())
+    }
+
     /// The answers that a phase was given when it was run first.
-    pub(crate) async fn look_for_fixed(
+    async fn look_for_fixed(
         &self,
         execution: &Execution,
         index: usize,
@@ -74,7 +90,7 @@ impl Runtime {
         self.fix_as(execution, index, self.to_fix(visit)).await
     }
 
-    async fn to_fix(&self, visit: &Visit) -> Result<Fixed, Error> {
+    pub(crate) async fn to_fix(&self, visit: &Visit) -> Result<Fixed, Error> {
         let seen = self.seen_at(visit).await?;
         Ok(Fixed { answers: visit.answers.clone(), seen, version: visit.version })
     }
@@ -92,14 +108,7 @@ impl Runtime {
         let session = StoreSession { replica, ..StoreSession::default() };
         let transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let from = (index as u32) << 16;
-        let mut writes = write_parts(RecordKind::Fixed, begun.id, &encode(&fixed.await?));
-        for write in &mut writes {
-            if let Write::Record(key, _) = write
-                && let Some((id, part)) = key.transaction()
-            {
-                *key = RecordKey::of(RecordKind::Fixed, id, from + part);
-            }
-        }
+        let writes = fixed_records(begun.id, index, &fixed.await?);
         let floor = RecordKey::of_origin(RecordKind::Floor, begun.id.origin);
         let guards = vec![
             Guard::Absent(RecordKey::of(RecordKind::Fixed, begun.id, from)),
@@ -114,6 +123,12 @@ impl Runtime {
             Err(error) => Err(Error::Store(error)),
         }
     }
+}
+
+/// The records of what is fixed of a phase.
+pub(crate) fn fixed_records(id: TransactionId, index: usize, fixed: &Fixed) -> Vec<Write> {
+    let from = (index as u32) << 16;
+    parts_of(&encode(fixed), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
 }
 
 /// Whether a phase's code reads its store.

@@ -17,6 +17,8 @@ pub(crate) struct Known {
     visible: HashSet<(usize, Option<Name>, TransactionId)>,
     /// What every replica of a store has seen, and when that was asked for.
     everywhere: BTreeMap<usize, (Stamp, Duration)>,
+    /// From when on phases at a store may read ahead again.
+    reads_ahead_from: BTreeMap<usize, Duration>,
     /// Programs that helpers needed.
     programs: HashMap<ProgramHash, Arc<Program>>,
     /// Stores that keep the text of a program.
@@ -58,6 +60,15 @@ impl Known {
 
     pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
         self.everywhere.insert(store, (stamp, at));
+    }
+
+    /// From when on phases at a store may read ahead.
+    pub(crate) fn reads_ahead_from(&self, store: usize) -> Duration {
+        self.reads_ahead_from.get(&store).copied().unwrap_or_default()
+    }
+
+    pub(crate) fn note_reads_ahead_from(&mut self, store: usize, from: Duration) {
+        self.reads_ahead_from.insert(store, from);
     }
 
     /// A transaction of this runtime has left a row at a store.

@@ -298,7 +298,8 @@ impl Runtime {
                     let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
                     draft.guards.push(Guard::Below(floor, id.sequence));
                 }
-                let is_guarded = self.planted != Planted::UnguardedWitness;
+                // Where of several copies one counts, another one does no harm.
+                let is_guarded = self.planted != Planted::UnguardedWitness && !visit.goes_on;
                 leave_witness(id, self.world.random(), finished, is_guarded, draft);
             }
         }

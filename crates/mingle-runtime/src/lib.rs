@@ -7,7 +7,8 @@
 //! wait for it.
 //!
 //! One call: [`runtime`] takes it, `transaction` runs its phases in order, `phase` one of them
-//! until it has committed, `attempt` that once, and `conclude` is its commit.
+//! until it has committed, `attempt` that once, and `conclude` is its commit; `ahead` reads
+//! for the next one before the first commit.
 //!
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
@@ -25,6 +26,7 @@
 //! - [`planted`]: faults that are planted to see that the checkers notice;
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
 
+mod ahead;
 mod attempt;
 pub mod beside;
 pub mod call;

@@ -86,3 +86,9 @@ pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
 
 /// So many programs whose texts a store keeps are remembered beside it.
 pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;
+
+/// What is read ahead of the first commit keeps that waiting for so long at most.
+pub(crate) const AHEAD_MAX: Duration = Duration::from_millis(50);
+
+/// A store that did not answer by then is not asked ahead for so long.
+pub(crate) const AHEAD_AGAIN_AFTER: Duration = Duration::from_secs(5);

@@ -7,6 +7,7 @@ use mingle_model::{Name, TransactionId, WitnessRow};
 use mingle_store::{Once, StoreError};
 use tracing::{Instrument as _, debug_span, field};
 
+use crate::ahead::{Ahead, Kept};
 use crate::attempt::Step;
 use crate::call::{PhaseReport, Shared};
 use crate::error::Error;
@@ -62,6 +63,8 @@ pub(crate) struct Tries {
     pub(crate) replica: Option<Name>,
     /// What was fixed of the phase, where its store counts one of several copies.
     pub(crate) fixed: Option<crate::intent::Fixed>,
+    /// What has read ahead, for the first attempt.
+    pub(crate) begun: Kept,
     /// The answers that are to be fixed before the phase can go on, where that is for others to do.
     pub(crate) to_fix: Option<crate::intent::Fixed>,
     /// Whether whoever stands beside the store is not to run it.
@@ -72,6 +75,14 @@ pub(crate) struct Tries {
     helped: BTreeSet<TransactionId>,
     /// How often all of them were helped in vain.
     rounds: u32,
+}
+
+impl Tries {
+    /// Of a phase that has read already, and in how many round trips.
+    fn of(ahead: Ahead) -> (Self, u32) {
+        let Ahead { fixed, rows, begun, round_trips, .. } = ahead;
+        (Self { fixed: Some(fixed), rows, begun, ..Self::default() }, round_trips)
+    }
 }
 
 impl Runtime {
@@ -106,12 +117,13 @@ impl Runtime {
         let begin = self.world.elapsed();
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
-        let mut tries = Tries::default();
+        let ahead = execution.ahead.take_if(|ahead| ahead.index == index);
+        let (mut tries, mut read_ahead) = ahead.map(Tries::of).unwrap_or_default();
         loop {
             report.attempts += 1;
-            report.round_trips = 0;
-            let error = match self.attempt(execution, index, &mut tries, control, &mut report).await
-            {
+            report.round_trips = std::mem::take(&mut read_ahead);
+            let attempt = self.attempt(execution, index, &mut tries, control, &mut report).await;
+            let error = match attempt {
                 Ok(Step::Done) => {
                     report.time = self.world.elapsed().saturating_sub(begin);
                     return Ok(PhaseEnd::Ran(report));
@@ -144,12 +156,11 @@ impl Runtime {
                 }
                 continue;
             }
-            let failed = error.clone();
             control.tell_retries(index, report.attempts, &error);
-            self.recover(execution, index, &mut tries, error, &report).await?;
+            self.recover(execution, index, &mut tries, error.clone(), &report).await?;
             let pause = self.backoff(report.attempts);
             if self.world.elapsed() + pause > control.deadline {
-                return Err(match failed {
+                return Err(match error {
                     StoreError::Conflict => conflict(&report, control),
                     other => Error::Store(other),
                 });

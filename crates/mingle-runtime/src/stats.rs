@@ -44,8 +44,10 @@ pub enum Counted {
     StartedOver,
     /// Times that this runtime met its own fence, and went on as another origin.
     Fenced,
-    /// Phases whose answers were fixed before they were run.
+    /// Phases whose answers were fixed by a commit of their own before they were run.
     Fixed,
+    /// Phases whose answers were fixed with the first commit.
+    ReadAhead,
     /// Later phases that were refused, and parked.
     Parked,
     /// Transactions over several stores of one engine that ran as one transaction there.
@@ -54,7 +56,7 @@ pub enum Counted {
 
 impl Counted {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -71,6 +73,7 @@ impl Counted {
         Self::StartedOver,
         Self::Fenced,
         Self::Fixed,
+        Self::ReadAhead,
         Self::Parked,
         Self::United,
     ];
@@ -96,6 +99,7 @@ impl Counted {
             Self::StartedOver => "started_over",
             Self::Fenced => "fenced",
             Self::Fixed => "fixed",
+            Self::ReadAhead => "read_ahead",
             Self::Parked => "parked",
             Self::United => "united",
         }

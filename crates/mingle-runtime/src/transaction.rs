@@ -11,6 +11,7 @@ use mingle_model::{Name, TransactionId, Value};
 use mingle_store::{Data, Read};
 use tracing::{Instrument as _, field, info_span};
 
+use crate::ahead::Ahead;
 use crate::call::{Call, CallReport, Shared};
 use crate::error::Error;
 use crate::inside::Host;
@@ -59,6 +60,10 @@ pub(crate) struct Execution {
     /// What it leaves behind.
     pub(crate) left: Left,
     pub(crate) is_helper: bool,
+    /// Whether the phase after the first one that writes may read before that commits.
+    pub(crate) reads_ahead: bool,
+    /// What it has read so.
+    pub(crate) ahead: Option<Ahead>,
     /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
     /// The application's own transaction in which its first writing phase runs, if it is called in one.
@@ -112,6 +117,8 @@ impl Execution {
             satisfied: Vec::new(),
             left: Left::default(),
             is_helper: false,
+            reads_ahead: false,
+            ahead: None,
             time: 0,
             host: None,
             chain: Vec::new(),
@@ -211,15 +218,16 @@ pub(crate) struct Progress {
 impl Runtime {
     pub(crate) fn execution(&self, plan: &Arc<Plan>, call: &Call) -> Execution {
         let session = &call.session;
-        Execution::new(
+        let execution = Execution::new(
             (self.program.clone(), self.hash),
             plan.clone(),
             call.arguments.clone(),
             self.draw_facts(),
             session.worklist(),
             session.replica(),
-        )
-        .keyed(call)
+        );
+        // Who waits for the first commit alone does not wait for what comes after it.
+        Execution { reads_ahead: call.until.is_none(), ..execution.keyed(call) }
     }
 
     pub(crate) fn draw_facts(&self) -> Facts {

@@ -62,6 +62,7 @@ const COVERED: &[&str] = &[
     "runtime Over",
     "runtime Parked",
     "runtime PassedOn",
+    "runtime ReadAhead",
     "runtime StartedOver",
     "runtime Swept",
     "runtime Taken",

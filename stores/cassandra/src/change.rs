@@ -12,6 +12,7 @@ use mingle_store::{RecordKey, RecordKind};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
+use crate::block;
 use crate::layout::Cell;
 use crate::limits::{CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::scalar::Scalar;
@@ -145,9 +146,9 @@ pub enum Change {
 pub struct RecordPlace {
     /// The store, and the code of its kind.
     pub kind: String,
-    /// The beginning of its key: all parts of one transaction are in one partition.
+    /// Its block: all parts of one transaction are in one partition.
     pub head: Cell,
-    /// The rest of its key.
+    /// What tells it apart in its block.
     pub tail: Cell,
 }
 
@@ -156,24 +157,25 @@ pub fn kind(store: &str, kind: RecordKind) -> String {
     format!("{store} {}", kind.code())
 }
 
-/// So much of a record's key names its partition: origin and sequence.
-const HEAD_BYTES: usize = 24;
-
 impl RecordPlace {
     /// Where a record of a store is.
     pub fn of(store: &str, key: &RecordKey) -> Self {
-        let (head, tail) = key.key.split_at(key.key.len().min(HEAD_BYTES));
-        Self { kind: kind(store, key.kind), head: head.to_vec(), tail: tail.to_vec() }
+        let (head, tail) = block::of_key(key);
+        Self { kind: kind(store, key.kind), head, tail }
     }
 
     /// The record's key.
-    #[cfg(test)]
     pub fn key(&self) -> Cell {
-        [&self.head[..], &self.tail].concat()
+        block::key(&self.head, &self.tail)
     }
 }
 
 impl Change {
+    /// Whether it writes a record.
+    pub fn is_record(&self) -> bool {
+        matches!(self, Self::PutRecord { .. } | Self::Announce { .. })
+    }
+
     /// What of the store it belongs to: changes of one partition take effect together.
     pub fn partition(&self) -> (&str, &[u8]) {
         match self {

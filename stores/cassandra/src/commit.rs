@@ -7,19 +7,21 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::try_join;
 use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
 use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, StoreError, Write};
 use scylla::value::{CqlValue, Row as CqlRow};
 
+use crate::bind::blob;
 use crate::change::{Change, Place, RecordPlace};
 use crate::config::Outcomes;
 use crate::error::Failed;
-use crate::fetch::{Found, Record, bytes, fetch, record};
+use crate::fetch::{Found, Record, bytes, fetch, records};
 use crate::layout::{Cell, Layout};
-use crate::link::{Taken, blob, takes_several, text};
+use crate::link::{Order, Taken, takes_several};
+use crate::listing::Listed;
 use crate::reading;
 use crate::statement::Statement;
 use crate::store::Core;
@@ -39,9 +41,9 @@ pub struct Own<'a> {
 /// What a commit has to know.
 struct Known {
     found: Found,
-    records: BTreeMap<RecordPlace, Option<Record>>,
-    /// Witness rows to be forgotten: transaction, object and digest, and when they were written.
-    forgotten: Vec<(Cell, (Cell, Cell), i64)>,
+    records: BTreeMap<RecordPlace, Record>,
+    /// Witness rows to be forgotten.
+    forgotten: Vec<Listed>,
 }
 
 impl Core {
@@ -52,7 +54,7 @@ impl Core {
         own: Own<'_>,
         commit: &Commit,
     ) -> Result<i64, StoreError> {
-        let Own { overlay, commands, seen } = own;
+        let Own { overlay, seen, .. } = own;
         let refused = |reason| self.refused(reason);
         let known = self.ask(replica, overlay, commit).await?;
         if !commit.guards.iter().all(|guard| holds(&self.layout, &known.records, guard)) {
@@ -65,20 +67,16 @@ impl Core {
             Some(operation) => Dots::of_operation(time, operation),
             None => Dots::of_writer(time, self.writer),
         };
-        let mut changes =
-            writing::build(&self.layout, overlay, &known.found, &dots).map_err(refused)?;
-        for command in commands {
-            if let Write::Command { operation, arguments } = command {
-                let operation = self.operation(operation, true).map_err(refused)?;
-                let change = operation.change(&self.layout.schema, arguments, time);
-                changes.push(change.map_err(refused)?);
-            }
-        }
-        changes.extend(known.drops(&self.layout, overlay));
-        changes.extend(self.put_records(overlay, &dots, commit));
+        let mut changes = self.changes_of(own, commit, &known, &dots).map_err(refused)?;
+        let listed = self.unlisted(&changes);
         let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
         // Whether others may carry out what is left, so that it is not undone by not being sent.
         let mut is_begun = taken.is_some() || decided.is_some();
+        changes.extend(listed.iter().cloned());
+        if taken.is_some() || decided.is_some() || takes_several(&changes) {
+            // What others could carry out they must be able to find.
+            self.send(replica, &listed, None).await?;
+        }
         match (taken, decided) {
             (Some(key), decided) => {
                 if let Some(id) = decided {
@@ -97,12 +95,36 @@ impl Core {
         if let Some(id) = decided {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
-        let sent = self.send(replica, &changes, commit.id).await;
+        // What says that a copy of an operation was here comes after all that it did. Should this process
+        // die in between, its intent is still there.
+        let order = if commit.operation.is_some() { Order::RecordsLast } else { Order::AtOnce };
+        let sent = self.send_in(order, replica, &changes, commit.id).await;
         sent.map_err(|error| match error {
             StoreError::Unavailable { .. } if is_begun => self.lose(commit.id, replica, &changes),
             error => error,
         })?;
+        self.registered.note(&listed, self.world.elapsed());
         Ok(time)
+    }
+
+    /// The mutations of a commit.
+    fn changes_of(
+        &self,
+        Own { overlay, commands, .. }: Own<'_>,
+        commit: &Commit,
+        known: &Known,
+        dots: &Dots,
+    ) -> Result<Vec<Change>, String> {
+        let mut changes = writing::build(&self.layout, overlay, &known.found, dots)?;
+        for command in commands {
+            if let Write::Command { operation, arguments } = command {
+                let operation = self.operation(operation, true)?;
+                changes.push(operation.change(&self.layout.schema, arguments, dots.time())?);
+            }
+        }
+        changes.extend(known.drops(&self.layout, overlay));
+        changes.extend(self.put_records(overlay, dots, commit));
+        Ok(changes)
     }
 
     /// The timestamp of a commit that has seen another one.
@@ -130,38 +152,38 @@ impl Core {
             commit.guards.iter().map(|guard| self.layout.record(key_of(guard))).collect();
         let discarded = overlay.records().filter(|(_, value)| value.is_none());
         places.extend(discarded.map(|(key, _)| self.layout.record(key)));
-        let records = places.into_iter().map(|place| async move {
-            let found = self.record(replica, &place).await?;
-            Ok::<_, StoreError>((place, found))
-        });
-        let forgotten = overlay.forgotten().map(|id| async move {
-            let id = id_bytes(id);
-            let rows = site.rows(Statement::Rows, vec![text(&self.layout.area), blob(&id)]).await;
-            let rows = rows.map_err(|failed| self.failed(&failed))?;
-            let rows = rows.into_iter().filter_map(move |row| listed(&id, row));
-            Ok::<_, StoreError>(rows.collect::<Vec<_>>())
-        });
+        let places: Vec<RecordPlace> = places.into_iter().collect();
         let found = async {
             fetch(site, &self.layout, &asked).await.map_err(|failed| self.failed(&failed))
         };
-        let (found, (records, forgotten)) =
-            try_join(found, try_join(try_join_all(records), try_join_all(forgotten))).await?;
-        let forgotten = forgotten.into_iter().flatten().collect();
-        Ok(Known { found, records: records.into_iter().collect(), forgotten })
+        let others = try_join(self.records_at(replica, &places), self.rows_of(replica, overlay));
+        let (found, (records, forgotten)) = try_join(found, others).await?;
+        Ok(Known { found, records, forgotten })
     }
 
-    /// A record, after what was to follow it has been done.
-    pub(crate) async fn record(
+    /// Records, as far as they are there, after what was to follow them has been done.
+    pub(crate) async fn records_at(
         &self,
         replica: usize,
-        place: &RecordPlace,
-    ) -> Result<Option<Record>, StoreError> {
-        let site = &self.sites[replica];
-        let found = record(site, place).await.map_err(|failed| self.failed(&failed))?;
-        if let Some(Record { redo: Some(redo), touched, .. }) = &found {
-            self.redo(replica, redo, Change::Settle { at: place.clone(), time: *touched }).await?;
+        places: &[RecordPlace],
+    ) -> Result<BTreeMap<RecordPlace, Record>, StoreError> {
+        let found = records(&self.sites[replica], places).await;
+        let found = found.map_err(|failed| self.failed(&failed))?;
+        for (at, record) in &found {
+            self.finish(replica, at, record).await?;
         }
         Ok(found)
+    }
+
+    /// Does what was to follow a record, unless it was done.
+    pub(crate) async fn finish(
+        &self,
+        replica: usize,
+        at: &RecordPlace,
+        record: &Record,
+    ) -> Result<(), StoreError> {
+        let Some(redo) = &record.redo else { return Ok(()) };
+        self.redo(replica, redo, Change::Settle { at: at.clone(), time: record.touched }).await
     }
 
     /// Does what somebody was about to do, and says that it is done.
@@ -179,7 +201,17 @@ impl Core {
         changes: &[Change],
         id: Option<TransactionId>,
     ) -> Result<(), StoreError> {
-        let sent = self.sites[replica].apply(changes).await;
+        self.send_in(Order::AtOnce, replica, changes, id).await
+    }
+
+    async fn send_in(
+        &self,
+        order: Order,
+        replica: usize,
+        changes: &[Change],
+        id: Option<TransactionId>,
+    ) -> Result<(), StoreError> {
+        let sent = self.sites[replica].apply(changes, order).await;
         if let Some(apart) = self.apart.as_ref().filter(|_| sent.is_ok()) {
             apart.send(replica, self.sites.len(), changes);
         }
@@ -405,20 +437,12 @@ fn key_of(guard: &Guard) -> &RecordKey {
     }
 }
 
-fn holds(layout: &Layout, records: &BTreeMap<RecordPlace, Option<Record>>, guard: &Guard) -> bool {
-    let found = records.get(&layout.record(key_of(guard))).and_then(Option::as_ref);
+fn holds(layout: &Layout, records: &BTreeMap<RecordPlace, Record>, guard: &Guard) -> bool {
+    let found = records.get(&layout.record(key_of(guard)));
     match guard {
         Guard::Absent(_) => found.is_none(),
         Guard::Below(_, number) => found.is_none_or(|found| read_floor(&found.value) < *number),
     }
-}
-
-/// A witness row among those of its transaction.
-fn listed(id: &Cell, row: CqlRow) -> Option<(Cell, (Cell, Cell), i64)> {
-    let mut columns = row.columns.into_iter();
-    let place = (bytes(columns.next()?)?, bytes(columns.next()?)?);
-    let time = columns.nth(1)??.as_bigint()?;
-    Some((id.clone(), place, time))
 }
 
 impl Known {
@@ -427,7 +451,7 @@ impl Known {
         let mut changes = Vec::new();
         for (key, _) in overlay.records().filter(|(_, value)| value.is_none()) {
             let at = layout.record(key);
-            if let Some(Some(found)) = self.records.get(&at) {
+            if let Some(found) = self.records.get(&at) {
                 changes.push(Change::DropRecord { at, time: found.touched });
             }
         }

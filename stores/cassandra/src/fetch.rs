@@ -8,11 +8,12 @@ use mingle_model::Ref;
 use scylla::statement::Consistency;
 use scylla::value::{CqlValue, Row as CqlRow};
 
+use crate::bind::{blob, text};
 use crate::change::{Content, RecordPlace, content};
 use crate::error::Failed;
 use crate::layout::{Cell, Layout, ROWS};
-use crate::limits::{AT_ONCE, ELEMENTS_MAX};
-use crate::link::{Site, blob, text};
+use crate::limits::{AT_ONCE, ELEMENTS_MAX, RECORDS_MAX};
+use crate::link::Site;
 use crate::mapping;
 use crate::statement::Statement;
 
@@ -294,18 +295,55 @@ pub struct Record {
     pub touched: i64,
 }
 
-/// A record, if it is there.
-pub async fn record(site: &Site, at: &RecordPlace) -> Result<Option<Record>, Failed> {
-    let values = vec![text(&at.kind), blob(&at.head), blob(&at.tail)];
-    let rows = site.rows(Statement::Record, values).await?;
-    let Some(row) = rows.into_iter().next() else { return Ok(None) };
-    let mut columns = row.columns.into_iter().skip(1);
+/// Records, as far as they are there.
+pub async fn records(
+    site: &Site,
+    places: &[RecordPlace],
+) -> Result<BTreeMap<RecordPlace, Record>, Failed> {
+    let mut blocks: BTreeMap<(&str, &Cell), Vec<&Cell>> = BTreeMap::new();
+    for at in places {
+        blocks.entry((&at.kind, &at.head)).or_default().push(&at.tail);
+    }
+    let mut asking = Vec::new();
+    for ((kind, head), tails) in &blocks {
+        for tails in tails.chunks(RECORDS_MAX) {
+            let (statement, rest) = match tails {
+                [one] => (Statement::Record, blob(one)),
+                _ => {
+                    let tails = tails.iter().map(|tail| blob(tail));
+                    (Statement::Records, CqlValue::List(tails.collect()))
+                }
+            };
+            asking.push(async move {
+                let rows = site.rows(statement, vec![text(kind), blob(head), rest]).await?;
+                Ok::<_, Failed>(rows.into_iter().filter_map(|row| record(kind, head, row)))
+            });
+        }
+    }
+    let found: Vec<_> = stream::iter(asking).buffer_unordered(AT_ONCE).try_collect().await?;
+    Ok(found.into_iter().flatten().collect())
+}
+
+/// All records of a block.
+pub async fn block(
+    site: &Site,
+    kind: &str,
+    head: &Cell,
+) -> Result<Vec<(RecordPlace, Record)>, Failed> {
+    let rows = site.rows(Statement::Block, vec![text(kind), blob(head)]).await?;
+    Ok(rows.into_iter().filter_map(|row| record(kind, head, row)).collect())
+}
+
+fn record(kind: &str, head: &Cell, row: CqlRow) -> Option<(RecordPlace, Record)> {
+    let mut columns = row.columns.into_iter();
     let mut next = || columns.next().flatten();
+    let tail = bytes(next())?;
     let value = bytes(next());
     let time = next().and_then(|time| time.as_bigint()).unwrap_or(0);
     let redo = bytes(next()).filter(|redo| !redo.is_empty());
     let is_settled = next().is_some();
     let settled = next().and_then(|time| time.as_bigint()).unwrap_or(0);
     let redo = redo.filter(|_| !is_settled);
-    Ok(value.map(|value| Record { value, time, redo, touched: time.max(settled) }))
+    let at = RecordPlace { kind: kind.to_owned(), head: head.clone(), tail };
+    Some((at, Record { value: value?, time, redo, touched: time.max(settled) }))
 }

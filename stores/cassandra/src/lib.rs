@@ -9,8 +9,10 @@
 //! - `change`: the mutations, which everything else is about.
 //! - `clock`: their timestamps.
 //! - `statement`: the tables.
+//! - `block`, `listing`: how the runtime's rows are found without reading a whole table.
 //! - `scalar`, `operation`: values in columns that are not ours; declared queries and commands.
 //! - `layout`: by which bytes objects, fields and elements are named.
+//! - `bind`: mutations as statements with values.
 //! - `link`, `error`: the cluster, and what its errors say of a request's effect.
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
 //! - `writing`: from writes to mutations.
@@ -25,6 +27,8 @@
 //! that it has seen; what is added to a counter, and the lines of a log, are rows too.
 
 pub mod apart;
+mod bind;
+mod block;
 mod change;
 mod clock;
 mod commit;
@@ -35,6 +39,7 @@ mod fold;
 mod layout;
 pub mod limits;
 mod link;
+mod listing;
 pub mod mapping;
 mod open;
 mod operation;

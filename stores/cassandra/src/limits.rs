@@ -68,3 +68,21 @@ pub const CATALOG_TRIES_MAX: u32 = 20;
 
 /// What was lost on its way is sent again after so long at first, and after twice that each time.
 pub const AGAIN_AFTER: Duration = Duration::from_millis(20);
+
+/// The records of so many transactions of one origin stand in one partition.
+pub const BLOCK_IDS: u64 = 1_024;
+
+/// A block that was written down is taken to stand there for so long, after which it is written down anew.
+pub const REGISTERED_FOR: Duration = Duration::from_secs(30);
+
+/// A block without rows that was written down so long ago is forgotten, once its transactions are over.
+pub const FORGOTTEN_AFTER: Duration = Duration::from_mins(2);
+
+/// So many blocks that were written down are remembered.
+pub const REGISTERED_MAX: usize = 10_000;
+
+/// So many blocks are read one after the other before it is looked whether that is enough.
+pub const BLOCKS_AT_ONCE: usize = 16;
+
+/// One query asks for at most this many records.
+pub const RECORDS_MAX: usize = 256;

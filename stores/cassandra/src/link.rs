@@ -21,6 +21,7 @@ use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::{CqlValue, Row};
 
+use crate::bind::{bind, blob, record};
 use crate::change::{Change, RecordPlace, is_of_one_partition};
 use crate::config::CassandraConfig;
 use crate::error::Failed;
@@ -84,6 +85,15 @@ pub struct Site {
     /// Whether the driver may ask a second node before the first has answered.
     speculates: bool,
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
+}
+
+/// In which order mutations are applied.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Order {
+    /// As a whole, as far as they fit into one batch.
+    AtOnce,
+    /// Records once all else has been applied.
+    RecordsLast,
 }
 
 /// What came of comparing and setting.
@@ -249,8 +259,8 @@ impl Site {
     }
 
     /// Applies mutations: long values first, which nothing leads to yet; then the rest, in one
-    /// logged batch where it fits, else records last.
-    pub async fn apply(&self, changes: &[Change]) -> Result<(), Failed> {
+    /// logged batch where it fits and no order is asked for, else records last.
+    pub async fn apply(&self, changes: &[Change], order: Order) -> Result<(), Failed> {
         let (chunks, rest): (Vec<&Change>, Vec<&Change>) =
             changes.iter().partition(|change| matches!(change, Change::PutChunk { .. }));
         for some in chunks.chunks(16) {
@@ -259,7 +269,10 @@ impl Site {
             );
             sent.await.into_iter().collect::<Result<Vec<()>, Failed>>()?;
         }
-        for (place, batch) in split(rest).into_iter().enumerate() {
+        let is_last = |change: &&Change| order == Order::RecordsLast && change.is_record();
+        let (last, first) = rest.into_iter().partition::<Vec<_>, _>(is_last);
+        let batches = [split(first), split(last)].concat();
+        for (place, batch) in batches.into_iter().enumerate() {
             let sent = self.batch(batch, self.write_consistency).await;
             sent.map_err(|failed| if place > 0 { failed.in_doubt() } else { failed })?;
         }
@@ -419,68 +432,4 @@ fn split(changes: Vec<&Change>) -> Vec<Vec<&Change>> {
         batches.push(batch);
     }
     batches
-}
-
-/// Bytes as a value.
-pub fn blob(bytes: &[u8]) -> CqlValue {
-    CqlValue::Blob(bytes.to_vec())
-}
-
-/// Text as a value.
-pub fn text(text: &str) -> CqlValue {
-    CqlValue::Text(text.to_owned())
-}
-
-fn record(at: &RecordPlace) -> Vec<CqlValue> {
-    vec![text(&at.kind), blob(&at.head), blob(&at.tail)]
-}
-
-/// The statement of a mutation, and its values.
-fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
-    let time = |time: &i64| CqlValue::BigInt(*time);
-    match change {
-        Change::Put { at, value, time: when } => (
-            Statement::Put,
-            vec![
-                blob(&at.object),
-                text(&at.field),
-                blob(&at.element),
-                blob(&at.dot),
-                blob(value),
-                time(when),
-            ],
-        ),
-        Change::Drop { at, time: when } => (
-            Statement::Drop,
-            vec![time(when), blob(&at.object), text(&at.field), blob(&at.element), blob(&at.dot)],
-        ),
-        Change::PutRecord { at, value, time: when } => {
-            (Statement::PutRecord, [record(at), vec![blob(value), time(when)]].concat())
-        }
-        Change::Announce { at, value, redo, time: when } => {
-            (Statement::Announce, [record(at), vec![blob(value), blob(redo), time(when)]].concat())
-        }
-        Change::Settle { at, time: when } => {
-            (Statement::Settle, [vec![time(when)], record(at)].concat())
-        }
-        Change::DropRecord { at, time: when } => {
-            (Statement::DropRecord, [vec![time(when)], record(at)].concat())
-        }
-        Change::PutRow { id, place, value, time: when } => (
-            Statement::PutRow,
-            vec![text(area), blob(id), blob(&place.0), blob(&place.1), blob(value), time(when)],
-        ),
-        Change::DropRow { id, place, time: when } => (
-            Statement::DropRow,
-            vec![time(when), text(area), blob(id), blob(&place.0), blob(&place.1)],
-        ),
-        Change::PutChunk { id, part, value, time: when } => {
-            (Statement::PutChunk, vec![blob(id), CqlValue::Int(*part), blob(value), time(when)])
-        }
-        Change::DropChunk { id, part, time: when } => {
-            (Statement::DropChunk, vec![time(when), blob(id), CqlValue::Int(*part)])
-        }
-        Change::Settled { id, time: when } => (Statement::Settled, vec![time(when), blob(id)]),
-        Change::Cql { .. } => unreachable!("it is bound where it is sent"),
-    }
 }

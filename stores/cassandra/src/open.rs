@@ -110,6 +110,16 @@ pub async fn make(
         let made = cluster.query_unpaged(create, ()).await;
         made.map_err(|error| unavailable(error.to_string()))?;
     }
+    if let Some(known) = known.and_then(|known| known.tables.get("rows"))
+        && !known.columns.contains_key("block")
+    {
+        let reason = format!(
+            "keyspace {keyspace} has the runtime's tables of an earlier version: finish what is open with \
+             that version (`mingle recover`), stop its processes, and drop the tables {keyspace}.rows and \
+             {keyspace}.records; all data is in other tables, and stays"
+        );
+        return Err(OpenError::Config { store: store.clone(), reason });
+    }
     for (name, table) in tables(&quoted(keyspace)) {
         if known.is_some_and(|known| known.tables.contains_key(name)) {
             continue;

@@ -1,10 +1,10 @@
 //! The tables, and the statements over them.
 //!
 //! `data` has all of an object in one partition, so that what a commit does to one object becomes
-//! visible together; `rows` lists witness rows by their transaction; `records` holds those of the
-//! runtime, all parts of one in one partition; `chunks` what is too long for a cell; `outcomes`
+//! visible together; `rows` lists witness rows by their transaction, and `records` holds those of the
+//! runtime, both in blocks (see [`crate::block`]); `chunks` what is too long for a cell; `outcomes`
 //! what became of ids; `catalog` what the program declared. Stores that share a keyspace are told
-//! apart by what their keys begin with.
+//! apart by what their keys begin with. No statement reads more than one partition.
 
 /// So many seconds are tombstones of the runtime's own rows kept: three hours, as long as nodes
 /// keep hints for one that is away. Whoever meets such a row again finds the floor above it.
@@ -25,8 +25,8 @@ pub fn tables(keyspace: &str) -> Vec<(&'static str, String)> {
         ),
         table(
             "rows",
-            "store text, id blob, object blob, digest blob, value blob, \
-             PRIMARY KEY ((store, id), object, digest)",
+            "store text, block blob, id blob, object blob, digest blob, value blob, \
+             PRIMARY KEY ((store, block), id, object, digest)",
             &format!("WITH {grace}"),
         ),
         table(
@@ -64,12 +64,14 @@ pub enum Statement {
     Any,
     /// One record.
     Record,
-    /// All records of a kind.
+    /// Records of a block, by the rest of their keys.
     Records,
-    /// The witness rows of a transaction.
+    /// All records of a block.
+    Block,
+    /// The witness rows of transactions of a block.
     Rows,
-    /// All witness rows.
-    AllRows,
+    /// All witness rows of a block.
+    RowsBlock,
     /// A chunk.
     Chunk,
     /// What is written of the catalog.
@@ -97,7 +99,7 @@ pub enum Statement {
 
 impl Statement {
     /// All of them, in order of their numbers.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 31] = [
         Self::Fields,
         Self::Object,
         Self::Elements,
@@ -107,8 +109,9 @@ impl Statement {
         Self::Any,
         Self::Record,
         Self::Records,
+        Self::Block,
         Self::Rows,
-        Self::AllRows,
+        Self::RowsBlock,
         Self::Chunk,
         Self::Catalog,
         Self::Put,
@@ -152,6 +155,10 @@ impl Statement {
     fn query(self, ks: &str) -> String {
         const DATA: &str = "SELECT field, element, dot, value, WRITETIME(value) FROM ";
         let data = format!("{DATA}{ks}.data WHERE object = ?");
+        let records = format!(
+            "SELECT tail, value, WRITETIME(value), redo, settled, WRITETIME(settled) \
+             FROM {ks}.records WHERE kind = ? AND head = ?"
+        );
         match self {
             Self::Fields => format!("{data} AND field IN ?"),
             Self::Object => data,
@@ -165,19 +172,15 @@ impl Statement {
             }
             Self::First => format!("{data} AND field = ? LIMIT ?"),
             Self::Any => format!("{data} AND field > '!' LIMIT 1"),
-            Self::Record => format!(
-                "SELECT tail, value, WRITETIME(value), redo, settled, WRITETIME(settled) \
-                 FROM {ks}.records {RECORD}"
-            ),
-            Self::Records => format!(
-                "SELECT head, tail, value, redo, settled FROM {ks}.records WHERE kind = ? \
-                 ALLOW FILTERING"
-            ),
+            Self::Record => format!("{records} AND tail = ?"),
+            Self::Records => format!("{records} AND tail IN ?"),
+            Self::Block => records,
             Self::Rows => format!(
-                "SELECT object, digest, value, WRITETIME(value) FROM {ks}.rows WHERE store = ? AND id = ?"
+                "SELECT id, object, digest, WRITETIME(value) FROM {ks}.rows \
+                 WHERE store = ? AND block = ? AND id IN ?"
             ),
-            Self::AllRows => {
-                format!("SELECT value FROM {ks}.rows WHERE store = ? ALLOW FILTERING")
+            Self::RowsBlock => {
+                format!("SELECT value FROM {ks}.rows WHERE store = ? AND block = ?")
             }
             Self::Chunk => format!("SELECT value FROM {ks}.chunks WHERE id = ? AND part = ?"),
             Self::Catalog => format!("SELECT value FROM {ks}.catalog WHERE name = ?"),
@@ -208,12 +211,12 @@ impl Statement {
             }
             Self::DropRecord => format!("DELETE FROM {ks}.records USING TIMESTAMP ? {RECORD}"),
             Self::PutRow => format!(
-                "INSERT INTO {ks}.rows (store, id, object, digest, value) VALUES (?, ?, ?, ?, ?) \
-                 USING TIMESTAMP ?"
+                "INSERT INTO {ks}.rows (store, block, id, object, digest, value) \
+                 VALUES (?, ?, ?, ?, ?, ?) USING TIMESTAMP ?"
             ),
             Self::DropRow => format!(
                 "DELETE FROM {ks}.rows USING TIMESTAMP ? \
-                 WHERE store = ? AND id = ? AND object = ? AND digest = ?"
+                 WHERE store = ? AND block = ? AND id = ? AND object = ? AND digest = ?"
             ),
             Self::PutChunk => format!(
                 "INSERT INTO {ks}.chunks (id, part, value) VALUES (?, ?, ?) USING TIMESTAMP ?"

@@ -5,27 +5,27 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use futures_util::lock::Mutex as AsyncMutex;
-use mingle_model::{Name, TransactionId, Version, WitnessRow};
+use mingle_model::{Name, TransactionId, Version};
 use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
-    Address, BoxFuture, Bytes, Capabilities, Data, DataStore, Once, Outcome, Read, RecordKind,
-    Session, StoreError, StoreSchema, Transaction, World, Write,
+    Address, BoxFuture, Capabilities, Data, DataStore, Once, Outcome, Read, Session, StoreError,
+    StoreSchema, Transaction, World, Write,
 };
 use scylla::value::CqlValue;
 
 use crate::apart::Apart;
-use crate::change::{self, Change, RecordPlace};
+use crate::bind::text;
+use crate::block::Registered;
+use crate::change::Change;
 use crate::clock::Clock;
 use crate::config::{CassandraConfig, OpenError, Outcomes};
 use crate::error::Failed;
-use crate::fetch::bytes;
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
-use crate::link::{Site, Taken, connect, text};
+use crate::link::{Order, Site, Taken, connect};
 use crate::mapping;
 use crate::open::{check, check_datacenters, make, quoted};
 use crate::operation::{self, Operation, Operations};
-use crate::reading::witness;
 use crate::statement::Statement;
 use crate::transaction::{CassandraTransaction, record_answer};
 
@@ -51,6 +51,8 @@ pub(crate) struct Core {
     pub world: Arc<dyn World>,
     /// How long a request may take.
     pub patience: Duration,
+    /// Blocks of the runtime's rows that are known to be written down.
+    pub registered: Registered,
     /// Counters that are being folded.
     pub folding: Mutex<BTreeSet<Address>>,
     /// Commits whose answer was lost, and where they were sent.
@@ -107,7 +109,9 @@ impl Core {
     pub async fn other(&self, replica: usize, read: &Read) -> Result<(Data, Version), StoreError> {
         match read {
             Read::Record(key) => {
-                Ok(record_answer(self.record(replica, &self.layout.record(key)).await?))
+                let at = self.layout.record(key);
+                let mut found = self.records_at(replica, std::slice::from_ref(&at)).await?;
+                Ok(record_answer(found.remove(&at)))
             }
             Read::Records { kind, from, limit } => {
                 let records = self.records(replica, *kind, from, *limit).await?;
@@ -129,60 +133,6 @@ impl Core {
             }
             _ => Err(self.refused("it reads an object")),
         }
-    }
-
-    async fn records(
-        &self,
-        replica: usize,
-        kind: RecordKind,
-        from: &[u8],
-        limit: usize,
-    ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
-        let mut records = Vec::new();
-        let kind = change::kind(&self.layout.area, kind);
-        let rows = self.sites[replica].rows(Statement::Records, vec![text(&kind)]).await;
-        for row in rows.map_err(|failed| self.failed(&failed))? {
-            let mut columns = row.columns.into_iter();
-            let mut next = || bytes(columns.next().flatten());
-            let (Some(head), Some(tail)) = (next(), next()) else { continue };
-            let Some(mut value) = next() else { continue };
-            let key = [&head[..], &tail].concat();
-            if next().is_some_and(|redo| !redo.is_empty()) {
-                let place = RecordPlace { kind: kind.clone(), head, tail };
-                let Some(record) = self.record(replica, &place).await? else { continue };
-                value = record.value;
-            }
-            if key[..] >= *from {
-                records.push((key.into(), value.into()));
-            }
-        }
-        records.sort();
-        records.truncate(limit);
-        Ok(records)
-    }
-
-    /// Witness rows of as many transactions as it takes for so many rows, and of each all.
-    pub async fn witnesses(
-        &self,
-        replica: usize,
-        from: TransactionId,
-        limit: usize,
-    ) -> Result<Vec<WitnessRow>, StoreError> {
-        let values = vec![text(&self.layout.area)];
-        let rows = self.sites[replica].rows(Statement::AllRows, values).await;
-        let mut listed = Vec::new();
-        for row in rows.map_err(|failed| self.failed(&failed))? {
-            let value = row.columns.into_iter().next().and_then(bytes);
-            let row = witness(&value.unwrap_or_default());
-            listed.push(row.map_err(|reason| self.refused(reason))?);
-        }
-        listed.retain(|row| row.id >= from);
-        listed.sort_by(|a, b| a.id.cmp(&b.id).then_with(|| a.cmp(b)));
-        let mut places = listed.iter().enumerate();
-        let enough =
-            places.position(|(at, row)| at >= limit && (at == 0 || listed[at - 1].id != row.id));
-        listed.truncate(enough.unwrap_or(listed.len()));
-        Ok(listed)
     }
 }
 
@@ -255,6 +205,7 @@ impl Cassandra {
             clock: Clock::new(world.clone()),
             world,
             patience: config.answer_timeout,
+            registered: Registered::default(),
             folding: Mutex::default(),
             writer,
             outcomes: config.outcomes,
@@ -293,7 +244,7 @@ impl Cassandra {
     pub async fn deliver_one(&self) -> Result<bool, StoreError> {
         let taken = self.core.apart.as_ref().and_then(|apart| apart.take());
         let Some((replica, changes)) = taken else { return Ok(false) };
-        let applied = self.core.sites[replica].apply(&changes).await;
+        let applied = self.core.sites[replica].apply(&changes, Order::AtOnce).await;
         applied.map_err(|failed| self.core.failed(&failed))?;
         Ok(true)
     }

@@ -10,6 +10,7 @@ use mingle_store::{
     Answer, BoxFuture, Commit, Committed, Data, Read, StoreError, Transaction, Write,
 };
 
+use crate::change::RecordPlace;
 use crate::commit::Own;
 use crate::fetch::{Asked, Found, Part, complete, fetch};
 use crate::layout::{Cell, Layout, ROWS};
@@ -29,6 +30,9 @@ pub(crate) struct CassandraTransaction {
     /// The latest timestamp that was read.
     seen: i64,
 }
+
+/// What a read of no object is answered.
+type Answered = (Data, Version);
 
 impl CassandraTransaction {
     pub fn new(core: Arc<Core>, replica: usize) -> Self {
@@ -77,6 +81,9 @@ impl CassandraTransaction {
         let based: Vec<Option<Read>> = reads.iter().map(|read| self.overlay.base(read)).collect();
         let asked = asked(&core.layout, &self.overlay, reads, &based).map_err(refused)?;
         let site = &core.sites[self.replica];
+        // What says that somebody's effects are there comes first, then the effects; what says whom the
+        // effects tell to wait for comes last, where it does not stand beside them.
+        let records = self.records(&based).await?;
         let mut found =
             fetch(site, &core.layout, &asked).await.map_err(|failed| core.failed(&failed))?;
         let is_whole = complete(site, &mut found).await.map_err(|failed| core.failed(&failed))?;
@@ -85,18 +92,7 @@ impl CassandraTransaction {
         }
         self.seen = self.seen.max(found.latest());
         core.clock.saw(self.seen);
-        let others = reads.iter().zip(&based).map(|(read, base)| {
-            let (core, replica) = (&core, self.replica);
-            async move {
-                match base {
-                    Some(base) if read.object().is_none() => {
-                        core.other(replica, base).await.map(Some)
-                    }
-                    _ => Ok(None),
-                }
-            }
-        });
-        let others = try_join_all(others).await?;
+        let others = self.others(&based, records).await?;
         for read in reads {
             if let Read::Counter(address) = read
                 && let Ok(field) = core.layout.field(address, &[])
@@ -121,6 +117,46 @@ impl CassandraTransaction {
             answers.push(Answer { data, version, witnesses });
         }
         Ok(answers)
+    }
+
+    /// The records among the reads.
+    async fn records(&self, based: &[Option<Read>]) -> Result<Vec<Option<Answered>>, StoreError> {
+        let place = |base: &Option<Read>| match base {
+            Some(Read::Record(key)) => Some(self.core.layout.record(key)),
+            _ => None,
+        };
+        let places: Vec<Option<RecordPlace>> = based.iter().map(place).collect();
+        let asked: Vec<RecordPlace> = places.iter().flatten().cloned().collect();
+        let found = self.core.records_at(self.replica, &asked).await?;
+        let answer = |at: Option<RecordPlace>| at.map(|at| record_answer(found.get(&at).cloned()));
+        Ok(places.into_iter().map(answer).collect())
+    }
+
+    /// What else is of no object: queries, and then lists.
+    async fn others(
+        &self,
+        based: &[Option<Read>],
+        mut answered: Vec<Option<Answered>>,
+    ) -> Result<Vec<Option<Answered>>, StoreError> {
+        for is_query in [true, false] {
+            let asking = based.iter().zip(&answered).map(|(base, answered)| async move {
+                match base {
+                    Some(base)
+                        if answered.is_none()
+                            && base.object().is_none()
+                            && matches!(base, Read::Query { .. }) == is_query =>
+                    {
+                        self.core.other(self.replica, base).await.map(Some)
+                    }
+                    _ => Ok(None),
+                }
+            });
+            let found = try_join_all(asking.collect::<Vec<_>>()).await?;
+            for (answered, found) in answered.iter_mut().zip(found) {
+                *answered = answered.take().or(found);
+            }
+        }
+        Ok(answered)
     }
 }
 

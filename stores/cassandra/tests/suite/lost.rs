@@ -8,8 +8,10 @@ use std::time::Duration;
 use mingle_model::{Level, Value};
 use mingle_services::Engine;
 use mingle_store::conformance::schema::{TEXT, at, store_schema};
-use mingle_store::{Commit, Data, DataStore, Read, Session, StoreError, Write};
-use mingle_store_cassandra::CassandraConfig;
+use mingle_store::{
+    Commit, Data, DataStore, OperationId, Read, RecordKey, RecordKind, Session, StoreError, Write,
+};
+use mingle_store_cassandra::{Cassandra, CassandraConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
 
@@ -75,35 +77,85 @@ async fn relay(node: SocketAddr, trap: Arc<Trap>) -> SocketAddr {
     address
 }
 
+/// A store that is reached through a relay, and the same one without.
+struct Bench {
+    trap: Arc<Trap>,
+    store: Arc<Cassandra>,
+    direct: Arc<Cassandra>,
+}
+
+impl Bench {
+    async fn open() -> Option<Self> {
+        let server = mingle_services::shared(Engine::Cassandra).await?;
+        let plain = CassandraConfig { datacenters: vec!["dc1".into()], ..config(server.url()) };
+        let node: SocketAddr = plain.nodes[0].parse().expect("an address");
+        let trap = Arc::new(Trap::default());
+        let relayed = relay(node, trap.clone()).await;
+        let through = CassandraConfig {
+            nodes: vec![relayed.to_string()],
+            addresses: [(node.ip(), relayed)].into(),
+            answer_timeout: Duration::from_secs(2),
+            ..plain.clone()
+        };
+        let schema = || store_schema(Level::Eventual);
+        let direct = connect(plain, schema()).await.expect("the node is there");
+        let store = connect(through, schema()).await.expect("the relay lets it in");
+        Some(Self { trap, store, direct })
+    }
+
+    /// Commits while the first batch takes effect, nobody is told, and nobody is let in again.
+    async fn commit_in_vain(&self, commit: Commit) -> StoreError {
+        let open = self.store.begin(&Session::at("dc1")).await.expect("it begins");
+        self.trap.is_set.store(true, Ordering::Release);
+        let error = open.commit(commit).await.expect_err("nobody tells");
+        assert!(self.trap.is_shut.load(Ordering::Acquire), "no batch was sent: {error}");
+        error
+    }
+
+    /// Waits until an assignment has taken effect.
+    async fn until_assigned(&self, value: &str) {
+        let there = Data::Register(Some(Value::from(value)));
+        for _ in 0..100 {
+            if data(&self.direct, "dc1", Read::Register(at("one", TEXT))).await == there {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(50)).await;
+        }
+        panic!("it did not take effect");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn what_was_sent_once_is_not_said_to_be_unsent_since_no_connection_can_be_had_again() {
-    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
-    let plain = CassandraConfig { datacenters: vec!["dc1".into()], ..config(server.url()) };
-    let node: SocketAddr = plain.nodes[0].parse().expect("an address");
-    let trap = Arc::new(Trap::default());
-    let relayed = relay(node, trap.clone()).await;
-    let through = CassandraConfig {
-        nodes: vec![relayed.to_string()],
-        addresses: [(node.ip(), relayed)].into(),
-        answer_timeout: Duration::from_secs(2),
-        ..plain.clone()
-    };
-    let schema = || store_schema(Level::Eventual);
-    let direct = connect(plain, schema()).await.expect("the node is there");
-    let store = connect(through, schema()).await.expect("the relay lets it in");
-    let open = store.begin(&Session::at("dc1")).await.expect("it begins");
-    trap.is_set.store(true, Ordering::Release);
+    let Some(bench) = Bench::open().await else { return };
     let writes = vec![Write::Assign(at("one", TEXT), Value::from("there"))];
     let commit = Commit { id: Some(id(1)), writes, ..Commit::default() };
-    let error = open.commit(commit).await.expect_err("nobody tells");
-    assert!(trap.is_shut.load(Ordering::Acquire), "no batch was sent: {error}");
+    let error = bench.commit_in_vain(commit).await;
     assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");
-    let there = Data::Register(Some(Value::from("there")));
-    for _ in 0..100 {
-        if data(&direct, "dc1", Read::Register(at("one", TEXT))).await == there {
-            return;
-        }
-        tokio::time::sleep(Duration::from_millis(50)).await;
-    }
-    panic!("it did not take effect");
+    bench.until_assigned("there").await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_commit_witness_of_an_operation_comes_after_all_that_it_did() {
+    let Some(bench) = Bench::open().await else { return };
+    let witness = RecordKey::of(RecordKind::Witness, id(2), 0);
+    let writes = vec![
+        Write::Record(witness.clone(), b"it was here".as_slice().into()),
+        Write::Assign(at("one", TEXT), Value::from("done")),
+    ];
+    let operation = Some(OperationId { id: id(2), phase: 1 });
+    let commit = |time| Commit { operation, time, writes: writes.clone(), ..Commit::default() };
+    let time = bench.direct.time();
+    let error = bench.commit_in_vain(commit(time)).await;
+    assert!(matches!(error, StoreError::Unknown { .. }), "{error:?}");
+    bench.until_assigned("done").await;
+    let read = || Read::Record(witness.clone());
+    assert_eq!(data(&bench.direct, "dc1", read()).await, Data::Record(None));
+
+    // Whoever finds the intent does it again, and says so.
+    let copy = bench.direct.begin(&Session::at("dc1")).await.expect("it begins");
+    copy.commit(commit(time)).await.expect("it commits");
+    let Data::Record(Some(_)) = data(&bench.direct, "dc1", read()).await else {
+        panic!("there is no commit witness")
+    };
 }

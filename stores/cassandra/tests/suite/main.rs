@@ -3,6 +3,7 @@
 mod conformance;
 mod copies;
 mod folding;
+mod listing;
 mod lost;
 mod mapping;
 mod operations;
