@@ -55,7 +55,8 @@ impl Kept {
 
 impl Runtime {
     /// Reads for the phase after the one of this index, if that decides the transaction and is about to
-    /// commit. What was read is written with that commit.
+    /// commit. What was read is written with that commit. It is boxed: few transactions do that, and
+    /// the futures of all would be larger.
     pub(crate) async fn read_ahead(
         &self,
         execution: &Execution,
@@ -66,6 +67,16 @@ impl Runtime {
         if role != Role::First {
             return None;
         }
+        Box::pin(self.read_next(execution, index, finished, draft)).await
+    }
+
+    async fn read_next(
+        &self,
+        execution: &Execution,
+        index: usize,
+        finished: &Finished,
+        draft: &mut Draft,
+    ) -> Option<Ahead> {
         let id = execution.id.filter(|_| execution.reads_ahead && execution.host.is_none())?;
         // Planted faults are faults of the other way.
         let is_whole = self.planted == Planted::None && self.mutation == Mutation::None;

@@ -1,8 +1,9 @@
-//! A commit that takes effect though nobody is told.
+//! What goes to a node, and comes back, through a relay: a commit that takes effect though nobody is
+//! told, and in which order things are written and read.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use mingle_model::{Level, Value};
@@ -14,19 +15,41 @@ use mingle_store::{
 use mingle_store_cassandra::{Cassandra, CassandraConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
 
 use crate::support::{config, connect, data, id};
 
-/// BATCH, in the native protocol.
+/// EXECUTE and BATCH, in the native protocol.
+const EXECUTE: u8 = 10;
 const BATCH: u8 = 13;
 
-/// What a relay does with the next batch.
-#[derive(Default)]
+/// What a relay does with the next batch, and with statements.
 struct Trap {
     /// It goes to the node; its answer goes nowhere.
     is_set: AtomicBool,
     /// Then nobody is let in any more.
     is_shut: AtomicBool,
+    /// The first statement goes on, and those that follow once they are let go.
+    holds: AtomicBool,
+    held: AtomicUsize,
+    go: Semaphore,
+}
+
+impl Default for Trap {
+    fn default() -> Self {
+        let [is_set, is_shut, holds] = [false; 3].map(AtomicBool::new);
+        Self { is_set, is_shut, holds, held: AtomicUsize::new(0), go: Semaphore::new(1) }
+    }
+}
+
+impl Trap {
+    /// Waits where statements are held.
+    async fn pass(&self) {
+        if self.holds.load(Ordering::Acquire) {
+            self.held.fetch_add(1, Ordering::AcqRel);
+            self.go.acquire().await.expect("nobody closes it").forget();
+        }
+    }
 }
 
 /// Passes frames on to a node and back.
@@ -53,6 +76,9 @@ async fn pass(client: TcpStream, node: SocketAddr, trap: Arc<Trap>) -> std::io::
             from_client.read_exact(&mut body).await?;
             if head[4] == BATCH && trap.is_set.load(Ordering::Acquire) {
                 trap.is_shut.store(true, Ordering::Release);
+            }
+            if head[4] == EXECUTE {
+                trap.pass().await;
             }
             to_node.write_all(&[&head[..], &body].concat()).await?;
         }
@@ -158,4 +184,33 @@ async fn the_commit_witness_of_an_operation_comes_after_all_that_it_did() {
     let Data::Record(Some(_)) = data(&bench.direct, "dc1", read()).await else {
         panic!("there is no commit witness")
     };
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whoever_is_told_that_a_transaction_was_here_sees_what_it_did() {
+    let Some(bench) = Bench::open().await else { return };
+    let witness = RecordKey::of(RecordKind::Witness, id(3), 0);
+    let mut open = bench.store.begin(&Session::at("dc1")).await.expect("it begins");
+    bench.trap.holds.store(true, Ordering::Release);
+    let asked = [Read::Register(at("one", TEXT)), Read::Record(witness.clone())];
+    let reading = tokio::spawn(async move { open.read(&asked).await });
+    // One statement has gone to the node, and the next one is held.
+    for _ in 0..400 {
+        if bench.trap.held.load(Ordering::Acquire) > 1 {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    assert!(bench.trap.held.load(Ordering::Acquire) > 1, "one statement answers all");
+    let writes = vec![
+        Write::Record(witness, b"it was here".as_slice().into()),
+        Write::Assign(at("one", TEXT), Value::from("done")),
+    ];
+    crate::support::write(&bench.direct, "dc1", writes).await.expect("it is written");
+    bench.trap.go.add_permits(100);
+    let answers = reading.await.expect("it ends").expect("it is answered");
+    let seen: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
+    let done = Data::Register(Some(Value::from("done")));
+    let is_told = matches!(seen[1], Data::Record(Some(_)));
+    assert!(!is_told || seen[0] == done, "data was read before what tells of it: {seen:?}");
 }
