@@ -141,8 +141,8 @@ impl Runtime {
             return self.attempt_beside(worker, execution, place, tries, control, report).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
-        let after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
-        let session = session_of(execution, visit.replica.clone(), after);
+        tries.after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
+        let session = session_of(execution, visit.replica.clone(), tries.after.clone());
         let begun = tries.begun.take();
         visit.goes_on = begun.is_some();
         let mut transaction = match begun {

@@ -63,6 +63,8 @@ pub(crate) struct Tries {
     pub(crate) replica: Option<Name>,
     /// What was fixed of the phase, where its store counts one of several copies.
     pub(crate) fixed: Option<crate::intent::Fixed>,
+    /// What its store was asked to have seen.
+    pub(crate) after: mingle_model::Stamp,
     /// What has read ahead, for the first attempt.
     pub(crate) begun: Kept,
     /// The answers that are to be fixed before the phase can go on, where that is for others to do.
@@ -207,11 +209,27 @@ impl Runtime {
                 self.turn_elsewhere(tries, report);
                 Ok(())
             }
+            // It waited for what was given up meanwhile: the next attempt asks for what is left.
+            StoreError::Refused { .. } if has_begun && self.has_lost(execution, tries, report) => {
+                Ok(())
+            }
             StoreError::Refused { reason, .. } if has_begun => {
                 Err(self.park(execution, &reason).await)
             }
             error => Err(Error::Store(error)),
         }
+    }
+
+    /// Whether what the phase asked its store to have seen was given up since the last time that this was
+    /// asked.
+    fn has_lost(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) -> bool {
+        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+            return false;
+        };
+        let left = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
+        let is_new = left != tries.after;
+        tries.after = left;
+        is_new
     }
 
     /// Where a later phase may run anywhere, since its store counts one of several copies or its replicas
