@@ -11,6 +11,7 @@ use mingle_store::wrap::fault::{Call as StoreCall, Fault, FaultPlan, FaultyStore
 use mingle_store::{DataStore, World};
 use serde_json::{Value as Json, json};
 use support::dying::{Dying, Life};
+use support::losing::Losing;
 use support::shared::{Stores, call};
 
 /// Written with operations that count each time: twice would show.
@@ -119,6 +120,30 @@ fn a_sweep_finishes_what_nobody_meets() {
     assert_eq!(unfinished, []);
     assert_eq!(stores.left(), Vec::<String>::new());
     assert_eq!(stores.ok(&sweeper, &Session::default(), "look", &LOOK), once());
+}
+
+#[test]
+fn a_phase_that_waited_for_what_was_given_up_meanwhile_goes_on_with_what_is_left() {
+    let mut losing = None;
+    let stores = Stores::wrapped(TEXT, BINDING, |name, inner| match name {
+        "feed" => losing.insert(Losing::around(inner)).clone(),
+        _ => inner,
+    });
+    let (server, session) = (stores.server(), Session::at("r1"));
+    let losing = losing.expect("there is a feed");
+    assert_eq!(stores.ok(&server, &session, "pay", &PAY), json!(10));
+    assert_eq!(losing.refused(), 0);
+    // It commits at the bank, and asks at the feed for all that its session has seen: once.
+    assert_eq!(stores.ok(&server, &session, "pay", &PAY), json!(20));
+    assert_eq!(losing.refused(), 1);
+    let unfinished = stores.world.block_on(server.unfinished()).expect("the stores answer");
+    assert_eq!(unfinished, []);
+    // The session knows what it has lost, and goes on once that is accepted.
+    let refused = stores.call(&server, &session, "look", &LOOK);
+    let refused = refused.expect_err("the session has seen what is lost").to_string();
+    assert!(refused.contains("lost was given up"), "{refused}");
+    assert_eq!(server.accept_losses(&session).len(), 1);
+    assert_eq!(stores.ok(&server, &session, "look", &LOOK), json!([20, 2, 2, 2]));
 }
 
 #[test]

@@ -3,6 +3,7 @@
 
 pub mod dying;
 pub mod geo;
+pub mod losing;
 pub mod scenarios;
 pub mod shared;
 
