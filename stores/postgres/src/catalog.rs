@@ -16,6 +16,7 @@ use crate::layout::{Field, Kind, Layout, Place, Shape, system};
 use crate::mapping::Mapped;
 use crate::name::{fit, literal, of_collection, quote};
 use crate::tables;
+use crate::text::Texts;
 use crate::wire::{int, text};
 
 /// One declaration: of a field, of an object (no field), or of something else (no object).
@@ -140,7 +141,13 @@ impl Catalog {
             kinds.insert(object.name.clone(), kind);
         }
         let migration = merging.migration;
-        let layout = Layout { schema: Arc::clone(&schema.schema), own, kinds, key_indexes };
+        let layout = Layout {
+            schema: Arc::clone(&schema.schema),
+            own,
+            kinds,
+            key_indexes,
+            texts: Texts::default(),
+        };
         Ok(Merged { layout, migration })
     }
 }

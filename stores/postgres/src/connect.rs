@@ -1,12 +1,15 @@
 //! New connections.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use mingle_store::World;
 use tokio_postgres::Config;
 
 use crate::config::PostgresConfig;
 use crate::error::message;
+use crate::line::Line;
 use crate::session::Connection;
 use crate::tls::MakeTls;
 
@@ -39,15 +42,14 @@ impl Connector {
     /// # Errors
     ///
     /// Why there is none.
-    pub async fn connect(&self, world: &dyn World) -> Result<Connection, String> {
+    pub async fn connect(&self, world: &Arc<dyn World>) -> Result<Connection, String> {
         let (client, connection) =
             self.config.connect(self.tls.clone()).await.map_err(|error| message(&error))?;
-        world.spawn(Box::pin(async move {
-            // Whoever waits for an answer is told what went wrong.
-            let _ = connection.await;
-        }));
-        client.batch_execute(&self.setup).await.map_err(|error| message(&error))?;
-        Ok(Connection::new(client))
+        // Whoever waits for an answer is told what went wrong.
+        let line = Line::new(Box::pin(connection.map(|_| ())));
+        let connection = Connection::new(client, line, Arc::clone(world));
+        connection.say(&self.setup).await.map_err(|error| message(&error))?;
+        Ok(connection)
     }
 }
 

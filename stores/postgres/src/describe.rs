@@ -91,7 +91,7 @@ pub async fn describe(
 ) -> Result<Vec<TableDescription>, OpenError> {
     let connector = Connector::new(config, Isolation::ReadCommitted)
         .map_err(|reason| OpenError::Config { store: store.into(), reason })?;
-    let connection = connector.connect(&*world).await;
+    let connection = connector.connect(&world).await;
     let connection =
         connection.map_err(|reason| OpenError::Unavailable { store: store.into(), reason })?;
     tables(connection.client(), schema).await.map_err(|reason| OpenError::Server {

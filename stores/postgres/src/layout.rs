@@ -9,6 +9,7 @@ use mingle_store::Address;
 
 use crate::codec::Codec;
 use crate::mapping::Mapped;
+use crate::text::Texts;
 
 /// Everything that a store keeps.
 pub struct Layout {
@@ -21,6 +22,8 @@ pub struct Layout {
     /// Unique indexes of tables that were there before, by schema and name: those of keys, elements
     /// and entries.
     pub key_indexes: BTreeSet<(String, String)>,
+    /// Texts of statements.
+    pub texts: Texts,
 }
 
 /// One kind of object.

@@ -26,6 +26,9 @@ pub const ADD_MAX: i128 = 1 << 90;
 /// A declared query gives at most this many rows.
 pub const QUERY_ROWS_MAX: usize = 1_000_000;
 
+/// So many texts of statements are kept, beside those that connections have prepared.
+pub const TEXTS_MAX: usize = 1_000;
+
 /// A name of PostgreSQL has at most this many bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 

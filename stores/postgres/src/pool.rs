@@ -89,8 +89,12 @@ impl Pool {
 
     fn take_idle(&self) -> Option<Connection> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
-        idle.retain(|connection| !connection.is_closed());
-        idle.pop()
+        while let Some(connection) = idle.pop() {
+            if !connection.is_closed() {
+                return Some(connection);
+            }
+        }
+        None
     }
 
     /// How many connections are idle, and how many more may be taken now.
@@ -100,13 +104,13 @@ impl Pool {
     }
 
     async fn connect(&self) -> Result<Connection, String> {
-        let connecting = self.connector.connect(&*self.world);
+        let connecting = self.connector.connect(&self.world);
         let connected = within(&*self.world, self.connect_timeout, connecting).await;
         connected.ok_or_else(|| format!("no connection within {:?}", self.connect_timeout))?
     }
 
     fn put_back(&self, connection: Connection) {
-        if connection.is_closed() || connection.is_full() {
+        if connection.is_closed() || connection.is_full() || connection.is_attended() {
             return;
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -142,7 +146,9 @@ impl Lease {
     /// whoever has the connection next is answered after it.
     pub fn abandon(mut self) {
         let Some(connection) = self.connection.take() else { return };
-        if connection.client().batch_execute("ROLLBACK").now_or_never().is_none() {
+        // One turn sends it.
+        let said = connection.say("ROLLBACK").now_or_never();
+        if said.is_none() {
             self.pool.put_back(connection);
         }
     }
@@ -155,6 +161,9 @@ impl Lease {
 
     /// Prepares steps; none if no answer comes in time.
     pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), crate::error::Wrong>> {
+        if self.connection().is_prepared(steps) {
+            return Some(Ok(()));
+        }
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().prepare(steps)).await
     }
@@ -177,7 +186,7 @@ impl Drop for Lease {
         // is nothing to roll back, which is fine too.
         let world = Arc::clone(&pool.world);
         world.spawn(Box::pin(async move {
-            let rollback = connection.client().batch_execute("ROLLBACK");
+            let rollback = connection.say("ROLLBACK");
             let limit = pool.answer_timeout;
             let ended = within(&*pool.world, limit, rollback).await;
             if let Some(Ok(())) = ended {

@@ -3,21 +3,25 @@
 use std::collections::{HashMap, HashSet};
 use std::future::Future;
 use std::pin::Pin;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
+use mingle_store::World;
 use tokio_postgres::types::{ToSql, Type as SqlType};
 use tokio_postgres::{Client, Statement};
 
 use crate::error::Wrong;
 use crate::limits::STATEMENTS_MAX;
+use crate::line::Line;
+use crate::text::Sql;
 use crate::wire::{Param, Row};
 
 /// One message to the server: a statement and what it takes.
 #[derive(Clone, Debug)]
 pub struct Step {
     /// The statement; prepared unless it takes nothing and is for control alone.
-    pub sql: Arc<str>,
+    pub sql: Sql,
     /// Its parameters.
     pub params: Vec<Param>,
     /// Types of its parameters, where the statement does not say them itself.
@@ -28,8 +32,8 @@ pub struct Step {
 
 impl Step {
     /// A statement with parameters.
-    pub fn new(sql: impl Into<Arc<str>>, params: Vec<Param>) -> Self {
-        Self { sql: sql.into(), params, types: Arc::new([]), is_control: false }
+    pub fn new(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
+        Self { sql: sql.into(), params, types: Arc::default(), is_control: false }
     }
 
     /// Steps as a transaction in nobody's way, and that sees what was committed before each of them.
@@ -40,7 +44,7 @@ impl Step {
 
     /// `BEGIN`, `COMMIT` and the like.
     pub fn control(sql: &str) -> Self {
-        Self { sql: sql.into(), params: Vec::new(), types: Arc::new([]), is_control: true }
+        Self { sql: sql.into(), params: Vec::new(), types: Arc::default(), is_control: true }
     }
 }
 
@@ -54,23 +58,44 @@ fn plain(result: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> Ste
 /// A connection and its prepared statements.
 pub struct Connection {
     client: Client,
-    statements: Mutex<HashMap<Arc<str>, Statement>>,
+    line: Line,
+    world: Arc<dyn World>,
+    /// Whether a task moves its line.
+    is_attended: AtomicBool,
+    statements: Mutex<HashMap<Sql, Statement>>,
 }
 
 impl Connection {
-    /// Over a client whose connection is driven by somebody.
-    pub fn new(client: Client) -> Self {
-        Self { client, statements: Mutex::new(HashMap::new()) }
+    /// Over a client and its line.
+    pub fn new(client: Client, line: Line, world: Arc<dyn World>) -> Self {
+        let is_attended = AtomicBool::new(false);
+        Self { client, line, world, is_attended, statements: Mutex::new(HashMap::new()) }
     }
 
-    /// The client.
+    /// The client, for whatever one may ask of it: from now on a task moves the line, which takes
+    /// longer.
     pub fn client(&self) -> &Client {
+        if let Some(moving) = self.line.take() {
+            self.is_attended.store(true, Ordering::Relaxed);
+            self.world.spawn(moving);
+        }
         &self.client
+    }
+
+    /// Whether a task moves the line.
+    pub fn is_attended(&self) -> bool {
+        self.is_attended.load(Ordering::Relaxed)
     }
 
     /// Whether it can be used no more.
     pub fn is_closed(&self) -> bool {
+        self.line.hear();
         self.client.is_closed()
+    }
+
+    /// Says what has no answer.
+    pub async fn say(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.line.drive(self.client.batch_execute(sql)).await
     }
 
     /// Whether it has so many statements that it had better begin anew.
@@ -83,10 +108,16 @@ impl Connection {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
+    /// Whether all of them are prepared.
+    pub fn is_prepared(&self, steps: &[Step]) -> bool {
+        let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        steps.iter().all(|step| step.is_control || known.contains_key(&step.sql))
+    }
+
     /// Prepares what is not prepared yet, all in one round trip.
     pub async fn prepare(&self, steps: &[Step]) -> Result<(), Wrong> {
         let mut missing: Vec<&Step> = Vec::new();
-        let mut seen: HashSet<&Arc<str>> = HashSet::new();
+        let mut seen: HashSet<&Sql> = HashSet::new();
         {
             let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
             for step in steps.iter().filter(|step| !step.is_control) {
@@ -95,17 +126,14 @@ impl Connection {
                 }
             }
         }
-        if missing.is_empty() {
-            return Ok(());
-        }
         let prepare = |step: &&Step| {
-            let (sql, types) = (Arc::clone(&step.sql), Arc::clone(&step.types));
+            let (sql, types) = (step.sql.clone(), Arc::clone(&step.types));
             async move { self.client.prepare_typed(&sql, &types).await }
         };
-        let prepared = Pipeline::new(missing.iter().map(prepare)).await;
+        let prepared = self.line.drive(Pipeline::new(missing.iter().map(prepare))).await;
         let mut known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         for (step, statement) in missing.into_iter().zip(prepared) {
-            known.insert(Arc::clone(&step.sql), statement?);
+            known.insert(step.sql.clone(), statement?);
         }
         Ok(())
     }
@@ -115,10 +143,12 @@ impl Connection {
     pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
         let statements: Vec<Option<Statement>> = {
             let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
-            steps.iter().map(|step| known.get(&step.sql).cloned()).collect()
+            let prepared = |step: &Step| known.get(&step.sql).cloned();
+            steps.iter().map(|step| (!step.is_control).then(|| prepared(step)).flatten()).collect()
         };
         let sent = steps.iter().zip(statements);
-        Pipeline::new(sent.map(|(step, statement)| self.send(step, statement))).await
+        let sent = sent.map(|(step, statement)| self.send(step, statement));
+        self.line.drive(Pipeline::new(sent)).await
     }
 
     async fn send(&self, step: &Step, statement: Option<Statement>) -> StepResult {
@@ -138,7 +168,7 @@ pub async fn run_unprepared(client: &Client, steps: &[Step]) -> Vec<StepResult> 
             let given = step.types.get(at).cloned();
             (param.clone(), given.unwrap_or_else(|| param.sql_type()))
         });
-        let (typed, sql): (Vec<(Param, SqlType)>, _) = (typed.collect(), Arc::clone(&step.sql));
+        let (typed, sql): (Vec<(Param, SqlType)>, _) = (typed.collect(), step.sql.clone());
         let is_control = step.is_control;
         async move {
             if is_control {

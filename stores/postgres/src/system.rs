@@ -10,6 +10,7 @@ use crate::encoding::{self, Digest, object_digest, read_transaction, transaction
 use crate::layout::Layout;
 use crate::limits::RECORD_KEY_BYTES_MAX;
 use crate::session::Step;
+use crate::text::Text;
 use crate::wire::{Param, Row, bytes, cell, text};
 
 /// The object of the rows of the whole store.
@@ -36,10 +37,10 @@ pub fn record_id(key: &RecordKey) -> Result<Vec<u8>, String> {
 /// The witness rows of objects and of the whole store.
 pub fn rows_of(layout: &Layout, mut objects: Vec<Digest>) -> Step {
     objects.push(WHOLE_STORE.to_vec());
-    let sql = format!(
-        "SELECT {WITNESS_COLUMNS} FROM {} WHERE object = ANY($1::bytea[])",
-        layout.system("witnesses")
-    );
+    let sql = layout.texts.get(Text::Witnesses, || {
+        let table = layout.system("witnesses");
+        format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE object = ANY($1::bytea[])")
+    });
     Step::new(sql, vec![Param::BytesList(objects)])
 }
 
@@ -59,10 +60,10 @@ pub struct Beginning<'a> {
 
 /// The statement of a beginning.
 pub fn begin_commit(layout: &Layout, beginning: Beginning<'_>) -> Step {
-    let sql = format!(
-        "SELECT {}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])",
-        layout.system("commit")
-    );
+    let sql = layout.texts.get(Text::Commit, || {
+        let commit = layout.system("commit");
+        format!("SELECT {commit}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])")
+    });
     let objects = beginning.objects.map(|mut objects| {
         objects.push(WHOLE_STORE.to_vec());
         Param::BytesList(objects)

@@ -172,7 +172,7 @@ impl PostgresTransaction {
 
     async fn read_now(&mut self, reads: &[Read], is_last: bool) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
-        let plan =
+        let mut plan =
             Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
         if reads.is_empty() {
             return Ok(Vec::new());
@@ -183,7 +183,7 @@ impl PostgresTransaction {
             true => End::Unwritten,
             false => End::Later,
         };
-        let results = self.send(plan.steps(), end).await?;
+        let results = self.send(plan.take_steps(), end).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
         Ok(self.done.note_read(&plan, found))
     }

@@ -129,12 +129,12 @@ impl Guest {
 
     async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
-        let plan =
+        let mut plan =
             Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
         if reads.is_empty() {
             return Ok(Vec::new());
         }
-        let results = self.send_early(plan.steps()).await?;
+        let results = self.send_early(plan.take_steps()).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
         Ok(self.done.note_read(&plan, found))
     }

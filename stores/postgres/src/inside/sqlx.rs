@@ -98,7 +98,7 @@ impl Sqlx<'_> {
     }
 
     async fn step(&mut self, step: &Step) -> StepResult {
-        let sql = AssertSqlSafe(step.sql.clone());
+        let sql = AssertSqlSafe(step.sql.to_string());
         if step.is_control {
             raw_sql(sql).execute(&mut *self.connection).await?;
             return Ok(Vec::new());

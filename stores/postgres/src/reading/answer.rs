@@ -42,7 +42,7 @@ struct Rows<'r> {
 
 /// The answers of a plan, and the objects of our own tables that exist.
 pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String> {
-    let (ours, mapped) = results.split_at(plan.steps.len().min(results.len()));
+    let (ours, mapped) = results.split_at(plan.purposes.len().min(results.len()));
     let rows = sort(plan, ours)?;
     let answer = |(index, read): (usize, &Read)| {
         let is_mapped = plan.mapped.has(index);

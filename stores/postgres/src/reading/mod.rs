@@ -112,9 +112,11 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// The statements, in order.
-    pub fn steps(&self) -> Vec<Step> {
-        [&self.steps[..], self.mapped.steps()].concat()
+    /// The statements, in order, which it does not need any more.
+    pub fn take_steps(&mut self) -> Vec<Step> {
+        let mut steps = std::mem::take(&mut self.steps);
+        steps.extend(self.mapped.steps().iter().cloned());
+        steps
     }
 
     /// The records that are read one by one, by their ids.
@@ -257,12 +259,11 @@ impl<'a> Plan<'a> {
         let mut witnesses = asked.witnesses.then(|| crate::system::rows_of(self.layout, objects));
         for (name, (objects, columns)) in &asked.rows {
             let kind = &self.layout.kinds[name];
-            let step = own::rows(self.layout, kind, columns, objects);
             if let Some(witnesses) = witnesses.take() {
-                let count = own::ROW_COLUMNS + columns.len();
-                let both = own::rows_and_witnesses(&step, count, &witnesses);
+                let both = own::rows_and_witnesses(self.layout, kind, columns, objects, witnesses);
                 self.push(both, Purpose::RowsAndWitnesses(name.clone()));
             } else {
+                let step = own::rows(self.layout, kind, columns, objects);
                 self.push(step, Purpose::Rows(name.clone()));
             }
         }

@@ -7,6 +7,7 @@ use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::reading::Window;
 use crate::session::Step;
 use crate::system::WITNESS_COLUMNS;
+use crate::text::Text;
 use crate::wire::Param;
 
 fn list(digests: &BTreeSet<Digest>) -> Param {
@@ -24,6 +25,12 @@ pub fn rows(
     columns: &BTreeSet<u16>,
     objects: &BTreeSet<Digest>,
 ) -> Step {
+    let text = Text::Rows(kind.name.clone(), columns.iter().copied().collect());
+    let sql = layout.texts.get(text, || rows_text(layout, kind, columns));
+    Step::new(sql, vec![list(objects)])
+}
+
+fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>) -> String {
     let Place::Own { table, .. } = &kind.place else {
         unreachable!("a mapped kind is read otherwise")
     };
@@ -40,22 +47,32 @@ pub fn rows(
     let selected: Vec<String> =
         head.map(str::to_owned).into_iter().chain(columns.iter().map(column)).collect();
     let selected = selected.join(", ");
-    let sql = format!("SELECT {selected} FROM {table} WHERE mingle_id = ANY($1::bytea[])");
-    Step::new(sql, vec![list(objects)])
+    format!("SELECT {selected} FROM {table} WHERE mingle_id = ANY($1::bytea[])")
 }
 
 /// Rows of a kind, and witness rows, in one statement: the columns of the former, then those of
 /// the latter, of which a row has only its own.
-pub fn rows_and_witnesses(rows: &Step, columns: usize, witnesses: &Step) -> Step {
-    let nulls = |count: usize| vec!["NULL"; count].join(", ");
-    let sql = format!(
-        "SELECT r.*, {} FROM ({}) AS r UNION ALL SELECT {}, w.* FROM ({}) AS w",
-        nulls(WITNESS_COLUMNS.split(',').count()),
-        rows.sql,
-        nulls(columns),
-        witnesses.sql.replace("$1", "$2"),
-    );
-    Step::new(sql, [&rows.params[..], &witnesses.params[..]].concat())
+pub fn rows_and_witnesses(
+    layout: &Layout,
+    kind: &Kind,
+    columns: &BTreeSet<u16>,
+    objects: &BTreeSet<Digest>,
+    witnesses: Step,
+) -> Step {
+    let text = Text::RowsAndWitnesses(kind.name.clone(), columns.iter().copied().collect());
+    let sql = layout.texts.get(text, || {
+        let nulls = |count: usize| vec!["NULL"; count].join(", ");
+        format!(
+            "SELECT r.*, {} FROM ({}) AS r UNION ALL SELECT {}, w.* FROM ({}) AS w",
+            nulls(WITNESS_COLUMNS.split(',').count()),
+            rows_text(layout, kind, columns),
+            nulls(ROW_COLUMNS + columns.len()),
+            witnesses.sql.replace("$1", "$2"),
+        )
+    });
+    let mut params = vec![list(objects)];
+    params.extend(witnesses.params);
+    Step::new(sql, params)
 }
 
 /// Of elements or entries: id, version, and the value of an entry.

@@ -6,6 +6,8 @@ use mingle_store::{Address, Write};
 use super::Writing;
 use crate::encoding::{element_digest, object_digest};
 use crate::layout::{Field, Kind, Place, Shape};
+use crate::session::Step;
+use crate::text::Text;
 use crate::wire::Param;
 
 /// The field of a write that changes a column of its object's row.
@@ -42,36 +44,59 @@ impl Writing<'_> {
     pub(super) fn columns(&mut self, writes: &[Write]) -> Result<(), String> {
         let Some(object) = writes.first().and_then(Write::object) else { return Ok(()) };
         let kind = self.layout.kind_of(object)?;
-        let Place::Own { table, key, key_codec } = &kind.place else { return Ok(()) };
-        let (schema, version) = (&self.layout.schema, self.version());
+        let Place::Own { key_codec, .. } = &kind.place else { return Ok(()) };
+        let schema = &self.layout.schema;
         let is_there = self.is_there(kind, object);
         let mut params = vec![Param::Bytes(object_digest(object))];
         if !is_there {
             params.push(key_codec.param(schema, object.key()));
         }
-        let (mut changed, mut columns, mut given) = (Vec::new(), String::new(), String::new());
-        let mut versions: Vec<&str> = Vec::new();
+        let mut fields = Vec::with_capacity(writes.len());
         for write in writes {
-            let number = params.len() + 1;
-            let (field, value) = match write {
+            match write {
                 Write::Assign(address, value) => {
                     let (_, field) = self.layout.field(address, &[Shape::Register])?;
                     self.check(kind, field, write)?;
-                    let codec = self.layout.codec(field.inner());
-                    params.push(codec.param(schema, value));
-                    let value = codec.parameter(number);
-                    changed.push(format!("{} = {value}", field.column));
-                    (field, value)
+                    params.push(self.layout.codec(field.inner()).param(schema, value));
+                    fields.push(address.field);
                 }
                 Write::Add(address, amount) => {
                     let (_, field) = self.layout.field(address, &[Shape::Counter])?;
                     self.check(kind, field, write)?;
                     params.push(Param::Text(amount.to_string()));
-                    let (column, value) = (&field.column, format!("${number}::text::numeric"));
-                    changed.push(format!("{column} = coalesce({column}, 0) + {value}"));
-                    (field, value)
+                    fields.push(address.field);
                 }
                 _ => return Err("a write that changes no column".into()),
+            }
+        }
+        let text = Text::Columns(kind.name.clone(), is_there, fields);
+        let sql = self.layout.texts.get(text.clone(), || self.columns_text(kind, &text));
+        self.touched.insert(object.clone());
+        self.steps.push(Step::new(sql, params));
+        Ok(())
+    }
+
+    fn columns_text(&self, kind: &Kind, text: &Text) -> String {
+        let (Place::Own { table, key, key_codec }, Text::Columns(_, is_there, fields)) =
+            (&kind.place, text)
+        else {
+            unreachable!("the columns of a mapped kind are written otherwise")
+        };
+        let version = self.version();
+        let (mut changed, mut columns, mut given) = (Vec::new(), String::new(), String::new());
+        let mut versions: Vec<&str> = Vec::new();
+        let first = if *is_there { 2 } else { 3 };
+        for (number, field) in (first..).zip(fields) {
+            let field = &kind.fields[usize::from(*field)];
+            let column = &field.column;
+            let value = if field.shape() == Shape::Counter {
+                let value = format!("${number}::text::numeric");
+                changed.push(format!("{column} = coalesce({column}, 0) + {value}"));
+                value
+            } else {
+                let value = self.layout.codec(field.inner()).parameter(number);
+                changed.push(format!("{column} = {value}"));
+                value
             };
             changed.push(format!("mingle_versions[{}] = {version}", field.slot));
             columns.extend([", ", &field.column]);
@@ -81,23 +106,19 @@ impl Writing<'_> {
             versions[slot - 1] = &version;
         }
         let (changed, versions) = (changed.join(", "), versions.join(", "));
-        let sql = if is_there {
-            format!("UPDATE {table} SET {changed} WHERE mingle_id = $1::bytea")
-        } else {
-            format!(
-                "WITH updated AS (UPDATE {table} SET {changed}, mingle_exists = true, \
-                 mingle_changed = CASE WHEN mingle_exists THEN mingle_changed ELSE {version} END \
-                 WHERE mingle_id = $1::bytea RETURNING 1) \
-                 INSERT INTO {table} \
-                 (mingle_id, {key}, mingle_exists, mingle_changed, mingle_versions{columns}) \
-                 SELECT $1::bytea, {}, true, {version}, ARRAY[{versions}]::bigint[]{given} \
-                 WHERE NOT EXISTS (SELECT FROM updated)",
-                key_codec.parameter(2)
-            )
-        };
-        self.touched.insert(object.clone());
-        self.push(sql, params);
-        Ok(())
+        if *is_there {
+            return format!("UPDATE {table} SET {changed} WHERE mingle_id = $1::bytea");
+        }
+        format!(
+            "WITH updated AS (UPDATE {table} SET {changed}, mingle_exists = true, \
+             mingle_changed = CASE WHEN mingle_exists THEN mingle_changed ELSE {version} END \
+             WHERE mingle_id = $1::bytea RETURNING 1) \
+             INSERT INTO {table} \
+             (mingle_id, {key}, mingle_exists, mingle_changed, mingle_versions{columns}) \
+             SELECT $1::bytea, {}, true, {version}, ARRAY[{versions}]::bigint[]{given} \
+             WHERE NOT EXISTS (SELECT FROM updated)",
+            key_codec.parameter(2)
+        )
     }
 
     /// Whether it is certain that the object exists by now.
