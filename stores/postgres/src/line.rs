@@ -108,6 +108,13 @@ impl Line {
     }
 }
 
+impl Drop for Line {
+    /// Whoever asked is gone before, so that the server is told that nothing more comes.
+    fn drop(&mut self) {
+        self.hear();
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::atomic::AtomicUsize;
@@ -199,6 +206,22 @@ mod tests {
         for _ in 0..10 {
             assert!(poll!(waiting.as_mut()).is_pending());
         }
+    }
+
+    #[test]
+    fn the_server_is_told_when_it_is_dropped() {
+        let (asking, mut asked) = mpsc::unbounded_channel::<Request>();
+        let told = Arc::new(AtomicBool::new(false));
+        let tell = Arc::clone(&told);
+        let line = Line::new(Box::pin(async move {
+            while asked.recv().await.is_some() {}
+            tell.store(true, Ordering::SeqCst);
+        }));
+        line.hear();
+        drop(asking);
+        assert!(!told.load(Ordering::SeqCst));
+        drop(line);
+        assert!(told.load(Ordering::SeqCst));
     }
 
     #[tokio::test]

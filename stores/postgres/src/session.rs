@@ -57,6 +57,7 @@ fn plain(result: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> Ste
 
 /// A connection and its prepared statements.
 pub struct Connection {
+    /// Dropped before the line, which then says to the server that nothing more comes.
     client: Client,
     line: Line,
     world: Arc<dyn World>,
