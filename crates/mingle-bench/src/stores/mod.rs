@@ -138,7 +138,8 @@ impl Progress {
     fn new(options: &Options) -> Result<Self, String> {
         let blocks = |part, count| if options.runs(part) { count * options.rounds } else { 0 };
         let single = blocks(Part::Single, if options.quick { 48 } else { 80 });
-        let count = blocks(Part::Mixed, 6) + single + blocks(Part::Pair, 4 * pair::CLIENTS.len());
+        let pair = blocks(Part::Pair, 2 * pair::SIDES * pair::CLIENTS.len());
+        let count = blocks(Part::Mixed, 6) + single + pair;
         let progress = ProgressBar::new(count as u64);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
         progress.set_style(style.map_err(|error| error.to_string())?);
@@ -202,7 +203,7 @@ impl Outcome {
             }
         }
         for cell in self.pair.iter().flat_map(|pair| &pair.cells) {
-            let ratio = cell.ratio.median();
+            let ratio = cell.ratios[pair::Side::Mingle as usize].median();
             if ratio.is_nan() || ratio < bars.pair {
                 missed.push(format!(
                     "a row in PostgreSQL and one in Cassandra, clients: {}: {ratio:.2} times the throughput of two \

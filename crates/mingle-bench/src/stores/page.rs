@@ -140,16 +140,21 @@ fn render_pair(pair: &pair::Outcome, options: &Options) -> String {
     let marks: Vec<Mark<'_>> = pair
         .cells
         .iter()
-        .map(|cell| Mark {
-            name: format!("{} client{}", cell.clients, plural(cell.clients)),
-            ratios: &cell.ratio,
-            color: GREEN,
-            lines: vec![(bar, "bar")],
+        .flat_map(|cell| {
+            let mark = |side: pair::Side, color, lines| Mark {
+                name: format!("{}, {} client{}", side.title(), cell.clients, plural(cell.clients)),
+                ratios: &cell.ratios[side as usize],
+                color,
+                lines,
+            };
+            let mingle = mark(pair::Side::Mingle, GREEN, vec![(bar, "bar")]);
+            [mingle, mark(pair::Side::Reading, GREY, Vec::new())]
         })
         .collect();
     let mut html = format!(
         "<h2>One row in PostgreSQL and one in Cassandra</h2><p>Both are read and written in one transaction, without a \
-         distance, 1,000 rows each; beside it the two plain writes, one after the other, without any coordination.</p>\
+         distance, 1,000 rows each; beside it the two plain writes, one after the other, and the same after both rows were \
+         read, without any coordination.</p>\
          <figure><figcaption>Throughput by that of two plain writes</figcaption>{}</figure>\
          <table><tr><th><th>calls a second<th>half of them<th>99 %",
         plot("throughput by that of two plain writes", &marks)

@@ -1,10 +1,12 @@
 //! A read-modify-write of one row in PostgreSQL and one in Cassandra, in one transaction, against
-//! the same two writes sent one after the other by hand, without any coordination.
+//! two plain writes sent one after the other by hand, without any coordination; and what reading
+//! both rows before takes by hand, without any either.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
+use futures_util::future::try_join;
 use hdrhistogram::Histogram;
 use mingle::{Binding, Database, Session};
 use mingle_lang::generate::Random;
@@ -15,6 +17,7 @@ use scylla::client::session_builder::SessionBuilder;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
+use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Statement};
 
 use super::ratios::Ratios;
@@ -51,15 +54,21 @@ pub const CLIENTS: [usize; 2] = [1, 8];
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Mingle,
+    /// Both rows are read and written, one store after the other.
+    Reading,
     Plain,
 }
 
+/// How many there are.
+pub const SIDES: usize = 3;
+
 impl Side {
-    pub const ALL: [Self; 2] = [Self::Mingle, Self::Plain];
+    pub const ALL: [Self; SIDES] = [Self::Mingle, Self::Reading, Self::Plain];
 
     pub fn title(self) -> &'static str {
         match self {
             Self::Mingle => "one transaction",
+            Self::Reading => "two reads, then two writes",
             Self::Plain => "two plain writes",
         }
     }
@@ -97,9 +106,9 @@ impl Measured {
 /// What was measured with so many clients.
 pub struct Cell {
     pub clients: usize,
-    pub measured: [Measured; 2],
-    /// The throughput of the transaction by that of the plain writes.
-    pub ratio: Ratios,
+    pub measured: [Measured; SIDES],
+    /// The throughput of each side by that of the plain writes.
+    pub ratios: [Ratios; SIDES],
 }
 
 /// What was measured.
@@ -117,23 +126,24 @@ pub async fn measure(
     let site = Arc::new(Site::open(servers, nodes.url()).await?);
     let mut cells = Vec::new();
     for clients in CLIENTS {
-        let measured = [Measured::new()?, Measured::new()?];
-        cells.push(Cell { clients, measured, ratio: Ratios::default() });
+        cells.push(Cell { clients, measured: nothing_yet()?, ratios: Default::default() });
     }
     for round in 0..options.rounds {
         for cell in &mut cells {
-            let mut of_round = [Measured::new()?, Measured::new()?];
+            let mut of_round = nothing_yet()?;
             let there_and_back = Side::ALL.into_iter().chain(Side::ALL.into_iter().rev());
             for (place, side) in there_and_back.enumerate() {
                 progress.say(&format!("{}, {} clients", side.title(), cell.clients));
-                let number = (round * 4 + place) as u64;
+                let number = (round * 2 * SIDES + place) as u64;
                 let block = block(options, &site, side, cell.clients, number).await?;
                 of_round[side as usize].add(&block)?;
                 of_round[side as usize].seconds += block.seconds;
                 progress.step();
             }
-            let [mingle, plain] = &of_round;
-            cell.ratio.push(mingle.throughput() / plain.throughput());
+            let plain = of_round[Side::Plain as usize].throughput();
+            for (ratios, one) in cell.ratios.iter_mut().zip(&of_round) {
+                ratios.push(one.throughput() / plain);
+            }
             for (all, one) in cell.measured.iter_mut().zip(&of_round) {
                 all.add(one)?;
                 all.seconds += one.seconds;
@@ -144,11 +154,16 @@ pub async fn measure(
     Ok(Outcome { cells })
 }
 
-/// Both ways to the same servers.
+fn nothing_yet() -> Result<[Measured; SIDES], String> {
+    Ok([Measured::new()?, Measured::new()?, Measured::new()?])
+}
+
+/// All ways to the same servers.
 struct Site {
     database: Database,
     url: String,
     nodes: Nodes,
+    read: PreparedStatement,
     write: PreparedStatement,
 }
 
@@ -176,10 +191,14 @@ impl Site {
         ] {
             session.query_unpaged(sql, ()).await.map_err(|error| error.to_string())?;
         }
-        let write = session.prepare("UPDATE plain.page SET total = ? WHERE number = ?").await;
-        let mut write = write.map_err(|error| error.to_string())?;
-        write.set_consistency(Consistency::LocalQuorum);
-        let site = Self { database, url, nodes: session, write };
+        let prepare = async |cql: &str| {
+            let mut prepared = session.prepare(cql).await.map_err(|error| error.to_string())?;
+            prepared.set_consistency(Consistency::LocalQuorum);
+            Ok::<_, String>(prepared)
+        };
+        let read = prepare("SELECT total FROM plain.page WHERE number = ?").await?;
+        let write = prepare("UPDATE plain.page SET total = ? WHERE number = ?").await?;
+        let site = Self { database, url, nodes: session, read, write };
         site.fill().await?;
         servers.settle().await?;
         Ok(site)
@@ -213,6 +232,15 @@ impl Site {
         called.map(|_| ()).map_err(|error| error.to_string())
     }
 
+    async fn read(&self, number: usize) -> Result<i64, String> {
+        let values = (CqlValue::BigInt(number as i64),);
+        let found = self.nodes.execute_unpaged(&self.read, values).await;
+        let rows = found.map_err(|error| error.to_string())?.into_rows_result();
+        let rows = rows.map_err(|error| error.to_string())?;
+        let (total,) = rows.single_row::<(i64,)>().map_err(|error| error.to_string())?;
+        Ok(total)
+    }
+
     async fn write(&self, number: usize, total: i64) -> Result<(), String> {
         let values = (CqlValue::BigInt(total), CqlValue::BigInt(number as i64));
         let written = self.nodes.execute_unpaged(&self.write, values).await;
@@ -220,24 +248,70 @@ impl Site {
     }
 }
 
-/// A client of the plain writes.
+/// A client that does without Mingle.
 struct Hand {
     client: Client,
-    update: Statement,
+    add: Statement,
+    read: Statement,
+    write: Statement,
 }
 
 impl Hand {
     async fn open(url: &str) -> Result<Self, String> {
         let client = connect(url).await?;
-        let sql = "UPDATE plain.changed SET balance = balance + $2 WHERE number = $1";
-        let update = client.prepare(sql).await.map_err(failed)?;
-        Ok(Self { client, update })
+        let prepare = async |sql: &str| client.prepare(sql).await.map_err(failed);
+        let add = "UPDATE plain.changed SET balance = balance + $2 WHERE number = $1";
+        let read = "SELECT balance FROM plain.changed WHERE number = $1 FOR UPDATE";
+        let write = "UPDATE plain.changed SET balance = $2 WHERE number = $1";
+        let (add, read, write) = (prepare(add).await?, prepare(read).await?, prepare(write).await?);
+        Ok(Self { client, add, read, write })
     }
 
-    async fn call(&self, site: &Site, number: usize, amount: i64) -> Result<(), String> {
-        let updated = self.client.execute(&self.update, &[&(number as i64), &amount]).await;
-        updated.map_err(failed)?;
+    /// The two plain writes.
+    async fn write(&self, site: &Site, number: usize, amount: i64) -> Result<(), String> {
+        let added = self.client.execute(&self.add, &[&(number as i64), &amount]).await;
+        added.map_err(failed)?;
         site.write(number, amount).await
+    }
+
+    /// Both rows are read, and then written, in as few round trips as that takes.
+    async fn read_and_write(&self, site: &Site, key: usize, amount: i64) -> Result<(), String> {
+        let number = key as i64;
+        let total = site.read(key).await? + amount;
+        let begin = self.client.batch_execute("BEGIN");
+        let values: [&(dyn ToSql + Sync); 1] = [&number];
+        let read = self.client.query_one(&self.read, &values);
+        let ((), row) = try_join(begin, read).await.map_err(failed)?;
+        let balance = row.get::<_, i64>(0) + amount;
+        let values: [&(dyn ToSql + Sync); 2] = [&number, &balance];
+        let write = self.client.execute(&self.write, &values);
+        try_join(write, self.client.batch_execute("COMMIT")).await.map_err(failed)?;
+        site.write(key, total).await
+    }
+}
+
+/// What a client of one side has.
+enum Caller {
+    Mingle,
+    Reading(Hand),
+    Plain(Hand),
+}
+
+impl Caller {
+    async fn open(site: &Site, side: Side) -> Result<Self, String> {
+        Ok(match side {
+            Side::Mingle => Self::Mingle,
+            Side::Reading => Self::Reading(Hand::open(&site.url).await?),
+            Side::Plain => Self::Plain(Hand::open(&site.url).await?),
+        })
+    }
+
+    async fn call(&self, site: &Site, key: usize, amount: i64) -> Result<(), String> {
+        match self {
+            Self::Mingle => site.change(key, amount).await,
+            Self::Reading(hand) => hand.read_and_write(site, key, amount).await,
+            Self::Plain(hand) => hand.write(site, key, amount).await,
+        }
     }
 }
 
@@ -255,19 +329,13 @@ async fn block(
         let seed = options.seed ^ (number << 8) ^ client as u64;
         let (site, is_over) = (Arc::clone(site), Arc::clone(&is_over));
         running.push(tokio::spawn(async move {
-            let hand = match side {
-                Side::Mingle => None,
-                Side::Plain => Some(Hand::open(&site.url).await?),
-            };
+            let caller = Caller::open(&site, side).await?;
             let mut random = Random::new(seed.wrapping_mul(1_000_003));
             let mut measured = Measured::new()?;
             while !is_over.load(Ordering::Relaxed) {
                 let (key, amount) = (random.below(KEYS), random.below(100) as i64);
                 let begin = Instant::now();
-                match &hand {
-                    Some(hand) => hand.call(&site, key, amount).await?,
-                    None => site.change(key, amount).await?,
-                }
+                caller.call(&site, key, amount).await?;
                 if begin >= counts_from {
                     let took = begin.elapsed().as_micros() as u64;
                     measured.latencies.saturating_record(took);

@@ -41,8 +41,10 @@ fn print_pair(pair: &pair::Outcome, options: &Options) {
         let plural = if cell.clients == 1 { "" } else { "s" };
         for (side, measured) in pair::Side::ALL.iter().zip(&cell.measured) {
             let name = format!("{}, {} client{plural}", side.title(), cell.clients);
-            let ratio =
-                if *side == pair::Side::Mingle { cell.ratio.shown() } else { String::new() };
+            let ratio = match side {
+                pair::Side::Plain => String::new(),
+                side => cell.ratios[*side as usize].shown(),
+            };
             println!(
                 "{name:<42}{:>14.0}/s{:>11.1} ms{:>11.1} ms{ratio:>26}",
                 measured.throughput(),
