@@ -10,6 +10,7 @@ use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
+use std::time::Duration;
 
 use mingle_lang::split::Mutation;
 use mingle_model::{Level, WitnessRow};
@@ -40,6 +41,8 @@ pub(crate) struct Ahead {
     pub(crate) round_trips: u32,
     /// What has read, where the phase can go on in it.
     pub(crate) begun: Kept,
+    /// When that began, by the world's clock.
+    pub(crate) since: Duration,
 }
 
 /// A transaction at a store that is kept until somebody goes on with it. Nobody looks at it meanwhile, so
@@ -55,19 +58,19 @@ impl Kept {
 
 impl Runtime {
     /// Reads for the phase after the one of this index, if that decides the transaction and is about to
-    /// commit. What was read is written with that commit. It is boxed: few transactions do that, and
-    /// the futures of all would be larger.
+    /// commit. What was read is written with that commit. All of it is boxed: few transactions do that,
+    /// and the futures of all would be larger.
     pub(crate) async fn read_ahead(
         &self,
         execution: &Execution,
         (index, role): (usize, Role),
         finished: &Finished,
         draft: &mut Draft,
-    ) -> Option<Ahead> {
+    ) -> Option<Box<Ahead>> {
         if role != Role::First {
             return None;
         }
-        Box::pin(self.read_next(execution, index, finished, draft)).await
+        Box::pin(self.read_next(execution, index, finished, draft)).await.map(Box::new)
     }
 
     async fn read_next(
@@ -130,6 +133,7 @@ impl Runtime {
         index: usize,
         store: usize,
     ) -> Result<Option<Ahead>, Error> {
+        let since = self.world.elapsed();
         let mut visit = self.visit(later, index, &Tries::default(), store);
         let session = session_of(later, visit.replica.clone(), self.after(later, store, None));
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
@@ -150,6 +154,7 @@ impl Runtime {
             rows: visit.rows,
             round_trips: report.round_trips,
             begun: Kept(Mutex::new(Some(transaction).filter(|_| goes_on))),
+            since,
         }))
     }
 }

@@ -1,5 +1,7 @@
 //! One attempt at a phase: what it asks first, its run, and its commit.
 
+use std::time::Duration;
+
 use mingle_lang::code::Instr;
 use mingle_lang::hir::StoreId;
 use mingle_model::{Name, TransactionId, WitnessRow};
@@ -89,8 +91,9 @@ pub(crate) struct Visit {
     pub(crate) is_fenced: bool,
     /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
     pub(crate) leaves_nothing: bool,
-    /// It goes on in what was read ahead, before anybody could help: nobody else need have been here.
-    pub(crate) goes_on: bool,
+    /// Since when, if it goes on in what was read ahead, before anybody could help: nobody else need
+    /// have been here.
+    pub(crate) goes_on: Option<Duration>,
 }
 
 impl Visit {
@@ -144,7 +147,7 @@ impl Runtime {
         tries.after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));
         let session = session_of(execution, visit.replica.clone(), tries.after.clone());
         let begun = tries.begun.take();
-        visit.goes_on = begun.is_some();
+        visit.goes_on = begun.is_some().then_some(tries.read_since);
         let mut transaction = match begun {
             Some(transaction) => transaction,
             None => self.begin_at(execution, store, &session).await?,
@@ -344,7 +347,7 @@ impl Runtime {
             leaves_nothing: tries.fixed.is_none()
                 && !self.is_fixed(execution, index, store)
                 && leaves_nothing(execution, index),
-            goes_on: false,
+            goes_on: None,
         }
     }
 

@@ -203,6 +203,7 @@ impl Runtime {
             known: draft.known.clone(),
             operation,
             time: operation.map_or(0, |_| time_of(execution, index, visit)),
+            fresh_until: visit.goes_on.map(|since| since + self.settings.fresh_for()),
         }
     }
 

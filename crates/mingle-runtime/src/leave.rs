@@ -299,7 +299,8 @@ impl Runtime {
                     draft.guards.push(Guard::Below(floor, id.sequence));
                 }
                 // Where of several copies one counts, another one does no harm.
-                let is_guarded = self.planted != Planted::UnguardedWitness && !visit.goes_on;
+                let is_guarded =
+                    self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
                 leave_witness(id, self.world.random(), finished, is_guarded, draft);
             }
         }

@@ -52,6 +52,14 @@ impl Default for Settings {
     }
 }
 
+impl Settings {
+    /// For how long from its reads on nobody can have finished and cleaned up a transaction in the
+    /// place of its own process: before that they wait for it, or for a sign of life of its origin.
+    pub(crate) fn fresh_for(&self) -> Duration {
+        self.help_after.min(self.lease) / 2
+    }
+}
+
 /// A session token has at most so many characters.
 pub const TOKEN_BYTES_MAX: usize = 1 << 18;
 

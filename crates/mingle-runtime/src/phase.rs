@@ -67,6 +67,8 @@ pub(crate) struct Tries {
     pub(crate) after: mingle_model::Stamp,
     /// What has read ahead, for the first attempt.
     pub(crate) begun: Kept,
+    /// When that began.
+    pub(crate) read_since: Duration,
     /// The answers that are to be fixed before the phase can go on, where that is for others to do.
     pub(crate) to_fix: Option<crate::intent::Fixed>,
     /// Whether whoever stands beside the store is not to run it.
@@ -82,8 +84,8 @@ pub(crate) struct Tries {
 impl Tries {
     /// Of a phase that has read already, and in how many round trips.
     fn of(ahead: Ahead) -> (Self, u32) {
-        let Ahead { fixed, rows, begun, round_trips, .. } = ahead;
-        (Self { fixed: Some(fixed), rows, begun, ..Self::default() }, round_trips)
+        let Ahead { fixed, rows, begun, since: read_since, round_trips, .. } = ahead;
+        (Self { fixed: Some(fixed), rows, begun, read_since, ..Self::default() }, round_trips)
     }
 }
 
@@ -120,7 +122,7 @@ impl Runtime {
         let store = execution.store_name(&execution.plan.phases[index]);
         let mut report = PhaseReport { store, ..PhaseReport::default() };
         let ahead = execution.ahead.take_if(|ahead| ahead.index == index);
-        let (mut tries, mut read_ahead) = ahead.map(Tries::of).unwrap_or_default();
+        let (mut tries, mut read_ahead) = ahead.map(|ahead| Tries::of(*ahead)).unwrap_or_default();
         loop {
             report.attempts += 1;
             report.round_trips = std::mem::take(&mut read_ahead);

@@ -63,7 +63,7 @@ pub(crate) struct Execution {
     /// Whether the phase after the first one that writes may read before that commits.
     pub(crate) reads_ahead: bool,
     /// What it has read so.
-    pub(crate) ahead: Option<Ahead>,
+    pub(crate) ahead: Option<Box<Ahead>>,
     /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
     /// The application's own transaction in which its first writing phase runs, if it is called in one.

@@ -153,6 +153,12 @@ pub struct Commit {
     /// same for all copies, and later than the versions of all that its phase was answered; 0 if
     /// nobody says.
     pub time: u64,
+    /// Until when, by the world's clock, what this transaction was answered may stand for what a commit
+    /// has to ask anew: until then nobody can have raised a floor that its guards are to be above. For
+    /// stores at which others get in between what a commit asks and what it writes in any case; all
+    /// others judge guards and witness rows as a part of the commit, and pay no heed to it.
+    #[serde(skip)]
+    pub fresh_until: Option<Duration>,
 }
 
 impl Commit {

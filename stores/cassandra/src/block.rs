@@ -84,6 +84,11 @@ impl Listing {
         Self(kind.code())
     }
 
+    /// Whether a record of a store is one of a listing.
+    pub fn has(area: &str, at: &RecordPlace) -> bool {
+        at.kind == kind(area)
+    }
+
     /// Where a block is written down.
     pub fn place(self, area: &str, head: &[u8]) -> RecordPlace {
         RecordPlace { kind: kind(area), head: vec![self.0], tail: head.to_vec() }

@@ -6,6 +6,7 @@
 //! so that whoever finds it can carry them out if the process that set it is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use futures_util::future::try_join;
 use mingle_model::{Origin, TransactionId, WitnessRow};
@@ -20,7 +21,7 @@ use crate::config::Outcomes;
 use crate::error::Failed;
 use crate::fetch::{Found, Record, bytes, fetch, records};
 use crate::layout::{Cell, Layout};
-use crate::link::{Order, Taken, takes_several};
+use crate::link::{Taken, takes_several};
 use crate::listing::Listed;
 use crate::reading;
 use crate::statement::Statement;
@@ -36,6 +37,8 @@ pub struct Own<'a> {
     pub commands: &'a [Write],
     /// The latest timestamp that it has read.
     pub seen: i64,
+    /// What it has read, if that and floors need not be asked for anew.
+    pub fresh: Option<&'a Found>,
 }
 
 /// What a commit has to know.
@@ -49,15 +52,15 @@ struct Known {
 impl Core {
     /// Commits at a replica; gives the timestamp.
     pub(crate) async fn commit(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         own: Own<'_>,
         commit: &Commit,
     ) -> Result<i64, StoreError> {
         let Own { overlay, seen, .. } = own;
         let refused = |reason| self.refused(reason);
-        let known = self.ask(replica, overlay, commit).await?;
-        if !commit.guards.iter().all(|guard| holds(&self.layout, &known.records, guard)) {
+        let known = self.ask(replica, own, commit).await?;
+        if !guards(own, commit).all(|guard| holds(&self.layout, &known.records, guard)) {
             return Err(StoreError::Conflict);
         }
         self.check_witnesses(replica, overlay, commit, &known.found).await?;
@@ -82,9 +85,8 @@ impl Core {
                 if let Some(id) = decided {
                     self.take_id(id, &[]).await?;
                 }
-                self.take_record(replica, overlay, &key, &changes, commit.id).await?;
-                let (at, time) = (self.layout.record(&key), self.clock.next());
-                changes.push(Change::Settle { at, time });
+                let settle = self.take_record(replica, overlay, &key, &changes, commit.id).await?;
+                changes.push(settle);
             }
             (None, Some(id)) => self.take_id(id, &changes).await?,
             (None, None) if commit.operation.is_none() && takes_several(&changes) => {
@@ -95,15 +97,18 @@ impl Core {
         if let Some(id) = decided {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
-        // What says that a copy of an operation was here comes after all that it did. Should this process
-        // die in between, its intent is still there.
-        let order = if commit.operation.is_some() { Order::RecordsLast } else { Order::AtOnce };
-        let sent = self.send_in(order, replica, &changes, commit.id).await;
+        // What says that a copy of an operation was here comes after all that it did.
+        let last = if commit.operation.is_some() { records_of(&mut changes) } else { Vec::new() };
+        let sent = self.send(replica, &changes, commit.id).await;
         sent.map_err(|error| match error {
             StoreError::Unavailable { .. } if is_begun => self.lose(commit.id, replica, &changes),
             error => error,
         })?;
-        self.registered.note(&listed, self.world.elapsed());
+        if last.is_empty() {
+            self.registered.note(&listed, self.world.elapsed());
+        } else {
+            self.trail(replica, last).await;
+        }
         Ok(time)
     }
 
@@ -143,13 +148,15 @@ impl Core {
     async fn ask(
         &self,
         replica: usize,
-        overlay: &Overlay,
+        own: Own<'_>,
         commit: &Commit,
     ) -> Result<Known, StoreError> {
-        let site = &self.sites[replica];
-        let asked = writing::ask(&self.layout, overlay).map_err(|reason| self.refused(reason))?;
+        let (site, overlay) = (&self.sites[replica], own.overlay);
+        let mut asked =
+            writing::ask(&self.layout, overlay).map_err(|reason| self.refused(reason))?;
+        let mut known = own.fresh.map(|read| asked.take_known(read)).unwrap_or_default();
         let mut places: BTreeSet<RecordPlace> =
-            commit.guards.iter().map(|guard| self.layout.record(key_of(guard))).collect();
+            guards(own, commit).map(|guard| self.layout.record(key_of(guard))).collect();
         let discarded = overlay.records().filter(|(_, value)| value.is_none());
         places.extend(discarded.map(|(key, _)| self.layout.record(key)));
         let places: Vec<RecordPlace> = places.into_iter().collect();
@@ -158,7 +165,8 @@ impl Core {
         };
         let others = try_join(self.records_at(replica, &places), self.rows_of(replica, overlay));
         let (found, (records, forgotten)) = try_join(found, others).await?;
-        Ok(Known { found, records, forgotten })
+        known.join(found);
+        Ok(Known { found: known, records, forgotten })
     }
 
     /// Records, as far as they are there, after what was to follow them has been done.
@@ -167,6 +175,7 @@ impl Core {
         replica: usize,
         places: &[RecordPlace],
     ) -> Result<BTreeMap<RecordPlace, Record>, StoreError> {
+        self.await_trailing(replica, Some(places)).await?;
         let found = records(&self.sites[replica], places).await;
         let found = found.map_err(|failed| self.failed(&failed))?;
         for (at, record) in &found {
@@ -201,17 +210,7 @@ impl Core {
         changes: &[Change],
         id: Option<TransactionId>,
     ) -> Result<(), StoreError> {
-        self.send_in(Order::AtOnce, replica, changes, id).await
-    }
-
-    async fn send_in(
-        &self,
-        order: Order,
-        replica: usize,
-        changes: &[Change],
-        id: Option<TransactionId>,
-    ) -> Result<(), StoreError> {
-        let sent = self.sites[replica].apply(changes, order).await;
+        let sent = self.sites[replica].apply(changes).await;
         if let Some(apart) = self.apart.as_ref().filter(|_| sent.is_ok()) {
             apart.send(replica, self.sites.len(), changes);
         }
@@ -279,7 +278,8 @@ impl Core {
         overlay.records().filter_map(put).collect()
     }
 
-    /// Sets a record, and those of its partition with it, unless it is there.
+    /// Sets a record, and those of its partition with it, unless it is there. Gives what says that all
+    /// else has been done.
     async fn take_record(
         &self,
         replica: usize,
@@ -287,7 +287,7 @@ impl Core {
         key: &RecordKey,
         changes: &[Change],
         id: Option<TransactionId>,
-    ) -> Result<(), StoreError> {
+    ) -> Result<Change, StoreError> {
         let first = self.layout.record(key);
         let values: Vec<(RecordPlace, &[u8])> = overlay
             .records()
@@ -308,7 +308,7 @@ impl Core {
         let redo = if rest.is_empty() { Cell::new() } else { self.redo_of(replica, &rest).await? };
         let taken = self.sites[replica].take_records((&first, value, &redo), &others).await;
         match taken {
-            Ok(Taken::Set) => Ok(()),
+            Ok(Taken::Set) => Ok(Change::Settle { at: first, time: self.clock.next() }),
             Ok(Taken::Not(_)) => Err(StoreError::Conflict),
             Err(Failed::No(reason)) => Err(self.refused(reason)),
             Err(Failed::Unsent(reason)) => Err(self.unavailable(reason)),
@@ -413,6 +413,16 @@ impl Core {
     }
 }
 
+/// Takes the records out of what an operation does, if there is anything else.
+fn records_of(changes: &mut Vec<Change>) -> Vec<Change> {
+    if changes.iter().all(Change::is_record) {
+        return Vec::new();
+    }
+    let (records, rest) = std::mem::take(changes).into_iter().partition(Change::is_record);
+    *changes = rest;
+    records
+}
+
 /// The record that must be absent and is written, if whoever comes first must win: copies of
 /// an operation do no harm to each other.
 fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
@@ -429,6 +439,12 @@ fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
 
 fn state(row: &CqlRow) -> Option<String> {
     row.columns.iter().flatten().find_map(|column| column.as_text().cloned())
+}
+
+/// The guards that have to be judged: nobody can have raised a floor over a transaction that is fresh.
+fn guards<'a>(own: Own<'_>, commit: &'a Commit) -> impl Iterator<Item = &'a Guard> {
+    let is_fresh = own.fresh.is_some();
+    commit.guards.iter().filter(move |guard| !is_fresh || matches!(guard, Guard::Absent(_)))
 }
 
 fn key_of(guard: &Guard) -> &RecordKey {

@@ -56,6 +56,16 @@ impl Asked {
             self.mapped.insert(cell.clone(), object.clone());
         }
     }
+
+    /// Asks no more for what is known, which is given.
+    pub fn take_known(&mut self, known: &Found) -> Found {
+        let mut taken = Found::default();
+        self.parts.retain(|part| match known.rows.get(part) {
+            Some(rows) => taken.rows.insert(part.clone(), rows.clone()).is_some(),
+            None => true,
+        });
+        taken
+    }
 }
 
 /// A row of the table `data`.
@@ -88,6 +98,16 @@ impl Found {
     /// All rows, of whatever was asked.
     pub fn all(&self) -> impl Iterator<Item = &Row> {
         self.rows.values().flatten()
+    }
+
+    /// Adds what was found otherwise, or later.
+    pub fn join(&mut self, other: Self) {
+        self.rows.extend(other.rows);
+    }
+
+    /// Whether any value stands in chunks.
+    pub fn is_chunked(&self) -> bool {
+        self.all().any(is_chunked)
     }
 
     /// The latest time in it.
@@ -261,11 +281,15 @@ pub async fn complete(site: &Site, found: &mut Found) -> Result<bool, Failed> {
         .iter_mut()
         .filter(|((_, part), _)| !matches!(part, Part::Names(_)))
         .flat_map(|(_, rows)| rows)
-        .filter(|row| row.field != ROWS)
-        .filter(|row| matches!(content(&row.value), Some(Content::Chunked(..))));
+        .filter(|row| is_chunked(row));
     let filling: Vec<_> = rows.map(|row| fill(site, row)).collect();
     let filled: Vec<bool> = stream::iter(filling).buffer_unordered(AT_ONCE).try_collect().await?;
     Ok(filled.into_iter().all(|is_there| is_there))
+}
+
+/// Whether the row leads to a value that stands in chunks.
+fn is_chunked(row: &Row) -> bool {
+    row.field != ROWS && matches!(content(&row.value), Some(Content::Chunked(..)))
 }
 
 async fn fill(site: &Site, row: &mut Row) -> Result<bool, Failed> {

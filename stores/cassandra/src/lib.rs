@@ -15,8 +15,10 @@
 //! - `bind`: mutations as statements with values.
 //! - `link`, `error`: the cluster, and what its errors say of a request's effect.
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
+//! - `whole`: the witness rows that come with every read.
 //! - `writing`: from writes to mutations.
 //! - `commit`: guards, what is compared and set, and sending.
+//! - `trailing`: commit witnesses, which follow what they speak of.
 //! - `fold`: many rows of a counter become one, off everybody's path.
 //! - `open`: what is looked at, and made, before a store is opened.
 //! - [`store`], `transaction`: all together.
@@ -49,7 +51,9 @@ mod statement;
 pub mod store;
 #[cfg(feature = "tls")]
 mod tls;
+mod trailing;
 mod transaction;
+mod whole;
 mod writing;
 
 pub use apart::Apart;

@@ -69,6 +69,12 @@ pub const CATALOG_TRIES_MAX: u32 = 20;
 /// What was lost on its way is sent again after so long at first, and after twice that each time.
 pub const AGAIN_AFTER: Duration = Duration::from_millis(20);
 
+/// Commit witnesses that could not be written are tried again after so long at most: 5 s.
+pub const TRAILING_AGAIN_MAX: Duration = Duration::from_secs(5);
+
+/// With so many commit witnesses on their way a commit waits for them.
+pub const TRAILING_MAX: usize = 1_000;
+
 /// The records of so many transactions of one origin stand in one partition.
 pub const BLOCK_IDS: u64 = 1_024;
 

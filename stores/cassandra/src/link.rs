@@ -87,15 +87,6 @@ pub struct Site {
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
 }
 
-/// In which order mutations are applied.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Order {
-    /// As a whole, as far as they fit into one batch.
-    AtOnce,
-    /// Records once all else has been applied.
-    RecordsLast,
-}
-
 /// What came of comparing and setting.
 pub enum Taken {
     /// It was set.
@@ -259,8 +250,8 @@ impl Site {
     }
 
     /// Applies mutations: long values first, which nothing leads to yet; then the rest, in one
-    /// logged batch where it fits and no order is asked for, else records last.
-    pub async fn apply(&self, changes: &[Change], order: Order) -> Result<(), Failed> {
+    /// logged batch where it fits.
+    pub async fn apply(&self, changes: &[Change]) -> Result<(), Failed> {
         let (chunks, rest): (Vec<&Change>, Vec<&Change>) =
             changes.iter().partition(|change| matches!(change, Change::PutChunk { .. }));
         for some in chunks.chunks(16) {
@@ -269,10 +260,7 @@ impl Site {
             );
             sent.await.into_iter().collect::<Result<Vec<()>, Failed>>()?;
         }
-        let is_last = |change: &&Change| order == Order::RecordsLast && change.is_record();
-        let (last, first) = rest.into_iter().partition::<Vec<_>, _>(is_last);
-        let batches = [split(first), split(last)].concat();
-        for (place, batch) in batches.into_iter().enumerate() {
+        for (place, batch) in split(rest).into_iter().enumerate() {
             let sent = self.batch(batch, self.write_consistency).await;
             sent.map_err(|failed| if place > 0 { failed.in_doubt() } else { failed })?;
         }

@@ -40,6 +40,7 @@ impl Core {
         from: &[u8],
         limit: usize,
     ) -> Result<Vec<(Bytes, Bytes)>, StoreError> {
+        self.await_trailing(replica, None).await?;
         let site = &self.sites[replica];
         let name = &change::kind(&self.layout.area, kind);
         let read = |head: Cell| async move { fetch::block(site, name, &head).await };

@@ -22,12 +22,14 @@ use crate::config::{CassandraConfig, OpenError, Outcomes};
 use crate::error::Failed;
 use crate::layout::Layout;
 use crate::limits::{CATALOG_TRIES_MAX, READS_MAX, REMEMBERED_MAX};
-use crate::link::{Order, Site, Taken, connect};
+use crate::link::{Site, Taken, connect};
 use crate::mapping;
 use crate::open::{check, check_datacenters, make, quoted};
 use crate::operation::{self, Operation, Operations};
 use crate::statement::Statement;
+use crate::trailing::Trailing;
 use crate::transaction::{CassandraTransaction, record_answer};
+use crate::whole::Whole;
 
 /// A store in a cluster.
 pub struct Cassandra {
@@ -53,6 +55,10 @@ pub(crate) struct Core {
     pub patience: Duration,
     /// Blocks of the runtime's rows that are known to be written down.
     pub registered: Registered,
+    /// Who asks for the witness rows of the whole store, by replica.
+    pub whole: Vec<Whole>,
+    /// Commit witnesses on their way, by replica.
+    pub trailing: Vec<Trailing>,
     /// Counters that are being folded.
     pub folding: Mutex<BTreeSet<Address>>,
     /// Commits whose answer was lost, and where they were sent.
@@ -201,6 +207,8 @@ impl Cassandra {
             store: store.clone(),
             layout: Layout::new(&schema, area, mapped),
             operations,
+            whole: sites.iter().map(|_| Whole::default()).collect(),
+            trailing: sites.iter().map(|_| Trailing::default()).collect(),
             sites,
             clock: Clock::new(world.clone()),
             world,
@@ -242,9 +250,12 @@ impl Cassandra {
     ///
     /// When the cluster does not take it.
     pub async fn deliver_one(&self) -> Result<bool, StoreError> {
+        for replica in 0..self.core.sites.len() {
+            self.core.await_trailing(replica, None).await?;
+        }
         let taken = self.core.apart.as_ref().and_then(|apart| apart.take());
         let Some((replica, changes)) = taken else { return Ok(false) };
-        let applied = self.core.sites[replica].apply(&changes, Order::AtOnce).await;
+        let applied = self.core.sites[replica].apply(&changes).await;
         applied.map_err(|failed| self.core.failed(&failed))?;
         Ok(true)
     }

@@ -2,8 +2,9 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
-use futures_util::future::try_join_all;
+use futures_util::future::{try_join, try_join_all};
 use mingle_model::{Stamp, Version, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::{
@@ -29,6 +30,8 @@ pub(crate) struct CassandraTransaction {
     commands: Vec<Write>,
     /// The latest timestamp that was read.
     seen: i64,
+    /// What was read, where all of it stood in its cells.
+    read: Found,
 }
 
 /// What a read of no object is answered.
@@ -43,6 +46,7 @@ impl CassandraTransaction {
             flushed: 0,
             commands: Vec::new(),
             seen: 0,
+            read: Found::default(),
         }
     }
 
@@ -84,8 +88,15 @@ impl CassandraTransaction {
         // What says that somebody's effects are there comes first, then the effects; what says whom the
         // effects tell to wait for comes last, where it does not stand beside them.
         let records = self.records(&based).await?;
-        let mut found =
-            fetch(site, &core.layout, &asked).await.map_err(|failed| core.failed(&failed))?;
+        let objects = fetch(site, &core.layout, &asked);
+        let is_any = reads.iter().any(has_rows);
+        let whole = async {
+            if is_any { core.whole_rows(self.replica).await } else { Ok(Found::default()) }
+        };
+        let (mut found, whole) =
+            try_join(objects, whole).await.map_err(|failed| core.failed(&failed))?;
+        found.join(whole);
+        let is_inline = !found.is_chunked();
         let is_whole = complete(site, &mut found).await.map_err(|failed| core.failed(&failed))?;
         if !is_whole {
             return Err(StoreError::Conflict);
@@ -115,6 +126,9 @@ impl CassandraTransaction {
             let (data, version) = self.overlay.answer(read, base);
             let witnesses = rows.of(read, &self.overlay).map_err(refused)?;
             answers.push(Answer { data, version, witnesses });
+        }
+        if is_inline {
+            self.read.join(found);
         }
         Ok(answers)
     }
@@ -177,11 +191,13 @@ fn asked(
             (None, Some(object)) => asked.add(&layout.object(object)?, Part::Field(ROWS.into())),
             _ => {}
         }
-        if read.object().is_some() || matches!(read, Read::Query { .. }) {
-            asked.add(&layout.whole(), Part::Field(ROWS.into()));
-        }
     }
     Ok(asked)
+}
+
+/// Whether witness rows come with the answer.
+fn has_rows(read: &Read) -> bool {
+    read.object().is_some() || matches!(read, Read::Query { .. })
 }
 
 /// Witness rows that were found, decoded once each.
@@ -210,7 +226,7 @@ impl<'a> Rows<'a> {
         if let Some(object) = read.object() {
             let own = self.at(self.core.layout.object(object)?)?;
             rows = overlay.rows(Some(object), own);
-        } else if !matches!(read, Read::Query { .. }) {
+        } else if !has_rows(read) {
             return Ok(rows);
         }
         let of_store = self.at(self.core.layout.whole())?;
@@ -243,7 +259,13 @@ impl Transaction for CassandraTransaction {
             if self.flushed == 0 && commit.guards.is_empty() {
                 return Ok(Committed { version: Version(0), stamp: Stamp::default() });
             }
-            let own = Own { overlay: &self.overlay, commands: &self.commands, seen: self.seen };
+            let is_fresh = |until: Duration| self.core.world.elapsed() < until;
+            let own = Own {
+                overlay: &self.overlay,
+                commands: &self.commands,
+                seen: self.seen,
+                fresh: commit.fresh_until.is_some_and(is_fresh).then_some(&self.read),
+            };
             let time = self.core.commit(self.replica, own, &commit).await?;
             Ok(Committed { version: Version(time.max(0) as u64), stamp: Stamp::default() })
         })

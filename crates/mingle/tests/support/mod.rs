@@ -4,6 +4,7 @@
 pub mod dying;
 pub mod geo;
 pub mod losing;
+pub mod noting;
 pub mod scenarios;
 pub mod shared;
 

@@ -6,16 +6,17 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::Duration;
 
-use mingle_model::{Level, Value};
+use mingle_model::{Level, RowKind, Value, WitnessRow};
 use mingle_services::Engine;
-use mingle_store::conformance::schema::{TEXT, at, store_schema};
+use mingle_store::conformance::schema::{TEXT, at, store_schema, thing};
 use mingle_store::{
-    Commit, Data, DataStore, OperationId, Read, RecordKey, RecordKind, Session, StoreError, Write,
+    Commit, Data, DataStore, Guard, OperationId, Read, RecordKey, RecordKind, Session, StoreError,
+    Write,
 };
 use mingle_store_cassandra::{Cassandra, CassandraConfig};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::Semaphore;
+use tokio::sync::{RwLock, Semaphore};
 
 use crate::support::{config, connect, data, id};
 
@@ -31,24 +32,54 @@ struct Trap {
     is_shut: AtomicBool,
     /// The first statement goes on, and those that follow once they are let go.
     holds: AtomicBool,
-    held: AtomicUsize,
     go: Semaphore,
+    /// So many statements have come.
+    came: AtomicUsize,
+    /// Batches go on as they are let go.
+    holds_batches: AtomicBool,
+    go_batches: Semaphore,
+    /// Answers wait for whoever has it.
+    answers: RwLock<()>,
 }
 
 impl Default for Trap {
     fn default() -> Self {
-        let [is_set, is_shut, holds] = [false; 3].map(AtomicBool::new);
-        Self { is_set, is_shut, holds, held: AtomicUsize::new(0), go: Semaphore::new(1) }
+        let [is_set, is_shut, holds, holds_batches] = [false; 4].map(AtomicBool::new);
+        let [go, go_batches] = [1, 0].map(Semaphore::new);
+        let (came, answers) = (AtomicUsize::new(0), RwLock::new(()));
+        Self { is_set, is_shut, holds, go, came, holds_batches, go_batches, answers }
     }
 }
 
 impl Trap {
     /// Waits where statements are held.
     async fn pass(&self) {
+        self.came.fetch_add(1, Ordering::AcqRel);
         if self.holds.load(Ordering::Acquire) {
-            self.held.fetch_add(1, Ordering::AcqRel);
             self.go.acquire().await.expect("nobody closes it").forget();
         }
+    }
+
+    /// Waits where batches are held.
+    async fn pass_batch(&self) {
+        if self.holds_batches.load(Ordering::Acquire) {
+            self.go_batches.acquire().await.expect("nobody closes it").forget();
+        }
+    }
+
+    fn came(&self) -> usize {
+        self.came.load(Ordering::Acquire)
+    }
+
+    /// Waits until so many statements have come.
+    async fn until_came(&self, count: usize) {
+        for _ in 0..2_000 {
+            if self.came() >= count {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("{} statements came, not {count}", self.came());
     }
 }
 
@@ -64,6 +95,7 @@ async fn pass(client: TcpStream, node: SocketAddr, trap: Arc<Trap>) -> std::io::
             if count == 0 || shut.is_shut.load(Ordering::Acquire) {
                 return Ok::<(), std::io::Error>(());
             }
+            let _let_go = shut.answers.read().await;
             to_client.write_all(&bytes[..count]).await?;
         }
     });
@@ -77,8 +109,10 @@ async fn pass(client: TcpStream, node: SocketAddr, trap: Arc<Trap>) -> std::io::
             if head[4] == BATCH && trap.is_set.load(Ordering::Acquire) {
                 trap.is_shut.store(true, Ordering::Release);
             }
-            if head[4] == EXECUTE {
-                trap.pass().await;
+            match head[4] {
+                EXECUTE => trap.pass().await,
+                BATCH => trap.pass_batch().await,
+                _ => {}
             }
             to_node.write_all(&[&head[..], &body].concat()).await?;
         }
@@ -112,6 +146,11 @@ struct Bench {
 
 impl Bench {
     async fn open() -> Option<Self> {
+        Self::open_for(Duration::from_secs(2)).await
+    }
+
+    /// As [`Bench::open`], where a statement is waited for half as long as this.
+    async fn open_for(answer_timeout: Duration) -> Option<Self> {
         let server = mingle_services::shared(Engine::Cassandra).await?;
         let plain = CassandraConfig { datacenters: vec!["dc1".into()], ..config(server.url()) };
         let node: SocketAddr = plain.nodes[0].parse().expect("an address");
@@ -120,7 +159,7 @@ impl Bench {
         let through = CassandraConfig {
             nodes: vec![relayed.to_string()],
             addresses: [(node.ip(), relayed)].into(),
-            answer_timeout: Duration::from_secs(2),
+            answer_timeout,
             ..plain.clone()
         };
         let schema = || store_schema(Level::Eventual);
@@ -191,17 +230,12 @@ async fn whoever_is_told_that_a_transaction_was_here_sees_what_it_did() {
     let Some(bench) = Bench::open().await else { return };
     let witness = RecordKey::of(RecordKind::Witness, id(3), 0);
     let mut open = bench.store.begin(&Session::at("dc1")).await.expect("it begins");
+    let before = bench.trap.came();
     bench.trap.holds.store(true, Ordering::Release);
     let asked = [Read::Register(at("one", TEXT)), Read::Record(witness.clone())];
     let reading = tokio::spawn(async move { open.read(&asked).await });
     // One statement has gone to the node, and the next one is held.
-    for _ in 0..400 {
-        if bench.trap.held.load(Ordering::Acquire) > 1 {
-            break;
-        }
-        tokio::time::sleep(Duration::from_millis(5)).await;
-    }
-    assert!(bench.trap.held.load(Ordering::Acquire) > 1, "one statement answers all");
+    bench.trap.until_came(before + 2).await;
     let writes = vec![
         Write::Record(witness, b"it was here".as_slice().into()),
         Write::Assign(at("one", TEXT), Value::from("done")),
@@ -213,4 +247,104 @@ async fn whoever_is_told_that_a_transaction_was_here_sees_what_it_did() {
     let done = Data::Register(Some(Value::from("done")));
     let is_told = matches!(seen[1], Data::Record(Some(_)));
     assert!(!is_told || seen[0] == done, "data was read before what tells of it: {seen:?}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn nobody_waits_for_a_commit_witness_but_who_reads_it() {
+    let Some(bench) = Bench::open().await else { return };
+    let witness = RecordKey::of(RecordKind::Witness, id(4), 0);
+    let writes = vec![
+        Write::Record(witness.clone(), b"it was here".as_slice().into()),
+        Write::Assign(at("one", TEXT), Value::from("done")),
+    ];
+    let operation = Some(OperationId { id: id(4), phase: 1 });
+    let time = bench.store.time();
+    let open = bench.store.begin(&Session::at("dc1")).await.expect("it begins");
+    bench.trap.holds_batches.store(true, Ordering::Release);
+    bench.trap.go_batches.add_permits(1);
+    open.commit(Commit { operation, time, writes, ..Commit::default() }).await.expect("it commits");
+    let read = || Read::Record(witness.clone());
+    let done = Data::Register(Some(Value::from("done")));
+    assert_eq!(data(&bench.direct, "dc1", Read::Register(at("one", TEXT))).await, done);
+    assert_eq!(data(&bench.direct, "dc1", read()).await, Data::Record(None), "it came before");
+
+    bench.trap.go_batches.add_permits(100);
+    let there = Data::Record(Some(b"it was here".as_slice().into()));
+    assert_eq!(data(&bench.store, "dc1", read()).await, there, "whoever reads it waits for it");
+    assert_eq!(data(&bench.direct, "dc1", read()).await, there, "it was said to be there");
+}
+
+/// A row of somebody on an object, or on the whole store.
+fn witness_row(key: Option<&str>, sequence: u64) -> WitnessRow {
+    WitnessRow {
+        object: key.map(thing),
+        id: id(sequence),
+        kind: RowKind::Write,
+        intent: "elsewhere".into(),
+        stores: vec!["elsewhere".into()],
+        seen: Vec::new(),
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn who_asks_while_somebody_is_answered_asks_with_all_others() {
+    const LATER: usize = 4;
+    let Some(bench) = Bench::open_for(Duration::from_mins(1)).await else { return };
+    let trap = &bench.trap;
+    let (before, held) = (trap.came(), trap.answers.write().await);
+    let read = |key: String| {
+        let store = Arc::clone(&bench.store);
+        tokio::spawn(async move {
+            let mut open = store.begin(&Session::at("dc1")).await.expect("it begins");
+            let read = [Read::Register(at(&key, TEXT))];
+            open.read(&read).await.expect("it reads").remove(0).witnesses
+        })
+    };
+    // Its object, and the rows of the whole store.
+    let first = read("first".into());
+    trap.until_came(before + 2).await;
+    let row = witness_row(None, 9);
+    let writes = vec![Write::Witness(row.clone())];
+    crate::support::write(&bench.direct, "dc1", writes).await.expect("it is written");
+    let later: Vec<_> = (0..LATER).map(|number| read(format!("later {number}"))).collect();
+    trap.until_came(before + 2 + LATER).await;
+    drop(held);
+    first.await.expect("it is answered");
+    for answered in later {
+        assert_eq!(answered.await.expect("it is answered"), std::slice::from_ref(&row));
+    }
+    assert_eq!(trap.came(), before + 2 + LATER + 1, "the later ones asked together");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_asks_nothing_anew_while_its_reads_are_fresh() {
+    let Some(bench) = Bench::open().await else { return };
+    let floor = RecordKey::of_origin(RecordKind::Floor, id(5).origin);
+    for (round, fresh_until) in [None, Some(Duration::ZERO), Some(Duration::MAX)].iter().enumerate()
+    {
+        let key = format!("of round {round}");
+        let mut open = bench.store.begin(&Session::at("dc1")).await.expect("it begins");
+        open.read(&[Read::Register(at(&key, TEXT))]).await.expect("it reads");
+        let writes = vec![Write::Witness(witness_row(Some(&key), 3))];
+        crate::support::write(&bench.direct, "dc1", writes).await.expect("it is written");
+        let before = bench.trap.came();
+        let commit = Commit {
+            operation: Some(OperationId { id: id(5), phase: 1 }),
+            time: bench.store.time(),
+            writes: vec![Write::Assign(at(&key, TEXT), Value::from("done"))],
+            guards: vec![Guard::Below(floor.clone(), 5)],
+            fresh_until: *fresh_until,
+            ..Commit::default()
+        };
+        let committed = open.commit(commit).await;
+        let asked = bench.trap.came() - before;
+        if *fresh_until == Some(Duration::MAX) {
+            committed.expect("nobody asks who else was there");
+            assert_eq!(asked, 0, "statements");
+        } else {
+            let rows = vec![witness_row(Some(&key), 3)];
+            assert_eq!(committed.map(|_| ()), Err(StoreError::Witnessed { rows }));
+            assert!(asked > 0, "it asks");
+        }
+    }
 }

@@ -1,0 +1,157 @@
+//! Commit witnesses of later phases: written once what they speak of is acknowledged, many at a time.
+//!
+//! The caller need not wait for them. Until one stands there its transaction's intent does, as it
+//! does until all replicas have it; should this process die before, whoever finds the intent runs the
+//! phase again, which comes to the same. So a witness that cannot be written is tried again for as
+//! long as this process lives, and who reads records here waits for those that are on their way.
+//! Witnesses of one origin share partitions: those that come while others are being written go
+//! together.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use futures_util::future::try_join_all;
+use futures_util::lock::Mutex as AsyncMutex;
+use mingle_store::StoreError;
+
+use crate::block::Listing;
+use crate::change::{Change, RecordPlace};
+use crate::limits::{AGAIN_AFTER, TRAILING_AGAIN_MAX, TRAILING_MAX};
+use crate::store::Core;
+
+/// What is on its way at one replica.
+#[derive(Default)]
+pub struct Trailing {
+    queue: Mutex<Queue>,
+    /// Whoever writes has it.
+    turn: AsyncMutex<()>,
+}
+
+#[derive(Default)]
+struct Queue {
+    /// Each stays until it has been written.
+    coming: BTreeMap<RecordPlace, Change>,
+    /// Somebody is going to write it.
+    is_seen_to: bool,
+}
+
+impl Trailing {
+    fn lock(&self) -> MutexGuard<'_, Queue> {
+        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes note of records; says how many there are now, and whether nobody sees to them.
+    fn add(&self, changes: Vec<Change>) -> (usize, bool) {
+        let mut queue = self.lock();
+        for change in changes {
+            if let Change::PutRecord { at, .. } = &change {
+                queue.coming.insert(at.clone(), change);
+            }
+        }
+        (queue.coming.len(), !std::mem::replace(&mut queue.is_seen_to, true))
+    }
+
+    /// Whether any of these is on its way, or anything where none is named.
+    fn has(&self, places: Option<&[RecordPlace]>) -> bool {
+        let queue = self.lock();
+        match places {
+            None => !queue.coming.is_empty(),
+            Some(places) => places.iter().any(|at| queue.coming.contains_key(at)),
+        }
+    }
+
+    /// These were written, unless something newer has come for the same place.
+    fn written(&self, changes: &[Change]) {
+        let mut queue = self.lock();
+        for change in changes {
+            if let Change::PutRecord { at, .. } = change
+                && queue.coming.get(at) == Some(change)
+            {
+                queue.coming.remove(at);
+            }
+        }
+    }
+
+    /// Whether all is written, so that nobody sees to it any more.
+    fn is_over(&self) -> bool {
+        let mut queue = self.lock();
+        queue.is_seen_to = !queue.coming.is_empty();
+        !queue.is_seen_to
+    }
+}
+
+impl Core {
+    /// Writes records at a replica soon, those that say which blocks there are before all others. Waits only
+    /// where too many are on their way.
+    pub(crate) async fn trail(self: &Arc<Self>, replica: usize, records: Vec<Change>) {
+        let (count, is_first) = self.trailing[replica].add(records);
+        if is_first {
+            self.see_to_trailing(replica);
+        }
+        if count > TRAILING_MAX {
+            // What it comes to is for those who see to it.
+            let _ = self.write_trailing(replica).await;
+        }
+    }
+
+    /// Waits until these records, if they are on their way, have been written; all where none is
+    /// named.
+    pub(crate) async fn await_trailing(
+        &self,
+        replica: usize,
+        places: Option<&[RecordPlace]>,
+    ) -> Result<(), StoreError> {
+        if self.trailing[replica].has(places) {
+            self.write_trailing(replica).await?;
+        }
+        Ok(())
+    }
+
+    fn see_to_trailing(self: &Arc<Self>, replica: usize) {
+        let (mut core, world) = (Some(Arc::clone(self)), Arc::clone(&self.world));
+        self.world.spawn(Box::pin(async move {
+            let mut pause = AGAIN_AFTER;
+            // Nobody keeps a store open only to try again and again.
+            while let Some(open) = core.take() {
+                let tried = open.write_trailing(replica).await;
+                if open.trailing[replica].is_over() {
+                    return;
+                }
+                let weak = Arc::downgrade(&open);
+                drop(open);
+                if tried.is_err() {
+                    world.sleep(pause).await;
+                }
+                pause =
+                    if tried.is_err() { (pause * 2).min(TRAILING_AGAIN_MAX) } else { AGAIN_AFTER };
+                core = weak.upgrade();
+            }
+        }));
+    }
+
+    /// Writes what is on its way now. If whoever waits for that goes away, all of it stays on its way.
+    async fn write_trailing(&self, replica: usize) -> Result<(), StoreError> {
+        let trailing = &self.trailing[replica];
+        let _turn = trailing.turn.lock().await;
+        let coming: Vec<Change> = trailing.lock().coming.values().cloned().collect();
+        let is_listing = |change: &Change| matches!(change, Change::PutRecord { at, .. } if Listing::has(&self.layout.area, at));
+        let (listings, records): (Vec<Change>, Vec<Change>) =
+            coming.into_iter().partition(is_listing);
+        let send = |some: Vec<Change>| async move {
+            self.send(replica, &some, None).await?;
+            trailing.written(&some);
+            Ok::<Vec<Change>, StoreError>(some)
+        };
+        for some in of_each_partition(listings) {
+            self.registered.note(&send(some).await?, self.world.elapsed());
+        }
+        try_join_all(of_each_partition(records).map(send)).await?;
+        Ok(())
+    }
+}
+
+/// Records in the order of their places, those of each partition on their own.
+fn of_each_partition(records: Vec<Change>) -> impl Iterator<Item = Vec<Change>> {
+    let partitions = records.chunk_by(|a, b| a.partition() == b.partition());
+    partitions.map(<[Change]>::to_vec).collect::<Vec<_>>().into_iter()
+}
