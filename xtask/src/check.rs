@@ -90,7 +90,7 @@ pub fn check(skip_tests: bool) -> Outcome {
 /// About a minute of generated programs: more than the tests take of the same properties.
 fn generated_programs() -> Outcome {
     for (targets, filter, (amount, value)) in GENERATED {
-        // With the features of the whole workspace, as the tests: what they have built is built.
+        // With the features of the whole workspace, as the tests: most of what they have built is built.
         let mut command = cargo(&["test", "--workspace"]);
         command.args(targets).args(["--", filter]);
         wait(command.env(amount, value))?;
