@@ -84,9 +84,9 @@ impl Listing {
         Self(kind.code())
     }
 
-    /// Whether a record of a store is one of a listing.
-    pub fn has(area: &str, at: &RecordPlace) -> bool {
-        at.kind == kind(area)
+    /// Whether a change writes a block of a store down.
+    pub fn is_of(area: &str, change: &Change) -> bool {
+        matches!(change, Change::PutRecord { at, .. } if at.kind == kind(area))
     }
 
     /// Where a block is written down.

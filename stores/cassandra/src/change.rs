@@ -171,9 +171,9 @@ impl RecordPlace {
 }
 
 impl Change {
-    /// Whether it writes a record.
+    /// Whether it writes a record, and that alone.
     pub fn is_record(&self) -> bool {
-        matches!(self, Self::PutRecord { .. } | Self::Announce { .. })
+        matches!(self, Self::PutRecord { .. })
     }
 
     /// What of the store it belongs to: changes of one partition take effect together.

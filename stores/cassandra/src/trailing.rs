@@ -134,7 +134,7 @@ impl Core {
         let trailing = &self.trailing[replica];
         let _turn = trailing.turn.lock().await;
         let coming: Vec<Change> = trailing.lock().coming.values().cloned().collect();
-        let is_listing = |change: &Change| matches!(change, Change::PutRecord { at, .. } if Listing::has(&self.layout.area, at));
+        let is_listing = |change: &Change| Listing::is_of(&self.layout.area, change);
         let (listings, records): (Vec<Change>, Vec<Change>) =
             coming.into_iter().partition(is_listing);
         let send = |some: Vec<Change>| async move {
@@ -154,4 +154,36 @@ impl Core {
 fn of_each_partition(records: Vec<Change>) -> impl Iterator<Item = Vec<Change>> {
     let partitions = records.chunk_by(|a, b| a.partition() == b.partition());
     partitions.map(<[Change]>::to_vec).collect::<Vec<_>>().into_iter()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn put(tail: u8, value: u8) -> Change {
+        let at = RecordPlace { kind: "a store 3".into(), head: vec![1], tail: vec![tail] };
+        Change::PutRecord { at, value: vec![value], time: 1 }
+    }
+
+    fn place(change: &Change) -> RecordPlace {
+        match change {
+            Change::PutRecord { at, .. } => at.clone(),
+            other => panic!("{other:?} is no record"),
+        }
+    }
+
+    #[test]
+    fn what_comes_stays_until_it_is_written_itself() {
+        let trailing = Trailing::default();
+        let (old, new, other) = (put(1, 1), put(1, 2), put(2, 1));
+        assert_eq!(trailing.add(vec![old.clone(), other.clone()]), (2, true));
+        assert_eq!(trailing.add(vec![new.clone()]), (2, false), "somebody sees to it");
+        trailing.written(&[old, other.clone()]);
+        assert!(trailing.has(Some(&[place(&new)])), "what was written is older");
+        assert!(!trailing.has(Some(&[place(&other)])) && trailing.has(None));
+        assert!(!trailing.is_over());
+        trailing.written(&[new]);
+        assert!(!trailing.has(None) && trailing.is_over());
+        assert_eq!(trailing.add(vec![other]), (1, true), "nobody saw to it any more");
+    }
 }

@@ -38,16 +38,27 @@ struct Trap {
     /// Batches go on as they are let go.
     holds_batches: AtomicBool,
     go_batches: Semaphore,
+    /// Those that are not let go are lost, with their connections.
+    loses_batches: AtomicBool,
+    lost: AtomicUsize,
     /// Answers wait for whoever has it.
     answers: RwLock<()>,
 }
 
 impl Default for Trap {
     fn default() -> Self {
-        let [is_set, is_shut, holds, holds_batches] = [false; 4].map(AtomicBool::new);
-        let [go, go_batches] = [1, 0].map(Semaphore::new);
-        let (came, answers) = (AtomicUsize::new(0), RwLock::new(()));
-        Self { is_set, is_shut, holds, go, came, holds_batches, go_batches, answers }
+        Self {
+            is_set: AtomicBool::new(false),
+            is_shut: AtomicBool::new(false),
+            holds: AtomicBool::new(false),
+            go: Semaphore::new(1),
+            came: AtomicUsize::new(0),
+            holds_batches: AtomicBool::new(false),
+            go_batches: Semaphore::new(0),
+            loses_batches: AtomicBool::new(false),
+            lost: AtomicUsize::new(0),
+            answers: RwLock::new(()),
+        }
     }
 }
 
@@ -60,11 +71,20 @@ impl Trap {
         }
     }
 
-    /// Waits where batches are held.
-    async fn pass_batch(&self) {
-        if self.holds_batches.load(Ordering::Acquire) {
-            self.go_batches.acquire().await.expect("nobody closes it").forget();
+    /// Waits where batches are held; an error where they are lost.
+    async fn pass_batch(&self) -> std::io::Result<()> {
+        if !self.holds_batches.load(Ordering::Acquire) {
+            return Ok(());
         }
+        if !self.loses_batches.load(Ordering::Acquire) {
+            self.go_batches.acquire().await.expect("nobody closes it").forget();
+        } else if let Ok(permit) = self.go_batches.try_acquire() {
+            permit.forget();
+        } else {
+            self.lost.fetch_add(1, Ordering::AcqRel);
+            return Err(std::io::ErrorKind::ConnectionReset.into());
+        }
+        Ok(())
     }
 
     fn came(&self) -> usize {
@@ -111,7 +131,7 @@ async fn pass(client: TcpStream, node: SocketAddr, trap: Arc<Trap>) -> std::io::
             }
             match head[4] {
                 EXECUTE => trap.pass().await,
-                BATCH => trap.pass_batch().await,
+                BATCH => trap.pass_batch().await?,
                 _ => {}
             }
             to_node.write_all(&[&head[..], &body].concat()).await?;
@@ -272,6 +292,40 @@ async fn nobody_waits_for_a_commit_witness_but_who_reads_it() {
     let there = Data::Record(Some(b"it was here".as_slice().into()));
     assert_eq!(data(&bench.store, "dc1", read()).await, there, "whoever reads it waits for it");
     assert_eq!(data(&bench.direct, "dc1", read()).await, there, "it was said to be there");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_witness_that_is_lost_again_and_again_is_written_in_the_end() {
+    // More than one request is tried before it is given up: 2 s, with pauses of 20 ms, 40 ms and so on.
+    const LOST: usize = 10;
+    let Some(bench) = Bench::open().await else { return };
+    let (trap, witness) = (&bench.trap, RecordKey::of(RecordKind::Witness, id(6), 0));
+    let writes = vec![
+        Write::Record(witness.clone(), b"it was here".as_slice().into()),
+        Write::Assign(at("one", TEXT), Value::from("done")),
+    ];
+    let operation = Some(OperationId { id: id(6), phase: 1 });
+    let time = bench.store.time();
+    let open = bench.store.begin(&Session::at("dc1")).await.expect("it begins");
+    trap.go_batches.add_permits(1);
+    trap.loses_batches.store(true, Ordering::Release);
+    trap.holds_batches.store(true, Ordering::Release);
+    open.commit(Commit { operation, time, writes, ..Commit::default() }).await.expect("it commits");
+    let mut is_there = false;
+    for _ in 0..1_200 {
+        if trap.lost.load(Ordering::Acquire) >= LOST {
+            trap.holds_batches.store(false, Ordering::Release);
+        }
+        let read = Read::Record(witness.clone());
+        is_there = data(&bench.direct, "dc1", read).await != Data::Record(None);
+        if is_there {
+            break;
+        }
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    let lost = trap.lost.load(Ordering::Acquire);
+    assert!(is_there, "nobody tried any more after {lost} were lost");
+    assert!(lost >= LOST, "it came before: {lost} were lost");
 }
 
 /// A row of somebody on an object, or on the whole store.
