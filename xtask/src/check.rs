@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use crate::run::{Outcome, cargo, root, services, step, wait, wait_seeing};
+use crate::run::{Outcome, Released, cargo, root, services, step, wait, wait_seeing};
 use crate::tidy::tidy;
 
 /// Runs all tests of the workspace, and says what ran.
@@ -66,24 +66,30 @@ pub fn check(skip_tests: bool) -> Outcome {
         step("tests", test)?;
     }
     step("generated programs", generated_programs)?;
-    step("simulation", || crate::run::simulate(&["--seconds", "30"]))?;
-    step("simulation of geo", || crate::run::simulate(&["geo", "--seeds", "600", "--jobs", "2"]))?;
-    // Absolute times say more of the machine than of the compiler; how they grow does not.
-    step("the compiler scales", || crate::run::bench("compiler", &["--at-most", "2.5"]))?;
-    // With bars that only a collapse misses; the benchmark itself has the real ones.
-    step("tracking is cheap", || crate::run::bench("witnesses", &["--quick"]))?;
-    step("the geo core is fast", || crate::run::bench("geo", &["--quick"]))?;
-    step("a data center is lost and comes back", || {
-        crate::run::bench(
-            "demo",
-            &["--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"],
-        )
-    })?;
+    released()?;
     step("documentation", || {
         let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
         // The map of a crate names its private modules too.
         let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
         wait(command.env("RUSTDOCFLAGS", flags))
+    })
+}
+
+/// What is run as it is released: the simulation and the benchmarks.
+fn released() -> Outcome {
+    let mut built = None;
+    step("release", || Released::build().map(|released| built = Some(released)))?;
+    let released = built.ok_or("nothing was built")?;
+    step("simulation", || released.simulate(&["--seconds", "30"]))?;
+    step("simulation of geo", || released.simulate(&["geo", "--seeds", "600", "--jobs", "2"]))?;
+    // Absolute times say more of the machine than of the compiler; how they grow does not.
+    step("the compiler scales", || released.bench("compiler", &["--at-most", "2.5"]))?;
+    // With bars that only a collapse misses; the benchmark itself has the real ones.
+    step("tracking is cheap", || released.bench("witnesses", &["--quick"]))?;
+    step("the geo core is fast", || released.bench("geo", &["--quick"]))?;
+    step("a data center is lost and comes back", || {
+        let fault = ["--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"];
+        released.bench("demo", &fault)
     })
 }
 

@@ -69,3 +69,45 @@ pub fn simulate(args: &[&str]) -> Outcome {
     let fixed = ["run", "--release", "--package", "mingle-sim", "--"];
     wait(cargo(&fixed).args(args))
 }
+
+/// The simulation and the benchmarks, built for release together: what both need is built once, with
+/// the features of both. [`bench`] builds the benchmarks with their own alone, which is what figures
+/// are measured with.
+pub struct Released {
+    /// Where they are.
+    folder: PathBuf,
+}
+
+impl Released {
+    /// Builds them.
+    ///
+    /// # Errors
+    ///
+    /// When they do not build.
+    pub fn build() -> Result<Self, String> {
+        let args = ["build", "--release", "--package", "mingle-sim", "--package", "mingle-bench"];
+        wait(&mut cargo(&args))?;
+        // This program is in the folder of another profile, beside that one.
+        let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+        let target = here.parent().and_then(Path::parent);
+        let target = target.ok_or_else(|| format!("{} has no folder", here.display()))?;
+        Ok(Self { folder: target.join("release") })
+    }
+
+    /// Runs the simulation.
+    pub fn simulate(&self, args: &[&str]) -> Outcome {
+        wait(self.program("mingle-sim").args(args))
+    }
+
+    /// Runs one of the benchmarks.
+    pub fn bench(&self, name: &str, args: &[&str]) -> Outcome {
+        wait(self.program("mingle-bench").arg(name).args(args))
+    }
+
+    fn program(&self, name: &str) -> Command {
+        let path = self.folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
+        let mut command = Command::new(path);
+        command.current_dir(root());
+        command
+    }
+}
