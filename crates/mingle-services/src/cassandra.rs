@@ -170,25 +170,28 @@ fn cluster(place: &Place) -> String {
 }
 
 /// The command that runs a node.
-pub(crate) fn launch(files: &Path, place: &Place) -> Launch {
+pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     let settings = place.folder.join(SETTINGS);
     let joined = |before: &str, path: &Path| {
         let mut word = OsString::from(before);
         word.push(path);
         word
     };
+    // What compiles well compiles long.
+    let own = if options.is_for_load {
+        ["-Xms768m", "-Xmx768m", "-XX:+TieredCompilation"]
+    } else {
+        ["-Xms384m", "-Xmx384m", "-XX:TieredStopAtLevel=1"]
+    };
     let fixed = [
-        "-Xms384m",
-        "-Xmx384m",
         "-XX:+UseSerialGC",
-        "-XX:TieredStopAtLevel=1",
         "-XX:-UsePerfData",
         "-Djdk.attach.allowAttachSelf=true",
         "-Dcassandra.ring_delay_ms=1000",
         "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
     ];
-    let mut arguments: Vec<OsString> = fixed.map(OsString::from).to_vec();
+    let mut arguments: Vec<OsString> = own.into_iter().chain(fixed).map(OsString::from).collect();
     for (option, packages) in [("--add-exports", &EXPORTS[..]), ("--add-opens", &OPENS[..])] {
         arguments.extend(packages.iter().map(|name| format!("{option}={name}=ALL-UNNAMED").into()));
     }

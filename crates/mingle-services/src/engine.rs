@@ -107,7 +107,7 @@ impl Engine {
         match self {
             Self::Postgres => postgres::launch(&files, place, options),
             Self::Redis => redis::launch(&files, place, options),
-            Self::Cassandra => cassandra::launch(&files, place),
+            Self::Cassandra => cassandra::launch(&files, place, options),
         }
     }
 

@@ -24,6 +24,7 @@ pub(crate) const END_WITHIN: Duration = Duration::from_secs(30);
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) settings: Vec<(String, String)>,
+    pub(crate) is_for_load: bool,
 }
 
 impl Options {
@@ -37,6 +38,13 @@ impl Options {
     pub fn setting(mut self, name: &str, value: &str) -> Self {
         self.settings.push((name.to_owned(), value.to_owned()));
         self
+    }
+
+    /// As one runs it to be measured, not to be up soon: with Java's optimizing compiler, which makes
+    /// Cassandra fast once it has been under load for a while, and with more memory. The other engines
+    /// are run so in any case.
+    pub fn for_load(self) -> Self {
+        Self { is_for_load: true, ..self }
     }
 }
 

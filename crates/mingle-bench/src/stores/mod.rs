@@ -42,6 +42,10 @@ pub struct Options {
     /// Seconds of each block before that.
     #[arg(long, default_value_t = 1.0)]
     warm_up: f64,
+    /// Seconds of load of each side of a row here and a row there, before the first block: the nodes of
+    /// Cassandra compile what they run.
+    #[arg(long, default_value_t = 30.0)]
+    node_warm_up: f64,
     /// Seconds of each block of small transactions that count.
     #[arg(long, default_value_t = 0.6)]
     short: f64,
@@ -88,6 +92,7 @@ impl Options {
             (self.rounds, self.clients) = (1, 16);
             (self.seconds, self.warm_up) = (0.4, 0.2);
             (self.short, self.short_warm_up) = (0.03, 0.01);
+            self.node_warm_up = 0.6;
         }
         self
     }

@@ -11,9 +11,11 @@ use hdrhistogram::Histogram;
 use mingle::{Binding, Database, Session};
 use mingle_lang::generate::Random;
 use mingle_model::{Ref, Value};
-use mingle_services::{Engine, Server};
+use mingle_services::{Engine, Options as NodeOptions, Server};
+use scylla::client::execution_profile::ExecutionProfile;
 use scylla::client::session::Session as Nodes;
 use scylla::client::session_builder::SessionBuilder;
+use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::statement::Consistency;
 use scylla::statement::prepared::PreparedStatement;
 use scylla::value::CqlValue;
@@ -46,6 +48,9 @@ transaction change(account: ref Account, page: ref Page, amount: int) {
 
 /// Rows at each store.
 const KEYS: usize = 1_000;
+
+/// The sides take turns so often when the nodes warm up.
+const WARM_TURNS: usize = 3;
 
 /// How many clients there are, each with one call at a time.
 pub const CLIENTS: [usize; 2] = [1, 8];
@@ -122,8 +127,11 @@ pub async fn measure(
     progress: &Progress,
 ) -> Result<Outcome, String> {
     progress.say("three nodes of Cassandra start");
-    let nodes = Server::start(Engine::Cassandra).await.map_err(|error| error.to_string())?;
+    let options_of_nodes = NodeOptions::default().for_load();
+    let nodes = Server::start_with(Engine::Cassandra, options_of_nodes).await;
+    let nodes = nodes.map_err(|error| error.to_string())?;
     let site = Arc::new(Site::open(servers, nodes.url()).await?);
+    warm(options, &site, progress).await?;
     let mut cells = Vec::new();
     for clients in CLIENTS {
         cells.push(Cell { clients, measured: nothing_yet()?, ratios: Default::default() });
@@ -154,6 +162,18 @@ pub async fn measure(
     Ok(Outcome { cells })
 }
 
+/// Puts the nodes under load of all sides, until their code is compiled for it.
+async fn warm(options: &Options, site: &Arc<Site>, progress: &Progress) -> Result<(), String> {
+    let turn = Options { seconds: options.node_warm_up / WARM_TURNS as f64, ..options.clone() };
+    for number in 0..WARM_TURNS {
+        for side in Side::ALL {
+            progress.say(&format!("warming up: {}", side.title()));
+            block(&turn, site, side, CLIENTS[1], (number * SIDES + side as usize) as u64).await?;
+        }
+    }
+    Ok(())
+}
+
 fn nothing_yet() -> Result<[Measured; SIDES], String> {
     Ok([Measured::new()?, Measured::new()?, Measured::new()?])
 }
@@ -182,7 +202,12 @@ impl Site {
         let opened = Database::open(mingle::compile(PROGRAM)?, &binding, None).await;
         let database = opened.map_err(|error| error.to_string())?;
         let url = servers.near().to_owned();
-        let session = SessionBuilder::new().known_nodes(nodes.split(',')).build().await;
+        // Where sessions of Mingle stay too: the node beside the client, which has a copy.
+        let near = DefaultPolicy::builder().prefer_datacenter("dc1".to_owned()).build();
+        let profile = ExecutionProfile::builder().load_balancing_policy(near).build();
+        let builder = SessionBuilder::new().known_nodes(nodes.split(','));
+        let builder = builder.default_execution_profile_handle(profile.into_handle());
+        let session = builder.build().await;
         let session = session.map_err(|error| error.to_string())?;
         for sql in [
             "CREATE KEYSPACE plain WITH replication = \
