@@ -1,7 +1,7 @@
 //! Reading ahead: what the next phase reads is asked before the transaction is decided.
 //!
 //! Where a store counts one of several copies of a phase, the answers that the phase was given must be fixed
-//! before anybody acts on them. Asked before the first commit they ride in it, and take no commit of
+//! before anybody acts on them. Found before the first commit they ride in it, and take no commit of
 //! their own. Nothing rests on it: where the store does not answer at once, where somebody has to be
 //! waited for, or where the caller waits for the first commit alone, the phase reads when it
 //! runs, and its answers are fixed then.
@@ -12,24 +12,24 @@ use std::sync::{Mutex, PoisonError};
 use std::task::Poll;
 use std::time::Duration;
 
-use mingle_lang::split::Mutation;
-use mingle_model::{Level, WitnessRow};
+use mingle_model::{Level, Name, Stamp, TransactionId, WitnessRow};
 use mingle_store::{StoreError, Transaction};
 
 use crate::attempt::visits;
 use crate::call::PhaseReport;
 use crate::drive::session_of;
+use crate::early::Early;
 use crate::error::Error;
 use crate::fixed::fixed_records;
 use crate::intent::Fixed;
 use crate::leave::{Draft, Role};
 use crate::limits::{AHEAD_AGAIN_AFTER, AHEAD_MAX};
-use crate::machine::Finished;
+use crate::machine::{Finished, Recorded};
 use crate::phase::Tries;
-use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::{Begun, Execution};
+use crate::worklist::Worklist;
 
 /// What the next phase has read.
 pub(crate) struct Ahead {
@@ -43,6 +43,23 @@ pub(crate) struct Ahead {
     pub(crate) begun: Kept,
     /// When that began, by the world's clock.
     pub(crate) since: Duration,
+    /// The replica that was asked, and what it was asked to have seen.
+    replica: Option<Name>,
+    after: Stamp,
+    /// How many commit witnesses had been seen when it began, and which ones it has seen.
+    visible_count: u64,
+    satisfied: Vec<TransactionId>,
+}
+
+/// What came of asking for what the next phase reads.
+pub(crate) enum Found {
+    Read(Box<Ahead>),
+    /// It would have to wait for somebody.
+    Waits,
+    /// Its store does not answer at once.
+    Away,
+    /// Whatever it is, the phase meets it when it runs.
+    Failed,
 }
 
 /// A transaction at a store that is kept until somebody goes on with it. Nobody looks at it meanwhile, so
@@ -58,72 +75,113 @@ impl Kept {
 
 impl Runtime {
     /// Reads for the phase after the one of this index, if that decides the transaction and is about to
-    /// commit. What was read is written with that commit. All of it is boxed: few transactions do that,
-    /// and the futures of all would be larger.
+    /// commit; what was read `early` need not be read again. What was read is written with that commit. All
+    /// of it is boxed: few transactions do that, and the futures of all would be larger.
     pub(crate) async fn read_ahead(
         &self,
         execution: &Execution,
         (index, role): (usize, Role),
+        early: Option<Box<Early>>,
         finished: &Finished,
         draft: &mut Draft,
     ) -> Option<Box<Ahead>> {
         if role != Role::First {
             return None;
         }
-        Box::pin(self.read_next(execution, index, finished, draft)).await.map(Box::new)
+        Box::pin(self.read_next(execution, index, early, finished, draft)).await
     }
 
     async fn read_next(
         &self,
         execution: &Execution,
         index: usize,
+        early: Option<Box<Early>>,
         finished: &Finished,
         draft: &mut Draft,
-    ) -> Option<Ahead> {
-        let id = execution.id.filter(|_| execution.reads_ahead && execution.host.is_none())?;
-        // Planted faults are faults of the other way.
-        let is_whole = self.planted == Planted::None && self.mutation == Mutation::None;
-        if !is_whole || self.is_beside || execution.plan.isolated {
-            return None;
-        }
-        let next = index + 1;
-        let phase = execution.plan.phases.get(next)?;
-        let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
+    ) -> Option<Box<Ahead>> {
+        let id = execution.id.filter(|_| self.may_read_ahead(execution))?;
         let begun = Begun {
             id,
             first: index,
             intent: execution.store_name(&execution.plan.phases[index])?,
         };
-        let later = later(execution, begun, finished, draft);
-        if !self.is_fixed(&later, next, store)
-            || self.worker_for(store, &Tries::default()).is_some()
-        {
-            return None;
+        let mut worklist = execution.worklist.clone();
+        worklist.join(&draft.found);
+        let mut recorded = execution.recorded.clone();
+        recorded.merge(finished.recorded.clone());
+        let later = later(execution, begun, worklist, recorded);
+        let next = index + 1;
+        let store = self.reads_ahead_at(&later, next)?;
+        let asked = match early {
+            None => self.ask_ahead(&later, next, store, true).await,
+            Some(early) => match early.end().await {
+                Found::Read(ahead) if self.stands(&ahead, &later, store) => {
+                    self.stats.count(Counted::ReadEarly);
+                    Found::Read(ahead)
+                }
+                Found::Away => Found::Away,
+                _ => self.ask_ahead(&later, next, store, true).await,
+            },
+        };
+        match asked {
+            Found::Read(ahead) => {
+                self.stats.count(Counted::ReadAhead);
+                draft.writes.extend(fixed_records(id, next, &ahead.fixed));
+                Some(ahead)
+            }
+            Found::Away => {
+                let again = self.world.elapsed() + AHEAD_AGAIN_AFTER;
+                self.known().note_reads_ahead_from(store, again);
+                None
+            }
+            Found::Waits | Found::Failed => None,
         }
-        if self.world.elapsed() < self.known().reads_ahead_from(store) {
-            return None;
-        }
-        let mut reading = pin!(self.read_as(&later, next, store));
+    }
+
+    /// The store at which a phase may read before the first commit.
+    pub(crate) fn reads_ahead_at(&self, later: &Execution, index: usize) -> Option<usize> {
+        let phase = later.plan.phases.get(index)?;
+        let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
+        let is_asked = self.is_fixed(later, index, store)
+            && self.worker_for(store, &Tries::default()).is_none()
+            && self.world.elapsed() >= self.known().reads_ahead_from(store);
+        is_asked.then_some(store)
+    }
+
+    /// Asks for what a phase reads; `is_decided` if nothing of it can keep the first phase from its commit.
+    pub(crate) async fn ask_ahead(
+        &self,
+        later: &Execution,
+        index: usize,
+        store: usize,
+        is_decided: bool,
+    ) -> Found {
+        let mut reading = pin!(self.read_as(later, index, store, is_decided));
         let mut enough = self.world.sleep(AHEAD_MAX);
         let read = poll_fn(|context| match reading.as_mut().poll(context) {
             Poll::Ready(read) => Poll::Ready(Some(read)),
             Poll::Pending => enough.as_mut().poll(context).map(|()| None),
         });
         match read.await {
-            Some(Ok(ahead)) => {
-                let ahead = ahead?;
-                self.stats.count(Counted::ReadAhead);
-                draft.writes.extend(fixed_records(id, next, &ahead.fixed));
-                Some(ahead)
-            }
-            None | Some(Err(Error::Store(StoreError::Unavailable { .. }))) => {
-                let again = self.world.elapsed() + AHEAD_AGAIN_AFTER;
-                self.known().note_reads_ahead_from(store, again);
-                None
-            }
-            // Whatever it is, the phase meets it when it runs.
-            Some(Err(_)) => None,
+            Some(Ok(Some(ahead))) => Found::Read(Box::new(ahead)),
+            Some(Ok(None)) => Found::Waits,
+            None | Some(Err(Error::Store(StoreError::Unavailable { .. }))) => Found::Away,
+            Some(Err(_)) => Found::Failed,
         }
+    }
+
+    /// Whether what was read before the first phase was known is what the next one would read now: whom
+    /// it has to wait for was there before, and the replica was asked to have seen as much.
+    fn stands(&self, ahead: &Ahead, later: &Execution, store: usize) -> bool {
+        let name = &self.stores[store].capabilities().store;
+        let replica = ahead.replica.as_ref();
+        let was_there = |id: TransactionId| {
+            later.chain.contains(&id)
+                || ahead.satisfied.contains(&id)
+                || self.known().was_visible(store, replica, id, ahead.visible_count)
+        };
+        later.worklist.waits_at(name).all(|(id, _)| was_there(id))
+            && ahead.after.covers(&self.after(later, store, None))
     }
 
     /// What a phase reads; none if it has to wait for somebody.
@@ -132,13 +190,15 @@ impl Runtime {
         later: &Execution,
         index: usize,
         store: usize,
+        is_decided: bool,
     ) -> Result<Option<Ahead>, Error> {
-        let since = self.world.elapsed();
+        let (since, visible_count) = (self.world.elapsed(), self.known().visible_count());
         let mut visit = self.visit(later, index, &Tries::default(), store);
-        let session = session_of(later, visit.replica.clone(), self.after(later, store, None));
+        let (replica, after) = (visit.replica.clone(), self.after(later, store, None));
+        let session = session_of(later, replica.clone(), after.clone());
         let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
         let facts = self.facts(later);
-        let mut machine = self.machine(later, index, &facts);
+        let mut machine = self.machine_within(later, index, &facts, is_decided);
         let mut report = PhaseReport::default();
         let driven = self.drive(&mut machine, None, &mut visit, &mut *transaction, &mut report);
         if driven.await?.is_some() {
@@ -155,16 +215,21 @@ impl Runtime {
             round_trips: report.round_trips,
             begun: Kept(Mutex::new(Some(transaction).filter(|_| goes_on))),
             since,
+            replica,
+            after,
+            visible_count,
+            satisfied: visit.satisfied,
         }))
     }
 }
 
 /// The transaction as it will be once a phase has committed.
-fn later(execution: &Execution, begun: Begun, finished: &Finished, draft: &Draft) -> Execution {
-    let mut worklist = execution.worklist.clone();
-    worklist.join(&draft.found);
-    let mut recorded = execution.recorded.clone();
-    recorded.merge(finished.recorded.clone());
+pub(crate) fn later(
+    execution: &Execution,
+    begun: Begun,
+    worklist: Worklist,
+    recorded: Recorded,
+) -> Execution {
     Execution {
         recorded,
         home: execution.home.clone(),

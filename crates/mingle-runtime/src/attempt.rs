@@ -1,5 +1,6 @@
 //! One attempt at a phase: what it asks first, its run, and its commit.
 
+use std::pin::pin;
 use std::time::Duration;
 
 use mingle_lang::code::Instr;
@@ -11,9 +12,11 @@ use mingle_store::{
     Write,
 };
 
+use crate::asked::{Asked, called_read};
 use crate::call::PhaseReport;
 use crate::conclude::Concluding;
 use crate::drive::session_of;
+use crate::early::beside;
 use crate::error::Error;
 use crate::intent::{Unreadable, Witness, decode};
 use crate::leave::leaves_nothing;
@@ -40,27 +43,6 @@ pub(crate) enum Step {
     Wait(Vec<(TransactionId, Awaited)>),
 }
 
-/// What an attempt asks of its store besides what the phase reads.
-pub(crate) enum Asked {
-    /// Whether the commit witness of a transaction that is waited for is visible.
-    Witness(TransactionId, Awaited),
-    /// Whether the floor of its origin is above it.
-    Floor(TransactionId),
-    /// Whether somebody else has run the phase.
-    OwnWitness,
-    /// Whether somebody else has finished the transaction.
-    OwnFloor,
-    /// Whether the origin may not begin transactions any more: by its fence, and by its floor.
-    Fence,
-    FloorAsFence,
-    /// Whether another call with the same key has written.
-    Called,
-    /// Whether what an endorsement read is still so.
-    Endorsed(Data),
-    /// The witness rows of the whole store, for a query.
-    OpenRows,
-}
-
 /// One attempt.
 pub(crate) struct Visit {
     /// The store's index in the runtime.
@@ -84,7 +66,7 @@ pub(crate) struct Visit {
     /// The transaction's own id, if it has one yet.
     own: Option<TransactionId>,
     /// Who was waited for and is visible.
-    satisfied: Vec<TransactionId>,
+    pub(crate) satisfied: Vec<TransactionId>,
     /// What the phase's own commit witness says, if somebody else ran it.
     pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
@@ -152,17 +134,9 @@ impl Runtime {
             Some(transaction) => transaction,
             None => self.begin_at(execution, store, &session).await?,
         };
-        let driven = {
-            let facts = self.facts(execution);
-            let mut machine = self.machine(execution, index, &facts);
-            let stopped = self
-                .drive(&mut machine, tries.fixed.as_ref(), &mut visit, &mut *transaction, report)
-                .await?;
-            match stopped {
-                Some(step) => Driven::Step(step),
-                None => Driven::Finished(machine.finish()),
-            }
-        };
+        let mut early = self.read_early(execution, index);
+        let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, report);
+        let driven = beside(&mut early, pin!(running)).await?;
         visit.note_satisfied(execution);
         if visit.is_fenced {
             return Ok(self.start_as_another(execution));
@@ -176,10 +150,30 @@ impl Runtime {
         match driven {
             Driven::Step(step) => Ok(step),
             Driven::Finished(finished) => {
-                let attempt = Concluding { index, tries, control, visit, transaction, finished };
+                let attempt =
+                    Concluding { index, tries, control, visit, transaction, finished, early };
                 self.conclude(execution, attempt, report).await
             }
         }
+    }
+
+    /// Runs the code of a phase, unless an answer stops it.
+    async fn run_code(
+        &self,
+        execution: &Execution,
+        index: usize,
+        tries: &Tries,
+        visit: &mut Visit,
+        transaction: &mut dyn Transaction,
+        report: &mut PhaseReport,
+    ) -> Result<Driven, Error> {
+        let facts = self.facts(execution);
+        let mut machine = self.machine(execution, index, &facts);
+        let driving = self.drive(&mut machine, tries.fixed.as_ref(), visit, transaction, report);
+        Ok(match driving.await? {
+            Some(step) => Driven::Step(step),
+            None => Driven::Finished(machine.finish()),
+        })
     }
 
     /// A transaction at a store, or at the place that the application's transaction has there.
@@ -211,6 +205,18 @@ impl Runtime {
         index: usize,
         facts: &'a Facts,
     ) -> Machine<'a> {
+        let first_write = execution.plan.first_write;
+        self.machine_within(execution, index, facts, first_write.is_some_and(|first| index > first))
+    }
+
+    /// A machine that keeps to the bounds of a run, unless the transaction was decided before.
+    pub(crate) fn machine_within<'a>(
+        &self,
+        execution: &'a Execution,
+        index: usize,
+        facts: &'a Facts,
+        is_decided: bool,
+    ) -> Machine<'a> {
         let plan = &execution.plan;
         let start = Start {
             program: &execution.program,
@@ -219,7 +225,7 @@ impl Runtime {
             facts,
             earlier: &execution.recorded,
             // Beside a store, whoever sends the phase need not be trusted to say so.
-            unbounded: !self.is_beside && plan.first_write.is_some_and(|first| index > first),
+            unbounded: !self.is_beside && is_decided,
         };
         let mut machine = Machine::new(start, &execution.arguments, &self.settings);
         machine.mutate(self.mutation);
@@ -351,46 +357,6 @@ impl Runtime {
         }
     }
 
-    /// What it has to know of itself: whether others have run it, or keep it from running.
-    fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
-        let mut asked = Vec::new();
-        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
-        let floor =
-            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
-        match (&execution.begun, execution.id) {
-            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
-                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
-                if self.planted != Planted::HelperSkipsFloor {
-                    asked.push((floor(begun.id), Asked::OwnFloor));
-                }
-            }
-            (None, Some(id)) if tries.look => {
-                if execution.plan.isolated {
-                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
-                }
-                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
-                asked.push((Read::Record(fence), Asked::Fence));
-                asked.push((floor(id), Asked::FloorAsFence));
-            }
-            _ => {}
-        }
-        asked
-    }
-
-    /// What an endorsement read at the store of a phase, and must still be so.
-    fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
-        let is_checked = match self.planted {
-            Planted::EndorsementUnchecked => false,
-            Planted::RevalidatedAfterCommit => execution.has_written,
-            _ => !execution.has_written,
-        };
-        let phase = &execution.plan.phases[index];
-        let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
-        let reads = store.and_then(|store| execution.endorsed.get(&store));
-        let endorsed = |(read, data): &(Read, Data)| (read.clone(), Asked::Endorsed(data.clone()));
-        reads.into_iter().flatten().map(endorsed).collect()
-    }
-
     /// Where the phase runs.
     pub(crate) fn replica(
         &self,
@@ -473,12 +439,6 @@ async fn read_witness(
 ) -> Result<Witness, Error> {
     let bytes = read_parts(transaction, RecordKind::Witness, id, 0, first).await?;
     decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
-}
-
-/// Whether another call with the same key has written, once something was in the way.
-fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
-    let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
-    Some((Read::Record(key.record(0)), Asked::Called))
 }
 
 /// Whether it needs its store.

@@ -11,6 +11,7 @@ use mingle_store::{
 
 use crate::attempt::{Step, Visit};
 use crate::call::PhaseReport;
+use crate::early::Early;
 use crate::error::Error;
 use crate::inside::Held;
 use crate::intent::write_parts;
@@ -32,6 +33,8 @@ pub(crate) struct Concluding<'a, 'c> {
     pub(crate) visit: Visit,
     pub(crate) transaction: Box<dyn Transaction>,
     pub(crate) finished: Finished,
+    /// What reads for the next phase meanwhile.
+    pub(crate) early: Option<Box<Early>>,
 }
 
 /// A commit, and what follows for its transaction once it has taken effect.
@@ -53,7 +56,8 @@ impl Runtime {
         concluding: Concluding<'_, '_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
-        let Concluding { index, tries, control, mut visit, transaction, mut finished } = concluding;
+        let Concluding { index, tries, control, mut visit, transaction, mut finished, early } =
+            concluding;
         let phase = &execution.plan.clone().phases[index];
         if let Some(store) = phase.store.filter(|_| phase.before_endorsement) {
             execution.endorsed.insert(store, visit.read());
@@ -78,7 +82,8 @@ impl Runtime {
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
-        execution.ahead = self.read_ahead(execution, (index, role), &finished, &mut draft).await;
+        let ahead = self.read_ahead(execution, (index, role), early, &finished, &mut draft);
+        execution.ahead = ahead.await;
         if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }

@@ -3,7 +3,8 @@
 use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
 
-use crate::attempt::{Asked, Step, Visit};
+use crate::asked::Asked;
+use crate::attempt::{Step, Visit};
 use crate::call::PhaseReport;
 use crate::error::Error;
 use crate::intent::Fixed;

@@ -1,5 +1,6 @@
 //! What a runtime has learned of its stores, and stays true.
 
+use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,8 +14,11 @@ use crate::limits::VISIBLE_MAX;
 /// What was learned and stays true.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Commit witnesses, or floors above them, that were visible at a replica of a store.
-    visible: HashSet<(usize, Option<Name>, TransactionId)>,
+    /// Commit witnesses, or floors above them, that were visible at a replica of a store, and as which
+    /// of them that was learned.
+    visible: HashMap<(usize, Option<Name>, TransactionId), u64>,
+    /// How many of these were ever learned.
+    visible_count: u64,
     /// What every replica of a store has seen, and when that was asked for.
     everywhere: BTreeMap<usize, (Stamp, Duration)>,
     /// From when on phases at a store may read ahead again.
@@ -43,14 +47,35 @@ impl Known {
         replica: Option<&Name>,
         id: TransactionId,
     ) -> bool {
-        self.visible.contains(&(store, replica.cloned(), id))
+        self.visible.contains_key(&(store, replica.cloned(), id))
+    }
+
+    /// Whether that was known when so many were.
+    pub(crate) fn was_visible(
+        &self,
+        store: usize,
+        replica: Option<&Name>,
+        id: TransactionId,
+        count: u64,
+    ) -> bool {
+        let learned = self.visible.get(&(store, replica.cloned(), id));
+        learned.is_some_and(|learned| *learned < count)
+    }
+
+    /// How many commit witnesses were ever seen.
+    pub(crate) fn visible_count(&self) -> u64 {
+        self.visible_count
     }
 
     pub(crate) fn note_visible(&mut self, store: usize, replica: Option<&Name>, id: TransactionId) {
         if self.visible.len() >= VISIBLE_MAX {
             self.visible.clear();
         }
-        self.visible.insert((store, replica.cloned(), id));
+        let place = (store, replica.cloned(), id);
+        if let Entry::Vacant(vacant) = self.visible.entry(place) {
+            vacant.insert(self.visible_count);
+            self.visible_count += 1;
+        }
     }
 
     /// What every replica of a store was known to have seen.
@@ -124,5 +149,27 @@ impl Known {
 
     pub(crate) fn end_help(&mut self, id: TransactionId) {
         self.helping.remove(&id);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::Origin;
+
+    use super::*;
+
+    #[test]
+    fn what_was_learned_later_was_not_known_before() {
+        let mut known = Known::default();
+        let id = |sequence| TransactionId { origin: Origin(1), sequence };
+        known.note_visible(0, None, id(1));
+        let count = known.visible_count();
+        known.note_visible(0, None, id(2));
+        known.note_visible(0, None, id(1));
+        assert!(known.was_visible(0, None, id(1), count), "it was known before");
+        assert!(!known.was_visible(0, None, id(2), count));
+        assert!(known.is_visible(0, None, id(2)));
+        assert!(!known.was_visible(1, None, id(1), count), "at another store");
+        assert!(!known.was_visible(0, Some(&"r1".into()), id(1), count), "at another replica");
     }
 }

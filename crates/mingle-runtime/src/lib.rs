@@ -8,7 +8,7 @@
 //!
 //! One call: [`runtime`] takes it, `transaction` runs its phases in order, `phase` one of them
 //! until it has committed, `attempt` that once, and `conclude` is its commit; `ahead` reads
-//! for the next one before the first commit.
+//! for the next one before the first commit, and `early` while the one before it runs.
 //!
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
@@ -27,12 +27,14 @@
 //! - [`tokio_world`]: the real clock, and tokio's tasks.
 
 mod ahead;
+mod asked;
 mod attempt;
 pub mod beside;
 pub mod call;
 mod cleaner;
 mod conclude;
 mod drive;
+mod early;
 pub mod error;
 mod fixed;
 pub mod help;

@@ -48,6 +48,8 @@ pub enum Counted {
     Fixed,
     /// Phases whose answers were fixed with the first commit.
     ReadAhead,
+    /// Of these, those that were asked while the phase before them ran.
+    ReadEarly,
     /// Later phases that were refused, and parked.
     Parked,
     /// Transactions over several stores of one engine that ran as one transaction there.
@@ -56,7 +58,7 @@ pub enum Counted {
 
 impl Counted {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 20] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -74,6 +76,7 @@ impl Counted {
         Self::Fenced,
         Self::Fixed,
         Self::ReadAhead,
+        Self::ReadEarly,
         Self::Parked,
         Self::United,
     ];
@@ -100,6 +103,7 @@ impl Counted {
             Self::Fenced => "fenced",
             Self::Fixed => "fixed",
             Self::ReadAhead => "read_ahead",
+            Self::ReadEarly => "read_early",
             Self::Parked => "parked",
             Self::United => "united",
         }

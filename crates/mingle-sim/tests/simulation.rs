@@ -63,6 +63,7 @@ const COVERED: &[&str] = &[
     "runtime Parked",
     "runtime PassedOn",
     "runtime ReadAhead",
+    "runtime ReadEarly",
     "runtime StartedOver",
     "runtime Swept",
     "runtime Taken",

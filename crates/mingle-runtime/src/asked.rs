@@ -1,0 +1,79 @@
+//! What an attempt asks of its store besides what its phase reads.
+
+use mingle_model::TransactionId;
+use mingle_store::{Data, Read, RecordKey, RecordKind};
+
+use crate::phase::Tries;
+use crate::planted::Planted;
+use crate::runtime::Runtime;
+use crate::transaction::Execution;
+use crate::worklist::Awaited;
+
+/// What an attempt asks of its store besides what the phase reads.
+pub(crate) enum Asked {
+    /// Whether the commit witness of a transaction that is waited for is visible.
+    Witness(TransactionId, Awaited),
+    /// Whether the floor of its origin is above it.
+    Floor(TransactionId),
+    /// Whether somebody else has run the phase.
+    OwnWitness,
+    /// Whether somebody else has finished the transaction.
+    OwnFloor,
+    /// Whether the origin may not begin transactions any more: by its fence, and by its floor.
+    Fence,
+    FloorAsFence,
+    /// Whether another call with the same key has written.
+    Called,
+    /// Whether what an endorsement read is still so.
+    Endorsed(Data),
+    /// The witness rows of the whole store, for a query.
+    OpenRows,
+}
+
+impl Runtime {
+    /// What it has to know of itself: whether others have run it, or keep it from running.
+    pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
+        let mut asked = Vec::new();
+        let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
+        let floor =
+            |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
+        match (&execution.begun, execution.id) {
+            (Some(begun), _) if (tries.look || execution.is_helper) && !tries.recomputes => {
+                asked.push((record(RecordKind::Witness, begun.id), Asked::OwnWitness));
+                if self.planted != Planted::HelperSkipsFloor {
+                    asked.push((floor(begun.id), Asked::OwnFloor));
+                }
+            }
+            (None, Some(id)) if tries.look => {
+                if execution.plan.isolated {
+                    asked.push((record(RecordKind::Witness, id), Asked::OwnWitness));
+                }
+                let fence = RecordKey::of_origin(RecordKind::Fence, id.origin);
+                asked.push((Read::Record(fence), Asked::Fence));
+                asked.push((floor(id), Asked::FloorAsFence));
+            }
+            _ => {}
+        }
+        asked
+    }
+
+    /// What an endorsement read at the store of a phase, and must still be so.
+    pub(crate) fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
+        let is_checked = match self.planted {
+            Planted::EndorsementUnchecked => false,
+            Planted::RevalidatedAfterCommit => execution.has_written,
+            _ => !execution.has_written,
+        };
+        let phase = &execution.plan.phases[index];
+        let store = phase.store.filter(|_| is_checked && !phase.before_endorsement);
+        let reads = store.and_then(|store| execution.endorsed.get(&store));
+        let endorsed = |(read, data): &(Read, Data)| (read.clone(), Asked::Endorsed(data.clone()));
+        reads.into_iter().flatten().map(endorsed).collect()
+    }
+}
+
+/// Whether another call with the same key has written, once something was in the way.
+pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
+    let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
+    Some((Read::Record(key.record(0)), Asked::Called))
+}
