@@ -19,8 +19,8 @@ use crate::bind::blob;
 use crate::change::{Change, Place, RecordPlace};
 use crate::config::Outcomes;
 use crate::error::Failed;
-use crate::fetch::{Found, Record, bytes, fetch, records};
-use crate::layout::{Cell, Layout};
+use crate::fetch::{Found, Part, Record, bytes, fetch, records};
+use crate::layout::{Cell, Layout, ROWS};
 use crate::link::{Taken, takes_several};
 use crate::listing::Listed;
 use crate::reading;
@@ -146,7 +146,7 @@ impl Core {
     }
 
     async fn ask(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         own: Own<'_>,
         commit: &Commit,
@@ -154,14 +154,25 @@ impl Core {
         let (site, overlay) = (&self.sites[replica], own.overlay);
         let mut asked =
             writing::ask(&self.layout, overlay).map_err(|reason| self.refused(reason))?;
+        let (whole, rows) = (self.layout.whole(), Part::Field(ROWS.to_owned()));
+        if overlay.has_data {
+            asked.add(&whole, rows.clone());
+        }
         let mut known = own.fresh.map(|read| asked.take_known(read)).unwrap_or_default();
         let mut places: BTreeSet<RecordPlace> =
             guards(own, commit).map(|guard| self.layout.record(key_of(guard))).collect();
         let discarded = overlay.records().filter(|(_, value)| value.is_none());
         places.extend(discarded.map(|(key, _)| self.layout.record(key)));
         let places: Vec<RecordPlace> = places.into_iter().collect();
+        let is_whole_asked = asked.remove(&whole, rows);
         let found = async {
-            fetch(site, &self.layout, &asked).await.map_err(|failed| self.failed(&failed))
+            let objects = fetch(site, &self.layout, &asked);
+            let found = if is_whole_asked {
+                self.with_whole(replica, objects).await
+            } else {
+                objects.await
+            };
+            found.map_err(|failed| self.failed(&failed))
         };
         let others = try_join(self.records_at(replica, &places), self.rows_of(replica, overlay));
         let (found, (records, forgotten)) = try_join(found, others).await?;

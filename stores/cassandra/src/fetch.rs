@@ -57,6 +57,11 @@ impl Asked {
         }
     }
 
+    /// Does not ask for a part; whether it would have been asked for.
+    pub fn remove(&mut self, object: &Cell, part: Part) -> bool {
+        self.parts.remove(&(object.clone(), part))
+    }
+
     /// Asks no more for what is known, which is given.
     pub fn take_known(&mut self, known: &Found) -> Found {
         let mut taken = Found::default();
@@ -90,6 +95,11 @@ pub struct Found {
 }
 
 impl Found {
+    /// Of a part that is known to have no rows.
+    pub fn none_of(object: &Cell, part: Part) -> Self {
+        Self { rows: BTreeMap::from([((object.clone(), part), Vec::new())]) }
+    }
+
     /// The rows of a part.
     pub fn rows(&self, object: &Cell, part: &Part) -> &[Row] {
         self.rows.get(&(object.clone(), part.clone())).map_or(&[], Vec::as_slice)
@@ -356,6 +366,18 @@ pub async fn block(
 ) -> Result<Vec<(RecordPlace, Record)>, Failed> {
     let rows = site.rows(Statement::Block, vec![text(kind), blob(head)]).await?;
     Ok(rows.into_iter().filter_map(|row| record(kind, head, row)).collect())
+}
+
+/// One record, from so many replicas.
+pub async fn record_at(
+    site: &Site,
+    at: &RecordPlace,
+    consistency: Option<Consistency>,
+) -> Result<Option<Record>, Failed> {
+    let values = vec![text(&at.kind), blob(&at.head), blob(&at.tail)];
+    let rows = site.rows_at(Statement::Record, values, consistency).await?;
+    let found = rows.into_iter().find_map(|row| record(&at.kind, &at.head, row));
+    Ok(found.map(|(_, record)| record))
 }
 
 fn record(kind: &str, head: &Cell, row: CqlRow) -> Option<(RecordPlace, Record)> {

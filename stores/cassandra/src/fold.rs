@@ -28,6 +28,7 @@ use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
 use mingle_store::{Address, StoreError};
+use scylla::statement::Consistency;
 
 use crate::change::{Change, Place};
 use crate::fetch::{Asked, Part, Row, fetch_everywhere};
@@ -170,7 +171,7 @@ impl Core {
     }
 
     async fn send_everywhere(&self, replica: usize, changes: &[Change]) -> Result<(), StoreError> {
-        let sent = self.sites[replica].apply_everywhere(changes).await;
+        let sent = self.sites[replica].apply_at(changes, Consistency::All).await;
         sent.map_err(|failed| self.failed(&failed))
     }
 }

@@ -15,7 +15,7 @@
 //! - `bind`: mutations as statements with values.
 //! - `link`, `error`: the cluster, and what its errors say of a request's effect.
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
-//! - `whole`: the witness rows that come with every read.
+//! - `commands`: whether anybody has any; `whole`: the witness rows that come with every read then.
 //! - `writing`: from writes to mutations.
 //! - `commit`: guards, what is compared and set, and sending.
 //! - `trailing`: commit witnesses, which follow what they speak of.
@@ -33,6 +33,7 @@ mod bind;
 mod block;
 mod change;
 mod clock;
+mod commands;
 mod commit;
 pub mod config;
 mod error;

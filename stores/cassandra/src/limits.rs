@@ -75,6 +75,16 @@ pub const TRAILING_AGAIN_MAX: Duration = Duration::from_secs(5);
 /// With so many commit witnesses on their way a commit waits for them.
 pub const TRAILING_MAX: usize = 1_000;
 
+/// After a commit witness was written others are gathered for so long, before they are written too.
+pub const TRAILING_GATHERED_FOR: Duration = Duration::from_millis(25);
+
+/// Who has looked and found no commands goes by that for so long: 500 ms.
+pub const COMMANDS_RULED_OUT_FOR: Duration = Duration::from_millis(500);
+
+/// Who is the first to have commands waits for so long before the first one. Twice as long as others
+/// may go by what they have found, since clocks differ.
+pub const COMMANDS_AFTER: Duration = Duration::from_secs(1);
+
 /// The records of so many transactions of one origin stand in one partition.
 pub const BLOCK_IDS: u64 = 1_024;
 

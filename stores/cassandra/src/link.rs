@@ -267,9 +267,13 @@ impl Site {
         Ok(())
     }
 
-    /// Applies mutations of one partition at all replicas.
-    pub async fn apply_everywhere(&self, changes: &[Change]) -> Result<(), Failed> {
-        self.batch(changes.iter().collect(), Consistency::All).await
+    /// Applies mutations of one partition at so many replicas.
+    pub async fn apply_at(
+        &self,
+        changes: &[Change],
+        consistency: Consistency,
+    ) -> Result<(), Failed> {
+        self.batch(changes.iter().collect(), consistency).await
     }
 
     async fn batch(&self, changes: Vec<&Change>, consistency: Consistency) -> Result<(), Failed> {

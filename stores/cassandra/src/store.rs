@@ -18,6 +18,7 @@ use crate::bind::text;
 use crate::block::Registered;
 use crate::change::Change;
 use crate::clock::Clock;
+use crate::commands::Commands;
 use crate::config::{CassandraConfig, OpenError, Outcomes};
 use crate::error::Failed;
 use crate::layout::Layout;
@@ -57,6 +58,8 @@ pub(crate) struct Core {
     pub registered: Registered,
     /// Who asks for the witness rows of the whole store, by replica.
     pub whole: Vec<Whole>,
+    /// Whether anybody has commands.
+    pub commands: Commands,
     /// Commit witnesses on their way, by replica.
     pub trailing: Vec<Trailing>,
     /// Counters that are being folded.
@@ -208,6 +211,7 @@ impl Cassandra {
             layout: Layout::new(&schema, area, mapped),
             operations,
             whole: sites.iter().map(|_| Whole::default()).collect(),
+            commands: Commands::new(sites.len()),
             trailing: sites.iter().map(|_| Trailing::default()).collect(),
             sites,
             clock: Clock::new(world.clone()),
@@ -221,7 +225,7 @@ impl Cassandra {
             apart: config.apart,
             lost: Mutex::default(),
         };
-        core.declare(&schema).await?;
+        core.introduce(&schema).await?;
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
     }
 
@@ -262,6 +266,19 @@ impl Cassandra {
 }
 
 impl Core {
+    /// Says what the program declares, and that it has commands if it does.
+    async fn introduce(&self, schema: &StoreSchema) -> Result<(), OpenError> {
+        self.declare(schema).await?;
+        if self.operations.values().any(|operation| operation.is_command) {
+            let told = self.tell_of_commands().await;
+            told.map_err(|error| OpenError::Unavailable {
+                store: schema.store.clone(),
+                reason: error.to_string(),
+            })?;
+        }
+        Ok(())
+    }
+
     /// Adds what the program declares to the catalog, unless it is there.
     async fn declare(&self, schema: &StoreSchema) -> Result<(), OpenError> {
         let unavailable = |failed: Failed| OpenError::Unavailable {

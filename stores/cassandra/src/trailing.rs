@@ -4,8 +4,8 @@
 //! does until all replicas have it; should this process die before, whoever finds the intent runs the
 //! phase again, which comes to the same. So a witness that cannot be written is tried again for as
 //! long as this process lives, and who reads records here waits for those that are on their way.
-//! Witnesses of one origin share partitions: those that come while others are being written go
-//! together.
+//! Witnesses of one origin share partitions: those that come while others are being written, or soon
+//! after, go together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -16,7 +16,7 @@ use mingle_store::StoreError;
 
 use crate::block::Listing;
 use crate::change::{Change, RecordPlace};
-use crate::limits::{AGAIN_AFTER, TRAILING_AGAIN_MAX, TRAILING_MAX};
+use crate::limits::{AGAIN_AFTER, TRAILING_AGAIN_MAX, TRAILING_GATHERED_FOR, TRAILING_MAX};
 use crate::store::Core;
 
 /// What is on its way at one replica.
@@ -114,16 +114,18 @@ impl Core {
             // Nobody keeps a store open only to try again and again.
             while let Some(open) = core.take() {
                 let tried = open.write_trailing(replica).await;
-                if open.trailing[replica].is_over() {
-                    return;
+                if tried.is_ok() {
+                    world.sleep(TRAILING_GATHERED_FOR).await;
+                    if open.trailing[replica].is_over() {
+                        return;
+                    }
+                    (core, pause) = (Some(open), AGAIN_AFTER);
+                    continue;
                 }
                 let weak = Arc::downgrade(&open);
                 drop(open);
-                if tried.is_err() {
-                    world.sleep(pause).await;
-                }
-                pause =
-                    if tried.is_err() { (pause * 2).min(TRAILING_AGAIN_MAX) } else { AGAIN_AFTER };
+                world.sleep(pause).await;
+                pause = (pause * 2).min(TRAILING_AGAIN_MAX);
                 core = weak.upgrade();
             }
         }));

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::{try_join, try_join_all};
+use futures_util::future::try_join_all;
 use mingle_model::{Stamp, Version, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::{
@@ -89,13 +89,12 @@ impl CassandraTransaction {
         // effects tell to wait for comes last, where it does not stand beside them.
         let records = self.records(&based).await?;
         let objects = fetch(site, &core.layout, &asked);
-        let is_any = reads.iter().any(has_rows);
-        let whole = async {
-            if is_any { core.whole_rows(self.replica).await } else { Ok(Found::default()) }
+        let found = if reads.iter().any(has_rows) {
+            core.with_whole(self.replica, objects).await
+        } else {
+            objects.await
         };
-        let (mut found, whole) =
-            try_join(objects, whole).await.map_err(|failed| core.failed(&failed))?;
-        found.join(whole);
+        let mut found = found.map_err(|failed| core.failed(&failed))?;
         let is_inline = !found.is_chunked();
         let is_whole = complete(site, &mut found).await.map_err(|failed| core.failed(&failed))?;
         if !is_whole {
@@ -259,6 +258,7 @@ impl Transaction for CassandraTransaction {
             if self.flushed == 0 && commit.guards.is_empty() {
                 return Ok(Committed { version: Version(0), stamp: Stamp::default() });
             }
+            self.core.tell_before(&self.overlay).await?;
             let is_fresh = |until: Duration| self.core.world.elapsed() < until;
             let own = Own {
                 overlay: &self.overlay,

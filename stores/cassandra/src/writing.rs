@@ -49,9 +49,6 @@ pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
             }
         }
     }
-    if overlay.has_data {
-        asked.add(&layout.whole(), Part::Field(ROWS.into()));
-    }
     Ok(asked)
 }
 

@@ -345,6 +345,11 @@ async fn who_asks_while_somebody_is_answered_asks_with_all_others() {
     const LATER: usize = 4;
     let Some(bench) = Bench::open_for(Duration::from_mins(1)).await else { return };
     let trap = &bench.trap;
+    // Somebody has commands, and it is known here.
+    let known = witness_row(None, 8);
+    let writes = vec![Write::Witness(known.clone())];
+    crate::support::write(&bench.direct, "dc1", writes).await.expect("it is written");
+    data(&bench.store, "dc1", Read::Register(at("one", TEXT))).await;
     let (before, held) = (trap.came(), trap.answers.write().await);
     let read = |key: String| {
         let store = Arc::clone(&bench.store);
@@ -365,7 +370,7 @@ async fn who_asks_while_somebody_is_answered_asks_with_all_others() {
     drop(held);
     first.await.expect("it is answered");
     for answered in later {
-        assert_eq!(answered.await.expect("it is answered"), std::slice::from_ref(&row));
+        assert_eq!(answered.await.expect("it is answered"), [known.clone(), row.clone()]);
     }
     assert_eq!(trap.came(), before + 2 + LATER + 1, "the later ones asked together");
 }

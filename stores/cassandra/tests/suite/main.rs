@@ -1,5 +1,6 @@
 //! The adapter over real nodes.
 
+mod commands;
 mod conformance;
 mod copies;
 mod folding;

@@ -1,0 +1,206 @@
+//! Whether anybody changes data here by commands.
+//!
+//! A command may change any object, so what tells of it stands where everybody has to look: among the
+//! witness rows of the whole store. Few stores have commands, so the first process that has any says so
+//! in all data centers, and waits, before its first one, until nobody can go by what was there before.
+//! Whoever looks and finds nothing need not look again for half as long, and reads no such rows
+//! meanwhile: what he has read by then is not the work of a command.
+//!
+//! Times are durations by each process's own clock, so clocks need not agree; one that runs at half the
+//! speed of another would do.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use futures_util::future::try_join;
+use futures_util::lock::Mutex as AsyncMutex;
+use mingle_store::StoreError;
+use mingle_store::overlay::Overlay;
+use scylla::statement::Consistency;
+
+use crate::change::{Change, RecordPlace};
+use crate::error::Failed;
+use crate::fetch::{Found, Part, Record, record_at};
+use crate::layout::ROWS;
+use crate::limits::{COMMANDS_AFTER, COMMANDS_RULED_OUT_FOR};
+use crate::store::Core;
+
+/// What is known of commands.
+#[derive(Debug)]
+pub struct Commands {
+    /// There may be some.
+    are_there: AtomicBool,
+    /// By replica, who has looked.
+    looks: Vec<Look>,
+    /// Whoever says that there are some has it.
+    telling: AsyncMutex<()>,
+    /// It was said everywhere, long enough ago.
+    is_told: AtomicBool,
+}
+
+/// A look at one replica.
+#[derive(Debug, Default)]
+struct Look {
+    /// When it began, if nothing was found.
+    began: Mutex<Option<Duration>>,
+    /// Whoever looks has it.
+    turn: AsyncMutex<()>,
+}
+
+impl Look {
+    fn began(&self) -> MutexGuard<'_, Option<Duration>> {
+        self.began.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether it began at most so long ago.
+    fn is_within(&self, now: Duration, limit: Duration) -> bool {
+        self.began().is_some_and(|began| now.saturating_sub(began) < limit)
+    }
+}
+
+impl Commands {
+    /// Nobody has looked yet.
+    pub fn new(replicas: usize) -> Self {
+        Self {
+            are_there: AtomicBool::new(false),
+            looks: (0..replicas).map(|_| Look::default()).collect(),
+            telling: AsyncMutex::new(()),
+            is_told: AtomicBool::new(false),
+        }
+    }
+
+    fn may_be_there(&self) -> bool {
+        self.are_there.load(Ordering::Acquire)
+    }
+
+    /// Whether what was read at a replica by now is not the work of a command.
+    fn are_ruled_out(&self, replica: usize, now: Duration) -> bool {
+        !self.may_be_there() && self.looks[replica].is_within(now, COMMANDS_RULED_OUT_FOR)
+    }
+}
+
+/// Somebody is about to have commands, and all data centers know that he is.
+const SAID: u8 = 1;
+const KNOWN: u8 = 2;
+
+impl Core {
+    fn commands_place(&self) -> RecordPlace {
+        // No block is called so.
+        let kind = format!("{} commands", self.layout.area);
+        RecordPlace { kind, head: vec![0], tail: Vec::new() }
+    }
+
+    async fn said(&self, replica: usize) -> Result<Option<Record>, Failed> {
+        let consistency = Some(Consistency::LocalQuorum);
+        record_at(&self.sites[replica], &self.commands_place(), consistency).await
+    }
+
+    /// What is read at a replica, and the witness rows of the whole store, as they were then or later.
+    pub(crate) async fn with_whole(
+        self: &Arc<Self>,
+        replica: usize,
+        reading: impl Future<Output = Result<Found, Failed>>,
+    ) -> Result<Found, Failed> {
+        if self.commands.may_be_there() {
+            let (mut found, whole) = try_join(reading, self.whole_rows(replica)).await?;
+            found.join(whole);
+            return Ok(found);
+        }
+        let (mut found, ()) = try_join(reading, self.look_for_commands(replica)).await?;
+        found.join(if self.commands.are_ruled_out(replica, self.world.elapsed()) {
+            Found::none_of(&self.layout.whole(), Part::Field(ROWS.to_owned()))
+        } else {
+            self.whole_rows(replica).await?
+        });
+        Ok(found)
+    }
+
+    /// Looks whether there are commands, if that was some time ago.
+    async fn look_for_commands(&self, replica: usize) -> Result<(), Failed> {
+        let look = &self.commands.looks[replica];
+        let is_recent = || look.is_within(self.world.elapsed(), COMMANDS_RULED_OUT_FOR / 2);
+        if is_recent() {
+            return Ok(());
+        }
+        let _turn = if look.is_within(self.world.elapsed(), COMMANDS_RULED_OUT_FOR) {
+            // Somebody else is at it, soon enough for everybody.
+            let Some(turn) = look.turn.try_lock() else { return Ok(()) };
+            turn
+        } else {
+            look.turn.lock().await
+        };
+        if is_recent() {
+            return Ok(());
+        }
+        let began = self.world.elapsed();
+        let is_there = self.said(replica).await?.is_some();
+        self.commands.are_there.fetch_or(is_there, Ordering::AcqRel);
+        *look.began() = (!is_there).then_some(began);
+        Ok(())
+    }
+
+    /// Says that there are commands, before what the first one writes is sent.
+    pub(crate) async fn tell_before(&self, overlay: &Overlay) -> Result<(), StoreError> {
+        if overlay.has_commands || overlay.added_rows().any(|row| row.object.is_none()) {
+            self.tell_of_commands().await?;
+        }
+        Ok(())
+    }
+
+    /// Says in all data centers that there are commands here, and waits until all processes know. All
+    /// data centers must be there the first time; later it costs nothing.
+    pub(crate) async fn tell_of_commands(&self) -> Result<(), StoreError> {
+        self.commands.are_there.store(true, Ordering::Release);
+        if self.commands.is_told.load(Ordering::Acquire) {
+            return Ok(());
+        }
+        let _turn = self.commands.telling.lock().await;
+        let said = self.said(0).await.map_err(|failed| self.failed(&failed))?;
+        if said.is_none_or(|said| said.value != [KNOWN]) {
+            self.say(SAID).await?;
+            self.world.sleep(COMMANDS_AFTER).await;
+            self.say(KNOWN).await?;
+        }
+        self.commands.is_told.store(true, Ordering::Release);
+        Ok(())
+    }
+
+    async fn say(&self, what: u8) -> Result<(), StoreError> {
+        let (at, time) = (self.commands_place(), self.clock.next());
+        let said = [Change::PutRecord { at, value: vec![what], time }];
+        // Where data centers are keyspaces, each is told.
+        let sites = if self.apart.is_some() { &self.sites[..] } else { &self.sites[..1] };
+        for site in sites {
+            let told = site.apply_at(&said, Consistency::EachQuorum).await;
+            told.map_err(|failed| {
+                let reason = failed.reason();
+                self.unavailable(format!(
+                    "all data centers must know before the first command here, by a quorum of each: {reason}"
+                ))
+            })?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_has_looked_rules_commands_out_for_a_while_and_one_that_comes_waits_longer() {
+        let commands = Commands::new(2);
+        let began = Duration::from_secs(7);
+        assert!(!commands.are_ruled_out(0, began), "nobody has looked");
+        *commands.looks[0].began() = Some(began);
+        let end = began + COMMANDS_RULED_OUT_FOR;
+        let before = COMMANDS_RULED_OUT_FOR.saturating_sub(Duration::from_nanos(1));
+        assert!(commands.are_ruled_out(0, began + before));
+        assert!(!commands.are_ruled_out(0, end));
+        assert!(!commands.are_ruled_out(1, began), "at another replica");
+        assert!(COMMANDS_AFTER >= 2 * COMMANDS_RULED_OUT_FOR, "clocks differ");
+        commands.are_there.store(true, Ordering::Release);
+        assert!(!commands.are_ruled_out(0, began));
+    }
+}
