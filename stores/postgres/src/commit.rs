@@ -12,7 +12,7 @@ use crate::layout::Layout;
 use crate::outcome;
 use crate::session::{Step, StepResult};
 use crate::store::Inner;
-use crate::system::{self, Beginning, check_guard, check_record, record_id};
+use crate::system::{self, Beginning, check_record, record_id};
 use crate::transaction::{Done, PostgresTransaction, begin};
 use crate::wire::int;
 use crate::writing::{Writing, check_objects};
@@ -48,16 +48,14 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
     if concerns_store {
         steps.push(lock_store(layout));
     }
-    let version = (done.has_written || commit.id.is_some()).then(|| {
+    let begins = done.has_written || commit.id.is_some();
+    let beginning = begins.then(|| {
         let objects = done.has_data.then(|| done.written.iter().map(object_digest).collect());
         let known = known(done, commit);
-        let beginning = Beginning { id: commit.id, keep: &inner.keep, objects, known };
-        steps.push(system::begin_commit(layout, beginning));
-        steps.len() - 1
+        Beginning { id: commit.id, keep: &inner.keep, objects, known }
     });
-    for guard in &commit.guards {
-        steps.push(check_guard(layout, guard)?);
-    }
+    let version = begins.then_some(steps.len());
+    steps.extend(system::begin_commit(layout, beginning, &commit.guards)?);
     let mut looked_at = done.written_records.clone();
     for guard in &commit.guards {
         let (Guard::Absent(key) | Guard::Below(key, _)) = guard;

@@ -32,7 +32,13 @@ pub const TEXTS_MAX: usize = 1_000;
 /// A name of PostgreSQL has at most this many bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 
-/// After so many commits with an id, old outcomes are removed.
+/// Old outcomes of an origin are removed in so many steps, in the time that they are kept.
+pub const AGEING_STEPS: u32 = 32;
+
+/// The floors of so many origins are remembered, to know what is old.
+pub const AGEING_MAX: usize = 1_000;
+
+/// After so many commits with an id, old outcomes are removed, unless that was done not long ago.
 pub const PURGE_EVERY: u64 = 1_000;
 
 /// How much longer than the server's own limit to wait for an answer before the connection is

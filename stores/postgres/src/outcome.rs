@@ -4,11 +4,16 @@
 //! are removed once they are old; up to which id they are gone is kept for each origin, and of
 //! those ids without a row nothing is said any more, and none takes effect.
 
-use mingle_model::TransactionId;
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+use mingle_model::{Origin, TransactionId};
 use mingle_store::Outcome;
 
 use crate::encoding::transaction;
 use crate::layout::Layout;
+use crate::limits::{AGEING_MAX, AGEING_STEPS, PURGE_EVERY};
 use crate::session::Step;
 use crate::wire::{Param, Row, boolean};
 
@@ -72,4 +77,111 @@ fn remove(layout: &Layout, condition: &str) -> String {
          ON CONFLICT (origin) DO UPDATE SET transaction = greatest(g.transaction, \
          excluded.transaction), at = clock_timestamp()"
     )
+}
+
+/// Which outcomes are old by now, as far as this process knows, so that nobody looks again and again at
+/// those that are not.
+pub struct Ageing {
+    keep: Duration,
+    inner: Mutex<Aged>,
+}
+
+#[derive(Default)]
+struct Aged {
+    /// Floors that were raised, and when, the oldest first.
+    floors: BTreeMap<Origin, VecDeque<(Duration, TransactionId)>>,
+    /// Commits since all old outcomes were removed, and when that was.
+    commits: u64,
+    purged: Option<Duration>,
+}
+
+impl Ageing {
+    /// Of outcomes that are kept for so long.
+    pub fn new(keep: Duration) -> Self {
+        Self { keep, inner: Mutex::default() }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, Aged> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A floor was raised to this id now: up to which id old outcomes are to be looked for, if any are. At
+    /// first to this one: what was before this process, nobody here knows.
+    pub fn raised(&self, last: TransactionId, now: Duration) -> Option<TransactionId> {
+        let mut inner = self.lock();
+        if inner.floors.len() >= AGEING_MAX {
+            inner.floors.clear();
+        }
+        let floors = inner.floors.entry(last.origin).or_default();
+        let mut old = floors.is_empty().then_some(last);
+        while let Some((_, floor)) = floors.pop_front_if(|(at, _)| *at + self.keep <= now) {
+            old = Some(floor);
+        }
+        if floors.back().is_none_or(|(at, _)| *at + self.keep / AGEING_STEPS <= now) {
+            floors.push_back((now, last));
+        }
+        old
+    }
+
+    /// One more has committed: whether all old outcomes are to be removed now.
+    pub fn is_purge_due(&self, now: Duration) -> bool {
+        let mut inner = self.lock();
+        inner.commits += 1;
+        let is_late = inner.purged.is_none_or(|at| at + self.keep / AGEING_STEPS <= now);
+        let is_due = inner.commits >= PURGE_EVERY && is_late;
+        if is_due {
+            (inner.commits, inner.purged) = (0, Some(now));
+        }
+        is_due
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const KEEP: Duration = Duration::from_mins(10);
+
+    fn id(origin: u128, sequence: u64) -> TransactionId {
+        TransactionId { origin: Origin(origin), sequence }
+    }
+
+    #[test]
+    fn what_is_not_old_is_not_looked_at_again() {
+        let ageing = Ageing::new(KEEP);
+        let second = Duration::from_secs(1);
+        assert_eq!(ageing.raised(id(1, 10), second), Some(id(1, 10)), "who knows what was before");
+        for number in 2..600 {
+            let last = id(1, u64::from(number) * 10);
+            assert_eq!(ageing.raised(last, second * number), None, "{number}");
+        }
+        let count = ageing.lock().floors[&Origin(1)].len();
+        assert!(count <= AGEING_STEPS as usize, "{count} floors are remembered");
+        assert_eq!(ageing.raised(id(1, 6_000), KEEP + second), Some(id(1, 10)));
+        let found = ageing.raised(id(1, 7_000), KEEP + 100 * second);
+        let found = found.expect("some of it is old").sequence;
+        assert!(
+            (800..=1_000).contains(&found),
+            "up to {found}, which was raised 100 s after the start"
+        );
+        assert_eq!(ageing.raised(id(2, 5), second), Some(id(2, 5)), "another origin");
+    }
+
+    #[test]
+    fn after_a_pause_all_that_was_raised_before_it_is_old() {
+        let ageing = Ageing::new(KEEP);
+        ageing.raised(id(1, 10), Duration::ZERO);
+        ageing.raised(id(1, 20), KEEP / 2);
+        assert_eq!(ageing.raised(id(1, 30), 3 * KEEP), Some(id(1, 20)));
+        assert_eq!(ageing.raised(id(1, 40), 4 * KEEP), Some(id(1, 30)));
+    }
+
+    #[test]
+    fn old_outcomes_are_removed_after_many_commits_and_some_time() {
+        let ageing = Ageing::new(KEEP);
+        let due = |now| (0..2 * PURGE_EVERY).filter(|_| ageing.is_purge_due(now)).count();
+        assert_eq!(due(Duration::ZERO), 1);
+        assert_eq!(due(Duration::from_secs(1)), 0, "that was not long ago");
+        assert_eq!(due(KEEP), 1);
+    }
 }

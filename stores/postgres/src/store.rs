@@ -1,7 +1,6 @@
 //! The store, and opening it.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -18,12 +17,12 @@ use crate::connect::{Connector, Isolation};
 use crate::error::message;
 use crate::inside::Own;
 use crate::layout::{Layout, Place};
-use crate::limits::{PURGE_EVERY, READS_MAX};
+use crate::limits::READS_MAX;
 use crate::mapping::MayRefuse;
 use crate::mapping::inspect::inspect;
 use crate::name::literal;
 use crate::operation::{Operation, Operations};
-use crate::outcome;
+use crate::outcome::{self, Ageing};
 use crate::pool::{Lease, Pool};
 use crate::session::Step;
 use crate::transaction::PostgresTransaction;
@@ -42,7 +41,8 @@ pub(crate) struct Inner {
     pub(crate) pool: Arc<Pool>,
     /// How long outcomes are kept, as an interval.
     pub(crate) keep: String,
-    claims: AtomicU64,
+    /// Which of them are old.
+    ageing: Ageing,
     /// What its own connections have, once that was looked at.
     pub(crate) own: Mutex<Option<Arc<Own>>>,
 }
@@ -51,13 +51,11 @@ impl Inner {
     /// Removes old outcomes, now and then and where a floor was raised. It happens beside what is
     /// going on, and at a lower level: at its own, it would be in the way of commits.
     pub(crate) fn clean_up(self: &Arc<Self>, id: Option<TransactionId>, floors: &[TransactionId]) {
+        let now = self.pool.world().elapsed();
+        let old = floors.iter().filter_map(|last| self.ageing.raised(*last, now));
         let mut steps: Vec<Step> =
-            floors.iter().map(|last| outcome::forget(&self.layout, *last, &self.keep)).collect();
-        let count = match id {
-            Some(_) => self.claims.fetch_add(1, Ordering::Relaxed) + 1,
-            None => 1,
-        };
-        if count.is_multiple_of(PURGE_EVERY) {
+            old.map(|last| outcome::forget(&self.layout, last, &self.keep)).collect();
+        if id.is_some() && self.ageing.is_purge_due(now) {
             steps.push(outcome::purge(&self.layout, &self.keep));
         }
         if steps.is_empty() {
@@ -133,7 +131,7 @@ impl Postgres {
             operations,
             pool: opening.pool,
             keep: interval(config.keep_outcomes),
-            claims: AtomicU64::new(0),
+            ageing: Ageing::new(config.keep_outcomes),
             own: Mutex::new(None),
         });
         let capabilities = Capabilities {

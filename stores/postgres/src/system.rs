@@ -58,43 +58,63 @@ pub struct Beginning<'a> {
     pub known: BTreeSet<TransactionId>,
 }
 
-/// The statement of a beginning.
-pub fn begin_commit(layout: &Layout, beginning: Beginning<'_>) -> Step {
-    let sql = layout.texts.get(Text::Commit, || {
-        let commit = layout.system("commit");
-        format!("SELECT {commit}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])")
-    });
-    let objects = beginning.objects.map(|mut objects| {
-        objects.push(WHOLE_STORE.to_vec());
-        Param::BytesList(objects)
-    });
-    let id = beginning.id.map(|id| Param::Bytes(transaction(id)));
-    let known = beginning.known.into_iter().map(transaction).collect();
-    let params = vec![
-        id.unwrap_or(Param::Null),
-        Param::Text(beginning.keep.to_owned()),
-        objects.unwrap_or(Param::Null),
-        Param::BytesList(known),
-    ];
-    Step::new(sql, params)
-}
-
-/// A commit takes effect only where a guard holds of what was last committed.
+/// The statement of a beginning, and of guards: a commit takes effect only where they hold of what was last
+/// committed. None where there is neither.
 ///
 /// # Errors
 ///
-/// When the record's key is too long.
-pub fn check_guard(layout: &Layout, guard: &Guard) -> Result<Step, String> {
-    Ok(match guard {
-        Guard::Absent(key) => Step::new(
-            format!("SELECT {}($1::bytea)", layout.system("absent")),
-            vec![Param::Bytes(record_id(key)?)],
-        ),
-        Guard::Below(key, bound) => Step::new(
-            format!("SELECT {}($1::bytea, $2::bytea)", layout.system("below")),
-            vec![Param::Bytes(record_id(key)?), Param::Bytes(bound.to_be_bytes().to_vec())],
-        ),
-    })
+/// When the key of a guard's record is too long.
+pub fn begin_commit(
+    layout: &Layout,
+    beginning: Option<Beginning<'_>>,
+    guards: &[Guard],
+) -> Result<Option<Step>, String> {
+    if beginning.is_none() && guards.is_empty() {
+        return Ok(None);
+    }
+    let absent: Vec<bool> = guards.iter().map(|guard| matches!(guard, Guard::Absent(_))).collect();
+    let begins = beginning.is_some();
+    let sql = layout.texts.get(Text::Commit(begins, absent.clone()), || {
+        let (mut calls, mut next) = (Vec::new(), 1);
+        if begins {
+            let commit = layout.system("commit");
+            calls
+                .push(format!("{commit}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])"));
+            next = 5;
+        }
+        for is_absent in absent {
+            calls.push(if is_absent {
+                format!("{}(${next}::bytea)", layout.system("absent"))
+            } else {
+                format!("{}(${next}::bytea, ${}::bytea)", layout.system("below"), next + 1)
+            });
+            next += if is_absent { 1 } else { 2 };
+        }
+        format!("SELECT {}", calls.join(", "))
+    });
+    let mut params = Vec::new();
+    if let Some(beginning) = beginning {
+        let objects = beginning.objects.map(|mut objects| {
+            objects.push(WHOLE_STORE.to_vec());
+            Param::BytesList(objects)
+        });
+        let id = beginning.id.map(|id| Param::Bytes(transaction(id)));
+        let known = beginning.known.into_iter().map(transaction).collect();
+        params = vec![
+            id.unwrap_or(Param::Null),
+            Param::Text(beginning.keep.to_owned()),
+            objects.unwrap_or(Param::Null),
+            Param::BytesList(known),
+        ];
+    }
+    for guard in guards {
+        let (Guard::Absent(key) | Guard::Below(key, _)) = guard;
+        params.push(Param::Bytes(record_id(key)?));
+        if let Guard::Below(_, bound) = guard {
+            params.push(Param::Bytes(bound.to_be_bytes().to_vec()));
+        }
+    }
+    Ok(Some(Step::new(sql, params)))
 }
 
 /// A commit takes effect only where a record is as the transaction's snapshot has it.
@@ -117,12 +137,14 @@ pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
         }
         None => (Param::Null, Param::Null, Param::Null),
     };
-    let sql = format!(
-        "INSERT INTO {} (object, transaction, digest, kind, key, key_text, details) \
-         VALUES ($1::bytea, $2::bytea, $3::bytea, $4::text, $5::bytea, $6::text, $7::text::json) \
-         ON CONFLICT DO NOTHING",
-        layout.system("witnesses")
-    );
+    let sql = layout.texts.get(Text::Witness, || {
+        format!(
+            "INSERT INTO {} (object, transaction, digest, kind, key, key_text, details) \
+             VALUES ($1::bytea, $2::bytea, $3::bytea, $4::text, $5::bytea, $6::text, $7::text::json) \
+             ON CONFLICT DO NOTHING",
+            layout.system("witnesses")
+        )
+    });
     let params = vec![
         Param::Bytes(digest.clone()),
         Param::Bytes(transaction(row.id)),

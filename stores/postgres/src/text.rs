@@ -66,8 +66,13 @@ pub enum Text {
     RowsAndWitnesses(Name, Vec<u16>),
     /// Witness rows.
     Witnesses,
-    /// The beginning of a commit.
-    Commit,
+    /// The beginning of a commit, if there is one, and whether each of its guards demands that a record is
+    /// absent, or else that a floor is low.
+    Commit(bool, Vec<bool>),
+    /// Records.
+    Records,
+    /// A witness row.
+    Witness,
     /// A change of these fields of an object, and whether that is known to exist.
     Columns(Name, bool, Vec<u16>),
 }

@@ -17,6 +17,7 @@ use crate::error::message;
 use crate::layout::{Layout, system};
 use crate::limits::{NAME_BYTES_MAX, SERVERS_MAX};
 use crate::name::{literal, quote};
+use crate::outcome::Ageing;
 use crate::pool::{Lease, Pool};
 use crate::store::Migration;
 use crate::wire::{boolean, int, text};
@@ -69,6 +70,7 @@ impl Opening {
                 pool: Pool::new(connector, &config, Arc::clone(world)),
                 link: config.links.get(name).unwrap_or(url).clone(),
                 is_ready: AtomicBool::new(false),
+                ageing: Ageing::new(config.keep_outcomes),
             });
         }
         let names = servers.iter().map(|server| server.name.clone()).collect();

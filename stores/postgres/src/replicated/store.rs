@@ -16,8 +16,8 @@ use super::transaction::ReplicatedTransaction;
 use super::vector::{Vector, everywhere};
 use crate::config::{OpenError, PostgresConfig};
 use crate::layout::Layout;
-use crate::limits::{ACKNOWLEDGE_AFTER, ACKNOWLEDGE_EVERY_MAX, PURGE_EVERY, READS_MAX};
-use crate::outcome;
+use crate::limits::{ACKNOWLEDGE_AFTER, ACKNOWLEDGE_EVERY_MAX, READS_MAX};
+use crate::outcome::{self, Ageing};
 use crate::pool::Pool;
 use crate::session::{Step, StepResult};
 use crate::wire::{boolean, int, ints};
@@ -44,7 +44,6 @@ pub struct Core {
     /// How long outcomes are kept, as an interval.
     keep: String,
     tentative: AtomicU64,
-    commits: AtomicU64,
     is_acknowledging: AtomicBool,
 }
 
@@ -56,6 +55,8 @@ pub struct Server {
     pub(super) link: String,
     /// Whether it was found to be set up.
     pub(super) is_ready: AtomicBool,
+    /// Which of its outcomes are old.
+    pub(super) ageing: Ageing,
 }
 
 impl ReplicatedPostgres {
@@ -98,7 +99,6 @@ impl ReplicatedPostgres {
             opening,
             keep,
             tentative: AtomicU64::new(TENTATIVE),
-            commits: AtomicU64::new(0),
             is_acknowledging: AtomicBool::new(false),
         };
         Ok(Arc::new(Self { core: Arc::new(core), capabilities }))
@@ -172,11 +172,11 @@ impl Core {
         id: Option<TransactionId>,
         floors: &[TransactionId],
     ) {
+        let (site, now) = (&self.servers[server], self.servers[server].pool.world().elapsed());
+        let old = floors.iter().filter_map(|last| site.ageing.raised(*last, now));
         let mut steps: Vec<Step> =
-            floors.iter().map(|last| outcome::forget(&self.layout, *last, &self.keep)).collect();
-        let is_due = id.is_some()
-            && (self.commits.fetch_add(1, Ordering::Relaxed) + 1).is_multiple_of(PURGE_EVERY);
-        if is_due {
+            old.map(|last| outcome::forget(&self.layout, last, &self.keep)).collect();
+        if id.is_some() && site.ageing.is_purge_due(now) {
             steps.push(outcome::purge(&self.layout, &self.keep));
         }
         if !steps.is_empty() {

@@ -1,22 +1,21 @@
 //! From writes to statements.
 
 mod own;
+mod system;
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Ref, TransactionId, Value, WitnessRow};
-use mingle_store::record::read_floor;
-use mingle_store::{Address, RecordKey, RecordKind, Write};
+use mingle_store::{Address, Write};
 
-use crate::encoding::{Digest, element_digest, object_digest, transaction};
+use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, VALUE_BYTES_MAX, WRITES_MAX};
 use crate::mapping::write::{Assigned, Gathered};
 use crate::operation::{Operation, Operations};
 use crate::session::Step;
-use crate::system::{insert_witness, record_id};
-use crate::tables::ANNOUNCED;
 use crate::wire::Param;
+use system::{records_at_once, removed_at_once};
 
 /// The statements of writes, in order.
 pub struct Writing<'a> {
@@ -36,6 +35,8 @@ pub struct Writing<'a> {
     pub floors: Vec<TransactionId>,
     /// Objects that exist by now.
     touched: BTreeSet<Ref>,
+    /// Objects whose rows, or anchors, are changed.
+    changed: BTreeSet<Ref>,
     /// Objects of our own tables that the transaction has read, that exist and that nothing was done
     /// to since.
     pub existing: BTreeSet<(Name, Digest)>,
@@ -58,6 +59,7 @@ impl<'a> Writing<'a> {
             concerns_store: false,
             floors: Vec::new(),
             touched: BTreeSet::new(),
+            changed: BTreeSet::new(),
             existing,
         }
     }
@@ -83,13 +85,19 @@ impl<'a> Writing<'a> {
         }
         let mut index = 0;
         while let Some(write) = writes.get(index) {
-            let together = self.of_one_row(&writes[index..]);
-            if together > 0 {
-                self.columns(&writes[index..index + together])?;
+            let rest = &writes[index..];
+            let (of_row, records) = (self.of_one_row(rest), records_at_once(rest));
+            let removed = removed_at_once(rest);
+            if of_row > 0 {
+                self.columns(&rest[..of_row])?;
+            } else if records > 0 {
+                self.records(&rest[..records])?;
+            } else if removed > 0 {
+                self.remove_rows(&rest[..removed])?;
             } else {
                 self.write(write, gathered.take(index))?;
             }
-            index += together.max(1);
+            index += of_row.max(records).max(removed).max(1);
         }
         Ok(())
     }
@@ -113,7 +121,10 @@ impl<'a> Writing<'a> {
                     None => continue,
                 },
             };
-            changes_rows &= matches!(write, Write::Assign(..) | Write::Add(..) | Write::Append(..));
+            changes_rows &= matches!(
+                write,
+                Write::Assign(..) | Write::Add(..) | Write::Append(..) | Write::Witness(_)
+            );
             *objects.entry(object).or_default() |= changes;
         }
         if objects.len() == 1 && changes_rows {
@@ -154,24 +165,10 @@ impl<'a> Writing<'a> {
                 }
             }
             Write::Witness(row) => return self.witness(row),
-            Write::Forget(id) => {
-                let sql = format!(
-                    "DELETE FROM {} WHERE transaction = $1::bytea",
-                    self.layout.system("witnesses")
-                );
-                self.push(sql, vec![Param::Bytes(transaction(*id))]);
+            Write::Forget(_) | Write::Discard(_) => {
+                return self.remove_rows(std::slice::from_ref(write));
             }
             Write::Record(key, value) => self.record(key, value)?,
-            Write::Discard(key) => {
-                let id = record_id(key)?;
-                self.records.insert(id.clone());
-                let is_announced = ANNOUNCED.contains(&key.kind);
-                for table in ["records", "announced"].iter().take(1 + usize::from(is_announced)) {
-                    let table = self.layout.system(table);
-                    let sql = format!("DELETE FROM {table} WHERE id = $1::bytea");
-                    self.push(sql, vec![Param::Bytes(id.clone())]);
-                }
-            }
             Write::Command { operation, arguments } => {
                 let operation = Operation::find(self.operations, operation)?;
                 operation.check_command()?;
@@ -264,81 +261,6 @@ impl<'a> Writing<'a> {
 
     fn version(&self) -> String {
         format!("{}()", self.layout.system("version"))
-    }
-
-    fn witness(&mut self, row: &WitnessRow) -> Result<(), String> {
-        match &row.object {
-            None => {
-                self.concerns_store = true;
-                let sql = format!(
-                    "UPDATE {} SET witnessed = nextval($1::text::regclass)",
-                    self.layout.system("store")
-                );
-                self.push(sql, vec![Param::Text(self.layout.system("epoch"))]);
-            }
-            Some(object) => {
-                let kind = self.layout.kind_of(object)?;
-                self.anchor(kind, object);
-            }
-        }
-        self.steps.push(insert_witness(self.layout, row));
-        Ok(())
-    }
-
-    /// Changes the row of an object that gets a witness row: whoever writes the object at the same
-    /// time, and does not know of it, finds out.
-    fn anchor(&mut self, kind: &Kind, object: &Ref) {
-        let version = self.version();
-        let id = Param::Bytes(object_digest(object));
-        let Place::Own { table, key, key_codec } = &kind.place else {
-            let anchors = self.layout.system("anchors");
-            self.push(
-                format!("INSERT INTO {anchors} (object) VALUES ($1::bytea) ON CONFLICT DO NOTHING"),
-                vec![id.clone()],
-            );
-            let sql = format!("UPDATE {anchors} SET version = {version} WHERE object = $1::bytea");
-            self.push(sql, vec![id]);
-            return;
-        };
-        let insert = format!(
-            "INSERT INTO {table} (mingle_id, {key}, mingle_exists) \
-             VALUES ($1::bytea, {}, false) ON CONFLICT DO NOTHING",
-            key_codec.parameter(2)
-        );
-        let row = key_codec.param(&self.layout.schema, object.key());
-        self.push(insert, vec![id.clone(), row]);
-        let update =
-            format!("UPDATE {table} SET mingle_witnessed = {version} WHERE mingle_id = $1::bytea");
-        self.push(update, vec![id]);
-    }
-
-    fn record(&mut self, key: &RecordKey, value: &[u8]) -> Result<(), String> {
-        let id = record_id(key)?;
-        if ANNOUNCED.contains(&key.kind) {
-            let sql = format!("SELECT {}($1::bytea)", self.layout.system("announce"));
-            self.push(sql, vec![Param::Bytes(id.clone())]);
-        }
-        let (table, version) = (self.layout.system("records"), self.version());
-        let sql = format!(
-            "WITH updated AS (UPDATE {table} SET value = $4::bytea, version = {version} \
-             WHERE id = $1::bytea RETURNING 1) \
-             INSERT INTO {table} (id, kind, key, value, version) \
-             SELECT $1::bytea, $2::bigint::smallint, $3::bytea, $4::bytea, {version} \
-             WHERE NOT EXISTS (SELECT FROM updated)"
-        );
-        let params = vec![
-            Param::Bytes(id.clone()),
-            Param::Int(key.kind.code().into()),
-            Param::Bytes(key.key.to_vec()),
-            Param::Bytes(value.to_vec()),
-        ];
-        self.push(sql, params);
-        self.records.insert(id);
-        if let (RecordKind::Floor, Some(origin)) = (key.kind, key.origin()) {
-            let last = TransactionId { origin, sequence: read_floor(value) };
-            self.floors.push(last);
-        }
-        Ok(())
     }
 }
 

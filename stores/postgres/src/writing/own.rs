@@ -72,6 +72,7 @@ impl Writing<'_> {
         let text = Text::Columns(kind.name.clone(), is_there, fields);
         let sql = self.layout.texts.get(text.clone(), || self.columns_text(kind, &text));
         self.touched.insert(object.clone());
+        self.changed.insert(object.clone());
         self.steps.push(Step::new(sql, params));
         Ok(())
     }
