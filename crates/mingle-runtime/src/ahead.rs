@@ -1,7 +1,7 @@
 //! Reading ahead: what the next phase reads is asked before the transaction is decided.
 //!
 //! Where a store counts one of several copies of a phase, the answers that the phase was given must be fixed
-//! before anybody acts on them. Found before the first commit they ride in it, and take no commit of
+//! before anybody acts on them. Asked before the first commit they ride in it, and take no commit of
 //! their own. Nothing rests on it: where the store does not answer at once, where somebody has to be
 //! waited for, or where the caller waits for the first commit alone, the phase reads when it
 //! runs, and its answers are fixed then.
