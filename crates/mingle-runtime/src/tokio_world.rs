@@ -9,7 +9,7 @@ use mingle_model::Time;
 use mingle_store::{BoxFuture, World};
 
 /// From here on a sleep may take a millisecond more than was asked for.
-const LONG: Duration = Duration::from_millis(500);
+const LONG: Duration = Duration::from_millis(50);
 
 /// The real clock and tokio's tasks. Its tasks run on the runtime on which it was made.
 #[derive(Debug)]
