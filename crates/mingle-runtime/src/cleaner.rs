@@ -7,6 +7,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
+use std::time::Duration;
 
 use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
@@ -14,7 +15,7 @@ use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
 use crate::intent::first_part;
 use crate::metrics;
-use crate::own::Left;
+use crate::own::{Left, Owed};
 use crate::planted::Planted;
 use crate::records::{is_visible, visible_reads};
 use crate::runtime::Runtime;
@@ -29,6 +30,29 @@ enum Round {
     Cleaned,
     /// Something is not everywhere yet, or a store is away.
     Waits,
+}
+
+/// What a store is asked of transactions that are to be cleaned up.
+struct Asked {
+    /// For the commit witnesses of these, and whether they must be there.
+    witnesses: Vec<(TransactionId, bool)>,
+    /// For the floor above these, in place of their commit witnesses.
+    owed: Vec<u64>,
+}
+
+impl Asked {
+    fn at(store: usize, ready: &[(TransactionId, Left)]) -> Self {
+        let mut asked = Self { witnesses: Vec::new(), owed: Vec::new() };
+        for (id, left) in ready {
+            let is_required = left.witnesses.contains(&store);
+            if left.owed.as_ref().is_some_and(|owed| owed.store == store) {
+                asked.owed.push(id.sequence);
+            } else if is_required || left.maybe.contains(&store) {
+                asked.witnesses.push((*id, is_required));
+            }
+        }
+        asked
+    }
 }
 
 impl Runtime {
@@ -47,14 +71,25 @@ impl Runtime {
 
     /// A transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
-        let mut own = self.own();
-        own.over(id, left);
-        metrics::open(own.open());
-        if own.is_cleaning || own.ready().is_empty() {
-            return;
+        let (is_first_owed, is_first_ready) = {
+            let mut own = self.own();
+            let is_owed = left.owed.is_some();
+            own.over(id, left);
+            metrics::open(own.open());
+            let is_first_owed = is_owed && !std::mem::replace(&mut own.is_settling, true);
+            let is_first_ready = !own.is_cleaning && !own.ready().is_empty();
+            own.is_cleaning |= is_first_ready;
+            (is_first_owed, is_first_ready)
+        };
+        if is_first_owed {
+            self.see_to_owed();
         }
-        own.is_cleaning = true;
-        drop(own);
+        if is_first_ready {
+            self.see_to_cleaning();
+        }
+    }
+
+    fn see_to_cleaning(&self) {
         let (me, world, pause) = (self.me.clone(), self.world.clone(), self.settings.clean_after);
         self.world.spawn(Box::pin(async move {
             world.sleep(pause).await;
@@ -132,51 +167,83 @@ impl Runtime {
         ready: &mut Vec<(TransactionId, Left)>,
     ) -> Result<BTreeMap<(usize, TransactionId), u32>, StoreError> {
         let mut parts = BTreeMap::new();
+        self.look_for_what_is_old(ready);
         for store in 0..self.stores.len() {
-            let visited =
-                |left: &Left| left.witnesses.contains(&store) || left.maybe.contains(&store);
-            let asked: Vec<(TransactionId, bool)> = ready
-                .iter()
-                .filter(|(_, left)| visited(left))
-                .map(|(id, left)| (*id, left.witnesses.contains(&store)))
-                .collect();
-            if asked.is_empty() {
-                continue;
-            }
-            let read = |(id, _): &(TransactionId, bool)| {
-                Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
-            };
-            let mut reads: Vec<Read> = asked.iter().map(read).collect();
-            let own = asked[0].0.origin;
-            reads.push(Read::Record(RecordKey::of_origin(RecordKind::Floor, own)));
-            // Of several copies of a phase each replica counts one; all must have counted the same.
-            let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
-            for replica in self.replicas_to_check(store) {
-                let mut answers = self.read_records(store, replica, &reads).await?;
-                // What a sweep has deleted since the floor was raised was everywhere before.
-                let raised = match answers.pop() {
-                    Some(Data::Record(Some(found))) => read_floor(&found),
-                    _ => 0,
-                };
-                for ((id, is_required), data) in asked.iter().zip(answers) {
-                    match data {
-                        Data::Record(Some(first)) => {
-                            let count = first_part(&first).map_or(1, |(count, _)| count);
-                            parts.insert((store, *id), count);
-                            if *copies.entry(*id).or_insert_with(|| first.clone()) != first {
-                                ready.retain(|(other, _)| other < id);
-                            }
-                        }
-                        _ if *is_required && id.sequence > raised => {
-                            ready.retain(|(other, _)| other < id);
-                        }
-                        _ => {}
-                    }
-                }
-            }
+            self.cut_at_what_is_missing_at(store, ready, &mut parts).await?;
+        }
+        // That took its time: what may have been written meanwhile is looked for the next time.
+        let now = self.world.elapsed();
+        let may_be_there = |(id, left): &(TransactionId, Left)| {
+            let owed = left.owed.as_ref();
+            owed.is_some_and(|owed| self.is_old(owed, now) || !self.own().is_left_out(*id))
+        };
+        if let Some(at) = ready.iter().position(may_be_there) {
+            ready.truncate(at);
         }
         self.cut_at_what_is_unseen(ready).await?;
         Ok(parts)
+    }
+
+    async fn cut_at_what_is_missing_at(
+        &self,
+        store: usize,
+        ready: &mut Vec<(TransactionId, Left)>,
+        parts: &mut BTreeMap<(usize, TransactionId), u32>,
+    ) -> Result<(), StoreError> {
+        let Asked { witnesses, owed } = Asked::at(store, ready);
+        let Some(own) = ready.first().map(|(id, _)| id.origin) else { return Ok(()) };
+        if witnesses.is_empty() && owed.is_empty() {
+            return Ok(());
+        }
+        let read = |(id, _): &(TransactionId, bool)| {
+            Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
+        };
+        let mut reads: Vec<Read> = witnesses.iter().map(read).collect();
+        reads.push(Read::Record(RecordKey::of_origin(RecordKind::Floor, own)));
+        // Of several copies of a phase each replica counts one; all must have counted the same.
+        let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
+        for replica in self.replicas_to_check(store) {
+            let mut answers = self.read_records(store, replica, &reads).await?;
+            // What a sweep has deleted since the floor was raised was everywhere before.
+            let raised = match answers.pop() {
+                Some(Data::Record(Some(found))) => read_floor(&found),
+                _ => 0,
+            };
+            if let Some(first) = owed.iter().find(|sequence| **sequence > raised) {
+                ready.retain(|(id, _)| id.sequence < *first);
+            }
+            for ((id, is_required), data) in witnesses.iter().zip(answers) {
+                match data {
+                    Data::Record(Some(first)) => {
+                        let count = first_part(&first).map_or(1, |(count, _)| count);
+                        parts.insert((store, *id), count);
+                        if *copies.entry(*id).or_insert_with(|| first.clone()) != first {
+                            ready.retain(|(other, _)| other < id);
+                        }
+                    }
+                    _ if *is_required && id.sequence > raised => {
+                        ready.retain(|(other, _)| other < id);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Where a commit witness was left out, others may have written it if they have had the time.
+    fn look_for_what_is_old(&self, ready: &mut [(TransactionId, Left)]) {
+        let now = self.world.elapsed();
+        for (_, left) in ready {
+            if let Some(owed) = left.owed.take_if(|owed| self.is_old(owed, now)) {
+                // Its floor does for it, too.
+                left.rows.insert(owed.store);
+            }
+        }
+    }
+
+    fn is_old(&self, owed: &Owed, now: Duration) -> bool {
+        owed.is_tried || owed.since + self.settings.fresh_for() <= now
     }
 
     /// Cuts the list before the first transaction whose session had seen what some replica lacks.
@@ -217,7 +284,9 @@ impl Runtime {
         let (many, one): (Vec<usize>, Vec<usize>) =
             stores.iter().partition(|store| self.is_many(**store));
         for store in many.into_iter().chain(one) {
-            self.raise_at(store, last).await?;
+            if self.own().settled(store) < last.sequence {
+                self.raise_at(store, None, last).await?;
+            }
         }
         let mut own = self.own();
         if own.origin == last.origin {

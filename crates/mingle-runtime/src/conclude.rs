@@ -138,6 +138,7 @@ impl Runtime {
             self.begin(execution, index, &visit);
         }
         self.note_left(execution, role, &visit, &draft);
+        self.note_owed(execution, index, &visit, draft);
         execution.recorded.merge(finished.recorded);
         execution.result = finished.result.or(execution.result.take());
         visit
@@ -262,7 +263,7 @@ impl Runtime {
                     // Its id was promised never to commit: the next attempt has another one.
                     self.own().is_spent = true;
                     if execution.id == Some(id) {
-                        self.is_over(id, execution.left.clone());
+                        self.is_over(id, (*execution.left).clone());
                         execution.id = None;
                     }
                     return Err(Error::Store(StoreError::Conflict));

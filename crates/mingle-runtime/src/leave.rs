@@ -42,6 +42,8 @@ pub(crate) struct Draft {
     pub(crate) seen: Vec<(Name, Stamp)>,
     pub(crate) has_rows: bool,
     pub(crate) own_rows: Vec<WitnessRow>,
+    /// A commit witness that is not written for now.
+    pub(crate) owed: Option<Vec<Write>>,
 }
 
 impl Runtime {
@@ -275,6 +277,7 @@ impl Runtime {
                 let id = *execution.id.get_or_insert_with(|| self.own().allocate());
                 guard_origin(id, draft);
                 execution.time = self.time_of_phases();
+                execution.decided_after = Some(self.world.elapsed());
                 let has_more = execution.last_witnessed().is_some_and(|last| last > index);
                 let hidden = matches!(self.planted, Planted::NoIntent | Planted::IntentAfterCommit);
                 if has_more && !hidden {
@@ -301,7 +304,14 @@ impl Runtime {
                 // Where of several copies one counts, another one does no harm.
                 let is_guarded =
                     self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
-                leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                if self.owes_witness(execution, index, visit) {
+                    if is_guarded {
+                        draft.guards.push(absent_witness(id));
+                    }
+                    draft.owed = Some(witness(id, self.world.random(), finished, draft));
+                } else {
+                    leave_witness(id, self.world.random(), finished, is_guarded, draft);
+                }
             }
         }
     }
@@ -331,15 +341,25 @@ fn leave_witness(
     draft: &mut Draft,
 ) {
     if is_guarded {
-        draft.guards.push(Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0)));
+        draft.guards.push(absent_witness(id));
     }
+    let writes = witness(id, copy, finished, draft);
+    draft.writes.extend(writes);
+}
+
+fn absent_witness(id: TransactionId) -> Guard {
+    Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0))
+}
+
+/// The records of a commit witness.
+fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> Vec<Write> {
     let witness = Witness::Committed {
         copy,
         recorded: finished.recorded.queues().to_vec(),
         result: finished.result.clone(),
         worklist: draft.found.clone(),
     };
-    draft.writes.extend(write_parts(RecordKind::Witness, id, &encode(&witness)));
+    write_parts(RecordKind::Witness, id, &encode(&witness))
 }
 
 pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {

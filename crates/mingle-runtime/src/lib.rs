@@ -8,7 +8,8 @@
 //!
 //! One call: [`runtime`] takes it, `transaction` runs its phases in order, `phase` one of them
 //! until it has committed, `attempt` that once, and `conclude` is its commit; `ahead` reads
-//! for the next one before the first commit, and `early` while the one before it runs.
+//! for the next one before the first commit, and `early` while the one before it runs;
+//! `owed` raises a floor in the place of commit witnesses.
 //!
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
@@ -49,6 +50,7 @@ pub mod loss;
 pub mod machine;
 pub mod metrics;
 pub mod overlay;
+mod owed;
 mod own;
 mod phase;
 #[doc(hidden)]

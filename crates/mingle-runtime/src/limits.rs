@@ -95,6 +95,13 @@ pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
 /// So many programs whose texts a store keeps are remembered beside it.
 pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;
 
+/// Floors are raised so often for commit witnesses that were left out.
+pub(crate) const SETTLED_EVERY: Duration = Duration::from_millis(25);
+
+/// A commit witness that was left out is written if no floor stands for it so long after its phase
+/// has committed.
+pub(crate) const OWED_FOR: Duration = Duration::from_millis(100);
+
 /// What is read ahead of the first commit keeps that waiting for so long at most.
 pub(crate) const AHEAD_MAX: Duration = Duration::from_millis(50);
 

@@ -1,8 +1,11 @@
 //! What this origin has begun, and where it stands.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
 
 use mingle_model::{Name, Origin, Stamp, TransactionId};
+use mingle_store::Write;
 
 use crate::limits::BATCH;
 
@@ -19,6 +22,36 @@ pub(crate) struct Left {
     pub(crate) rows: BTreeSet<usize>,
     /// What its rows say that its session had seen.
     pub(crate) seen: BTreeMap<Name, Stamp>,
+    /// One of its commit witnesses, if that was not written yet.
+    pub(crate) owed: Option<Box<Owed>>,
+}
+
+/// A commit witness that was not written: this origin's floor stands for it, if it is raised soon.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Owed {
+    /// Where.
+    pub(crate) store: usize,
+    /// The replica at which its phase has committed.
+    pub(crate) replica: Option<Name>,
+    /// A time before its transaction was decided.
+    pub(crate) since: Duration,
+    /// When its phase had committed.
+    pub(crate) committed: Duration,
+    /// The witness.
+    pub(crate) writes: Arc<[Write]>,
+    /// Somebody here has begun to write it: it may be there.
+    pub(crate) is_tried: bool,
+}
+
+/// A floor that is to stand for commit witnesses.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Due {
+    pub(crate) store: usize,
+    pub(crate) replica: Option<Name>,
+    /// Up to which transaction.
+    pub(crate) last: TransactionId,
+    /// For how many.
+    pub(crate) count: u64,
 }
 
 impl Left {
@@ -56,6 +89,10 @@ pub(crate) struct Own {
     pub(crate) is_cleaning: bool,
     /// The floor that was written last.
     pub(crate) raised: u64,
+    /// Whether somebody raises floors for what is owed.
+    pub(crate) is_settling: bool,
+    /// The floors that stand for what was owed, by store.
+    settled: BTreeMap<usize, u64>,
     /// Stores that have a sign of life of this origin.
     pub(crate) leased: BTreeSet<usize>,
     pub(crate) beats: u64,
@@ -73,6 +110,8 @@ impl Own {
             open: BTreeMap::new(),
             is_cleaning: false,
             raised: 0,
+            is_settling: false,
+            settled: BTreeMap::new(),
             leased: BTreeSet::new(),
             beats: 0,
             only: None,
@@ -169,6 +208,102 @@ impl Own {
         ready
     }
 
+    /// Up to which transaction this origin's floor was raised at a store for what was owed there.
+    pub(crate) fn settled(&self, store: usize) -> u64 {
+        self.settled.get(&store).copied().unwrap_or(0)
+    }
+
+    fn is_owed(&self, sequence: u64, left: &Left) -> bool {
+        left.owed.as_ref().is_some_and(|owed| self.settled(owed.store) < sequence)
+    }
+
+    /// Whether any commit witness is owed.
+    pub(crate) fn owes(&self) -> bool {
+        self.open.iter().any(|(sequence, entry)| match entry {
+            Entry::Over(left) => self.is_owed(*sequence, left),
+            _ => false,
+        })
+    }
+
+    /// The floors that can be raised for what is owed: as far as all transactions are over, and wherever
+    /// they have been is owed too, at the same replica. Another replica may lack what that one has: it
+    /// has to wait until a floor is everywhere, and its transactions are cleaned up.
+    pub(crate) fn due(&self) -> Vec<Due> {
+        let mut due: BTreeMap<usize, Due> = BTreeMap::new();
+        let mut replicas: BTreeMap<usize, &Option<Name>> = BTreeMap::new();
+        let mut closed = BTreeSet::new();
+        for (sequence, entry) in self.open.iter().take(BATCH) {
+            let Entry::Over(left) = entry else { break };
+            let last = TransactionId { origin: self.origin, sequence: *sequence };
+            for store in left.witnesses.union(&left.maybe).copied() {
+                let owed = left.owed.as_ref().filter(|owed| owed.store == store);
+                let owed = owed.filter(|owed| {
+                    *replicas.entry(store).or_insert(&owed.replica) == &owed.replica
+                });
+                let Some(owed) = owed else {
+                    closed.insert(store);
+                    continue;
+                };
+                if closed.contains(&store) || self.settled(store) >= *sequence {
+                    continue;
+                }
+                let replica = owed.replica.clone();
+                let due = due.entry(store).or_insert(Due { store, replica, last, count: 0 });
+                (due.last, due.count) = (last, due.count + 1);
+            }
+        }
+        due.into_values().collect()
+    }
+
+    /// What is owed of phases that had committed by a time, in order.
+    pub(crate) fn owed_since(&self, time: Duration) -> Vec<(u64, Box<Owed>)> {
+        let late = self.open.iter().filter_map(|(sequence, entry)| match entry {
+            Entry::Over(left) if self.is_owed(*sequence, left) => {
+                let owed = left.owed.clone().filter(|owed| owed.committed <= time)?;
+                Some((*sequence, owed))
+            }
+            _ => None,
+        });
+        late.collect()
+    }
+
+    /// A floor stands for what was owed.
+    pub(crate) fn settle(&mut self, due: &Due) {
+        if due.last.origin == self.origin {
+            let settled = self.settled.entry(due.store).or_default();
+            *settled = due.last.sequence.max(*settled);
+        }
+    }
+
+    /// Whether a commit witness was left out, and nobody here has begun to write it.
+    pub(crate) fn is_left_out(&self, id: TransactionId) -> bool {
+        match self.open.get(&id.sequence).filter(|_| id.origin == self.origin) {
+            Some(Entry::Over(left)) => left.owed.as_ref().is_some_and(|owed| !owed.is_tried),
+            _ => false,
+        }
+    }
+
+    fn owing(&mut self, origin: Origin, sequence: u64) -> Option<&mut Option<Box<Owed>>> {
+        match self.open.get_mut(&sequence).filter(|_| origin == self.origin) {
+            Some(Entry::Over(left)) => Some(&mut left.owed),
+            _ => None,
+        }
+    }
+
+    /// A commit witness that was left out may be there from now on.
+    pub(crate) fn tries(&mut self, origin: Origin, sequence: u64) {
+        if let Some(Some(owed)) = self.owing(origin, sequence) {
+            owed.is_tried = true;
+        }
+    }
+
+    /// It was written after all.
+    pub(crate) fn has_written(&mut self, origin: Origin, sequence: u64) {
+        if let Some(owed) = self.owing(origin, sequence) {
+            *owed = None;
+        }
+    }
+
     pub(crate) fn cleaned(&mut self, origin: Origin, up_to: u64) {
         if origin == self.origin {
             self.open = self.open.split_off(&(up_to + 1));
@@ -191,5 +326,71 @@ impl Own {
         let rests = |entry: &Entry| is_parked(entry) || matches!(entry, Entry::Over(_));
         // What comes after a parked one is cleaned up with it.
         self.open.values().all(rests) && self.open.values().next().is_none_or(is_parked)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const STORE: usize = 1;
+
+    fn owing(replica: &str) -> Left {
+        let owed = Owed {
+            store: STORE,
+            replica: Some(replica.into()),
+            since: Duration::ZERO,
+            committed: Duration::ZERO,
+            writes: Arc::new([]),
+            is_tried: false,
+        };
+        Left { witnesses: [STORE].into(), owed: Some(Box::new(owed)), ..Left::default() }
+    }
+
+    /// Up to which transactions floors are due, and for how many.
+    fn due(own: &Own) -> Vec<(u64, u64)> {
+        own.due().iter().map(|due| (due.last.sequence, due.count)).collect()
+    }
+
+    #[test]
+    fn a_floor_is_due_as_far_as_all_before_it_are_over() {
+        let mut own = Own::new(Origin(1));
+        let ids = [(); 4].map(|()| own.allocate());
+        own.over(ids[1], owing("r1"));
+        assert_eq!((due(&own), own.owes()), (vec![], true), "the first one runs still");
+        own.over(ids[0], Left { rows: [STORE].into(), ..Left::default() });
+        own.over(ids[2], owing("r1"));
+        assert_eq!(due(&own), [(3, 2)]);
+        own.settle(&own.due()[0].clone());
+        assert_eq!((due(&own), own.owes()), (vec![], false));
+        own.over(ids[3], owing("r2"));
+        assert_eq!(due(&own), [], "that replica may lack what the other one has");
+        own.cleaned(Origin(1), 3);
+        assert_eq!(due(&own), [(4, 1)]);
+    }
+
+    #[test]
+    fn no_floor_is_raised_over_what_is_witnessed_otherwise_or_elsewhere() {
+        for other in [Left { witnesses: [STORE].into(), ..Left::default() }, owing("r2")] {
+            let mut own = Own::new(Origin(1));
+            let ids = [(); 3].map(|()| own.allocate());
+            own.over(ids[0], owing("r1"));
+            own.over(ids[1], other);
+            own.over(ids[2], owing("r1"));
+            assert_eq!(due(&own), [(1, 1)]);
+        }
+    }
+
+    #[test]
+    fn what_was_written_after_all_is_no_more_owed() {
+        let mut own = Own::new(Origin(1));
+        let (running, id) = (own.allocate(), own.allocate());
+        own.over(id, owing("r1"));
+        assert!(own.is_left_out(id) && !own.is_left_out(running));
+        assert_eq!(own.owed_since(Duration::ZERO).len(), 1);
+        own.tries(id.origin, id.sequence);
+        assert!(!own.is_left_out(id) && own.owes(), "it may be there, or not");
+        own.has_written(id.origin, id.sequence);
+        assert!(!own.owes() && own.owed_since(Duration::ZERO).is_empty());
     }
 }

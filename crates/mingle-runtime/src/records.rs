@@ -19,12 +19,14 @@ impl Runtime {
     pub(crate) async fn raise_at(
         &self,
         store: usize,
+        replica: Option<&Name>,
         last: TransactionId,
     ) -> Result<(), StoreError> {
         let key = RecordKey::of_origin(RecordKind::Floor, last.origin);
+        let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 0;
         loop {
-            let transaction = self.stores[store].begin(&StoreSession::default()).await?;
+            let transaction = self.stores[store].begin(&session).await?;
             let commit = Commit {
                 writes: vec![Write::Record(key.clone(), floor(last.sequence))],
                 guards: vec![Guard::Below(key.clone(), last.sequence)],
@@ -36,7 +38,7 @@ impl Runtime {
                 Err(error) => return Err(error),
             }
             let read = [Read::Record(key.clone())];
-            let answers = self.read_records(store, None, &read).await?;
+            let answers = self.read_records(store, replica.cloned(), &read).await?;
             if let Some(Data::Record(Some(found))) = answers.first()
                 && read_floor(found) >= last.sequence
             {

@@ -50,6 +50,8 @@ pub enum Counted {
     ReadAhead,
     /// Of these, those that were asked while the phase before them ran.
     ReadEarly,
+    /// Commit witnesses that were never written, since a floor stands for them.
+    FloorStood,
     /// Later phases that were refused, and parked.
     Parked,
     /// Transactions over several stores of one engine that ran as one transaction there.
@@ -58,7 +60,7 @@ pub enum Counted {
 
 impl Counted {
     /// All of them.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::Begun,
         Self::Waited,
         Self::Helped,
@@ -77,6 +79,7 @@ impl Counted {
         Self::Fixed,
         Self::ReadAhead,
         Self::ReadEarly,
+        Self::FloorStood,
         Self::Parked,
         Self::United,
     ];
@@ -104,6 +107,7 @@ impl Counted {
             Self::Fixed => "fixed",
             Self::ReadAhead => "read_ahead",
             Self::ReadEarly => "read_early",
+            Self::FloorStood => "floor_stood",
             Self::Parked => "parked",
             Self::United => "united",
         }

@@ -353,7 +353,7 @@ impl Runtime {
         let last = TransactionId { origin, sequence: u64::MAX };
         let all: BTreeSet<usize> = (0..self.stores.len()).collect();
         for store in &all {
-            self.raise_at(*store, last).await?;
+            self.raise_at(*store, None, last).await?;
         }
         if !self.is_raised(last, &all).await? {
             return Ok(false);

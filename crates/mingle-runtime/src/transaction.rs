@@ -58,7 +58,7 @@ pub(crate) struct Execution {
     /// Whom it has waited for, and where.
     pub(crate) satisfied: Vec<(Name, TransactionId, Awaited)>,
     /// What it leaves behind.
-    pub(crate) left: Left,
+    pub(crate) left: Box<Left>,
     pub(crate) is_helper: bool,
     /// Whether the phase after the first one that writes may read before that commits.
     pub(crate) reads_ahead: bool,
@@ -66,6 +66,8 @@ pub(crate) struct Execution {
     pub(crate) ahead: Option<Box<Ahead>>,
     /// When its phases take place, at stores whose writes bear timestamps; 0 before it has begun.
     pub(crate) time: u64,
+    /// A time before anybody else can have met it, by this process's clock; none for a helper.
+    pub(crate) decided_after: Option<Duration>,
     /// The application's own transaction in which its first writing phase runs, if it is called in one.
     pub(crate) host: Option<Host>,
     /// Those who wait for it, one because of the other.
@@ -115,11 +117,12 @@ impl Execution {
             id: None,
             endorsed: BTreeMap::new(),
             satisfied: Vec::new(),
-            left: Left::default(),
+            left: Box::default(),
             is_helper: false,
             reads_ahead: false,
             ahead: None,
             time: 0,
+            decided_after: None,
             host: None,
             chain: Vec::new(),
             is_result_lost: false,
@@ -350,7 +353,7 @@ impl Runtime {
         if is_open || matches!(run, Err(Error::Unknown { .. })) {
             self.finish_later(id, execution);
         } else {
-            self.is_over(id, execution.left.clone());
+            self.is_over(id, (*execution.left).clone());
         }
     }
 

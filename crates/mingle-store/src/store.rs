@@ -228,6 +228,11 @@ pub struct Capabilities {
     pub once: Once,
     /// Can the answer to a commit be lost?
     pub may_lose_answers: bool,
+    /// Of a store that is [`Once::ById`]: does a floor that is raised at a replica, once a later phase
+    /// was acknowledged there, say as much to whoever finds it at any replica as the phase's commit
+    /// witness would, were that written in its place? It does where a witness is no part of what
+    /// makes its phase visible; and then the witness of a copy is kept, whichever copy counts.
+    pub floor_suffices: bool,
     /// Names of the replicas that a session can stay at; empty where there is one.
     pub replicas: Vec<Name>,
     /// How many operations fit one round trip.

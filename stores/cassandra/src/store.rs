@@ -336,6 +336,7 @@ fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities 
         serializable: false,
         once: Once::ById,
         may_lose_answers: true,
+        floor_suffices: true,
         replicas: config.replicas().iter().map(|name| name.as_str().into()).collect(),
         operations_per_round_trip: READS_MAX,
         round_trip: config.round_trip,

@@ -402,6 +402,7 @@ fn capabilities(config: &EmbeddedConfig, schema: &StoreSchema) -> Capabilities {
         once: config.once,
         // The answer is lost where the disk fails during a commit.
         may_lose_answers: config.folder.is_some(),
+        floor_suffices: false,
         replicas: if is_serializable { Vec::new() } else { config.replicas.clone() },
         operations_per_round_trip: usize::MAX,
         round_trip: Duration::ZERO,

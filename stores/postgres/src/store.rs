@@ -141,6 +141,7 @@ impl Postgres {
             serializable: true,
             once: Once::Serial,
             may_lose_answers: true,
+            floor_suffices: false,
             replicas: Vec::new(),
             operations_per_round_trip: READS_MAX,
             round_trip: config.round_trip,

@@ -343,6 +343,7 @@ fn capabilities(config: &RedisConfig, schema: &StoreSchema) -> Capabilities {
         serializable: true,
         once: Once::Serial,
         may_lose_answers: true,
+        floor_suffices: false,
         replicas: Vec::new(),
         operations_per_round_trip: READS_MAX,
         round_trip: config.round_trip,

@@ -38,6 +38,10 @@ pub struct ReplayConfig {
     pub jitter: Duration,
     /// How a later phase takes effect once; anything but [`Once::Serial`].
     pub once: Once,
+    /// Whether it says of itself that floors suffice
+    /// ([`mingle_store::Capabilities::floor_suffices`]): one that is [`Once::ById`] and has one
+    /// replica may. Records of a phase are then kept whichever of its copies counts.
+    pub floor_suffices: bool,
     /// Which links between replicas are up; all of them if none.
     pub links: Option<Arc<dyn Links>>,
 }
@@ -50,6 +54,7 @@ impl ReplayConfig {
             delay: Duration::ZERO,
             jitter: Duration::ZERO,
             once,
+            floor_suffices: false,
             links: None,
         }
     }
@@ -59,6 +64,13 @@ impl ReplayConfig {
     pub fn with_delay(mut self, delay: Duration, jitter: Duration) -> Self {
         self.delay = delay;
         self.jitter = jitter;
+        self
+    }
+
+    /// A floor says as much as a commit witness would.
+    #[must_use]
+    pub fn with_floor_suffices(mut self) -> Self {
+        self.floor_suffices = true;
         self
     }
 
@@ -77,6 +89,7 @@ impl fmt::Debug for ReplayConfig {
             .field("delay", &self.delay)
             .field("jitter", &self.jitter)
             .field("once", &self.once)
+            .field("floor_suffices", &self.floor_suffices)
             .finish_non_exhaustive()
     }
 }

@@ -76,6 +76,7 @@ impl ReplayStore {
             serializable: false,
             once: config.once,
             may_lose_answers: false,
+            floor_suffices: config.floor_suffices,
             replicas: config.replicas.clone(),
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
@@ -102,6 +103,10 @@ fn check(config: &ReplayConfig, schema: &StoreSchema) -> Result<(), String> {
     }
     if !matches!(schema.level, Level::Causal | Level::Eventual) {
         return Err(format!("it is causal or eventual, not {}", schema.level));
+    }
+    if config.floor_suffices && (config.once != Once::ById || count > 1) {
+        let what = "one replica that counts one of several copies";
+        return Err(format!("floors suffice where there is {what}, not in {config:?}"));
     }
     if config.once == Once::Serial {
         return Err("its replicas cannot judge one after the other, so it is not serial".into());
@@ -262,7 +267,7 @@ impl Shared {
         {
             return Err(self.refused(format!("{id} was said to be not committed")));
         }
-        let replica = &mut inner.replicas[at];
+        let replica = &inner.replicas[at];
         if !commit.guards.iter().all(|guard| holds(&replica.state, guard)) {
             return Err(StoreError::Conflict);
         }
@@ -274,15 +279,24 @@ impl Shared {
             return Ok(Committed { version: Version(0), stamp: self.stamp(replica) });
         }
         let operation = commit.operation.filter(|_| self.config.once == Once::ById);
-        let update = Arc::new(replica.update(operation, &writes));
-        let version = Version(replica.receive(Arc::clone(&update)));
-        let stamp = self.stamp(replica);
-        for (index, other) in inner.replicas.iter_mut().enumerate() {
-            if index != at {
-                other.send(self.due(), Arc::clone(&update));
+        let mut parts = vec![(operation, writes)];
+        if operation.is_some() && self.config.floor_suffices {
+            // Of whichever copy counts: records are no part of what counts once.
+            let is_record = |write: &mut Write| matches!(write, Write::Record(..));
+            let records: Vec<Write> = parts[0].1.extract_if(.., is_record).collect();
+            parts.push((None, records));
+        }
+        let mut version = Version(0);
+        for (operation, writes) in parts.into_iter().filter(|(_, writes)| !writes.is_empty()) {
+            let update = Arc::new(inner.replicas[at].update(operation, &writes));
+            version = Version(inner.replicas[at].receive(Arc::clone(&update)));
+            for (index, other) in inner.replicas.iter_mut().enumerate() {
+                if index != at {
+                    other.send(self.due(), Arc::clone(&update));
+                }
             }
         }
-        Ok(Committed { version, stamp })
+        Ok(Committed { version, stamp: self.stamp(&inner.replicas[at]) })
     }
 }
 

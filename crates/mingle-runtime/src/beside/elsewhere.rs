@@ -28,6 +28,7 @@ impl Elsewhere {
             serializable: true,
             once: mingle_store::Once::Never,
             may_lose_answers: true,
+            floor_suffices: false,
             replicas: Vec::new(),
             operations_per_round_trip: 1,
             round_trip: std::time::Duration::ZERO,

@@ -217,7 +217,7 @@ impl Runtime {
             }
         } else if after.is_spent {
             if had_id == Some(lent) {
-                self.is_over(lent, execution.left.clone());
+                self.is_over(lent, (*execution.left).clone());
             }
             execution.id = None;
         } else {

@@ -33,6 +33,7 @@ impl ModelStore {
             serializable: true,
             once: Once::Serial,
             may_lose_answers: false,
+            floor_suffices: false,
             replicas: Vec::new(),
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,

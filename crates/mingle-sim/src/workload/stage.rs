@@ -177,8 +177,11 @@ fn open(
             })
         }
         Engine::Replay(once) => {
-            let config =
+            let mut config =
                 ReplayConfig::new(setup.replicas, once).with_delay(delay, jitter).with_links(links);
+            if once == Once::ById && setup.replicas == 1 {
+                config = config.with_floor_suffices();
+            }
             let store = ReplayStore::open(config, schema, inside).expect("the store opens");
             // It keeps what it has; what is in progress is lost all the same.
             Box::new(move || store.clone())

@@ -113,6 +113,7 @@ impl GeoStore {
             once: if config.is_strong { Once::Serial } else { Once::ById },
             // That of a data center which stops before it has answered.
             may_lose_answers: true,
+            floor_suffices: false,
             replicas: config.datacenters.clone(),
             operations_per_round_trip: UPDATES_MAX,
             round_trip: Duration::ZERO,

@@ -86,6 +86,7 @@ impl ReplicatedPostgres {
             serializable: false,
             once: Once::Home,
             may_lose_answers: true,
+            floor_suffices: false,
             replicas: names.clone(),
             operations_per_round_trip: READS_MAX,
             round_trip,

@@ -197,6 +197,7 @@ fn what_cannot_be_is_refused() {
         (twice, Level::Causal, "two replicas have one name"),
         (ReplayConfig::new(2, Once::Serial), Level::Causal, "not serial"),
         (ReplayConfig::new(2, Once::ById), Level::Linearizable, "causal or eventual"),
+        (ReplayConfig::new(2, Once::ById).with_floor_suffices(), Level::Eventual, "one replica"),
     ];
     for (config, level, part) in cases {
         let opened = ReplayStore::open(config, store_schema(level), world.clone());
