@@ -1,9 +1,9 @@
 //! What this origin has begun, and how it is cleaned up once it is over.
 //!
-//! First every replica of every visited store must have the commit witnesses; then the origin's
-//! floor is raised at each store, and every replica must have that; then commit witnesses and
-//! witness rows are deleted, and last the intent. So whoever slept through all of it finds the
-//! witness or the floor.
+//! First every replica of every visited store must have the commit witnesses, or the floor that
+//! stands for those that were left out (`owed`); then the origin's floor is raised at each store, and
+//! every replica must have that; then commit witnesses and witness rows are deleted, and last the
+//! intent. So whoever slept through all of it finds the witness or the floor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;

@@ -3,11 +3,11 @@
 //! At a store that counts one of several copies of a phase nothing rests on the commit witness of a
 //! transaction's last phase but what others are told: that they need not wait for it any more, and
 //! that nobody has to run it again. The floor of its origin tells them the same. So where
-//! [`mingle_store::Capabilities::floor_suffices`], the process that has begun the
-//! transaction leaves that witness out, and raises the floor soon, for all that are over by then. What has to
-//! wait too long, since a transaction before it is not over, has its commit witness written after all.
-//! Until either stands the transaction's intent does: should this process die before, whoever finds
-//! that runs the phase again, which comes to the same.
+//! [`mingle_store::Capabilities::floor_suffices`], the process that has begun the transaction leaves
+//! that witness out, and raises the floor soon, for all that are over by then. What has to wait too
+//! long, since a transaction before it is not over, has its commit witness written after all. Until
+//! either stands the transaction's intent does: should this process die before, whoever finds that
+//! runs the phase again, which comes to the same.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
