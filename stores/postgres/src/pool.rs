@@ -67,14 +67,7 @@ impl Pool {
     ///
     /// Why there is none.
     pub async fn lease(self: &Arc<Self>) -> Result<Lease, String> {
-        let permit =
-            within(&*self.world, self.connect_timeout, Arc::clone(&self.permits).acquire_owned())
-                .await
-                .ok_or_else(|| {
-                    let (size, waited) = (self.size, self.connect_timeout);
-                    format!("all {size} connections were in use for {waited:?}")
-                })?
-                .map_err(|_| "the store is closed".to_owned())?;
+        let permit = self.permit().await?;
         let connection = match self.take_idle() {
             Some(connection) => connection,
             None => self.connect().await?,
@@ -85,6 +78,19 @@ impl Pool {
             pool: Arc::clone(self),
             is_dirty: false,
         })
+    }
+
+    /// Mostly there is one, and nobody needs a timer.
+    async fn permit(self: &Arc<Self>) -> Result<OwnedSemaphorePermit, String> {
+        if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
+            return Ok(permit);
+        }
+        let acquiring = Arc::clone(&self.permits).acquire_owned();
+        let acquired = within(&*self.world, self.connect_timeout, acquiring).await;
+        let (size, waited) = (self.size, self.connect_timeout);
+        acquired
+            .ok_or_else(|| format!("all {size} connections were in use for {waited:?}"))?
+            .map_err(|_| "the store is closed".to_owned())
     }
 
     fn take_idle(&self) -> Option<Connection> {
