@@ -80,8 +80,8 @@ impl Pool {
         })
     }
 
-    /// Mostly there is one, and nobody needs a timer.
-    async fn permit(self: &Arc<Self>) -> Result<OwnedSemaphorePermit, String> {
+    /// The right to a connection. Mostly there is one at once, and nobody needs a timer.
+    async fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             return Ok(permit);
         }
