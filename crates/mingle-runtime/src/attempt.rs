@@ -123,7 +123,8 @@ impl Runtime {
         self.learn_fixed(execution, (index, store), tries, report.attempts).await?;
         if let Some(worker) = self.worker_for(store, tries) {
             let place = (index, store);
-            return self.attempt_beside(worker, execution, place, tries, control, report).await;
+            let beside = self.attempt_beside(worker, execution, place, tries, control, report);
+            return Box::pin(beside).await;
         }
         let mut visit = self.visit(execution, index, tries, store);
         tries.after = self.after(execution, store, tries.fixed.as_ref().map(|fixed| &fixed.seen));

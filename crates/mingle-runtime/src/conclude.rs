@@ -69,11 +69,7 @@ impl Runtime {
         let is_plain = tries.recomputes || !self.settings.tracking;
         let decides = wrote || execution.decides_inside(index);
         let role = if is_plain { Role::Plain } else { role(execution, index, decides) };
-        if self.is_fixed(execution, index, visit.store)
-            && tries.fixed.is_none()
-            && !self.fix(execution, index, &visit, tries).await?
-        {
-            tries.look = true;
+        if !self.may_go_on(execution, index, &visit, tries).await? {
             return Ok(Step::Again);
         }
         let mut draft = Draft::default();
@@ -89,16 +85,16 @@ impl Runtime {
         }
         let is_plain_read = !wrote && draft.writes.is_empty();
         report.round_trips += u32::from(!is_plain_read);
-        let mut commit = if tries.recomputes {
-            Commit::default()
-        } else {
-            self.commit_of(execution, index, role, &visit, own_writes, &mut draft)
-        };
-        self.spoil(&mut commit, role, &visit).await?;
+        let mut commit = Commit::default();
+        if !tries.recomputes {
+            commit = self.commit_of(execution, index, role, &visit, own_writes, &mut draft);
+        }
+        if self.planted != Planted::None {
+            Box::pin(self.spoil(&mut commit, role, &visit)).await?;
+        }
         let commit_id = commit.id;
-        let committed =
-            self.commit(execution, role, &visit, transaction, commit, control.deadline).await;
-        let committed = match committed {
+        let site = (transaction, control.deadline);
+        let committed = match self.commit(execution, role, &visit, site, commit).await {
             Ok(committed) => committed,
             Err(error) => return not_committed(execution, control, is_decisive, error),
         };
@@ -107,25 +103,44 @@ impl Runtime {
         if !is_plain_read && !execution.hosts(&concluded) {
             metrics::committed(&concluded.visit.name, role);
         }
-        self.has_concluded(execution, concluded, commit_id).await?;
-        Ok(Step::Done)
+        match self.has_concluded(execution, concluded, commit_id) {
+            Some(visit) if self.planted == Planted::IntentAfterCommit => {
+                Box::pin(self.write_intent_late(execution, role, index, &visit)).await
+            }
+            _ => Ok(Step::Done),
+        }
     }
 
-    async fn has_concluded(
+    /// Whether what the phase was answered is fixed, where it has to be: else it is run again, on what
+    /// somebody else has fixed.
+    async fn may_go_on(
+        &self,
+        execution: &Execution,
+        index: usize,
+        visit: &Visit,
+        tries: &mut Tries,
+    ) -> Result<bool, Error> {
+        if !self.is_fixed(execution, index, visit.store) || tries.fixed.is_some() {
+            return Ok(true);
+        }
+        let is_ours = Box::pin(self.fix(execution, index, visit, tries)).await?;
+        tries.look |= !is_ours;
+        Ok(is_ours)
+    }
+
+    /// None where it takes effect with the transaction that it is a part of.
+    fn has_concluded(
         &self,
         execution: &mut Execution,
         concluded: Concluded,
         id: Option<TransactionId>,
-    ) -> Result<(), Error> {
+    ) -> Option<Visit> {
         if execution.hosts(&concluded) {
-            // It takes effect with the transaction that it is a part of.
             let held = Some(Box::new(Held { concluded, id }));
             execution.host.as_mut().expect("it was there above").held = held;
-            return Ok(());
+            return None;
         }
-        let (role, index) = (concluded.role, concluded.index);
-        let visit = self.take_effect(execution, concluded);
-        self.write_intent_late(execution, role, index, &visit).await
+        Some(self.take_effect(execution, concluded))
     }
 
     /// The commit of a phase has taken effect.
@@ -227,9 +242,8 @@ impl Runtime {
         execution: &mut Execution,
         role: Role,
         visit: &Visit,
-        transaction: Box<dyn Transaction>,
+        (transaction, deadline): (Box<dyn Transaction>, Duration),
         commit: Commit,
-        deadline: Duration,
     ) -> Result<Committed, Error> {
         let id = commit.id;
         let is_durable = !commit.writes.is_empty();
@@ -377,16 +391,17 @@ impl Runtime {
         role: Role,
         index: usize,
         visit: &Visit,
-    ) -> Result<(), Error> {
-        if self.planted != Planted::IntentAfterCommit || role != Role::First {
-            return Ok(());
+    ) -> Result<Step, Error> {
+        if role != Role::First {
+            return Ok(Step::Done);
         }
         let id = execution.id.expect("whoever has an intent has an id");
         let intent = execution.intent(index, &execution.recorded, execution.worklist.clone());
         let mut writes = write_parts(RecordKind::Intent, id, &intent.encode());
         let text = execution.program.text.as_bytes().into();
         writes.push(Write::Record(execution.hash.key(), text));
-        self.write_records(visit.store, visit.replica.clone(), writes).await.map_err(Error::Store)
+        let written = self.write_records(visit.store, visit.replica.clone(), writes).await;
+        written.map(|()| Step::Done).map_err(Error::Store)
     }
 
     /// All witness rows of a store: what the planted fault of that name claims to know.

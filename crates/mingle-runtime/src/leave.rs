@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mingle_lang::split::Mode;
+use mingle_lang::{Phase, Plan};
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 use mingle_store::{Guard, RecordKey, RecordKind, Write};
 
@@ -384,6 +385,12 @@ pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
     execution.plan.phases[index].mode == Mode::Read
         && role(execution, index, false) == Role::Plain
         && !(execution.plan.isolated && execution.plan.phases.len() > 1)
+}
+
+/// Whether a transaction leaves nothing at any store, whatever becomes of it.
+pub(crate) fn never_leaves_any(plan: &Plan) -> bool {
+    let is_read = |phase: &Phase| phase.mode == Mode::Read;
+    plan.phases.iter().all(is_read) && !(plan.isolated && plan.phases.len() > 1)
 }
 
 /// With which phase an `isolated` transaction is decided: the first one that may write, or the

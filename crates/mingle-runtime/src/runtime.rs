@@ -1,10 +1,12 @@
 //! A program over its stores.
 
 use std::collections::BTreeSet;
+use std::panic::AssertUnwindSafe;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
+use futures_util::FutureExt as _;
 use mingle_lang::split::{Mode, Mutation};
 use mingle_lang::{Plan, Program};
 use mingle_model::{Name, Origin, TransactionId};
@@ -16,6 +18,7 @@ use crate::error::Error;
 use crate::intent::ProgramHash;
 use crate::known::Known;
 use crate::lease::Watched;
+use crate::leave::never_leaves_any;
 use crate::limits::Settings;
 use crate::own::Own;
 use crate::planted::Planted;
@@ -207,6 +210,11 @@ impl Runtime {
     /// See [`Error`]; each says what was written, if anything was.
     pub async fn call(self: &Arc<Self>, call: Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(&call)?;
+        if call.until.is_none() && never_leaves_any(&plan) && self.world.is_here() {
+            // Nothing is there to finish should the caller go away.
+            let running = AssertUnwindSafe(self.run_here(&plan, &call)).catch_unwind();
+            return running.await.unwrap_or(Err(Error::Cancelled));
+        }
         let shared = Arc::new(Shared::of(&call));
         let running = Running(shared.clone());
         let runtime = self.clone();
@@ -228,8 +236,12 @@ impl Runtime {
     /// See [`Error`].
     pub async fn call_in_place(&self, call: &Call) -> Result<CallReport, Error> {
         let plan = self.checked_plan(call)?;
+        self.run_here(&plan, call).await
+    }
+
+    async fn run_here(&self, plan: &Arc<Plan>, call: &Call) -> Result<CallReport, Error> {
         let shared = Shared::of(call);
-        let result = self.run(&plan, call, &shared).await;
+        let result = self.run(plan, call, &shared).await;
         shared.take().unwrap_or(result)
     }
 

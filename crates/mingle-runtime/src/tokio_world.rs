@@ -77,6 +77,10 @@ impl World for TokioWorld {
         drop(self.handle.spawn(task));
     }
 
+    fn is_here(&self) -> bool {
+        tokio::runtime::Handle::try_current().is_ok_and(|here| here.id() == self.handle.id())
+    }
+
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         let running = self.handle.spawn_blocking(work);
         Box::pin(async move {

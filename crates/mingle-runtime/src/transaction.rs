@@ -1,6 +1,8 @@
 //! One transaction, from its first phase to its last.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,7 +11,7 @@ use mingle_lang::split::Mode;
 use mingle_lang::{Phase, Plan, Program};
 use mingle_model::{Name, TransactionId, Value};
 use mingle_store::{Data, Read};
-use tracing::{Instrument as _, field, info_span};
+use tracing::{Span, field, info_span};
 
 use crate::ahead::Ahead;
 use crate::call::{Call, CallReport, Shared};
@@ -203,6 +205,14 @@ impl Execution {
     }
 }
 
+/// Polls a future in a span: as `instrument`, without moving it, which takes its time for a large one.
+fn within<F: Future>(span: &Span, mut future: Pin<&mut F>) -> impl Future<Output = F::Output> {
+    poll_fn(move |context| {
+        let _entered = span.enter();
+        future.as_mut().poll(context)
+    })
+}
+
 /// How a run of a transaction ended, if it need not start over.
 pub(crate) enum Run {
     Ended(CallReport),
@@ -247,7 +257,7 @@ impl Runtime {
     ) -> Result<CallReport, Error> {
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
         let (begin, running) = (self.world.elapsed(), metrics::Running::of(&plan.name));
-        let result = self.run_until_over(plan, call, shared).instrument(span.clone()).await;
+        let result = within(&span, pin!(self.run_until_over(plan, call, shared))).await;
         drop(running);
         metrics::called(&plan.name, &result, self.world.elapsed().saturating_sub(begin));
         metrics::session_waits(call.session.waits());

@@ -85,6 +85,15 @@ impl Runtime {
         control: &Control<'_>,
     ) -> Result<UnitedEnd, Error> {
         let Some(first) = self.united_at(execution) else { return Ok(UnitedEnd::Apart) };
+        Box::pin(self.run_as_one(execution, first, control)).await
+    }
+
+    async fn run_as_one(
+        &self,
+        execution: &mut Execution,
+        first: usize,
+        control: &Control<'_>,
+    ) -> Result<UnitedEnd, Error> {
         let store = self.name_at(first);
         for (phase, planned) in execution.plan.phases.iter().enumerate() {
             control.tell(|| Event::Began { phase, store: execution.store_name(planned) });

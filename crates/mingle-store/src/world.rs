@@ -29,6 +29,12 @@ pub trait World: Send + Sync {
     /// Runs a task to its end, whoever awaits it or not.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 
+    /// Whether the task that asks runs where tasks are spawned. What need not go on without it may
+    /// then run within it; where nobody can tell, it may not.
+    fn is_here(&self) -> bool {
+        false
+    }
+
     /// Runs work that may block on a disk where it holds up no other task; returns when it is
     /// done.
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()>;

@@ -92,7 +92,7 @@ pub async fn commit(
         return Err(transaction.refused("nothing comes after the last reads".into()));
     }
     if commit.is_empty() && !transaction.done.has_written {
-        return finish_reads(transaction).await;
+        return Box::pin(finish_reads(transaction)).await;
     }
     let planned =
         plan(&inner, &mut transaction.done, &commit).map_err(|why| transaction.refused(why))?;
@@ -124,7 +124,7 @@ pub async fn commit(
             lease.connection().forget();
             Err(transaction.unavailable(reason))
         }
-        Verdict::Failed(failure) => Err(explain(transaction, &commit, failure).await),
+        Verdict::Failed(failure) => Err(Box::pin(explain(transaction, &commit, failure)).await),
     }
 }
 
@@ -166,7 +166,7 @@ pub fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> C
 
 /// Ends a transaction that has only read: what it has read is valid if its commit succeeds.
 async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed, StoreError> {
-    let seen = Committed { version: Version(transaction.done.seen), stamp: Stamp::default() };
+    let seen = transaction.done.read();
     let Some(lease) = &mut transaction.lease else { return Ok(seen) };
     let results = lease.run(&[Step::control("COMMIT")]).await;
     match results.and_then(|mut results| results.pop()) {

@@ -70,7 +70,8 @@ impl Pool {
         let permit = self.permit().await?;
         let connection = match self.take_idle() {
             Some(connection) => connection,
-            None => self.connect().await?,
+            // Seldom, and large.
+            None => Box::pin(self.connect()).await?,
         };
         Ok(Lease {
             connection: Some(connection),

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use mingle_model::{Name, Ref, TransactionId};
+use mingle_model::{Name, Ref, Stamp, TransactionId, Version};
 use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
 
 use crate::commit;
@@ -202,6 +202,11 @@ impl PostgresTransaction {
 }
 
 impl Done {
+    /// What has taken effect where nothing was written.
+    pub(crate) fn read(&self) -> Committed {
+        Committed { version: Version(self.seen), stamp: Stamp::default() }
+    }
+
     /// Adds what was read, and gives the answers.
     pub(crate) fn note_read(&mut self, plan: &Plan<'_>, found: Answered) -> Vec<Answer> {
         let answers = found.answers;
@@ -278,6 +283,10 @@ impl Transaction for PostgresTransaction {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
+        if self.has_ended && self.broken.is_none() && commit.is_empty() {
+            // Its last reads were its commit.
+            return Box::pin(std::future::ready(Ok(self.done.read())));
+        }
         Box::pin(commit::commit(*self, commit))
     }
 }

@@ -1,13 +1,12 @@
 //! From rows to answers.
 
-use std::collections::HashMap;
-
 use mingle_model::{Name, Value, Version, WitnessRow};
 use mingle_store::{Address, Answer, Data, Read};
+use rustc_hash::FxHashMap as HashMap;
 
 use super::{FieldKey, Plan, Purpose, Window, own};
 use crate::codec::Codec;
-use crate::encoding::{Digest, element_digest, object_digest};
+use crate::encoding::{Digest, element_digest};
 use crate::layout::Shape;
 use crate::operation::Operation;
 use crate::system::{WHOLE_STORE, record_id, witness_row};
@@ -51,7 +50,7 @@ pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String
         } else {
             rows.answer(plan, index, read)?
         };
-        let witnesses = rows.witnesses_of(read);
+        let witnesses = rows.witnesses_of(read, &plan.digests[index]);
         let version = Version(u64::try_from(version).unwrap_or_default());
         Ok(Answer { data, version, witnesses })
     };
@@ -146,29 +145,32 @@ impl<'r> Rows<'r> {
 
 impl Rows<'_> {
     fn answer(&self, plan: &Plan<'_>, index: usize, read: &Read) -> Versioned {
+        let object = &plan.digests[index];
         match read {
-            Read::Exists(object) => {
+            Read::Exists(_) => {
                 let none = Found::default();
-                let found = self.objects.get(&object_digest(object)).unwrap_or(&none);
+                let found = self.objects.get(object).unwrap_or(&none);
                 Ok((Data::Bool(found.exists), found.changed))
             }
             Read::Register(address) | Read::Counter(address) | Read::LogSize(address) => {
-                self.column(plan, address)
+                self.column(plan, address, object)
             }
             Read::Contains(address, element) | Read::Entry(address, element) => {
-                self.element(plan, address, element)
+                self.element(plan, address, element, object)
             }
             Read::SetSize(address) | Read::MapSize(address) => {
-                let row = self.sizes.get(&(key(address), object_digest(&address.object)));
+                let row = self.sizes.get(&(key(address), object.clone()));
                 let count = row.map_or(0, |row| int(row, 1));
                 let newest = row.map_or(0, |row| int(row, 2));
-                let version = self.version(plan, address).max(newest);
+                let version = self.version(plan, address, object).max(newest);
                 Ok((Data::Count(u64::try_from(count).unwrap_or_default()), version))
             }
-            Read::Elements(address) | Read::Entries(address) => self.whole(plan, address),
-            Read::LogLast(address, count) => self.lines(plan, address, Window::Last(*count)),
+            Read::Elements(address) | Read::Entries(address) => self.whole(plan, address, object),
+            Read::LogLast(address, count) => {
+                self.lines(plan, address, Window::Last(*count), object)
+            }
             Read::LogSlice { address, from, count } => {
-                self.lines(plan, address, Window::Slice(*from, *count))
+                self.lines(plan, address, Window::Slice(*from, *count), object)
             }
             Read::Query { operation, .. } => {
                 let operation = Operation::find(plan.operations, operation)?;
@@ -192,20 +194,18 @@ impl Rows<'_> {
         }
     }
 
-    fn witnesses_of(&self, read: &Read) -> Vec<WitnessRow> {
+    fn witnesses_of(&self, read: &Read, object: &Digest) -> Vec<WitnessRow> {
         let of = |digest: &[u8]| self.witnesses.get(digest).into_iter().flatten().cloned();
         match read {
             Read::Query { .. } => of(WHOLE_STORE).collect(),
-            read => match read.object() {
-                Some(object) => of(&object_digest(object)).chain(of(WHOLE_STORE)).collect(),
-                None => Vec::new(),
-            },
+            read if read.object().is_some() => of(object).chain(of(WHOLE_STORE)).collect(),
+            _ => Vec::new(),
         }
     }
 
     /// The version of a field: of its column, or of what was last removed from it.
-    fn version(&self, plan: &Plan<'_>, address: &Address) -> i64 {
-        let Some(found) = self.objects.get(&object_digest(&address.object)) else { return 0 };
+    fn version(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> i64 {
+        let Some(found) = self.objects.get(object) else { return 0 };
         let slot = plan.field(&key(address)).1.slot;
         let index = usize::try_from(slot - 1).unwrap_or(usize::MAX);
         match found.versions.get(index).copied().unwrap_or_default() {
@@ -215,10 +215,10 @@ impl Rows<'_> {
     }
 
     /// Whether a column was written since the object came to be, and what is in it.
-    fn column(&self, plan: &Plan<'_>, address: &Address) -> Versioned {
+    fn column(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> Versioned {
         let field = plan.field(&key(address)).1;
-        let version = self.version(plan, address);
-        let found = self.objects.get(&object_digest(&address.object));
+        let version = self.version(plan, address, object);
+        let found = self.objects.get(object);
         let is_written = found.is_some_and(|found| {
             let index = usize::try_from(field.slot - 1).unwrap_or(usize::MAX);
             found.versions.get(index).is_some_and(|version| *version > 0)
@@ -245,15 +245,21 @@ impl Rows<'_> {
         Ok((data, version))
     }
 
-    fn element(&self, plan: &Plan<'_>, address: &Address, element: &Value) -> Versioned {
+    fn element(
+        &self,
+        plan: &Plan<'_>,
+        address: &Address,
+        element: &Value,
+        object: &Digest,
+    ) -> Versioned {
         let field = plan.field(&key(address)).1;
-        let id = element_digest(&object_digest(&address.object), element);
+        let id = element_digest(object, element);
         let Some(row) = self.elements.get(&(key(address), id)) else {
             let absent = match field.shape() {
                 Shape::Map => Data::Register(None),
                 _ => Data::Bool(false),
             };
-            return Ok((absent, self.version(plan, address)));
+            return Ok((absent, self.version(plan, address, object)));
         };
         let data = match field.shape() {
             Shape::Map => {
@@ -266,12 +272,12 @@ impl Rows<'_> {
         Ok((data, int(row, 1)))
     }
 
-    fn whole(&self, plan: &Plan<'_>, address: &Address) -> Versioned {
+    fn whole(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> Versioned {
         let field = plan.field(&key(address)).1;
-        let rows = self.whole.get(&(key(address), object_digest(&address.object)));
+        let rows = self.whole.get(&(key(address), object.clone()));
         let rows = rows.map_or(&[][..], Vec::as_slice);
         let version = rows.iter().map(|row| int(row, 1)).max().unwrap_or(0);
-        let version = version.max(self.version(plan, address));
+        let version = version.max(self.version(plan, address, object));
         let read = |codec: &Codec, row: &Row, index: usize| {
             codec.read(&plan.layout.schema, cell(row, index)).map_err(|why| at(address, &why))
         };
@@ -291,16 +297,22 @@ impl Rows<'_> {
         Ok((Data::Entries(entries), version))
     }
 
-    fn lines(&self, plan: &Plan<'_>, address: &Address, window: Window) -> Versioned {
+    fn lines(
+        &self,
+        plan: &Plan<'_>,
+        address: &Address,
+        window: Window,
+        object: &Digest,
+    ) -> Versioned {
         let field = plan.field(&key(address)).1;
         let codec = plan.layout.codec(field.inner());
-        let found = (key(address), object_digest(&address.object), window);
+        let found = (key(address), object.clone(), window);
         let rows = self.lines.get(&found).copied().unwrap_or_default();
         let read = |row: &Row| {
             codec.read(&plan.layout.schema, cell(row, 0)).map_err(|why| at(address, &why))
         };
         let lines: Result<Vec<Value>, String> = rows.iter().map(read).collect();
-        Ok((Data::Values(lines?), self.version(plan, address)))
+        Ok((Data::Values(lines?), self.version(plan, address, object)))
     }
 }
 

@@ -73,6 +73,8 @@ pub struct Plan<'a> {
     layout: &'a Layout,
     operations: &'a Operations,
     reads: &'a [Read],
+    /// Of the object that each read is of; empty for one that is of none.
+    digests: Vec<Digest>,
     asked: Asked,
     mapped: MappedAsk,
     steps: Vec<Step>,
@@ -99,6 +101,7 @@ impl<'a> Plan<'a> {
             layout,
             operations,
             reads,
+            digests: reads.iter().map(digest_of).collect(),
             asked: Asked::default(),
             mapped: MappedAsk::default(),
             steps: Vec::new(),
@@ -186,7 +189,7 @@ impl<'a> Plan<'a> {
         field: Option<u16>,
         index: usize,
     ) -> Result<bool, String> {
-        let digest = object_digest(object);
+        let digest = self.digests[index].clone();
         self.asked.witnesses = true;
         self.asked.objects.insert(digest.clone(), object.clone());
         if let Place::Mapped(mapped) = &kind.place {
@@ -215,7 +218,7 @@ impl<'a> Plan<'a> {
         let (kind, field) = self.layout.field(address, &[shape])?;
         self.layout.check(element, field.inner(), || format!("{}.{}", kind.name, field.name))?;
         if self.object(kind, &address.object, None, index)? {
-            let id = element_digest(&object_digest(&address.object), element);
+            let id = element_digest(&self.digests[index], element);
             let key = (kind.name.clone(), address.field);
             self.asked.elements.entry(key).or_default().insert(id);
         }
@@ -233,7 +236,7 @@ impl<'a> Plan<'a> {
         if self.object(kind, &address.object, None, index)? {
             let asked = if is_size { &mut self.asked.sizes } else { &mut self.asked.whole };
             let key = (kind.name.clone(), address.field);
-            asked.entry(key).or_default().insert(object_digest(&address.object));
+            asked.entry(key).or_default().insert(self.digests[index].clone());
         }
         Ok(())
     }
@@ -242,7 +245,7 @@ impl<'a> Plan<'a> {
         let (kind, _) = self.layout.field(address, &[Shape::Log])?;
         if self.object(kind, &address.object, Some(address.field), index)? {
             let key = (kind.name.clone(), address.field);
-            self.asked.lines.insert((key, object_digest(&address.object), window));
+            self.asked.lines.insert((key, self.digests[index].clone(), window));
         }
         Ok(())
     }
@@ -300,4 +303,8 @@ impl<'a> Plan<'a> {
     pub fn answers(&self, results: &[Vec<Row>]) -> Result<answer::Answered, String> {
         answer::answers(self, results)
     }
+}
+
+fn digest_of(read: &Read) -> Digest {
+    read.object().map(object_digest).unwrap_or_default()
 }
