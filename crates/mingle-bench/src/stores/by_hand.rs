@@ -122,8 +122,10 @@ const TRIED_FOR: Duration = Duration::from_secs(10);
 const PAUSE: Duration = Duration::from_millis(1);
 
 impl Hand {
-    pub async fn open(url: &str, script: Script) -> Result<Self, String> {
+    /// A connection that begins as the adapter's do.
+    pub async fn open(url: &str, setup: &str, script: Script) -> Result<Self, String> {
         let client = connect(url).await?;
+        client.batch_execute(setup).await.map_err(failed)?;
         let mut trips = Vec::new();
         for trip in script.0 {
             let mut statements = Vec::new();

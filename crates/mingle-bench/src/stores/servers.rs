@@ -77,7 +77,7 @@ pub fn failed(error: tokio_postgres::Error) -> String {
     error.as_db_error().map_or_else(|| error.to_string(), ToString::to_string)
 }
 
-/// A connection, set up as the adapter sets up its own.
+/// A connection whose statements are planned, and given up, as those of the adapter are.
 pub async fn connect(url: &str) -> Result<Client, String> {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.map_err(failed)?;
     tokio::spawn(connection);

@@ -2,7 +2,8 @@
 //! sent by hand through the same driver: prepared, pipelined, at the same isolation level.
 //!
 //! What the statements are is not written down here but seen: a proxy looks at what the adapter
-//! sends for each transaction. Of these, data statements concern the table of the object; the others
+//! sends for each transaction, and at the beginning of a connection, which says at which level a
+//! statement alone runs. Of these, data statements concern the table of the object; the others
 //! serve what Mingle promises: outcomes, witness rows, versions.
 
 use std::sync::Arc;
@@ -100,7 +101,7 @@ pub async fn measure(
     progress.say("filling");
     let database = Arc::new(open(servers.near(), 16).await?);
     let accounts = Arc::new(fill(&database, servers, options.accounts()).await?);
-    let sent = scripts(servers).await?;
+    let (setup, sent) = scripts(servers).await?;
     servers.settle().await?;
     let mut cells = Vec::new();
     for (transaction, _) in TRANSACTIONS.iter().enumerate() {
@@ -119,7 +120,8 @@ pub async fn measure(
     for round in 0..options.rounds {
         for cell in &mut cells {
             set_durable(servers, cell.is_durable).await?;
-            let bench = Bench { options, servers, database: &database, accounts: &accounts };
+            let (database, accounts, setup) = (&database, &accounts, &*setup);
+            let bench = Bench { options, servers, database, accounts, setup };
             bench.round(cell, &sent[cell.transaction], round, progress).await?;
         }
     }
@@ -184,8 +186,8 @@ async fn set_durable(servers: &Servers, is_durable: bool) -> Result<(), String> 
     }
 }
 
-/// What each side sends for each transaction.
-async fn scripts(servers: &Servers) -> Result<Vec<[Vec<Trip>; 4]>, String> {
+/// What a connection begins with, and what each side sends for each transaction.
+async fn scripts(servers: &Servers) -> Result<(String, Vec<[Vec<Trip>; 4]>), String> {
     let (address, url) = (servers.address()?, servers.near().to_owned());
     // On one thread, so that what is sent together is seen together.
     let watching = tokio::task::spawn_blocking(move || {
@@ -194,7 +196,7 @@ async fn scripts(servers: &Servers) -> Result<Vec<[Vec<Trip>; 4]>, String> {
         runtime.block_on(async {
             let mut watch = Watch::start(address).await?;
             let database = open(&through(&url, &watch.proxy), 1).await?;
-            let mut sent = Vec::new();
+            let (mut setup, mut sent) = (None, Vec::new());
             for (name, _) in TRANSACTIONS {
                 let mut arguments = vec![Value::Ref(account(1))];
                 if name == "set" {
@@ -202,7 +204,8 @@ async fn scripts(servers: &Servers) -> Result<Vec<[Vec<Trip>; 4]>, String> {
                 }
                 // The first time statements are prepared.
                 for _ in 0..2 {
-                    watch.take();
+                    let before = watch.take().into_iter().flatten();
+                    setup = setup.or(before.rev().find(|sql| sql.starts_with("SET ")));
                     let called = database.call(name, arguments.clone(), Session::default()).await;
                     called.map_err(|error| error.to_string())?;
                 }
@@ -210,7 +213,8 @@ async fn scripts(servers: &Servers) -> Result<Vec<[Vec<Trip>; 4]>, String> {
                 let data = super::by_hand::data_of(&all);
                 sent.push([all.clone(), all, data, super::by_hand::plain(name)]);
             }
-            Ok(sent)
+            let setup = setup.ok_or("nothing was seen of how a connection begins")?;
+            Ok((setup, sent))
         })
     });
     watching.await.map_err(|error| error.to_string())?
@@ -221,6 +225,8 @@ struct Bench<'a> {
     servers: &'a Servers,
     database: &'a Arc<Database>,
     accounts: &'a Arc<Vec<Account>>,
+    /// What a connection begins with.
+    setup: &'a str,
 }
 
 impl Bench<'_> {
@@ -261,7 +267,10 @@ impl Bench<'_> {
         for client in 0..cell.clients {
             let hand = match side {
                 Side::Mingle => None,
-                _ => Some(Hand::open(self.servers.near(), Script::new(trips)?).await?),
+                _ => {
+                    let script = Script::new(trips)?;
+                    Some(Hand::open(self.servers.near(), self.setup, script).await?)
+                }
             };
             let seed = number.wrapping_mul(1_000_003).wrapping_add(client as u64);
             callers.push(Caller {
