@@ -193,7 +193,7 @@ impl Site {
         if let Some(known) = others().get(text) {
             return Ok(known.clone());
         }
-        let prepared = self.session.prepare(text).await;
+        let prepared = Box::pin(self.session.prepare(text)).await;
         let mut prepared =
             prepared.map_err(|error| Failed::from(ExecutionError::PrepareError(error)))?;
         prepared.set_execution_profile_handle(Some(self.profile.clone()));
@@ -213,8 +213,9 @@ impl Site {
         let mut paging = PagingState::start();
         let mut pause = AGAIN_AFTER;
         loop {
-            let page = self.session.execute_single_page(statement, &values, paging.clone()).await;
-            match page.map_err(Failed::from) {
+            let asking = self.session.execute_single_page(statement, &values, paging.clone());
+            // It is large, and many futures have it within them.
+            match Box::pin(asking).await.map_err(Failed::from) {
                 Ok((found, next)) => {
                     let found = found
                         .into_rows_result()
@@ -303,7 +304,7 @@ impl Site {
         let deadline = self.world.elapsed() + self.patience;
         let (mut pause, mut was_lost) = (AGAIN_AFTER, None);
         loop {
-            let sent = self.session.batch(&batch, &values).await;
+            let sent = Box::pin(self.session.batch(&batch, &values)).await;
             let Err(mut failed) = sent.map_err(Failed::from) else { return Ok(()) };
             if self.speculates {
                 // Of two that were under way this is what came of one.
@@ -321,7 +322,7 @@ impl Site {
     /// Compares and sets. A timeout says nothing of the effect.
     pub async fn take(&self, statement: Statement, values: Vec<CqlValue>) -> Result<Taken, Failed> {
         let statement = self.statement(statement);
-        let found = self.session.execute_unpaged(statement, &values).await?;
+        let found = Box::pin(self.session.execute_unpaged(statement, &values)).await?;
         taken(found)
     }
 
