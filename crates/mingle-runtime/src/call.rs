@@ -2,7 +2,8 @@
 //!
 //! A transaction runs as a task of its [`mingle_store::World`], so that whoever called it may go
 //! away: until the first phase that writes commits, going away undoes it; from then on it
-//! finishes.
+//! finishes. One that leaves nothing at any store has nothing to finish, and runs within the task of
+//! its caller where that runs in the same place.
 
 use std::future::Future;
 use std::pin::Pin;
