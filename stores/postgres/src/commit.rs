@@ -13,6 +13,7 @@ use crate::outcome;
 use crate::session::{Step, StepResult};
 use crate::store::Inner;
 use crate::system::{self, Beginning, check_record, record_id};
+use crate::together::together;
 use crate::transaction::{Done, PostgresTransaction, begin};
 use crate::wire::int;
 use crate::writing::{Writing, check_objects};
@@ -39,7 +40,7 @@ pub struct Planned {
 pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, String> {
     let layout = &inner.layout;
     let existing = std::mem::take(&mut done.existing);
-    let mut writing = Writing::new(layout, &inner.operations, existing);
+    let mut writing = Writing::new(layout, &inner.operations, existing).under(commit.id);
     writing.add(&commit.writes, done.flushed)?;
     let writes = std::mem::take(&mut writing.steps);
     let concerns_store = writing.concerns_store;
@@ -55,20 +56,24 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
         Beginning { id: commit.id, keep: &inner.keep, objects, known }
     });
     let version = begins.then_some(steps.len());
-    steps.extend(system::begin_commit(layout, beginning, &commit.guards)?);
+    let beginning = system::begin_commit(layout, beginning, &commit.guards)?;
     let mut looked_at = done.written_records.clone();
     for guard in &commit.guards {
         let (Guard::Absent(key) | Guard::Below(key, _)) = guard;
         looked_at.insert(record_id(key)?);
     }
-    for id in done.records.difference(&looked_at) {
-        steps.push(check_record(layout, id.clone()));
-    }
+    let missing = done.records.difference(&looked_at);
+    let mut checks: Vec<Step> = missing.map(|id| check_record(layout, id.clone())).collect();
     if !done.has_written {
         let objects = done.objects.iter().map(|(kind, object)| (kind, object));
-        steps.extend(check_objects(layout, objects));
+        checks.extend(check_objects(layout, objects));
     }
-    steps.extend(writes);
+    match beginning {
+        Some(beginning) if checks.is_empty() => {
+            steps.extend(together(&layout.texts, beginning, writes));
+        }
+        beginning => steps.extend(beginning.into_iter().chain(checks).chain(writes)),
+    }
     Ok(Planned { steps, version: version.filter(|_| done.has_written) })
 }
 

@@ -48,6 +48,7 @@ mod system;
 mod tables;
 mod text;
 mod tls;
+mod together;
 mod transaction;
 mod wire;
 mod writing;

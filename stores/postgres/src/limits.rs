@@ -59,3 +59,6 @@ pub const ACKNOWLEDGE_EVERY_MAX: Duration = Duration::from_secs(10);
 
 /// A connection holds at most this many prepared statements; then it begins anew.
 pub const STATEMENTS_MAX: usize = 4_096;
+
+/// So many rows that are looked for by name are many.
+pub const MANY: usize = 64;

@@ -28,12 +28,21 @@ pub struct Step {
     pub types: Arc<[SqlType]>,
     /// Whether it goes unprepared: `BEGIN`, `COMMIT` and the like.
     pub is_control: bool,
+    /// Whether it may go out as a part of another statement: it changes rows, and nobody needs what
+    /// it gives.
+    pub is_part: bool,
 }
 
 impl Step {
     /// A statement with parameters.
     pub fn new(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
-        Self { sql: sql.into(), params, types: Arc::default(), is_control: false }
+        let (is_control, is_part) = (false, false);
+        Self { sql: sql.into(), params, types: Arc::default(), is_control, is_part }
+    }
+
+    /// A statement that may go out as a part of another one.
+    pub fn part(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
+        Self { is_part: true, ..Self::new(sql, params) }
     }
 
     /// Steps as a transaction in nobody's way, and that sees what was committed before each of them.
@@ -44,7 +53,7 @@ impl Step {
 
     /// `BEGIN`, `COMMIT` and the like.
     pub fn control(sql: &str) -> Self {
-        Self { sql: sql.into(), params: Vec::new(), types: Arc::default(), is_control: true }
+        Self { is_control: true, ..Self::new(sql, Vec::new()) }
     }
 }
 

@@ -3,14 +3,14 @@
 use std::collections::BTreeSet;
 
 use mingle_model::{Name, Ref, RowKind, Stamp, TransactionId, WitnessRow};
-use mingle_store::{Guard, RecordKey};
+use mingle_store::{Guard, RecordKey, RecordKind};
 use serde_json::{Value as Json, json};
 
 use crate::encoding::{self, Digest, object_digest, read_transaction, transaction};
 use crate::layout::Layout;
 use crate::limits::RECORD_KEY_BYTES_MAX;
 use crate::session::Step;
-use crate::text::Text;
+use crate::text::{Many, Text};
 use crate::wire::{Param, Row, bytes, cell, text};
 
 /// The object of the rows of the whole store.
@@ -37,9 +37,10 @@ pub fn record_id(key: &RecordKey) -> Result<Vec<u8>, String> {
 /// The witness rows of objects and of the whole store.
 pub fn rows_of(layout: &Layout, mut objects: Vec<Digest>) -> Step {
     objects.push(WHOLE_STORE.to_vec());
-    let sql = layout.texts.get(Text::Witnesses, || {
+    let many = Many::of(objects.len());
+    let sql = layout.texts.get(Text::Witnesses(many), || {
         let table = layout.system("witnesses");
-        format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE object = ANY($1::bytea[])")
+        format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE {}", many.among("object"))
     });
     Step::new(sql, vec![Param::BytesList(objects)])
 }
@@ -72,26 +73,16 @@ pub fn begin_commit(
     if beginning.is_none() && guards.is_empty() {
         return Ok(None);
     }
+    let id = beginning.as_ref().and_then(|beginning| beginning.id);
+    let (shut, guards) = id.map_or((None, guards), |id| of_origin(id, guards));
+    let call = match (&beginning, shut) {
+        (None, _) => None,
+        (Some(_), None) => Some("commit"),
+        (Some(_), Some(_)) => Some("begin"),
+    };
     let absent: Vec<bool> = guards.iter().map(|guard| matches!(guard, Guard::Absent(_))).collect();
-    let begins = beginning.is_some();
-    let sql = layout.texts.get(Text::Commit(begins, absent.clone()), || {
-        let (mut calls, mut next) = (Vec::new(), 1);
-        if begins {
-            let commit = layout.system("commit");
-            calls
-                .push(format!("{commit}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[])"));
-            next = 5;
-        }
-        for is_absent in absent {
-            calls.push(if is_absent {
-                format!("{}(${next}::bytea)", layout.system("absent"))
-            } else {
-                format!("{}(${next}::bytea, ${}::bytea)", layout.system("below"), next + 1)
-            });
-            next += if is_absent { 1 } else { 2 };
-        }
-        format!("SELECT {}", calls.join(", "))
-    });
+    let text = Text::Commit(call, absent.clone());
+    let sql = layout.texts.get(text, || commit_text(layout, call, shut.is_some(), &absent));
     let mut params = Vec::new();
     if let Some(beginning) = beginning {
         let objects = beginning.objects.map(|mut objects| {
@@ -107,6 +98,11 @@ pub fn begin_commit(
             Param::BytesList(known),
         ];
     }
+    if let Some(Shut { fence, floor, bound }) = shut {
+        params.push(Param::Bytes(record_id(fence)?));
+        params.push(Param::Bytes(record_id(floor)?));
+        params.push(Param::Bytes(bound.to_be_bytes().to_vec()));
+    }
     for guard in guards {
         let (Guard::Absent(key) | Guard::Below(key, _)) = guard;
         params.push(Param::Bytes(record_id(key)?));
@@ -115,6 +111,53 @@ pub fn begin_commit(
         }
     }
     Ok(Some(Step::new(sql, params)))
+}
+
+/// The functions that a commit begins with.
+fn commit_text(layout: &Layout, call: Option<&str>, is_shut: bool, absent: &[bool]) -> String {
+    let (mut calls, mut next) = (Vec::new(), 1);
+    if let Some(name) = call {
+        let name = layout.system(name);
+        let own = if is_shut { ", $5::bytea, $6::bytea, $7::bytea" } else { "" };
+        calls.push(format!("{name}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[]{own})"));
+        next = if is_shut { 8 } else { 5 };
+    }
+    for is_absent in absent {
+        calls.push(if *is_absent {
+            format!("{}(${next}::bytea)", layout.system("absent"))
+        } else {
+            format!("{}(${next}::bytea, ${}::bytea)", layout.system("below"), next + 1)
+        });
+        next += if *is_absent { 1 } else { 2 };
+    }
+    format!("SELECT {}", calls.join(", "))
+}
+
+/// What keeps an origin from beginning a transaction.
+#[derive(Clone, Copy)]
+struct Shut<'a> {
+    fence: &'a RecordKey,
+    floor: &'a RecordKey,
+    bound: u64,
+}
+
+/// The guards of a transaction's origin, if a commit under its id begins with them, and those that follow.
+///
+/// They need no lock on the floor, which the origin itself raises all the time: whoever else raises it
+/// has put up the fence before, which is announced; and the origin raises it past what is over,
+/// whose id has an outcome, so that no other commit under it takes effect.
+fn of_origin(id: TransactionId, guards: &[Guard]) -> (Option<Shut<'_>>, &[Guard]) {
+    let key = |kind| RecordKey::of_origin(kind, id.origin);
+    match guards {
+        [Guard::Absent(fence), Guard::Below(floor, bound), rest @ ..]
+            if *fence == key(RecordKind::Fence)
+                && *floor == key(RecordKind::Floor)
+                && *bound == id.sequence =>
+        {
+            (Some(Shut { fence, floor, bound: *bound }), rest)
+        }
+        _ => (None, guards),
+    }
 }
 
 /// A commit takes effect only where a record is as the transaction's snapshot has it.
@@ -154,7 +197,7 @@ pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
         shown,
         Param::Text(details),
     ];
-    Step::new(sql, params)
+    Step::part(sql, params)
 }
 
 /// All that a row says beside its object and transaction.

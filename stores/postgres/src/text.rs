@@ -8,7 +8,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use mingle_model::Name;
 
-use crate::limits::TEXTS_MAX;
+use crate::limits::{MANY, TEXTS_MAX};
 
 /// The text of a statement.
 #[derive(Clone)]
@@ -57,24 +57,46 @@ impl Hash for Sql {
     }
 }
 
+/// Whether a statement looks for many rows.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Many(bool);
+
+impl Many {
+    /// Of so many.
+    pub fn of(count: usize) -> Self {
+        Self(count > MANY)
+    }
+
+    /// The condition that a column is among the values of `$1`. A hash index gives rows that may be among
+    /// them, and each is compared with all: with so many, each value is better looked for by itself.
+    pub fn among(self, column: &str) -> String {
+        if self.0 {
+            return format!("{column} IN (SELECT unnest($1::bytea[]))");
+        }
+        format!("{column} = ANY($1::bytea[])")
+    }
+}
+
 /// Which statement a text is of, where the layout says all that it has.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Text {
-    /// Rows of a kind with these fields.
-    Rows(Name, Vec<u16>),
+    /// Rows of a kind with these fields, of so many objects.
+    Rows(Name, Vec<u16>, Many),
     /// The same, and witness rows.
-    RowsAndWitnesses(Name, Vec<u16>),
-    /// Witness rows.
-    Witnesses,
-    /// The beginning of a commit, if there is one, and whether each of its guards demands that a record is
-    /// absent, or else that a floor is low.
-    Commit(bool, Vec<bool>),
-    /// Records.
-    Records,
+    RowsAndWitnesses(Name, Vec<u16>, Many),
+    /// Witness rows of so many objects.
+    Witnesses(Many),
+    /// The function that a commit begins with, if any, and whether each of its other guards demands that a
+    /// record is absent, or else that a floor is low.
+    Commit(Option<&'static str>, Vec<bool>),
+    /// Records, and whether they can only be new.
+    Records(bool),
     /// A witness row.
     Witness,
     /// A change of these fields of an object, and whether that is known to exist.
     Columns(Name, bool, Vec<u16>),
+    /// Several statements as one.
+    Together(Vec<Sql>),
 }
 
 /// The texts that were made.

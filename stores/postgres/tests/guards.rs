@@ -113,3 +113,34 @@ async fn a_fence_that_was_given_up_keeps_nobody_back() {
         assert!(tries < 20, "{error}");
     }
 }
+
+#[tokio::test]
+async fn a_floor_that_its_origin_raises_keeps_none_of_its_commits_back() {
+    let Some(store) = store().await else { return };
+    let raise = |number| vec![Write::Record(record(RecordKind::Floor), floor(number))];
+    write(&*store, raise(1)).await.expect("it is announced");
+    let before = begun(&store, 3).await;
+    write(&*store, raise(2)).await.expect("it writes");
+    commit(before, 3).await.expect("the floor is below it");
+    let passed = begun(&store, 2).await;
+    assert_eq!(commit(passed, 2).await, Err(StoreError::Conflict), "the floor is above it");
+}
+
+#[tokio::test]
+async fn a_row_that_is_changed_twice_has_both_changes() {
+    let Some(store) = store().await else { return };
+    let mut transaction = begun(&store, 1).await;
+    let other = [Read::Register(at("o2", 0))];
+    transaction.read(&other).await.expect("it reads");
+    let set = |object, value| Write::Assign(at(object, 0), Value::Int(value));
+    let id = TransactionId { origin: ORIGIN, sequence: 1 };
+    let writes = vec![set("o1", 1), set("o2", 2), set("o1", 3)];
+    let committed = transaction.commit(Commit { id: Some(id), writes, ..Commit::default() });
+    let version = committed.await.expect("it commits").version;
+    let reads = ["o1", "o2"].map(|object| Read::Register(at(object, 0)));
+    let found = read(&*store, &reads).await.expect("it reads");
+    let values: Vec<_> = found.iter().map(|answer| answer.data.clone()).collect();
+    let expected = [3, 2].map(|value| mingle_store::Data::Register(Some(Value::Int(value))));
+    assert_eq!(values, expected);
+    assert!(found.iter().all(|answer| answer.version == version), "both say when");
+}

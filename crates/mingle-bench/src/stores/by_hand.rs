@@ -33,6 +33,8 @@ enum Takes {
     /// The transaction, how long it is remembered, the object and the whole store, and whose witness
     /// rows are known.
     Beginning,
+    /// A change of a row, and then the same.
+    IdValueBeginning,
 }
 
 /// Which statements serve what Mingle promises, rather than data.
@@ -40,10 +42,13 @@ const PROMISES: [&str; 2] = ["mingle_commit(", "mingle_store"];
 
 /// The statements for data alone. What needs no answer goes out with what is before it.
 pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
-    let is_data = |sql: &&String| !PROMISES.iter().any(|part| sql.contains(part));
+    let is_data = |sql: &String| !PROMISES.iter().any(|part| sql.contains(part));
     let mut data: Vec<Trip> = trips
         .iter()
-        .map(|trip| trip.iter().filter(is_data).map(|sql| without_witnesses(sql)).collect())
+        .map(|trip| {
+            let parts = trip.iter().map(changes_of);
+            parts.filter(is_data).map(|sql| without_witnesses(&sql)).collect()
+        })
         .collect();
     if data.len() > 1 && data.last().is_some_and(|last| *last == ["COMMIT"]) {
         let end = data.pop().unwrap_or_default();
@@ -52,6 +57,12 @@ pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
         }
     }
     data
+}
+
+/// What a statement changes that goes out together with what a commit demands: the first part.
+fn changes_of(sql: &String) -> String {
+    let parts = sql.strip_prefix("WITH p0 AS (").and_then(|rest| rest.rsplit_once(") SELECT "));
+    parts.map_or(&**sql, |(change, _)| change).to_owned()
 }
 
 /// A statement that reads rows and witness rows, without the latter.
@@ -79,7 +90,10 @@ fn takes(sql: &str) -> Result<Takes, String> {
         _ if starts("BEGIN") || starts("COMMIT") || starts("LOCK TABLE") => Takes::Control,
         _ if sql.contains("plain.account") && starts("SELECT") => Takes::Number,
         _ if sql.contains("plain.account") => Takes::NumberValue,
-        _ if sql.contains("mingle_commit(") => Takes::Beginning,
+        _ if starts("WITH p0 AS (UPDATE") && sql.contains("mingle_commit($3") => {
+            Takes::IdValueBeginning
+        }
+        _ if sql.contains("mingle_commit($1") => Takes::Beginning,
         _ if sql.contains("UNION ALL") => Takes::IdsObjects,
         _ if starts("WITH updated") && sql.contains("$3::bigint") => Takes::IdNumberValue,
         _ if starts("UPDATE") && sql.contains("$2::bigint") => Takes::IdValue,
@@ -227,6 +241,10 @@ impl Arguments<'_> {
             Takes::IdsObjects => vec![&self.ids, &self.objects],
             Takes::Beginning => {
                 vec![&self.transaction, &self.keep, &self.objects, &self.transactions]
+            }
+            Takes::IdValueBeginning => {
+                let beginning = self.of(Takes::Beginning, value);
+                [self.of(Takes::IdValue, value), beginning].concat()
             }
         }
     }

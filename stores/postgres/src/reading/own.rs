@@ -7,7 +7,7 @@ use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::reading::Window;
 use crate::session::Step;
 use crate::system::WITNESS_COLUMNS;
-use crate::text::Text;
+use crate::text::{Many, Text};
 use crate::wire::Param;
 
 fn list(digests: &BTreeSet<Digest>) -> Param {
@@ -25,12 +25,13 @@ pub fn rows(
     columns: &BTreeSet<u16>,
     objects: &BTreeSet<Digest>,
 ) -> Step {
-    let text = Text::Rows(kind.name.clone(), columns.iter().copied().collect());
-    let sql = layout.texts.get(text, || rows_text(layout, kind, columns));
+    let many = Many::of(objects.len());
+    let text = Text::Rows(kind.name.clone(), columns.iter().copied().collect(), many);
+    let sql = layout.texts.get(text, || rows_text(layout, kind, columns, many));
     Step::new(sql, vec![list(objects)])
 }
 
-fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>) -> String {
+fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>, many: Many) -> String {
     let Place::Own { table, .. } = &kind.place else {
         unreachable!("a mapped kind is read otherwise")
     };
@@ -47,7 +48,7 @@ fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>) -> String {
     let selected: Vec<String> =
         head.map(str::to_owned).into_iter().chain(columns.iter().map(column)).collect();
     let selected = selected.join(", ");
-    format!("SELECT {selected} FROM {table} WHERE mingle_id = ANY($1::bytea[])")
+    format!("SELECT {selected} FROM {table} WHERE {}", many.among("mingle_id"))
 }
 
 /// Rows of a kind, and witness rows, in one statement: the columns of the former, then those of
@@ -59,13 +60,15 @@ pub fn rows_and_witnesses(
     objects: &BTreeSet<Digest>,
     witnesses: Step,
 ) -> Step {
-    let text = Text::RowsAndWitnesses(kind.name.clone(), columns.iter().copied().collect());
+    let many = Many::of(objects.len());
+    let columns_read = columns.iter().copied().collect();
+    let text = Text::RowsAndWitnesses(kind.name.clone(), columns_read, many);
     let sql = layout.texts.get(text, || {
         let nulls = |count: usize| vec!["NULL"; count].join(", ");
         format!(
             "SELECT r.*, {} FROM ({}) AS r UNION ALL SELECT {}, w.* FROM ({}) AS w",
             nulls(WITNESS_COLUMNS.split(',').count()),
-            rows_text(layout, kind, columns),
+            rows_text(layout, kind, columns, many),
             nulls(ROW_COLUMNS + columns.len()),
             witnesses.sql.replace("$1", "$2"),
         )
@@ -84,9 +87,8 @@ pub fn elements(layout: &Layout, field: &Field, ids: &BTreeSet<Digest>) -> Step 
         _ => String::new(),
     };
     let table = &field.table;
-    let sql = format!(
-        "SELECT mingle_id, mingle_version{value} FROM {table} WHERE mingle_id = ANY($1::bytea[])"
-    );
+    let among = Many::of(ids.len()).among("mingle_id");
+    let sql = format!("SELECT mingle_id, mingle_version{value} FROM {table} WHERE {among}");
     Step::new(sql, vec![list(ids)])
 }
 

@@ -8,6 +8,7 @@ use mingle_store::RecordKind;
 use crate::encoding::transaction;
 use crate::layout::Layout;
 use crate::session::Step;
+use crate::text::Many;
 use crate::wire::Param;
 
 fn bound(limit: usize) -> Param {
@@ -16,10 +17,8 @@ fn bound(limit: usize) -> Param {
 
 /// Of records: id, value, version.
 pub fn records(layout: &Layout, ids: &BTreeSet<Vec<u8>>) -> Step {
-    let sql = format!(
-        "SELECT id, value, version FROM {} WHERE id = ANY($1::bytea[])",
-        layout.system("records")
-    );
+    let (table, among) = (layout.system("records"), Many::of(ids.len()).among("id"));
+    let sql = format!("SELECT id, value, version FROM {table} WHERE {among}");
     Step::new(sql, vec![Param::BytesList(ids.iter().cloned().collect())])
 }
 

@@ -27,6 +27,8 @@ pub struct Writing<'a> {
     pub objects: BTreeSet<Ref>,
     /// Records that are written.
     pub records: BTreeSet<Vec<u8>>,
+    /// Under which id it takes effect, if nothing else does and nothing was written before.
+    begins: Option<TransactionId>,
     /// Whether any data is written, by whatever means.
     pub has_data: bool,
     /// Whether there is a witness row of the whole store.
@@ -55,6 +57,7 @@ impl<'a> Writing<'a> {
             steps: Vec::new(),
             objects: BTreeSet::new(),
             records: BTreeSet::new(),
+            begins: None,
             has_data: false,
             concerns_store: false,
             floors: Vec::new(),
@@ -62,6 +65,12 @@ impl<'a> Writing<'a> {
             changed: BTreeSet::new(),
             existing,
         }
+    }
+
+    /// Of a commit under this id, which nothing else takes effect under: records of its own are new.
+    pub fn under(mut self, id: Option<TransactionId>) -> Self {
+        self.begins = id;
+        self
     }
 
     /// Adds writes; `before` were flushed already.

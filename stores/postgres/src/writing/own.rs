@@ -72,8 +72,9 @@ impl Writing<'_> {
         let text = Text::Columns(kind.name.clone(), is_there, fields);
         let sql = self.layout.texts.get(text.clone(), || self.columns_text(kind, &text));
         self.touched.insert(object.clone());
-        self.changed.insert(object.clone());
-        self.steps.push(Step::new(sql, params));
+        // One statement changes a row once.
+        let is_first = self.changed.insert(object.clone());
+        self.steps.push(Step { is_part: is_there && is_first, ..Step::new(sql, params) });
         Ok(())
     }
 

@@ -9,9 +9,10 @@ use mingle_store::{RecordKey, RecordKind, Write};
 use super::Writing;
 use crate::encoding::{object_digest, transaction};
 use crate::layout::{Kind, Place};
+use crate::session::Step;
 use crate::system::{insert_witness, record_id};
 use crate::tables::ANNOUNCED;
-use crate::text::Text;
+use crate::text::{Many, Text};
 use crate::wire::Param;
 
 fn is_announced(key: &RecordKey) -> bool {
@@ -69,7 +70,8 @@ impl Writing<'_> {
         for (table, column, ids) in all {
             if !ids.is_empty() {
                 let table = self.layout.system(table);
-                let sql = format!("DELETE FROM {table} WHERE {column} = ANY($1::bytea[])");
+                let among = Many::of(ids.len()).among(column);
+                let sql = format!("DELETE FROM {table} WHERE {among}");
                 self.push(sql, vec![Param::BytesList(ids)]);
             }
         }
@@ -83,29 +85,44 @@ impl Writing<'_> {
     /// When a record's key is too long.
     pub(super) fn records(&mut self, writes: &[Write]) -> Result<(), String> {
         let (mut ids, mut values) = (Vec::new(), Vec::new());
+        let mut are_new = true;
         for write in writes {
             let Write::Record(key, value) = write else {
                 return Err("a write of no record".into());
             };
             let id = record_id(key)?;
-            self.records.insert(id.clone());
+            are_new &= self.records.insert(id.clone()) && self.is_new(key);
             ids.push(id);
             values.push(value.to_vec());
         }
-        let sql = self.layout.texts.get(Text::Records, || {
+        let sql = self.layout.texts.get(Text::Records(are_new), || {
             let (table, version) = (self.layout.system("records"), self.version());
+            if are_new {
+                return format!(
+                    "INSERT INTO {table} (id, kind, key, value, version) \
+                     SELECT id, get_byte(id, 0), substring(id FROM 2), value, {version} \
+                     FROM unnest($1::bytea[], $2::bytea[]) AS g (id, value)"
+                );
+            }
             format!(
                 "WITH given AS (SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS g (id, value)), \
-                 updated AS (UPDATE {table} AS r SET value = given.value, version = {version} \
-                 FROM given WHERE r.id = given.id RETURNING r.id) \
-                 INSERT INTO {table} (id, kind, key, value, version) \
+                 added AS (INSERT INTO {table} (id, kind, key, value, version) \
                  SELECT id, get_byte(id, 0), substring(id FROM 2), value, {version} FROM given \
-                 WHERE NOT EXISTS (SELECT FROM updated WHERE updated.id = given.id)"
+                 ON CONFLICT DO NOTHING RETURNING id) \
+                 UPDATE {table} AS r SET value = given.value, version = {version} FROM given \
+                 WHERE r.id = given.id AND given.id NOT IN (SELECT id FROM added)"
             )
         });
         let params = vec![Param::BytesList(ids), Param::BytesList(values)];
-        self.steps.push(crate::session::Step::new(sql, params));
+        self.steps.push(Step { is_part: are_new, ..Step::new(sql, params) });
         Ok(())
+    }
+
+    /// Whether a record can only be new: it is of the transaction that takes effect with this.
+    fn is_new(&self, key: &RecordKey) -> bool {
+        let is_its_own = matches!(key.kind, RecordKind::Intent | RecordKind::Fixed);
+        let id = key.transaction().map(|(id, _)| id);
+        is_its_own && id.is_some() && id == self.begins
     }
 
     /// Writes a record.
