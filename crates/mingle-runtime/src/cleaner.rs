@@ -34,10 +34,21 @@ enum Round {
 
 /// What a store is asked of transactions that are to be cleaned up.
 struct Asked {
-    /// For the commit witnesses of these, and whether they must be there.
-    witnesses: Vec<(TransactionId, bool)>,
+    /// For the commit witnesses of these.
+    witnesses: Vec<(TransactionId, Wanted)>,
     /// For the floor above these, in place of their commit witnesses.
     owed: Vec<u64>,
+}
+
+/// Whether a commit witness must be at a replica.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wanted {
+    /// If somebody put one there.
+    Maybe,
+    /// Unless it is below the floor: it was everywhere before that was raised.
+    Yes,
+    /// Unless clean-up has removed it: a floor was raised over it before it was everywhere.
+    ByItself,
 }
 
 impl Asked {
@@ -45,10 +56,15 @@ impl Asked {
         let mut asked = Self { witnesses: Vec::new(), owed: Vec::new() };
         for (id, left) in ready {
             let is_required = left.witnesses.contains(&store);
-            if left.owed.as_ref().is_some_and(|owed| owed.store == store) {
-                asked.owed.push(id.sequence);
-            } else if is_required || left.maybe.contains(&store) {
-                asked.witnesses.push((*id, is_required));
+            let owed = left.owed.as_ref().filter(|owed| owed.store == store);
+            match owed {
+                Some(owed) if owed.is_written => asked.witnesses.push((*id, Wanted::ByItself)),
+                Some(_) => asked.owed.push(id.sequence),
+                None if is_required => asked.witnesses.push((*id, Wanted::Yes)),
+                None if left.maybe.contains(&store) => {
+                    asked.witnesses.push((*id, Wanted::Maybe));
+                }
+                None => {}
             }
         }
         asked
@@ -175,7 +191,8 @@ impl Runtime {
         let now = self.world.elapsed();
         let may_be_there = |(id, left): &(TransactionId, Left)| {
             let owed = left.owed.as_ref();
-            owed.is_some_and(|owed| self.is_old(owed, now) || !self.own().is_left_out(*id))
+            let is_out = |owed: &Owed| !owed.is_written && !self.own().is_left_out(*id);
+            owed.is_some_and(|owed| self.is_old(owed, now) || is_out(owed))
         };
         if let Some(at) = ready.iter().position(may_be_there) {
             ready.truncate(at);
@@ -195,7 +212,8 @@ impl Runtime {
         if witnesses.is_empty() && owed.is_empty() {
             return Ok(());
         }
-        let read = |(id, _): &(TransactionId, bool)| {
+        let removed = self.own().removed_up_to(own);
+        let read = |(id, _): &(TransactionId, Wanted)| {
             Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
         };
         let mut reads: Vec<Read> = witnesses.iter().map(read).collect();
@@ -212,7 +230,7 @@ impl Runtime {
             if let Some(first) = owed.iter().find(|sequence| **sequence > raised) {
                 ready.retain(|(id, _)| id.sequence < *first);
             }
-            for ((id, is_required), data) in witnesses.iter().zip(answers) {
+            for ((id, wanted), data) in witnesses.iter().zip(answers) {
                 match data {
                     Data::Record(Some(first)) => {
                         let count = first_part(&first).map_or(1, |(count, _)| count);
@@ -221,10 +239,17 @@ impl Runtime {
                             ready.retain(|(other, _)| other < id);
                         }
                     }
-                    _ if *is_required && id.sequence > raised => {
-                        ready.retain(|(other, _)| other < id);
+                    _ => {
+                        let gone = match wanted {
+                            Wanted::Maybe => u64::MAX,
+                            Wanted::Yes => raised,
+                            Wanted::ByItself if raised == u64::MAX => raised,
+                            Wanted::ByItself => removed,
+                        };
+                        if id.sequence > gone {
+                            ready.retain(|(other, _)| other < id);
+                        }
                     }
-                    _ => {}
                 }
             }
         }
@@ -243,7 +268,7 @@ impl Runtime {
     }
 
     fn is_old(&self, owed: &Owed, now: Duration) -> bool {
-        owed.is_tried || owed.since + self.settings.fresh_for() <= now
+        !owed.is_written && (owed.is_tried || owed.since + self.settings.fresh_for() <= now)
     }
 
     /// Cuts the list before the first transaction whose session had seen what some replica lacks.

@@ -57,7 +57,8 @@ impl Runtime {
         let writes = Arc::from(writes);
         let replica = visit.replica.clone();
         let (store, committed) = (visit.store, self.world.elapsed());
-        let owed = Owed { store, replica, since, committed, writes, is_tried: false };
+        let owed =
+            Owed { store, replica, since, committed, writes, is_tried: false, is_written: false };
         let before = &execution.plan.phases[..index];
         let was_here = before.iter().any(|p| execution.store_name(p).as_ref() == Some(&visit.name));
         if !draft.has_rows && !was_here {

@@ -41,6 +41,9 @@ pub(crate) struct Owed {
     pub(crate) writes: Arc<[Write]>,
     /// Somebody here has begun to write it: it may be there.
     pub(crate) is_tried: bool,
+    /// It was written after all. A floor stands for it as well, so that those after it need not be
+    /// written too; to be cleaned up, it must be everywhere by itself.
+    pub(crate) is_written: bool,
 }
 
 /// A floor that is to stand for commit witnesses.
@@ -214,7 +217,8 @@ impl Own {
     }
 
     fn is_owed(&self, sequence: u64, left: &Left) -> bool {
-        left.owed.as_ref().is_some_and(|owed| self.settled(owed.store) < sequence)
+        let is_owed = |owed: &Owed| !owed.is_written && self.settled(owed.store) < sequence;
+        left.owed.as_deref().is_some_and(is_owed)
     }
 
     /// Whether any commit witness is owed.
@@ -226,7 +230,7 @@ impl Own {
     }
 
     /// The floors that can be raised for what is owed: as far as all transactions are over, and wherever
-    /// they have been is owed too, at the same replica. Another replica may lack what that one has: it
+    /// they have been is owed too, or was, at the same replica. Another replica may lack what that one has: it
     /// has to wait until a floor is everywhere, and its transactions are cleaned up.
     pub(crate) fn due(&self) -> Vec<Due> {
         let mut due: BTreeMap<usize, Due> = BTreeMap::new();
@@ -249,10 +253,10 @@ impl Own {
                 }
                 let replica = owed.replica.clone();
                 let due = due.entry(store).or_insert(Due { store, replica, last, count: 0 });
-                (due.last, due.count) = (last, due.count + 1);
+                (due.last, due.count) = (last, due.count + u64::from(!owed.is_written));
             }
         }
-        due.into_values().collect()
+        due.into_values().filter(|due| due.count > 0).collect()
     }
 
     /// What is owed of phases that had committed by a time, in order.
@@ -299,9 +303,15 @@ impl Own {
 
     /// It was written after all.
     pub(crate) fn has_written(&mut self, origin: Origin, sequence: u64) {
-        if let Some(owed) = self.owing(origin, sequence) {
-            *owed = None;
+        if let Some(Some(owed)) = self.owing(origin, sequence) {
+            owed.is_written = true;
         }
+    }
+
+    /// Up to which transaction of an origin clean-up may have removed commit witnesses.
+    pub(crate) fn removed_up_to(&self, origin: Origin) -> u64 {
+        // Of an origin that was given up, others clean up.
+        if origin == self.origin { self.raised } else { u64::MAX }
     }
 
     pub(crate) fn cleaned(&mut self, origin: Origin, up_to: u64) {
@@ -343,6 +353,7 @@ mod tests {
             committed: Duration::ZERO,
             writes: Arc::new([]),
             is_tried: false,
+            is_written: false,
         };
         Left { witnesses: [STORE].into(), owed: Some(Box::new(owed)), ..Left::default() }
     }
@@ -392,5 +403,22 @@ mod tests {
         assert!(!own.is_left_out(id) && own.owes(), "it may be there, or not");
         own.has_written(id.origin, id.sequence);
         assert!(!own.owes() && own.owed_since(Duration::ZERO).is_empty());
+    }
+
+    #[test]
+    fn what_was_written_after_all_keeps_no_floor_down() {
+        let mut own = Own::new(Origin(1));
+        let ids = [(); 3].map(|()| own.allocate());
+        for id in &ids[..2] {
+            own.over(*id, owing("r1"));
+        }
+        own.tries(Origin(1), 1);
+        own.has_written(Origin(1), 1);
+        assert_eq!(due(&own), [(2, 1)], "for the one that was not");
+        own.settle(&own.due()[0].clone());
+        assert_eq!((due(&own), own.owes()), (vec![], false));
+        own.over(ids[2], owing("r1"));
+        own.has_written(Origin(1), 3);
+        assert_eq!(due(&own), [], "it needs none");
     }
 }

@@ -122,10 +122,17 @@ fn what_cannot_wait_has_its_commit_witness_written() {
         slow.expect("it commits");
     });
     assert_eq!(stood(&server), 0);
+    pay(&stores, &server);
+    pause(&stores, 60);
+    assert_eq!(stood(&server), 1, "what was written keeps no floor down");
+    let found = in_journal(&stores);
+    let both = found.len() == 2
+        && [": Floor ", ": Witness "].iter().all(|kind| found.iter().any(|one| one.contains(kind)));
+    assert!(both, "it is not cleaned up yet: {found:?}");
     stores.pass(10);
     assert_eq!(stores.left(), [""; 0]);
     assert!(server.runtime().is_clean());
-    assert_eq!(total(&stores, &server), 1);
+    assert_eq!(total(&stores, &server), 2);
 }
 
 #[test]
