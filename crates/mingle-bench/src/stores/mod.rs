@@ -44,7 +44,7 @@ pub struct Options {
     warm_up: f64,
     /// Seconds of load of each side of a row here and a row there, before the first block: the nodes of
     /// Cassandra compile what they run.
-    #[arg(long, default_value_t = 30.0)]
+    #[arg(long, default_value_t = 60.0)]
     node_warm_up: f64,
     /// Seconds of each block of small transactions that count.
     #[arg(long, default_value_t = 0.6)]
