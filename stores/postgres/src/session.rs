@@ -36,8 +36,8 @@ pub struct Step {
 impl Step {
     /// A statement with parameters.
     pub fn new(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
-        let (is_control, is_part) = (false, false);
-        Self { sql: sql.into(), params, types: Arc::default(), is_control, is_part }
+        let (sql, types) = (sql.into(), Arc::default());
+        Self { sql, params, types, is_control: false, is_part: false }
     }
 
     /// A statement that may go out as a part of another one.

@@ -13,7 +13,7 @@ const TOGETHER_MAX: usize = 4;
 /// change one row.
 pub fn together(texts: &Texts, last: Step, parts: Vec<Step>) -> Vec<Step> {
     let may = parts.len() <= TOGETHER_MAX && parts.iter().all(|part| part.is_part);
-    if parts.is_empty() || !may || last.is_control {
+    if parts.is_empty() || !may {
         return [vec![last], parts].concat();
     }
     let all = || parts.iter().chain([&last]);

@@ -1,4 +1,5 @@
-//! What commits demand of a process's fence and floor: seldom in each other's way.
+//! What commits demand of a process's fence and floor, seldom in each other's way; and what goes out as one
+//! statement, or by many names.
 
 mod support;
 
@@ -143,4 +144,39 @@ async fn a_row_that_is_changed_twice_has_both_changes() {
     let expected = [3, 2].map(|value| mingle_store::Data::Register(Some(Value::Int(value))));
     assert_eq!(values, expected);
     assert!(found.iter().all(|answer| answer.version == version), "both say when");
+}
+
+#[tokio::test]
+async fn many_rows_are_found_and_removed_by_name_as_few_are() {
+    const MANY: u64 = 200;
+    let Some(store) = store().await else { return };
+    let name = |number| format!("many{number}");
+    let intent =
+        |sequence| RecordKey::of(RecordKind::Intent, TransactionId { origin: ORIGIN, sequence }, 0);
+    let put = |number: u64| {
+        let bytes = number.to_be_bytes();
+        let assigned = Write::Assign(at(&name(number), 0), Value::Int(number as i64));
+        [assigned, Write::Record(intent(number), bytes.as_slice().into())]
+    };
+    write(&*store, (0..MANY).flat_map(put).collect()).await.expect("it writes");
+    // Each other one is missing among those that are asked for.
+    let asked = || (0..2 * MANY).step_by(2);
+    let registers: Vec<Read> = asked().map(|number| Read::Register(at(&name(number), 0))).collect();
+    let records: Vec<Read> = asked().map(|number| Read::Record(intent(number))).collect();
+    let found = read(&*store, &registers).await.expect("it reads");
+    for (number, answer) in asked().zip(found) {
+        let value = (number < MANY).then_some(Value::Int(number as i64));
+        assert_eq!(answer.data, mingle_store::Data::Register(value), "{number}");
+    }
+    let there = async || {
+        let found = read(&*store, &records).await.expect("it reads");
+        let is_there = |data: &mingle_store::Data| *data != mingle_store::Data::Record(None);
+        found.iter().filter(|answer| is_there(&answer.data)).count() as u64
+    };
+    assert_eq!(there().await, MANY / 2);
+    let gone = asked().map(|number| Write::Discard(intent(number))).collect();
+    write(&*store, gone).await.expect("it writes");
+    assert_eq!(there().await, 0);
+    let kept = read(&*store, &[Read::Record(intent(1))]).await.expect("it reads");
+    assert_ne!(kept[0].data, mingle_store::Data::Record(None), "nobody has named it");
 }
