@@ -13,7 +13,7 @@ use crate::outcome;
 use crate::session::{Step, StepResult};
 use crate::store::Inner;
 use crate::system::{self, Beginning, check_record, record_id};
-use crate::together::together;
+use crate::together::{may_go_together, together};
 use crate::transaction::{Done, PostgresTransaction, begin};
 use crate::wire::int;
 use crate::writing::{Writing, check_objects};
@@ -56,7 +56,7 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
         Beginning { id: commit.id, keep: &inner.keep, objects, known }
     });
     let version = begins.then_some(steps.len());
-    let beginning = system::begin_commit(layout, beginning, &commit.guards)?;
+    let begun = system::begin_commit(layout, beginning, &commit.guards)?;
     let mut looked_at = done.written_records.clone();
     for guard in &commit.guards {
         let (Guard::Absent(key) | Guard::Below(key, _)) = guard;
@@ -68,12 +68,18 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
         let objects = done.objects.iter().map(|(kind, object)| (kind, object));
         checks.extend(check_objects(layout, objects));
     }
-    match beginning {
-        Some(beginning) if checks.is_empty() => {
-            steps.extend(together(&layout.texts, beginning, writes));
-        }
-        beginning => steps.extend(beginning.into_iter().chain(checks).chain(writes)),
-    }
+    let Some(system::Begun { look, outcome }) = begun else {
+        steps.extend(checks.into_iter().chain(writes));
+        return Ok(Planned { steps, version: None });
+    };
+    let (mut parts, rest) = if checks.is_empty() && may_go_together(&writes) {
+        (writes, Vec::new())
+    } else {
+        (Vec::new(), [checks, writes].concat())
+    };
+    parts.extend(outcome);
+    steps.push(together(&layout.texts, look, parts));
+    steps.extend(rest);
     Ok(Planned { steps, version: version.filter(|_| done.has_written) })
 }
 

@@ -62,3 +62,6 @@ pub const STATEMENTS_MAX: usize = 4_096;
 
 /// So many rows that are looked for by name are many.
 pub const MANY: usize = 64;
+
+/// So many new records are written by a statement that names each; more as a list.
+pub const NEW_RECORDS_MAX: usize = 4;

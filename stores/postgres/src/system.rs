@@ -59,7 +59,30 @@ pub struct Beginning<'a> {
     pub known: BTreeSet<TransactionId>,
 }
 
-/// The statement of a beginning, and of guards: a commit takes effect only where they hold of what was last
+/// The statements that a commit begins with.
+pub struct Begun {
+    /// Looks whether all holds that the commit demands. It comes last of those that go out as one.
+    pub look: Step,
+    /// Writes that its id has taken effect.
+    pub outcome: Option<Step>,
+}
+
+/// What a commit demands.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Demands {
+    /// Whether it writes, and its version is asked for.
+    writes: bool,
+    /// That the objects whose data it writes have no witness rows that it does not know.
+    unwitnessed: bool,
+    /// That nothing else takes effect under its id.
+    id: bool,
+    /// That its origin may begin a transaction.
+    origin: bool,
+    /// And of records, each that it is absent, or else that it is a low floor.
+    absent: Vec<bool>,
+}
+
+/// The statements of a beginning, and of guards: a commit takes effect only where they hold of what was last
 /// committed. None where there is neither.
 ///
 /// # Errors
@@ -69,34 +92,31 @@ pub fn begin_commit(
     layout: &Layout,
     beginning: Option<Beginning<'_>>,
     guards: &[Guard],
-) -> Result<Option<Step>, String> {
+) -> Result<Option<Begun>, String> {
     if beginning.is_none() && guards.is_empty() {
         return Ok(None);
     }
     let id = beginning.as_ref().and_then(|beginning| beginning.id);
     let (shut, guards) = id.map_or((None, guards), |id| of_origin(id, guards));
-    let call = match (&beginning, shut) {
-        (None, _) => None,
-        (Some(_), None) => Some("commit"),
-        (Some(_), Some(_)) => Some("begin"),
+    let mut demands = Demands {
+        writes: beginning.is_some(),
+        unwitnessed: false,
+        id: id.is_some(),
+        origin: shut.is_some(),
+        absent: guards.iter().map(|guard| matches!(guard, Guard::Absent(_))).collect(),
     };
-    let absent: Vec<bool> = guards.iter().map(|guard| matches!(guard, Guard::Absent(_))).collect();
-    let text = Text::Commit(call, absent.clone());
-    let sql = layout.texts.get(text, || commit_text(layout, call, shut.is_some(), &absent));
     let mut params = Vec::new();
     if let Some(beginning) = beginning {
-        let objects = beginning.objects.map(|mut objects| {
+        if let Some(mut objects) = beginning.objects {
             objects.push(WHOLE_STORE.to_vec());
-            Param::BytesList(objects)
-        });
-        let id = beginning.id.map(|id| Param::Bytes(transaction(id)));
-        let known = beginning.known.into_iter().map(transaction).collect();
-        params = vec![
-            id.unwrap_or(Param::Null),
-            Param::Text(beginning.keep.to_owned()),
-            objects.unwrap_or(Param::Null),
-            Param::BytesList(known),
-        ];
+            demands.unwitnessed = true;
+            params.push(Param::BytesList(objects));
+            params.push(Param::BytesList(beginning.known.into_iter().map(transaction).collect()));
+        }
+        if let Some(id) = id {
+            params.push(Param::Bytes(transaction(id)));
+            params.push(Param::Text(beginning.keep.to_owned()));
+        }
     }
     if let Some(Shut { fence, floor, bound }) = shut {
         params.push(Param::Bytes(record_id(fence)?));
@@ -110,27 +130,121 @@ pub fn begin_commit(
             params.push(Param::Bytes(bound.to_be_bytes().to_vec()));
         }
     }
-    Ok(Some(Step::new(sql, params)))
+    let text = Text::Commit(demands.clone());
+    let sql = layout.texts.get(text, || demands.text(layout));
+    let outcome = id.map(|id| {
+        let sql = layout.texts.get(Text::Outcome, || {
+            let outcomes = layout.system("outcomes");
+            format!("INSERT INTO {outcomes} (transaction, is_committed) VALUES ($1::bytea, true)")
+        });
+        Step::part(sql, vec![Param::Bytes(transaction(id))])
+    });
+    Ok(Some(Begun { look: Step::new(sql, params), outcome }))
 }
 
-/// The functions that a commit begins with.
-fn commit_text(layout: &Layout, call: Option<&str>, is_shut: bool, absent: &[bool]) -> String {
-    let (mut calls, mut next) = (Vec::new(), 1);
-    if let Some(name) = call {
-        let name = layout.system(name);
-        let own = if is_shut { ", $5::bytea, $6::bytea, $7::bytea" } else { "" };
-        calls.push(format!("{name}($1::bytea, $2::text::interval, $3::bytea[], $4::bytea[]{own})"));
-        next = if is_shut { 8 } else { 5 };
+impl Demands {
+    /// The statement that looks whether all of it holds.
+    ///
+    /// Nobody leaves a witness row of the whole store, or announces a record, between this and the
+    /// commit's end; and a transaction whose snapshot is older than such a row is a conflict: a
+    /// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked
+    /// at, and locked. The tables are locked before the statement runs.
+    ///
+    /// All of it is one statement rather than a function of several, each of which takes the server
+    /// about as long as a row's read.
+    fn text(&self, layout: &Layout) -> String {
+        let mut params = Params(0);
+        let mut given = Vec::new();
+        let refused = self.refused(layout, &mut params);
+        if self.writes {
+            let version = "pg_current_xact_id()::text::bigint";
+            given.push(if refused.is_empty() {
+                version.to_owned()
+            } else {
+                format!("CASE {refused}ELSE {version} END")
+            });
+        }
+        let mut rows = Vec::new();
+        if self.unwitnessed {
+            rows.push(("store", "witnessed", "epoch"));
+        }
+        if self.origin {
+            rows.push(("announcement", "last", "announcements"));
+        }
+        if !rows.is_empty() {
+            given.push(looks_for_changes(layout, &rows));
+        }
+        for is_absent in &self.absent {
+            let id = params.next("bytea");
+            given.push(if *is_absent {
+                format!("{}({id})", layout.system("absent"))
+            } else {
+                format!("{}({id}, {})", layout.system("below"), params.next("bytea"))
+            });
+        }
+        format!("SELECT {}", given.join(", "))
     }
-    for is_absent in absent {
-        calls.push(if *is_absent {
-            format!("{}(${next}::bytea)", layout.system("absent"))
-        } else {
-            format!("{}(${next}::bytea, ${}::bytea)", layout.system("below"), next + 1)
-        });
-        next += if *is_absent { 1 } else { 2 };
+
+    /// What it stops for.
+    fn refused(&self, layout: &Layout, params: &mut Params) -> String {
+        let stop = |when: &str, why: &str, code: &str| {
+            format!("WHEN {when} THEN {}('{why}', '{code}') ", layout.system("stop"))
+        };
+        let (mut refused, guard) = (String::new(), crate::error::GUARD);
+        if self.unwitnessed {
+            let (objects, known) = (params.next("bytea[]"), params.next("bytea[]"));
+            let has_rows = format!(
+                "EXISTS (SELECT FROM {} AS w WHERE w.object = ANY({objects}) \
+                 AND NOT w.transaction = ANY({known}))",
+                layout.system("witnesses")
+            );
+            refused += &stop(&has_rows, "there are witness rows", crate::error::WITNESSED);
+        }
+        if self.id {
+            let (id, keep) = (params.next("bytea"), params.next("text"));
+            let is_old = format!(
+                "clock_timestamp() - transaction_timestamp() > {keep}::interval / 2 \
+                 OR EXISTS (SELECT FROM {} AS g WHERE g.origin = substring({id} FOR 16) \
+                 AND g.transaction >= {id})",
+                layout.system("outcomes_gone")
+            );
+            refused += &stop(&is_old, "a transaction is too old", guard);
+        }
+        if self.origin {
+            let [fence, floor, bound] = ["bytea"; 3].map(|cast| params.next(cast));
+            let is_shut = format!(
+                "EXISTS (SELECT FROM {} WHERE id = {fence}) OR EXISTS (SELECT FROM {} \
+                 WHERE id = {floor} AND length(value) = 8 AND value >= {bound})",
+                layout.system("announced"),
+                layout.system("records")
+            );
+            refused += &stop(&is_shut, "its origin begins no transactions", guard);
+        }
+        refused
     }
-    format!("SELECT {}", calls.join(", "))
+}
+
+/// How many parameters a text has so far.
+struct Params(usize);
+
+impl Params {
+    /// One more, of this type.
+    fn next(&mut self, cast: &str) -> String {
+        self.0 += 1;
+        format!("${}::{cast}", self.0)
+    }
+}
+
+/// Fails where one of these rows has changed since the snapshot; each with its column and the sequence
+/// that this follows.
+fn looks_for_changes(layout: &Layout, rows: &[(&str, &str, &str)]) -> String {
+    let tables: Vec<String> = rows.iter().map(|(table, ..)| layout.system(table)).collect();
+    let has_changed = rows.iter().zip(&tables).map(|((_, column, sequence), table)| {
+        format!("{table}.{column} <> (SELECT last_value FROM {})", layout.system(sequence))
+    });
+    let has_changed: Vec<String> = has_changed.collect();
+    let (tables, has_changed) = (tables.join(", "), has_changed.join(" OR "));
+    format!("(SELECT true FROM {tables} WHERE {has_changed} FOR SHARE)")
 }
 
 /// What keeps an origin from beginning a transaction.

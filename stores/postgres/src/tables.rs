@@ -15,7 +15,7 @@ use crate::name::{literal, quote};
 pub const FORMAT: &str = "1";
 
 /// The version of the functions that stand beside them.
-pub const FUNCTIONS: u32 = 3;
+pub const FUNCTIONS: u32 = 4;
 
 /// A table gets about four times as many buckets as if it were made empty, so that reads of what is
 /// not there seldom meet an insert of something else.
@@ -120,7 +120,13 @@ pub fn functions(schema: &str) -> Vec<String> {
     let refuse =
         format!("RAISE EXCEPTION '%', reason USING ERRCODE = '{}';", crate::error::REFUSED);
     let refuse = function(schema, "refuse", "reason text", &refuse);
-    [vec![version, refuse], record_functions(schema), commit_functions(schema)].concat()
+    // Where a statement gives a number.
+    let stop = format!(
+        "CREATE OR REPLACE FUNCTION {}(reason text, code text) RETURNS bigint LANGUAGE plpgsql \
+         AS $mingle$ BEGIN RAISE EXCEPTION '%', reason USING ERRCODE = code; END $mingle$",
+        system(schema, "stop")
+    );
+    [vec![version, refuse, stop], record_functions(schema)].concat()
 }
 
 /// What a commit demands of records.
@@ -186,74 +192,6 @@ fn announcements(schema: &str) -> [String; 2] {
            RAISE EXCEPTION 'a record is there' USING ERRCODE = '{guard}'; END IF;"
     );
     [announce, unannounced]
-}
-
-/// What a commit demands of its id, of the whole store and of witness rows, and, where a transaction
-/// begins with it, of its origin. Nobody leaves a witness row of the whole store, or announces a
-/// record, between this and the commit's end; and a transaction whose snapshot is older than such a
-/// row is a conflict: a sequence shows, whatever the snapshot, whether there may be one; only
-/// then is the row looked at, and locked. The tables are locked by the statement that looks, before it does.
-///
-/// Each statement within a function takes about as long as a row's read, so there are few.
-fn commit_functions(schema: &str) -> Vec<String> {
-    let (outcomes, gone) = (system(schema, "outcomes"), system(schema, "outcomes_gone"));
-    let (witnesses, store) = (system(schema, "witnesses"), system(schema, "store"));
-    let (epoch, announcements) = (system(schema, "epoch"), system(schema, "announcements"));
-    let (announced, announcement) = (system(schema, "announced"), system(schema, "announcement"));
-    let records = system(schema, "records");
-    let (guard, witnessed) = (crate::error::GUARD, crate::error::WITNESSED);
-    let has_rows = format!(
-        "EXISTS (SELECT FROM {witnesses} AS w WHERE w.object = ANY(objects) \
-         AND NOT w.transaction = ANY(known))"
-    );
-    let is_old = format!(
-        "clock_timestamp() - transaction_timestamp() > keep / 2 \
-         OR EXISTS (SELECT FROM {gone} AS g WHERE g.origin = substring(wanted FOR 16) \
-         AND g.transaction >= wanted)"
-    );
-    let witnessed =
-        format!("RAISE EXCEPTION 'there are witness rows' USING ERRCODE = '{witnessed}'; END IF;");
-    let too_old =
-        format!("RAISE EXCEPTION 'a transaction is too old' USING ERRCODE = '{guard}'; END IF;");
-    let insert =
-        format!("INSERT INTO {outcomes} (transaction, is_committed) VALUES (wanted, true);");
-    let commit = format!(
-        "DECLARE has_rows boolean; is_new boolean; BEGIN \
-         IF objects IS NOT NULL THEN \
-           SELECT (SELECT true FROM {store} \
-             WHERE witnessed <> (SELECT last_value FROM {epoch}) FOR SHARE), {has_rows} \
-             INTO is_new, has_rows; \
-           IF has_rows THEN {witnessed} \
-         END IF; \
-         IF wanted IS NOT NULL THEN IF {is_old} THEN {too_old} {insert} END IF; \
-         RETURN pg_current_xact_id()::text::bigint; END;"
-    );
-    let begin = format!(
-        "DECLARE is_new boolean; has_rows boolean; is_old boolean; is_shut boolean; BEGIN \
-         SELECT (SELECT true FROM {store} AS s, {announcement} AS a \
-             WHERE s.witnessed <> (SELECT last_value FROM {epoch}) \
-             OR a.last <> (SELECT last_value FROM {announcements}) FOR SHARE), \
-           {has_rows}, {is_old}, \
-           EXISTS (SELECT FROM {announced} WHERE id = fence) \
-             OR EXISTS (SELECT FROM {records} WHERE id = floor AND length(value) = 8 AND value >= bound) \
-           INTO is_new, has_rows, is_old, is_shut; \
-         IF has_rows THEN {witnessed} \
-         IF is_old THEN {too_old} \
-         IF is_shut THEN \
-           RAISE EXCEPTION 'its origin begins no transactions' USING ERRCODE = '{guard}'; END IF; \
-         {insert} RETURN pg_current_xact_id()::text::bigint; END;"
-    );
-    let function = |name: &str, more: &str, body: &str| {
-        format!(
-            "CREATE OR REPLACE FUNCTION {}(wanted bytea, keep interval, objects bytea[], \
-             known bytea[]{more}) RETURNS bigint LANGUAGE plpgsql AS $mingle$ {body} $mingle$",
-            system(schema, name)
-        )
-    };
-    vec![
-        function("commit", "", &commit),
-        function("begin", ", fence bytea, floor bytea, bound bytea", &begin),
-    ]
 }
 
 /// A table whose rows are found by this column, and then its others: PostgreSQL guesses how many

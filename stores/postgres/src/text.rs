@@ -9,6 +9,7 @@ use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 use mingle_model::Name;
 
 use crate::limits::{MANY, TEXTS_MAX};
+use crate::system::Demands;
 
 /// The text of a statement.
 #[derive(Clone)]
@@ -86,11 +87,14 @@ pub enum Text {
     RowsAndWitnesses(Name, Vec<u16>, Many),
     /// Witness rows of so many objects.
     Witnesses(Many),
-    /// The function that a commit begins with, if any, and whether each of its other guards demands that a
-    /// record is absent, or else that a floor is low.
-    Commit(Option<&'static str>, Vec<bool>),
-    /// Records, and whether they can only be new.
-    Records(bool),
+    /// What a commit begins with.
+    Commit(Demands),
+    /// That an id has taken effect.
+    Outcome,
+    /// Records.
+    Records,
+    /// So many records that can only be new.
+    NewRecords(usize),
     /// A witness row.
     Witness,
     /// A change of these fields of an object, and whether that is known to exist.

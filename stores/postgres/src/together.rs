@@ -8,19 +8,26 @@ use crate::wire::Param;
 /// So many go together at most, as there is a text of its own for each combination.
 const TOGETHER_MAX: usize = 4;
 
-/// Statements that go out as the parts of the last one, which comes before them; as they are where one
-/// of them may not be a part. Parts see what was there before the statement, so there must not be two that
-/// change one row.
-pub fn together(texts: &Texts, last: Step, parts: Vec<Step>) -> Vec<Step> {
-    let may = parts.len() <= TOGETHER_MAX && parts.iter().all(|part| part.is_part);
-    if parts.is_empty() || !may {
-        return [vec![last], parts].concat();
+/// Whether these may be the parts of one statement.
+pub fn may_go_together(parts: &[Step]) -> bool {
+    let looks_itself = |part: &&Step| with(&part.sql).is_some();
+    parts.len() <= TOGETHER_MAX
+        && parts.iter().all(|part| part.is_part)
+        // What it looks for has the same name in each.
+        && parts.iter().filter(looks_itself).count() <= 1
+}
+
+/// Statements that go out as the parts of the last one. They see what was there before all of it, so no
+/// two may change one row.
+pub fn together(texts: &Texts, last: Step, parts: Vec<Step>) -> Step {
+    if parts.is_empty() {
+        return last;
     }
     let all = || parts.iter().chain([&last]);
     let key = Text::Together(all().map(|step| step.sql.clone()).collect());
     let sql = texts.get(key, || text(all()));
     let params: Vec<Param> = all().flat_map(|step| step.params.iter().cloned()).collect();
-    vec![Step::new(sql, params)]
+    Step::new(sql, params)
 }
 
 fn text<'a>(all: impl Iterator<Item = &'a Step>) -> String {
@@ -30,9 +37,36 @@ fn text<'a>(all: impl Iterator<Item = &'a Step>) -> String {
         before += step.params.len();
     }
     let last = shifted_texts.pop().unwrap_or_default();
-    let parts = shifted_texts.iter().enumerate();
-    let parts: Vec<String> = parts.map(|(number, sql)| format!("p{number} AS ({sql})")).collect();
+    let mut parts = Vec::new();
+    for (number, sql) in shifted_texts.iter().enumerate() {
+        // What changes rows stands at the top, or not at all.
+        let (before, sql) = with(sql).unwrap_or(("", sql));
+        if !before.is_empty() {
+            parts.push(before.to_owned());
+        }
+        parts.push(format!("p{number} AS ({sql})"));
+    }
     format!("WITH {} {last}", parts.join(", "))
+}
+
+/// What a statement does first, with its name, and what it does then: `WITH first AS (…) then`.
+fn with(sql: &str) -> Option<(&str, &str)> {
+    let rest = sql.strip_prefix("WITH ")?;
+    let (mut depth, mut quote) = (0, None);
+    for (at, next) in rest.char_indices() {
+        match (quote, next) {
+            (None, '\'' | '"') => quote = Some(next),
+            (Some(open), _) if open == next => quote = None,
+            (None, '(') => depth += 1,
+            (None, ')') if depth == 1 => {
+                let (first, then) = rest.split_at(at + 1);
+                return Some((first, then.trim_start()));
+            }
+            (None, ')') => depth -= 1,
+            _ => {}
+        }
+    }
+    None
 }
 
 /// A statement whose first parameter is not `$1`: so many come before it. What stands in quotes stays.
@@ -77,21 +111,33 @@ mod tests {
     }
 
     #[test]
-    fn parts_come_with_the_last_one_and_others_after_it() {
+    fn parts_come_with_the_last_one() {
         let texts = Texts::default();
         let last = || step("SELECT f($1, $2)", 2, false);
         let (a, b) = (step("UPDATE a SET x = $1", 1, true), step("DELETE FROM b", 0, true));
         let merged = together(&texts, last(), vec![a.clone(), b.clone()]);
-        assert_eq!(merged.len(), 1);
         let expected = "WITH p0 AS (UPDATE a SET x = $1), p1 AS (DELETE FROM b) SELECT f($2, $3)";
-        assert_eq!(&*merged[0].sql, expected);
-        assert_eq!(merged[0].params.len(), 3);
-        assert_eq!(together(&texts, last(), Vec::new()).len(), 1);
-        let whole = step("WITH w AS (SELECT 1) DELETE FROM c", 0, false);
-        let apart = together(&texts, last(), vec![a, whole, b]);
-        let order: Vec<&str> = apart.iter().map(|step| &*step.sql).collect();
-        assert_eq!(order[0], "SELECT f($1, $2)");
-        assert_eq!(order[1], "UPDATE a SET x = $1");
-        assert_eq!(order.len(), 4);
+        assert_eq!(&*merged.sql, expected);
+        assert_eq!(merged.params.len(), 3);
+        assert_eq!(together(&texts, last(), Vec::new()).sql, last().sql);
+        let whole = step("SELECT FROM c FOR UPDATE", 0, false);
+        assert!(may_go_together(&[a.clone(), b.clone()]));
+        assert!(!may_go_together(&[a.clone(), whole, b]));
+        assert!(!may_go_together(&vec![a; TOGETHER_MAX + 1]));
+    }
+
+    #[test]
+    fn what_a_part_does_first_stands_beside_it() {
+        let texts = Texts::default();
+        let both = "WITH u AS (UPDATE \"a)\" SET x = f($2) WHERE y = ')' RETURNING 1) \
+                    INSERT INTO a SELECT $1 WHERE NOT EXISTS (SELECT FROM u)";
+        let (both, gone) = (step(both, 2, true), step("DELETE FROM b WHERE z = $1", 1, true));
+        assert!(may_go_together(&[gone.clone(), both.clone()]));
+        assert!(!may_go_together(&[both.clone(), both.clone()]), "two of one name");
+        let merged = together(&texts, step("SELECT $1", 1, false), vec![gone, both]);
+        let expected = "WITH p0 AS (DELETE FROM b WHERE z = $1), \
+                        u AS (UPDATE \"a)\" SET x = f($3) WHERE y = ')' RETURNING 1), \
+                        p1 AS (INSERT INTO a SELECT $2 WHERE NOT EXISTS (SELECT FROM u)) SELECT $4";
+        assert_eq!(&*merged.sql, expected);
     }
 }

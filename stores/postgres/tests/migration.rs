@@ -157,12 +157,12 @@ async fn functions_of_an_older_version_are_made_anew() {
     let own = config.schema.clone().expect("it was given");
     let sql = format!(
         "UPDATE {own}.mingle_catalog SET type = '1' WHERE field = 'functions'; \
-         DROP FUNCTION {own}.mingle_commit"
+         DROP FUNCTION {own}.mingle_stop"
     );
     support::client(&config.url).await.batch_execute(&sql).await.expect("an older store");
     let migration = plan_migration(config.clone(), schema(), RealWorld::make()).await;
     let sql = migration.expect("a plan").sql();
-    assert!(sql.contains("mingle_commit"), "{sql}");
+    assert!(sql.contains("mingle_stop"), "{sql}");
     let store = open(config, schema()).await;
     write(&*store, vec![Write::Assign(at(0), Value::Int(1))]).await.expect("a commit");
 }

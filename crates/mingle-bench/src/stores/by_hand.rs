@@ -30,15 +30,16 @@ enum Takes {
     IdNumberValue,
     /// Objects whose rows are read, and those whose witness rows are: the whole store besides.
     IdsObjects,
-    /// The transaction, how long it is remembered, the object and the whole store, and whose witness
-    /// rows are known.
-    Beginning,
-    /// A change of a row, and then the same.
-    IdValueBeginning,
+    /// The value of a row that is there; the transaction; and what its commit demands: the object and
+    /// the whole store, whose witness rows are known, the transaction again, and how long it is
+    /// remembered.
+    Change,
+    /// The same, of a row of this number that may not be there.
+    ChangeOrAdd,
 }
 
 /// Which statements serve what Mingle promises, rather than data.
-const PROMISES: [&str; 2] = ["mingle_commit(", "mingle_store"];
+const PROMISES: [&str; 2] = ["pg_current_xact_id()::text", "mingle_store"];
 
 /// The statements for data alone. What needs no answer goes out with what is before it.
 pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
@@ -46,7 +47,7 @@ pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
     let mut data: Vec<Trip> = trips
         .iter()
         .map(|trip| {
-            let parts = trip.iter().map(changes_of);
+            let parts = trip.iter().map(|sql| changes_of(sql));
             parts.filter(is_data).map(|sql| without_witnesses(&sql)).collect()
         })
         .collect();
@@ -59,10 +60,15 @@ pub fn data_of(trips: &[Trip]) -> Vec<Trip> {
     data
 }
 
-/// What a statement changes that goes out together with what a commit demands: the first part.
-fn changes_of(sql: &String) -> String {
-    let parts = sql.strip_prefix("WITH p0 AS (").and_then(|rest| rest.rsplit_once(") SELECT "));
-    parts.map_or(&**sql, |(change, _)| change).to_owned()
+/// What a statement changes that goes out together with what a commit demands.
+fn changes_of(sql: &str) -> String {
+    let parts = sql.split_once(", p1 AS (INSERT INTO ").map(|(changes, _)| changes);
+    let parts = parts.and_then(|changes| changes.strip_suffix(')'));
+    let change = parts.and_then(|changes| match changes.split_once("p0 AS (")? {
+        ("WITH ", change) => Some(change.to_owned()),
+        (first, change) => Some(format!("{} {change}", first.strip_suffix(", ")?)),
+    });
+    change.unwrap_or_else(|| sql.to_owned())
 }
 
 /// A statement that reads rows and witness rows, without the latter.
@@ -86,14 +92,13 @@ pub fn plain(transaction: &str) -> Vec<Trip> {
 
 fn takes(sql: &str) -> Result<Takes, String> {
     let starts = |head: &str| sql.starts_with(head);
+    let is_commit = sql.contains("INSERT INTO") && sql.contains("mingle_outcomes");
     Ok(match sql {
         _ if starts("BEGIN") || starts("COMMIT") || starts("LOCK TABLE") => Takes::Control,
         _ if sql.contains("plain.account") && starts("SELECT") => Takes::Number,
         _ if sql.contains("plain.account") => Takes::NumberValue,
-        _ if starts("WITH p0 AS (UPDATE") && sql.contains("mingle_commit($3") => {
-            Takes::IdValueBeginning
-        }
-        _ if sql.contains("mingle_commit($1") => Takes::Beginning,
+        _ if starts("WITH p0 AS (UPDATE") && is_commit => Takes::Change,
+        _ if starts("WITH updated AS (UPDATE") && is_commit => Takes::ChangeOrAdd,
         _ if sql.contains("UNION ALL") => Takes::IdsObjects,
         _ if starts("WITH updated") && sql.contains("$3::bigint") => Takes::IdNumberValue,
         _ if starts("UPDATE") && sql.contains("$2::bigint") => Takes::IdValue,
@@ -239,13 +244,35 @@ impl Arguments<'_> {
             Takes::NumberValue => vec![&self.number, value],
             Takes::IdNumberValue => vec![&self.id, &self.number, value],
             Takes::IdsObjects => vec![&self.ids, &self.objects],
-            Takes::Beginning => {
-                vec![&self.transaction, &self.keep, &self.objects, &self.transactions]
-            }
-            Takes::IdValueBeginning => {
-                let beginning = self.of(Takes::Beginning, value);
-                [self.of(Takes::IdValue, value), beginning].concat()
-            }
+            Takes::Change => [self.of(Takes::IdValue, value), self.demands()].concat(),
+            Takes::ChangeOrAdd => [self.of(Takes::IdNumberValue, value), self.demands()].concat(),
+        }
+    }
+
+    /// The transaction, and what its commit demands.
+    fn demands(&self) -> Vec<&(dyn ToSql + Sync)> {
+        vec![&self.transaction, &self.objects, &self.transactions, &self.transaction, &self.keep]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_changed_is_found_beside_what_is_demanded() {
+        let rest =
+            ", p1 AS (INSERT INTO \"s\".mingle_outcomes VALUES ($3)) SELECT CASE WHEN x($4) END";
+        for change in [
+            "UPDATE t SET a = f(), b = $2 WHERE c = $1",
+            "WITH updated AS (UPDATE t SET b = $2 RETURNING 1) INSERT INTO t (b) SELECT $2",
+        ] {
+            let whole = match change.split_once(") INSERT") {
+                Some((first, then)) => format!("{first}), p0 AS (INSERT{then}){rest}"),
+                None => format!("WITH p0 AS ({change}){rest}"),
+            };
+            assert_eq!(changes_of(&whole), change);
+            assert_eq!(changes_of(change), change, "it stands alone");
         }
     }
 }

@@ -74,7 +74,7 @@ impl Writing<'_> {
         self.touched.insert(object.clone());
         // One statement changes a row once.
         let is_first = self.changed.insert(object.clone());
-        self.steps.push(Step { is_part: is_there && is_first, ..Step::new(sql, params) });
+        self.steps.push(Step { is_part: is_first, ..Step::new(sql, params) });
         Ok(())
     }
 

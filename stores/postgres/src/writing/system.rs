@@ -9,6 +9,7 @@ use mingle_store::{RecordKey, RecordKind, Write};
 use super::Writing;
 use crate::encoding::{object_digest, transaction};
 use crate::layout::{Kind, Place};
+use crate::limits::NEW_RECORDS_MAX;
 use crate::session::Step;
 use crate::system::{insert_witness, record_id};
 use crate::tables::ANNOUNCED;
@@ -95,15 +96,12 @@ impl Writing<'_> {
             ids.push(id);
             values.push(value.to_vec());
         }
-        let sql = self.layout.texts.get(Text::Records(are_new), || {
+        if are_new && writes.len() <= NEW_RECORDS_MAX {
+            self.new_records(ids, values);
+            return Ok(());
+        }
+        let sql = self.layout.texts.get(Text::Records, || {
             let (table, version) = (self.layout.system("records"), self.version());
-            if are_new {
-                return format!(
-                    "INSERT INTO {table} (id, kind, key, value, version) \
-                     SELECT id, get_byte(id, 0), substring(id FROM 2), value, {version} \
-                     FROM unnest($1::bytea[], $2::bytea[]) AS g (id, value)"
-                );
-            }
             format!(
                 "WITH given AS (SELECT * FROM unnest($1::bytea[], $2::bytea[]) AS g (id, value)), \
                  added AS (INSERT INTO {table} (id, kind, key, value, version) \
@@ -114,8 +112,31 @@ impl Writing<'_> {
             )
         });
         let params = vec![Param::BytesList(ids), Param::BytesList(values)];
-        self.steps.push(Step { is_part: are_new, ..Step::new(sql, params) });
+        self.steps.push(Step::new(sql, params));
         Ok(())
+    }
+
+    /// Writes a few records that are not there.
+    fn new_records(&mut self, ids: Vec<Vec<u8>>, values: Vec<Vec<u8>>) {
+        let count = ids.len();
+        let sql = self.layout.texts.get(Text::NewRecords(count), || {
+            let (table, version) = (self.layout.system("records"), self.version());
+            let row = |number: usize| {
+                let (id, value) = (2 * number + 1, 2 * number + 2);
+                format!(
+                    "(${id}::bytea, get_byte(${id}::bytea, 0), substring(${id}::bytea FROM 2), \
+                     ${value}::bytea, {version})"
+                )
+            };
+            let rows: Vec<String> = (0..count).map(row).collect();
+            format!(
+                "INSERT INTO {table} (id, kind, key, value, version) VALUES {}",
+                rows.join(", ")
+            )
+        });
+        let pairs = ids.into_iter().zip(values);
+        let params = pairs.flat_map(|(id, value)| [Param::Bytes(id), Param::Bytes(value)]);
+        self.steps.push(Step::part(sql, params.collect()));
     }
 
     /// Whether a record can only be new: it is of the transaction that takes effect with this.
