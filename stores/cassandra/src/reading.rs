@@ -72,7 +72,7 @@ pub fn answer(layout: &Layout, read: &Read, found: &Fetched) -> Result<(Data, Ve
     let Some(field) = field else {
         let present = header.iter().find(|row| row.dot.is_empty());
         let exists = present.is_some() || !rows.is_empty();
-        let time = present.map_or(0, |row| row.time);
+        let time = present.map_or(newest, |row| row.time);
         return Ok((Data::Bool(exists), version(time)));
     };
     let context = |why: String| format!("{}.{}: {why}", field.kind.name, field.field.name);

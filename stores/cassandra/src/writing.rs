@@ -52,6 +52,12 @@ pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
     Ok(asked)
 }
 
+/// Whether a register is written: an object of which one is there exists, with it alone, until it is
+/// deleted. All copies of a commit agree on that, whatever they find.
+fn assigns(changes: &Changes) -> bool {
+    changes.fields.values().any(|(change, _)| matches!(change, FieldChange::Register(_)))
+}
+
 fn field<'a>(layout: &'a Layout, object: &Ref, index: u16) -> Result<Found<'a>, String> {
     layout.field(&Address { object: object.clone(), field: index }, &[])
 }
@@ -144,7 +150,9 @@ impl Build<'_> {
             self.put(&cell, HEADER, Cell::new(), DELETED.to_vec(), &[]);
         }
         if changes.exists {
-            self.put(&cell, HEADER, Cell::new(), Cell::new(), &[]);
+            if of.mapped.is_some() || !assigns(changes) {
+                self.put(&cell, HEADER, Cell::new(), Cell::new(), &[]);
+            }
             if let Some(mapped) = of.mapped {
                 self.changes.push(mapped.create(self.layout, object, self.dots.time)?);
             }

@@ -144,6 +144,39 @@ async fn a_late_copy_brings_nothing_back() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn an_object_exists_with_its_register_alone_and_is_gone_with_it() {
+    let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+    let stores = processes(server.url(), 7).await;
+    let operation = Commit {
+        writes: vec![Write::Assign(at("x", TEXT), text("x"))],
+        operation: Some(OperationId { id: id(1), phase: 1 }),
+        time: stores[0].time(),
+        ..Commit::default()
+    };
+    let copy = async |store: &Arc<Cassandra>, center: &str| {
+        let open = store.begin(&Session::at(center)).await.expect("it begins");
+        open.commit(operation.clone()).await.expect("it is written");
+        deliver(&stores).await;
+    };
+    let change = async |change: Write| {
+        write(&stores[1], "dc2", vec![change]).await.expect("it is written");
+        deliver(&stores).await;
+    };
+    let exists = async || data(&stores[1], "dc3", Read::Exists(thing("x"))).await;
+    assert_eq!(exists().await, Data::Bool(false));
+    copy(&stores[0], "dc1").await;
+    assert_eq!(exists().await, Data::Bool(true));
+    change(Write::Delete(thing("x"))).await;
+    assert_eq!(exists().await, Data::Bool(false));
+    copy(&stores[1], "dc1").await;
+    assert_eq!(exists().await, Data::Bool(false), "a late copy brought it back");
+    // What has no register says so itself.
+    change(Write::Insert(at("x", TAGS), text("a"))).await;
+    change(Write::Remove(at("x", TAGS), text("a"))).await;
+    assert_eq!(exists().await, Data::Bool(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_copy_of_a_removal_spares_what_came_after_it() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
     let stores = processes(server.url(), 6).await;
