@@ -8,13 +8,15 @@ use crate::wire::Param;
 /// So many go together at most, as there is a text of its own for each combination.
 const TOGETHER_MAX: usize = 4;
 
+/// What a statement begins with that does something first.
+const WITH: &str = "WITH ";
+
 /// Whether these may be the parts of one statement.
 pub fn may_go_together(parts: &[Step]) -> bool {
-    let looks_itself = |part: &&Step| with(&part.sql).is_some();
     parts.len() <= TOGETHER_MAX
         && parts.iter().all(|part| part.is_part)
-        // What it looks for has the same name in each.
-        && parts.iter().filter(looks_itself).count() <= 1
+        // What they do first has the same name in each.
+        && parts.iter().filter(|part| part.sql.starts_with(WITH)).count() <= 1
 }
 
 /// Statements that go out as the parts of the last one. They see what was there before all of it, so no
@@ -51,7 +53,7 @@ fn text<'a>(all: impl Iterator<Item = &'a Step>) -> String {
 
 /// What a statement does first, with its name, and what it does then: `WITH first AS (…) then`.
 fn with(sql: &str) -> Option<(&str, &str)> {
-    let rest = sql.strip_prefix("WITH ")?;
+    let rest = sql.strip_prefix(WITH)?;
     let (mut depth, mut quote) = (0, None);
     for (at, next) in rest.char_indices() {
         match (quote, next) {
