@@ -73,6 +73,8 @@ pub(crate) struct Visit {
     pub(crate) is_fenced: bool,
     /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
     pub(crate) leaves_nothing: bool,
+    /// What it was answered is needed once it has run.
+    pub(crate) keeps_answers: bool,
     /// Since when, if it goes on in what was read ahead, before anybody could help: nobody else need
     /// have been here.
     pub(crate) goes_on: Option<Duration>,
@@ -153,6 +155,9 @@ impl Runtime {
             Driven::Finished(finished) => {
                 let attempt =
                     Concluding { index, tries, control, visit, transaction, finished, early };
+                if self.has_only_read(execution, &attempt) {
+                    return self.conclude_read(execution, attempt, report).await;
+                }
                 self.conclude(execution, attempt, report).await
             }
         }
@@ -336,6 +341,9 @@ impl Runtime {
         asked.extend(self.own_reads(execution, tries));
         asked.extend(called_read(execution, tries));
         asked.extend(self.endorsed_reads(execution, index));
+        let leaves_nothing = tries.fixed.is_none()
+            && !self.is_fixed(execution, index, store)
+            && leaves_nothing(execution, index);
         Visit {
             store,
             name,
@@ -351,9 +359,8 @@ impl Runtime {
             satisfied: Vec::new(),
             taken: None,
             is_fenced: false,
-            leaves_nothing: tries.fixed.is_none()
-                && !self.is_fixed(execution, index, store)
-                && leaves_nothing(execution, index),
+            leaves_nothing,
+            keeps_answers: !leaves_nothing || execution.plan.phases[index].before_endorsement,
             goes_on: None,
         }
     }

@@ -17,7 +17,6 @@ use crate::inside::Held;
 use crate::intent::write_parts;
 use crate::leave::{Draft, Role, intent_store, role, written_objects};
 use crate::machine::Finished;
-use crate::metrics;
 use crate::own::Left;
 use crate::phase::{Control, Tries};
 use crate::planted::Planted;
@@ -49,6 +48,46 @@ pub(crate) struct Concluded {
 }
 
 impl Runtime {
+    /// Whether a phase has only read, met nobody, and waits for nobody: most that only read.
+    pub(crate) fn has_only_read(
+        &self,
+        execution: &Execution,
+        attempt: &Concluding<'_, '_>,
+    ) -> bool {
+        let Concluding { visit, finished, .. } = attempt;
+        visit.leaves_nothing
+            && visit.rows.is_empty()
+            && visit.flushed.is_empty()
+            && finished.writes.is_empty()
+            && execution.worklist.waits_for_nobody()
+            && execution.host.is_none()
+            && !execution.plan.phases[attempt.index].before_endorsement
+            && self.planted == Planted::None
+    }
+
+    /// Ends a phase that [has only read](Self::has_only_read): as [`Self::conclude`], which would find
+    /// nothing more to do.
+    pub(crate) async fn conclude_read(
+        &self,
+        execution: &mut Execution,
+        Concluding { index, control, visit, transaction, finished, .. }: Concluding<'_, '_>,
+        report: &mut PhaseReport,
+    ) -> Result<Step, Error> {
+        debug_assert_eq!(role(execution, index, false), Role::Plain, "it leaves nothing");
+        let site = (transaction, control.deadline);
+        let committed = self.commit(execution, Role::Plain, &visit, site, Commit::default()).await;
+        match committed {
+            Ok(committed) => {
+                execution.worklist.saw(self.stamped(visit.store), &committed.stamp);
+            }
+            Err(error) => return not_committed(execution, control, false, error),
+        }
+        report.recorded = finished.recorded.count();
+        execution.recorded.merge(finished.recorded);
+        execution.result = finished.result.or(execution.result.take());
+        Ok(Step::Done)
+    }
+
     /// Commits what a phase has done.
     pub(crate) async fn conclude(
         &self,
@@ -101,7 +140,7 @@ impl Runtime {
         report.recorded = finished.recorded.count();
         let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
         if !is_plain_read && !execution.hosts(&concluded) {
-            metrics::committed(&concluded.visit.name, role);
+            self.keys.committed(&concluded.visit.name, role);
         }
         match self.has_concluded(execution, concluded, commit_id) {
             Some(visit) if self.planted == Planted::IntentAfterCommit => {
@@ -193,11 +232,11 @@ impl Runtime {
         index: usize,
         role: Role,
         visit: &Visit,
-        own_writes: Vec<Write>,
+        mut writes: Vec<Write>,
         draft: &mut Draft,
     ) -> Commit {
         let capabilities = self.stores[visit.store].capabilities();
-        let mut writes = [own_writes, std::mem::take(&mut draft.writes)].concat();
+        writes.append(&mut draft.writes);
         if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
             // Whoever sent the phase asks by its id, which a commit without writes does not leave.
             writes.push(Write::Discard(RecordKey::of(

@@ -1,5 +1,7 @@
 //! A phase between the machine that computes it and the store that it visits.
 
+use std::borrow::Cow;
+
 use mingle_model::{Name, Origin, Stamp, TransactionId};
 use mingle_store::{Answer, Data, Read, Session as StoreSession, Transaction};
 
@@ -52,9 +54,9 @@ impl Runtime {
     ) -> Result<Option<Step>, Error> {
         let mut batch = 0;
         loop {
-            let need = machine.resume()?;
-            let reads = match &need {
-                Need::Read(reads) if fixed.is_none() => reads.clone(),
+            let mut need = machine.resume()?;
+            let reads = match &mut need {
+                Need::Read(reads) if fixed.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
             };
             if reads.iter().any(|read| matches!(read, Read::Query { .. })) {
@@ -81,8 +83,10 @@ impl Runtime {
                         answers = fixed.answers.get(batch).cloned().unwrap_or_default();
                     }
                     batch += 1;
-                    visit.reads.extend(reads);
-                    visit.answers.push(answers.clone());
+                    if visit.keeps_answers {
+                        visit.reads.extend(reads);
+                        visit.answers.push(answers.clone());
+                    }
                     machine.supply(answers)?;
                 }
                 Need::Flush(writes) => {
@@ -104,10 +108,12 @@ impl Runtime {
         report: &mut PhaseReport,
     ) -> Result<(Vec<Data>, Option<Step>), Error> {
         let asked = std::mem::take(&mut visit.asked);
-        let all: Vec<Read> =
-            asked.iter().map(|(read, _)| read.clone()).chain(reads.iter().cloned()).collect();
+        let all: Cow<'_, [Read]> = match &*asked {
+            [] => Cow::Borrowed(reads),
+            asked => asked.iter().map(|(read, _)| read).chain(reads).cloned().collect(),
+        };
         let at_once = self.stores[visit.store].capabilities().operations_per_round_trip.max(1);
-        let mut answers: Vec<Answer> = Vec::with_capacity(all.len());
+        let mut answers: Vec<Answer> = Vec::new();
         let mut parts = all.chunks(at_once).peekable();
         while let Some(part) = parts.next() {
             report.round_trips += 1;
@@ -116,10 +122,21 @@ impl Runtime {
             } else {
                 transaction.read(part)
             };
-            answers.extend(reading.await.map_err(Error::Store)?);
+            let found = reading.await.map_err(Error::Store)?;
+            if answers.is_empty() {
+                answers = found;
+            } else {
+                answers.extend(found);
+            }
         }
-        let own = answers.split_off(asked.len());
-        let stopped = self.judge(visit, &asked, answers, transaction).await?;
+        let mut stopped = None;
+        let own = if asked.is_empty() {
+            answers
+        } else {
+            let own = answers.split_off(asked.len());
+            stopped = self.judge(visit, &asked, answers, transaction).await?;
+            own
+        };
         let mut found = Vec::with_capacity(own.len());
         for answer in own {
             visit.version = visit.version.max(answer.version.0);

@@ -131,7 +131,7 @@ impl Runtime {
             call,
             report: CallReport::of_phases(Vec::with_capacity(plan.phases.len())),
             begin: self.world.elapsed(),
-            running: metrics::Running::of(&plan.name),
+            running: self.keys.transaction(&plan.name).run(),
             span: span.clone(),
         };
         // If this is dropped on its way, it sees to what was begun.
@@ -233,7 +233,7 @@ impl Runtime {
         tried.instrument(span.clone()).await?;
         report.time = self.world.elapsed().saturating_sub(begin);
         span.record("attempts", report.attempts);
-        metrics::ran(&report);
+        self.keys.ran(&report);
         Ok(report)
     }
 
@@ -399,7 +399,7 @@ impl Runtime {
         let index = report.phases.len() - 1;
         let mut committed = Vec::new();
         if let Some(held) = host.and_then(|host| host.held) {
-            metrics::committed(&held.concluded.visit.name, held.concluded.role);
+            self.keys.committed(&held.concluded.visit.name, held.concluded.role);
             committed.push(held.concluded.visit.name.clone());
             self.take_effect(execution, held.concluded);
         }
@@ -426,9 +426,7 @@ impl Runtime {
         if let Err(error) = &result {
             pending.span.record("error", error.code());
         }
-        drop(pending.running);
-        let took = self.world.elapsed().saturating_sub(pending.begin);
-        metrics::called(&pending.execution.plan.name, &result, took);
+        pending.running.end(&result, self.world.elapsed().saturating_sub(pending.begin));
         metrics::session_waits(pending.call.session.waits());
         pending.shared.finish(result);
     }

@@ -4,12 +4,16 @@
 //! Labels are bounded: transactions and stores are those of the program, outcomes and events are
 //! listed here. Times are in seconds.
 
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
-use metrics::{SharedString, histogram};
+use metrics::{Counter, Gauge, Histogram, Key, Level, Metadata, SharedString, with_recorder};
+use metrics::{Label, histogram};
 use metrics::{Unit, counter, describe_counter, describe_gauge, describe_histogram, gauge};
+use mingle_lang::Program;
 use mingle_model::Name;
 use mingle_store::StoreError;
+use rustc_hash::FxHashMap as HashMap;
 
 use crate::call::{CallReport, PhaseReport};
 use crate::error::Error;
@@ -105,20 +109,156 @@ pub fn reason(error: &StoreError) -> &'static str {
     }
 }
 
+/// What recorders are told of where the figures come from.
+static METADATA: Metadata<'static> =
+    Metadata::new(module_path!(), Level::INFO, Some(module_path!()));
+
+fn counted_by(key: &Key) -> Counter {
+    with_recorder(|recorder| recorder.register_counter(key, &METADATA))
+}
+
+fn gauged_by(key: &Key) -> Gauge {
+    with_recorder(|recorder| recorder.register_gauge(key, &METADATA))
+}
+
+fn recorded_by(key: &Key) -> Histogram {
+    with_recorder(|recorder| recorder.register_histogram(key, &METADATA))
+}
+
+fn key(figure: &'static str, labels: &[(&'static str, SharedString)]) -> Key {
+    let labels = labels.iter().map(|(name, value)| Label::new(*name, value.clone()));
+    Key::from_parts(figure, labels.collect::<Vec<_>>())
+}
+
+/// The names of what each call tells, with their labels. To make one takes longer than to count.
+pub(crate) struct Keys {
+    transactions: HashMap<Name, Arc<OfTransaction>>,
+    stores: HashMap<Name, Arc<OfStore>>,
+}
+
+/// Of one transaction.
+pub(crate) struct OfTransaction {
+    name: SharedString,
+    ok: Key,
+    seconds: Key,
+    running: Key,
+}
+
+/// Of one store.
+pub(crate) struct OfStore {
+    phases: Key,
+    seconds: Key,
+    round_trips: Key,
+    waited: Key,
+    /// By role.
+    commits: [Key; 4],
+}
+
+impl Keys {
+    /// Of all that a program has.
+    pub(crate) fn of(program: &Program) -> Self {
+        let transactions = program.plans.iter().map(|plan| &plan.name);
+        let stores = program.checked.stores.iter().map(|store| &store.name);
+        Self {
+            transactions: transactions
+                .map(|name| (name.clone(), Arc::new(OfTransaction::called(name))))
+                .collect(),
+            stores: stores
+                .map(|name| (name.clone(), Arc::new(OfStore::called(Some(name)))))
+                .collect(),
+        }
+    }
+
+    /// Of a transaction, which may be one of an earlier program.
+    pub(crate) fn transaction(&self, name: &Name) -> Arc<OfTransaction> {
+        let known = self.transactions.get(name).cloned();
+        known.unwrap_or_else(|| Arc::new(OfTransaction::called(name)))
+    }
+
+    fn store(&self, name: Option<&Name>) -> Arc<OfStore> {
+        let known = name.and_then(|name| self.stores.get(name)).cloned();
+        known.unwrap_or_else(|| Arc::new(OfStore::called(name)))
+    }
+
+    /// A phase has ended well.
+    pub(crate) fn ran(&self, report: &PhaseReport) {
+        let keys = self.store(report.store.as_ref());
+        counted_by(&keys.phases).increment(1);
+        recorded_by(&keys.seconds).record(report.time);
+        recorded_by(&keys.round_trips).record(report.round_trips);
+        if !report.waited.is_zero() {
+            recorded_by(&keys.waited).record(report.waited);
+        }
+    }
+
+    /// A commit that writes has taken effect.
+    pub(crate) fn committed(&self, store: &Name, role: Role) {
+        counted_by(&self.store(Some(store)).commits[role as usize]).increment(1);
+    }
+}
+
+impl OfTransaction {
+    fn called(name: &Name) -> Self {
+        let (name, transaction) = (label(name), "transaction");
+        Self {
+            ok: key(CALLS, &[(transaction, name.clone()), ("outcome", "ok".into())]),
+            seconds: key(CALL_SECONDS, &[(transaction, name.clone())]),
+            running: key(CALLS_RUNNING, &[(transaction, name.clone())]),
+            name,
+        }
+    }
+
+    /// A call runs until what this gives is dropped.
+    pub(crate) fn run(self: Arc<Self>) -> Running {
+        gauged_by(&self.running).increment(1);
+        Running(self)
+    }
+
+    /// A call has ended.
+    fn called_with(&self, result: &Result<CallReport, Error>, took: Duration) {
+        match result {
+            Ok(_) => counted_by(&self.ok).increment(1),
+            Err(error) => {
+                let (name, outcome) = (self.name.clone(), outcome(error));
+                counter!(CALLS, "transaction" => name, "outcome" => outcome).increment(1);
+            }
+        }
+        recorded_by(&self.seconds).record(took);
+    }
+}
+
+impl OfStore {
+    /// Of phases that visit no store, if there is none.
+    fn called(store: Option<&Name>) -> Self {
+        let store = store_label(store);
+        let of_store = |figure| key(figure, &[("store", store.clone())]);
+        let roles = ["alone", "reader", "first", "later"];
+        Self {
+            phases: of_store(PHASES),
+            seconds: of_store(PHASE_SECONDS),
+            round_trips: of_store(PHASE_ROUND_TRIPS),
+            waited: of_store(PHASE_WAITED_SECONDS),
+            commits: roles
+                .map(|role| key(COMMITS, &[("store", store.clone()), ("role", role.into())])),
+        }
+    }
+}
+
 /// A call that runs, until it is dropped.
-pub(crate) struct Running(SharedString);
+pub(crate) struct Running(Arc<OfTransaction>);
 
 impl Running {
-    pub(crate) fn of(transaction: &Name) -> Self {
-        let label = label(transaction);
-        gauge!(CALLS_RUNNING, "transaction" => label.clone()).increment(1);
-        Self(label)
+    /// It has ended.
+    pub(crate) fn end(self, result: &Result<CallReport, Error>, took: Duration) {
+        let transaction = self.0.clone();
+        drop(self);
+        transaction.called_with(result, took);
     }
 }
 
 impl Drop for Running {
     fn drop(&mut self) {
-        gauge!(CALLS_RUNNING, "transaction" => self.0.clone()).decrement(1);
+        gauged_by(&self.0.running).decrement(1);
     }
 }
 
@@ -129,25 +269,6 @@ fn label(name: &Name) -> SharedString {
 /// The store of a phase; `none` for one that visits no store.
 fn store_label(store: Option<&Name>) -> SharedString {
     store.map_or(SharedString::const_str("none"), label)
-}
-
-/// A call has ended.
-pub(crate) fn called(transaction: &Name, result: &Result<CallReport, Error>, took: Duration) {
-    let transaction = label(transaction);
-    let outcome = result.as_ref().err().map_or("ok", outcome);
-    counter!(CALLS, "transaction" => transaction.clone(), "outcome" => outcome).increment(1);
-    histogram!(CALL_SECONDS, "transaction" => transaction).record(took);
-}
-
-/// A phase has ended well.
-pub(crate) fn ran(report: &PhaseReport) {
-    let store = store_label(report.store.as_ref());
-    counter!(PHASES, "store" => store.clone()).increment(1);
-    histogram!(PHASE_SECONDS, "store" => store.clone()).record(report.time);
-    histogram!(PHASE_ROUND_TRIPS, "store" => store.clone()).record(report.round_trips);
-    if !report.waited.is_zero() {
-        histogram!(PHASE_WAITED_SECONDS, "store" => store).record(report.waited);
-    }
 }
 
 /// An attempt was in vain.
@@ -162,20 +283,12 @@ pub(crate) fn waits(store: Option<&Name>) {
     counter!(PHASE_WAITS, "store" => store_label(store)).increment(1);
 }
 
-/// A commit that writes has taken effect.
-pub(crate) fn committed(store: &Name, role: Role) {
-    let role = match role {
-        Role::Plain => "alone",
-        Role::Reader => "reader",
-        Role::First => "first",
-        Role::Later => "later",
-    };
-    counter!(COMMITS, "store" => label(store), "role" => role).increment(1);
-}
-
 /// Something that is counted has happened.
 pub(crate) fn counted(counted: Counted, times: u64) {
-    counter!(EVENTS, "event" => counted.name()).increment(times);
+    static KEYS: LazyLock<[Key; Counted::ALL.len()]> = LazyLock::new(|| {
+        Counted::ALL.map(|counted| key(EVENTS, &[("event", counted.name().into())]))
+    });
+    counted_by(&KEYS[counted as usize]).increment(times);
 }
 
 /// So many transactions of this process are not cleaned up.

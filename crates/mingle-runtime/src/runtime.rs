@@ -2,6 +2,7 @@
 
 use std::collections::BTreeSet;
 use std::panic::AssertUnwindSafe;
+use std::pin::pin;
 use std::sync::atomic::AtomicUsize;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
@@ -11,7 +12,7 @@ use mingle_lang::split::{Mode, Mutation};
 use mingle_lang::{Plan, Program};
 use mingle_model::{Name, Origin, TransactionId};
 use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
-use tracing::Instrument as _;
+use tracing::Span;
 
 use crate::call::{Call, CallReport, Finish, Running, Shared};
 use crate::error::Error;
@@ -20,10 +21,12 @@ use crate::known::Known;
 use crate::lease::Watched;
 use crate::leave::never_leaves_any;
 use crate::limits::Settings;
+use crate::metrics::Keys;
 use crate::own::Own;
 use crate::planted::Planted;
 use crate::session::Session;
 use crate::stats::Stats;
+use crate::transaction::within;
 
 /// A program, its stores, and the world that they live in.
 pub struct Runtime {
@@ -41,6 +44,7 @@ pub struct Runtime {
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
+    pub(crate) keys: Keys,
     /// Of how many transactions of the application's is being asked what became of them.
     pub(crate) asking: AtomicUsize,
     /// Whether it runs one attempt, beside its store, on behalf of another process.
@@ -101,6 +105,7 @@ impl Runtime {
         let hash = ProgramHash::of(&program.text);
         let known = Known::of(hash, program.clone());
         let stamped = crate::united::stamped(&stores);
+        let keys = Keys::of(&program);
         Arc::new_cyclic(|me| Self {
             program,
             hash,
@@ -114,6 +119,7 @@ impl Runtime {
             mutation,
             planted,
             stats: Stats::default(),
+            keys,
             asking: AtomicUsize::new(0),
             is_beside,
             me: me.clone(),
@@ -218,14 +224,14 @@ impl Runtime {
         let shared = Arc::new(Shared::of(&call));
         let running = Running(shared.clone());
         let runtime = self.clone();
-        let finish = Finish(shared.clone());
+        let (finish, span) = (Finish(shared.clone()), Span::current());
         let task = async move {
             // Moved in, so that it answers even if this task is dropped or panics.
             let finish = finish;
-            let result = runtime.run(&plan, &call, &shared).await;
+            let result = within(&span, pin!(runtime.run(&plan, &call, &shared))).await;
             finish.0.finish(result);
         };
-        self.world.spawn(Box::pin(task.in_current_span()));
+        self.world.spawn(Box::pin(task));
         running.await
     }
 

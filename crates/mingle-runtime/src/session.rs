@@ -185,6 +185,11 @@ impl Session {
         self.state().worklist.clone()
     }
 
+    /// Whether it has seen nothing that any store could lack.
+    pub(crate) fn has_seen_nothing(&self) -> bool {
+        self.state().worklist.is_empty()
+    }
+
     /// For how many transactions it waits.
     pub(crate) fn waits(&self) -> usize {
         self.state().worklist.len()

@@ -206,7 +206,10 @@ impl Execution {
 }
 
 /// Polls a future in a span: as `instrument`, without moving it, which takes its time for a large one.
-fn within<F: Future>(span: &Span, mut future: Pin<&mut F>) -> impl Future<Output = F::Output> {
+pub(crate) fn within<F: Future>(
+    span: &Span,
+    mut future: Pin<&mut F>,
+) -> impl Future<Output = F::Output> {
     poll_fn(move |context| {
         let _entered = span.enter();
         future.as_mut().poll(context)
@@ -256,10 +259,9 @@ impl Runtime {
         shared: &Shared,
     ) -> Result<CallReport, Error> {
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
-        let (begin, running) = (self.world.elapsed(), metrics::Running::of(&plan.name));
+        let (begin, running) = (self.world.elapsed(), self.keys.transaction(&plan.name).run());
         let result = within(&span, pin!(self.run_until_over(plan, call, shared))).await;
-        drop(running);
-        metrics::called(&plan.name, &result, self.world.elapsed().saturating_sub(begin));
+        running.end(&result, self.world.elapsed().saturating_sub(begin));
         metrics::session_waits(call.session.waits());
         if let Err(error) = &result {
             span.record("error", error.code());
@@ -308,6 +310,10 @@ impl Runtime {
     pub(crate) async fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
         let session = &call.session;
         if self.planted == Planted::SessionDropsWorklist || !self.settings.tracking {
+            return;
+        }
+        let has_met = !execution.worklist.is_empty() || !execution.satisfied.is_empty();
+        if !has_met && execution.begun.is_none() && session.has_seen_nothing() {
             return;
         }
         session.learn(&execution.worklist.clone().without_readers());

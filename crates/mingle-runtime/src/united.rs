@@ -60,7 +60,7 @@ struct Whole {
 impl Runtime {
     /// The store at which a transaction begins whose phases are one transaction of their engine.
     fn united_at(&self, execution: &Execution) -> Option<usize> {
-        if execution.plan.isolated || execution.is_helper {
+        if execution.plan.isolated || execution.is_helper || execution.plan.phases.len() < 2 {
             return None;
         }
         let phases = execution.plan.phases.iter();
@@ -103,7 +103,9 @@ impl Runtime {
         let end = end.await?;
         if let UnitedEnd::Ran(reports) = &end {
             self.stats.count(Counted::United);
-            reports.iter().for_each(metrics::ran);
+            for report in reports {
+                self.keys.ran(report);
+            }
             span.record("attempts", reports.first().map_or(0, |report| report.attempts));
             for (phase, report) in reports.iter().enumerate() {
                 control.tell(|| Event::Committed { phase, report: report.clone() });
@@ -220,7 +222,7 @@ impl Runtime {
         };
         execution.has_written |= whole.decisive.is_some();
         if let Some(decisive) = whole.decisive {
-            metrics::committed(&self.name_at(decisive), Role::Plain);
+            self.keys.committed(&self.name_at(decisive), Role::Plain);
         }
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
         execution.worklist.saw(self.stamped(first), &committed.stamp);

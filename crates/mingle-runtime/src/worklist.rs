@@ -29,6 +29,11 @@ impl Worklist {
         self.waits.is_empty() && self.seen.is_empty()
     }
 
+    /// Whether it names no transaction.
+    pub fn waits_for_nobody(&self) -> bool {
+        self.waits.values().all(BTreeMap::is_empty)
+    }
+
     /// How many transactions it names, at each store anew.
     pub fn len(&self) -> usize {
         self.waits.values().map(BTreeMap::len).sum()
