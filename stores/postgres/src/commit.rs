@@ -21,7 +21,7 @@ use crate::writing::{Writing, check_objects};
 /// Whoever leaves a witness row of the whole store excludes all others that do, and whoever looks at
 /// such rows for a commit.
 pub fn lock_store(layout: &Layout) -> Step {
-    Step::control(&format!("LOCK TABLE {} IN EXCLUSIVE MODE", layout.system("store")))
+    Step::control(format!("LOCK TABLE {} IN EXCLUSIVE MODE", layout.system("store")))
 }
 
 /// What goes to the server, between `BEGIN` and `COMMIT`.
@@ -94,7 +94,7 @@ pub async fn commit(
     mut transaction: PostgresTransaction,
     commit: Commit,
 ) -> Result<Committed, StoreError> {
-    if let Some(broken) = transaction.broken.take() {
+    if let Some(broken) = transaction.broken() {
         return Err(broken);
     }
     let inner = std::sync::Arc::clone(&transaction.inner);
@@ -112,7 +112,7 @@ pub async fn commit(
     if !is_open {
         steps.insert(0, begin());
     }
-    steps.push(Step::control("COMMIT"));
+    steps.push(Step::commit());
     let lease = transaction.lease.as_mut().expect("it is ready");
     if lease.connection().is_closed() {
         return Err(transaction.unavailable("the connection was closed"));
@@ -179,7 +179,7 @@ pub fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> C
 async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed, StoreError> {
     let seen = transaction.done.read();
     let Some(lease) = &mut transaction.lease else { return Ok(seen) };
-    let results = lease.run(&[Step::control("COMMIT")]).await;
+    let results = lease.run(&[Step::commit()]).await;
     match results.and_then(|mut results| results.pop()) {
         Some(Ok(_)) => {
             lease.clean();

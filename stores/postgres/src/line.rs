@@ -60,25 +60,30 @@ impl Line {
     /// Waits for a future that waits for answers of this connection.
     pub async fn drive<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        poll_fn(|context| self.poll(future.as_mut(), context)).await
+        // It has asked nothing yet that could be answered.
+        let mut has_asked = false;
+        poll_fn(|context| self.poll(future.as_mut(), &mut has_asked, context)).await
     }
 
     fn poll<F: Future>(
         &self,
         mut future: Pin<&mut F>,
+        has_asked: &mut bool,
         context: &mut Context<'_>,
     ) -> Poll<F::Output> {
         self.relay.waiter.register(context.waker());
         for _ in 0..TURNS_MAX {
             self.relay.is_polled.store(true, Ordering::SeqCst);
             self.relay.has_more.store(false, Ordering::SeqCst);
-            let found = future.as_mut().poll(&mut Context::from_waker(&self.waker));
-            if found.is_pending() {
+            let takes_turn = std::mem::replace(has_asked, true);
+            if takes_turn {
                 self.turn();
             }
+            let found = future.as_mut().poll(&mut Context::from_waker(&self.waker));
             self.relay.is_polled.store(false, Ordering::SeqCst);
-            // What was taken may be what is waited for, and what was asked is yet to be sent.
-            if found.is_ready() || !self.relay.has_more.load(Ordering::SeqCst) {
+            // What was asked is yet to be sent, and what was taken may be a part of what is waited for.
+            let has_more = !takes_turn || self.relay.has_more.load(Ordering::SeqCst);
+            if found.is_ready() || !has_more {
                 return found;
             }
         }

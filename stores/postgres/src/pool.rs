@@ -17,7 +17,8 @@ use crate::session::{Connection, Step};
 /// The connections of one store.
 pub struct Pool {
     connector: Connector,
-    idle: Mutex<Vec<Connection>>,
+    #[expect(clippy::vec_box, reason = "each is moved for every transaction, and large")]
+    idle: Mutex<Vec<Box<Connection>>>,
     permits: Arc<Semaphore>,
     size: usize,
     connect_timeout: Duration,
@@ -71,7 +72,7 @@ impl Pool {
         let connection = match self.take_idle() {
             Some(connection) => connection,
             // Seldom, and large.
-            None => Box::pin(self.connect()).await?,
+            None => Box::new(Box::pin(self.connect()).await?),
         };
         Ok(Lease {
             connection: Some(connection),
@@ -94,7 +95,7 @@ impl Pool {
             .map_err(|_| "the store is closed".to_owned())
     }
 
-    fn take_idle(&self) -> Option<Connection> {
+    fn take_idle(&self) -> Option<Box<Connection>> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some(connection) = idle.pop() {
             if !connection.is_closed() {
@@ -116,8 +117,8 @@ impl Pool {
         connected.ok_or_else(|| format!("no connection within {:?}", self.connect_timeout))?
     }
 
-    fn put_back(&self, connection: Connection) {
-        if connection.is_closed() || connection.is_full() || connection.is_attended() {
+    fn put_back(&self, connection: Box<Connection>) {
+        if connection.is_known_closed() || connection.is_full() || connection.is_attended() {
             return;
         }
         self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
@@ -127,7 +128,7 @@ impl Pool {
 /// A connection that one transaction has for a while.
 pub struct Lease {
     /// Some until it is dropped.
-    connection: Option<Connection>,
+    connection: Option<Box<Connection>>,
     permit: Option<OwnedSemaphorePermit>,
     pool: Arc<Pool>,
     is_dirty: bool,

@@ -1,13 +1,14 @@
 //! One connection: statements that are prepared once, and pipelines of them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashSet;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, LazyLock, Mutex, PoisonError};
 use std::task::{Context, Poll};
 
 use mingle_store::World;
+use rustc_hash::FxHashMap as HashMap;
 use tokio_postgres::types::{ToSql, Type as SqlType};
 use tokio_postgres::{Client, Statement};
 
@@ -48,12 +49,18 @@ impl Step {
     /// Steps as a transaction in nobody's way, and that sees what was committed before each of them.
     pub fn beside(steps: Vec<Self>) -> Vec<Self> {
         let begin = Self::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
-        [vec![begin], steps, vec![Self::control("COMMIT")]].concat()
+        [vec![begin], steps, vec![Self::commit()]].concat()
     }
 
     /// `BEGIN`, `COMMIT` and the like.
-    pub fn control(sql: &str) -> Self {
+    pub fn control(sql: impl Into<Sql>) -> Self {
         Self { is_control: true, ..Self::new(sql, Vec::new()) }
+    }
+
+    /// `COMMIT`.
+    pub fn commit() -> Self {
+        static COMMIT: LazyLock<Sql> = LazyLock::new(|| "COMMIT".into());
+        Self::control(COMMIT.clone())
     }
 }
 
@@ -79,7 +86,7 @@ impl Connection {
     /// Over a client and its line.
     pub fn new(client: Client, line: Line, world: Arc<dyn World>) -> Self {
         let is_attended = AtomicBool::new(false);
-        Self { client, line, world, is_attended, statements: Mutex::new(HashMap::new()) }
+        Self { client, line, world, is_attended, statements: Mutex::default() }
     }
 
     /// The client, for whatever one may ask of it: from now on a task moves the line, which takes
@@ -97,9 +104,14 @@ impl Connection {
         self.is_attended.load(Ordering::Relaxed)
     }
 
-    /// Whether it can be used no more.
+    /// Whether it can be used no more, as far as the server has said so by now.
     pub fn is_closed(&self) -> bool {
         self.line.hear();
+        self.is_known_closed()
+    }
+
+    /// Whether it can be used no more, as far as was heard.
+    pub fn is_known_closed(&self) -> bool {
         self.client.is_closed()
     }
 
@@ -148,14 +160,21 @@ impl Connection {
         Ok(())
     }
 
+    /// The statement of a step, unless it goes unprepared.
+    fn prepared(&self, step: &Step) -> Option<Statement> {
+        let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
+        if step.is_control { None } else { known().get(&step.sql).cloned() }
+    }
+
     /// Sends all steps at once, which must be prepared, and gives what the server says to each.
     /// They are sent as a whole when this is first polled, or not at all.
     pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
-        let statements: Vec<Option<Statement>> = {
-            let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
-            let prepared = |step: &Step| known.get(&step.sql).cloned();
-            steps.iter().map(|step| (!step.is_control).then(|| prepared(step)).flatten()).collect()
-        };
+        if let [step] = steps {
+            let statement = self.prepared(step);
+            return vec![self.line.drive(Box::pin(self.send(step, statement))).await];
+        }
+        let statements: Vec<Option<Statement>> =
+            steps.iter().map(|step| self.prepared(step)).collect();
         let sent = steps.iter().zip(statements);
         let sent = sent.map(|(step, statement)| self.send(step, statement));
         self.line.drive(Pipeline::new(sent)).await

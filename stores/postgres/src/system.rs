@@ -35,14 +35,22 @@ pub fn record_id(key: &RecordKey) -> Result<Vec<u8>, String> {
 }
 
 /// The witness rows of objects and of the whole store.
-pub fn rows_of(layout: &Layout, mut objects: Vec<Digest>) -> Step {
-    objects.push(WHOLE_STORE.to_vec());
+pub fn rows_of(layout: &Layout, objects: Vec<Digest>) -> Step {
     let many = Many::of(objects.len());
-    let sql = layout.texts.get(Text::Witnesses(many), || {
-        let table = layout.system("witnesses");
-        format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE {}", many.among("object"))
-    });
-    Step::new(sql, vec![Param::BytesList(objects)])
+    let sql = layout.texts.get(Text::Witnesses(many), || rows_text(layout, many));
+    Step::new(sql, vec![with_whole_store(objects)])
+}
+
+/// The text that reads witness rows, of the objects of `$1`.
+pub fn rows_text(layout: &Layout, many: Many) -> String {
+    let table = layout.system("witnesses");
+    format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE {}", many.among("object"))
+}
+
+/// Objects, and the whole store, as a parameter.
+pub fn with_whole_store(mut objects: Vec<Digest>) -> Param {
+    objects.push(WHOLE_STORE.to_vec());
+    Param::BytesList(objects)
 }
 
 /// What a commit that writes begins with: under its id it takes effect, and no other does, if it has

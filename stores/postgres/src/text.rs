@@ -1,12 +1,12 @@
 //! Texts of statements, with a digest that is computed once, and those that are made once.
 
-use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use mingle_model::Name;
+use rustc_hash::FxHashMap as HashMap;
 
 use crate::limits::{MANY, TEXTS_MAX};
 use crate::system::Demands;

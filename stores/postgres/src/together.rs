@@ -28,7 +28,10 @@ pub fn together(texts: &Texts, last: Step, parts: Vec<Step>) -> Step {
     let all = || parts.iter().chain([&last]);
     let key = Text::Together(all().map(|step| step.sql.clone()).collect());
     let sql = texts.get(key, || text(all()));
-    let params: Vec<Param> = all().flat_map(|step| step.params.iter().cloned()).collect();
+    let mut params: Vec<Param> = Vec::with_capacity(all().map(|step| step.params.len()).sum());
+    for step in parts.into_iter().chain([last]) {
+        params.extend(step.params);
+    }
     Step::new(sql, params)
 }
 

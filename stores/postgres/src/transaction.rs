@@ -1,7 +1,7 @@
 //! Transactions. One has a connection from its first read or flush until its end.
 
 use std::collections::BTreeSet;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use mingle_model::{Name, Ref, Stamp, TransactionId, Version};
 use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
@@ -13,14 +13,17 @@ use crate::pool::Lease;
 use crate::reading::{Answered, Plan};
 use crate::session::Step;
 use crate::store::Inner;
+use crate::text::Sql;
 use crate::wire::Row;
 use crate::writing::Writing;
 
 /// What begins a transaction; its snapshot is that of the first statement after it.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE";
+static BEGIN: LazyLock<Sql> =
+    LazyLock::new(|| "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE".into());
 
 /// What begins one that reads once, and nothing that a program's own SQL says.
-const BEGIN_READS: &str = "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY";
+static BEGIN_READS: LazyLock<Sql> =
+    LazyLock::new(|| "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY".into());
 
 /// Whether a transaction ends with what is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -38,8 +41,10 @@ pub struct PostgresTransaction {
     pub(crate) inner: Arc<Inner>,
     /// Its connection, once it has one.
     pub(crate) lease: Option<Lease>,
-    /// Why it can do nothing more; set while a call waits, in case it is given up.
+    /// Why it can do nothing more.
     pub(crate) broken: Option<StoreError>,
+    /// Whether a call waits, or was given up while it did.
+    waits: bool,
     /// Whether it has ended with its last reads.
     pub(crate) has_ended: bool,
     /// What it has done so far.
@@ -75,7 +80,14 @@ pub(crate) struct Done {
 
 impl PostgresTransaction {
     pub(crate) fn new(inner: Arc<Inner>) -> Self {
-        Self { inner, lease: None, broken: None, has_ended: false, done: Done::default() }
+        Self {
+            inner,
+            lease: None,
+            broken: None,
+            waits: false,
+            has_ended: false,
+            done: Done::default(),
+        }
     }
 
     pub(crate) fn refused(&self, reason: String) -> StoreError {
@@ -85,6 +97,12 @@ impl PostgresTransaction {
     pub(crate) fn unavailable(&self, reason: impl Into<String>) -> StoreError {
         let store = self.inner.store.clone();
         StoreError::Unavailable { store, reason: reason.into() }
+    }
+
+    /// Why it can do nothing more, if it cannot.
+    pub(crate) fn broken(&self) -> Option<StoreError> {
+        let given_up = || self.unavailable("an earlier call was given up");
+        self.broken.clone().or_else(|| self.waits.then(given_up))
     }
 
     /// Its connection, on which all these steps are prepared, and whether its transaction has begun
@@ -110,14 +128,15 @@ impl PostgresTransaction {
 
     /// Sends steps in one round trip, before the commit, or with it.
     async fn send(&mut self, steps: Vec<Step>, end: End) -> Result<Vec<Vec<Row>>, StoreError> {
-        if let Some(broken) = &self.broken {
-            return Err(broken.clone());
+        if let Some(broken) = self.broken() {
+            return Err(broken);
         }
         if self.has_ended {
             return Err(self.refused("nothing comes after the last reads".into()));
         }
-        self.broken = Some(self.unavailable("an earlier call was given up"));
+        self.waits = true;
         let sent = self.try_send(steps, end).await;
+        self.waits = false;
         self.broken = sent.as_ref().err().cloned();
         self.has_ended = end != End::Later;
         if let Some(lease) = self.lease.as_mut().filter(|_| sent.is_ok() && self.has_ended) {
@@ -140,10 +159,11 @@ impl PostgresTransaction {
         if is_alone {
             // A statement alone is a transaction, at the connection's isolation level.
         } else if !is_open {
-            steps.insert(0, Step::control(if end == End::Unwritten { BEGIN_READS } else { BEGIN }));
+            let begin = if end == End::Unwritten { &BEGIN_READS } else { &BEGIN };
+            steps.insert(0, Step::control(Sql::clone(begin)));
         }
         if end != End::Later && !is_alone {
-            steps.push(Step::control("COMMIT"));
+            steps.push(Step::commit());
         }
         let lease = self.lease.as_mut().expect("it is ready");
         lease.soil();
@@ -167,13 +187,15 @@ impl PostgresTransaction {
         if end != End::Later && !is_alone {
             rows.pop();
         }
-        Ok(rows.split_off(skipped))
+        rows.drain(..skipped);
+        Ok(rows)
     }
 
     async fn read_now(&mut self, reads: &[Read], is_last: bool) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
-        let mut plan =
-            Plan::new(&inner.layout, &inner.operations, reads).map_err(|why| self.refused(why))?;
+        let plan = Plan::new(&inner.layout, &inner.operations, reads);
+        // Kept apart, since it is large and waits for long.
+        let mut plan = Box::new(plan.map_err(|why| self.refused(why))?);
         if reads.is_empty() {
             return Ok(Vec::new());
         }
@@ -185,6 +207,11 @@ impl PostgresTransaction {
         };
         let results = self.send(plan.take_steps(), end).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
+        if self.has_ended {
+            // Nothing comes after it that would have to know.
+            self.done.saw(&found.answers);
+            return Ok(found.answers);
+        }
         Ok(self.done.note_read(&plan, found))
     }
 
@@ -217,9 +244,13 @@ impl Done {
         // Who knows what a command has done.
         self.existing.retain(|_| !plan.writes);
         self.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
+        self.saw(&answers);
+        answers
+    }
+
+    fn saw(&mut self, answers: &[Answer]) {
         let newest = answers.iter().map(|answer| answer.version.0).max();
         self.seen = self.seen.max(newest.unwrap_or(0));
-        answers
     }
 
     /// What is sent to flush writes, and what becomes of it.
@@ -283,7 +314,7 @@ impl Transaction for PostgresTransaction {
         self: Box<Self>,
         commit: Commit,
     ) -> BoxFuture<'static, Result<Committed, StoreError>> {
-        if self.has_ended && self.broken.is_none() && commit.is_empty() {
+        if self.has_ended && self.broken().is_none() && commit.is_empty() {
             // Its last reads were its commit.
             return Box::pin(std::future::ready(Ok(self.done.read())));
         }
@@ -293,5 +324,5 @@ impl Transaction for PostgresTransaction {
 
 /// Begins a transaction.
 pub(crate) fn begin() -> Step {
-    Step::control(BEGIN)
+    Step::control(Sql::clone(&BEGIN))
 }

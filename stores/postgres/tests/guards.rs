@@ -1,9 +1,9 @@
 //! What commits demand of a process's fence and floor, seldom in each other's way; and what goes out as one
-//! statement, or by many names.
+//! statement, or by many names, or takes a shorter way.
 
 mod support;
 
-use mingle_model::{Level, Origin, TransactionId, Value};
+use mingle_model::{Level, Origin, Ref, RowKind, TransactionId, Value, WitnessRow};
 use mingle_store::record::floor;
 use mingle_store::{
     Commit, Committed, DataStore, Guard, Read, RecordKey, RecordKind, Session, StoreError,
@@ -179,4 +179,65 @@ async fn many_rows_are_found_and_removed_by_name_as_few_are() {
     assert_eq!(there().await, 0);
     let kept = read(&*store, &[Read::Record(intent(1))]).await.expect("it reads");
     assert_ne!(kept[0].data, mingle_store::Data::Record(None), "nobody has named it");
+}
+
+#[tokio::test]
+async fn an_object_alone_is_answered_as_among_others() {
+    let Some(url) = server().await else { return };
+    let store = open(PostgresConfig::at(url), notes(Level::Linearizable)).await;
+    let row = |object: Option<Ref>, sequence| WitnessRow {
+        object,
+        id: TransactionId { origin: ORIGIN, sequence },
+        kind: RowKind::Write,
+        intent: "shop".into(),
+        stores: vec!["other".into()],
+        seen: Vec::new(),
+    };
+    let object = |key: &str| at(key, 0).object;
+    let same = |key: &str| {
+        let at = |field| at(key, field);
+        vec![
+            Read::Exists(object(key)),
+            Read::Register(at(0)),
+            Read::Counter(at(1)),
+            Read::LogSize(at(4)),
+            Read::Register(at(0)),
+        ]
+    };
+    let check = async |state: &str| {
+        for key in ["a", "b", "never"] {
+            let alone = read(&*store, &same(key)).await.expect("a read");
+            let among = [same(key), vec![Read::SetSize(at("c", 2))]].concat();
+            let mut among = read(&*store, &among).await.expect("a read");
+            among.pop();
+            assert_eq!(alone, among, "{key}, {state}");
+            for (one, expected) in same(key).into_iter().zip(among) {
+                assert_eq!(read(&*store, &[one]).await.expect("a read"), [expected], "{state}");
+            }
+        }
+    };
+    check("nothing there").await;
+    write(&*store, vec![Write::Create(object("b"))]).await.expect("a write");
+    let text = Value::from("line");
+    let writes = vec![
+        Write::Assign(at("a", 0), Value::Int(7)),
+        Write::Add(at("a", 1), 1),
+        Write::Append(at("a", 4), text.clone()),
+        Write::Insert(at("c", 2), text),
+    ];
+    write(&*store, writes).await.expect("a write");
+    check("some written").await;
+    let rows = [row(Some(object("a")), 1), row(None, 2), row(Some(object("c")), 3)];
+    let known = rows.iter().map(|row| row.id).collect();
+    write(&*store, rows.into_iter().map(Write::Witness).collect()).await.expect("a write");
+    check("with witness rows").await;
+    let alone = read(&*store, &[Read::Register(at("a", 0))]).await.expect("a read");
+    let met: Vec<u64> = alone[0].witnesses.iter().map(|row| row.id.sequence).collect();
+    assert_eq!(met, [1, 2]);
+    let commit = Commit { writes: vec![Write::Delete(object("a"))], known, ..Commit::default() };
+    let open = store.begin(&Session::default()).await.expect("a transaction");
+    open.commit(commit).await.expect("a commit that knows the rows");
+    check("deleted").await;
+    let wrong = read(&*store, &[Read::Counter(at("a", 0))]).await;
+    assert!(matches!(wrong, Err(StoreError::Refused { .. })), "{wrong:?}");
 }

@@ -7,16 +7,17 @@ use rustc_hash::FxHashMap as HashMap;
 use super::{FieldKey, Plan, Purpose, Window, own};
 use crate::codec::Codec;
 use crate::encoding::{Digest, element_digest};
-use crate::layout::Shape;
+use crate::layout::{Field, Layout, Shape};
 use crate::operation::Operation;
 use crate::system::{WHOLE_STORE, record_id, witness_row};
 use crate::wire::{Row, boolean, bytes, cell, int, ints, text};
 
 /// An object's row.
 #[derive(Default)]
-struct Found<'r> {
-    exists: bool,
-    changed: i64,
+pub(super) struct Found<'r> {
+    pub(super) exists: bool,
+    /// The version of that.
+    pub(super) changed: i64,
     deleted: i64,
     versions: Vec<i64>,
     row: Option<&'r Row>,
@@ -41,6 +42,9 @@ struct Rows<'r> {
 
 /// The answers of a plan, and the objects of our own tables that exist.
 pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String> {
+    if let Some(one) = &plan.one {
+        return one.answers(plan.layout, plan.reads, results.first().map_or(&[], Vec::as_slice));
+    }
     let (ours, mapped) = results.split_at(plan.purposes.len().min(results.len()));
     let rows = sort(plan, ours)?;
     let answer = |(index, read): (usize, &Read)| {
@@ -114,13 +118,55 @@ fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String
     Ok(rows)
 }
 
-fn found(row: &Row) -> Found<'_> {
-    Found {
-        exists: boolean(row, 1),
-        changed: int(row, 2),
-        deleted: int(row, 3),
-        versions: ints(row, 4),
-        row: Some(row),
+impl<'r> Found<'r> {
+    /// An object of which this is the row.
+    pub(super) fn of(row: &'r Row) -> Self {
+        Self {
+            exists: boolean(row, 1),
+            changed: int(row, 2),
+            deleted: int(row, 3),
+            versions: ints(row, 4),
+            row: Some(row),
+        }
+    }
+
+    /// The version of what was written to a field since the object came to be; 0 if nothing was.
+    fn written(&self, field: &Field) -> i64 {
+        let index = usize::try_from(field.slot - 1).unwrap_or(usize::MAX);
+        self.versions.get(index).copied().unwrap_or_default()
+    }
+
+    /// The version of a field: of its column, or of what was last removed from it.
+    pub(super) fn version(&self, field: &Field) -> i64 {
+        match self.written(field) {
+            0 => self.deleted,
+            version => version,
+        }
+    }
+
+    /// What is in the column of a field, which is this one of the row.
+    pub(super) fn data(
+        &self,
+        layout: &Layout,
+        field: &Field,
+        column: usize,
+    ) -> Result<Data, String> {
+        let row = self.row.filter(|_| self.written(field) > 0);
+        Ok(match (field.shape(), row) {
+            (Shape::Register, None) => Data::Register(None),
+            (Shape::Register, Some(row)) => {
+                let codec = layout.codec(field.inner());
+                Data::Register(Some(codec.read(&layout.schema, cell(row, column))?))
+            }
+            (Shape::Counter, row) => {
+                let sum = row.and_then(|row| text(row, column)).unwrap_or("0");
+                Data::Counter(sum.parse().map_err(|_| "a sum is beyond 2^127")?)
+            }
+            (_, row) => {
+                let count = row.map_or(0, |row| int(row, column));
+                Data::Count(u64::try_from(count).unwrap_or_default())
+            }
+        })
     }
 }
 
@@ -134,7 +180,7 @@ impl<'r> Rows<'r> {
             self.columns.insert((kind.clone(), *field), own::ROW_COLUMNS + position);
         }
         for row in found {
-            let (object, found) = (bytes(row, 0), self::found(row));
+            let (object, found) = (bytes(row, 0), Found::of(row));
             if found.exists {
                 self.existing.push((kind.clone(), object.clone()));
             }
@@ -205,44 +251,16 @@ impl Rows<'_> {
 
     /// The version of a field: of its column, or of what was last removed from it.
     fn version(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> i64 {
-        let Some(found) = self.objects.get(object) else { return 0 };
-        let slot = plan.field(&key(address)).1.slot;
-        let index = usize::try_from(slot - 1).unwrap_or(usize::MAX);
-        match found.versions.get(index).copied().unwrap_or_default() {
-            0 => found.deleted,
-            version => version,
-        }
+        let found = self.objects.get(object);
+        found.map_or(0, |found| found.version(plan.field(&key(address)).1))
     }
 
     /// Whether a column was written since the object came to be, and what is in it.
     fn column(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> Versioned {
-        let field = plan.field(&key(address)).1;
-        let version = self.version(plan, address, object);
-        let found = self.objects.get(object);
-        let is_written = found.is_some_and(|found| {
-            let index = usize::try_from(field.slot - 1).unwrap_or(usize::MAX);
-            found.versions.get(index).is_some_and(|version| *version > 0)
-        });
-        let row = found.and_then(|found| found.row).filter(|_| is_written);
-        let column = self.columns[&key(address)];
-        let data = match (field.shape(), row) {
-            (Shape::Register, None) => Data::Register(None),
-            (Shape::Register, Some(row)) => {
-                let codec = plan.layout.codec(field.inner());
-                let value = codec.read(&plan.layout.schema, cell(row, column));
-                Data::Register(Some(value.map_err(|why| at(address, &why))?))
-            }
-            (Shape::Counter, row) => {
-                let sum = row.and_then(|row| text(row, column)).unwrap_or("0");
-                let parsed = sum.parse();
-                Data::Counter(parsed.map_err(|_| at(address, "a sum is beyond 2^127"))?)
-            }
-            (_, row) => {
-                let count = row.map_or(0, |row| int(row, column));
-                Data::Count(u64::try_from(count).unwrap_or_default())
-            }
-        };
-        Ok((data, version))
+        let (field, none) = (plan.field(&key(address)).1, Found::default());
+        let found = self.objects.get(object).unwrap_or(&none);
+        let data = found.data(plan.layout, field, self.columns[&key(address)]);
+        Ok((data.map_err(|why| at(address, &why))?, found.version(field)))
     }
 
     fn element(

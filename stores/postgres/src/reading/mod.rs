@@ -1,17 +1,19 @@
 //! From reads to statements, and from rows to answers.
 //!
 //! Reads of one sort share a statement that takes a list, however many there are; all statements
-//! of a batch go out together.
+//! of a batch go out together. Those of one object alone take a shorter way.
 
 mod answer;
+mod one;
 mod own;
 mod system;
 
 pub use answer::Answered;
+use one::One;
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use mingle_model::{Name, Ref};
+use mingle_model::Name;
 use mingle_store::{Address, Read};
 
 use crate::encoding::{Digest, element_digest, object_digest};
@@ -49,7 +51,7 @@ struct Asked {
     lines: BTreeSet<(FieldKey, Digest, Window)>,
     records: BTreeSet<Vec<u8>>,
     /// Objects whose witness rows come with the answers.
-    objects: BTreeMap<Digest, Ref>,
+    objects: BTreeSet<Digest>,
     /// Whether anything asks for witness rows at all.
     witnesses: bool,
 }
@@ -76,6 +78,8 @@ pub struct Plan<'a> {
     /// Of the object that each read is of; empty for one that is of none.
     digests: Vec<Digest>,
     asked: Asked,
+    /// If they are all of one object, and nothing was asked otherwise.
+    one: Option<One<'a>>,
     mapped: MappedAsk,
     steps: Vec<Step>,
     purposes: Vec<Purpose>,
@@ -101,13 +105,19 @@ impl<'a> Plan<'a> {
             layout,
             operations,
             reads,
-            digests: reads.iter().map(digest_of).collect(),
+            digests: Vec::new(),
             asked: Asked::default(),
+            one: One::of(layout, reads),
             mapped: MappedAsk::default(),
             steps: Vec::new(),
             purposes: Vec::new(),
             writes: false,
         };
+        if let Some(one) = &plan.one {
+            plan.steps.push(one.step(layout));
+            return Ok(plan);
+        }
+        plan.digests.extend(reads.iter().map(digest_of));
         for (index, read) in reads.iter().enumerate() {
             plan.ask(index, read)?;
         }
@@ -130,7 +140,9 @@ impl<'a> Plan<'a> {
     /// The objects of our own tables that are read, by kind.
     pub fn objects(&self) -> impl Iterator<Item = (&Name, &Digest)> {
         let rows = self.asked.rows.iter();
-        rows.flat_map(|(kind, (objects, _))| objects.iter().map(move |object| (kind, object)))
+        let many =
+            rows.flat_map(|(kind, (objects, _))| objects.iter().map(move |object| (kind, object)));
+        many.chain(self.one.iter().map(|one| (&one.kind.name, &one.object)))
     }
 
     fn ask(&mut self, index: usize, read: &Read) -> Result<(), String> {
@@ -138,7 +150,7 @@ impl<'a> Plan<'a> {
         match read {
             Read::Exists(object) => {
                 let kind = self.layout.kind_of(object)?;
-                self.object(kind, object, None, index)?;
+                self.object(kind, None, index)?;
             }
             Read::Register(address) => self.column(address, Register, index)?,
             Read::Counter(address) => self.column(address, Counter, index)?,
@@ -182,16 +194,10 @@ impl<'a> Plan<'a> {
 
     /// Notes that the answer needs the object's row, and this column of it. Whether it is in a
     /// table of our own.
-    fn object(
-        &mut self,
-        kind: &Kind,
-        object: &Ref,
-        field: Option<u16>,
-        index: usize,
-    ) -> Result<bool, String> {
+    fn object(&mut self, kind: &Kind, field: Option<u16>, index: usize) -> Result<bool, String> {
         let digest = self.digests[index].clone();
         self.asked.witnesses = true;
-        self.asked.objects.insert(digest.clone(), object.clone());
+        self.asked.objects.insert(digest.clone());
         if let Place::Mapped(mapped) = &kind.place {
             self.mapped.ask(self.layout, mapped, index, &self.reads[index])?;
             return Ok(false);
@@ -204,7 +210,7 @@ impl<'a> Plan<'a> {
 
     fn column(&mut self, address: &Address, shape: Shape, index: usize) -> Result<(), String> {
         let (kind, _) = self.layout.field(address, &[shape])?;
-        self.object(kind, &address.object, Some(address.field), index)?;
+        self.object(kind, Some(address.field), index)?;
         Ok(())
     }
 
@@ -217,7 +223,7 @@ impl<'a> Plan<'a> {
     ) -> Result<(), String> {
         let (kind, field) = self.layout.field(address, &[shape])?;
         self.layout.check(element, field.inner(), || format!("{}.{}", kind.name, field.name))?;
-        if self.object(kind, &address.object, None, index)? {
+        if self.object(kind, None, index)? {
             let id = element_digest(&self.digests[index], element);
             let key = (kind.name.clone(), address.field);
             self.asked.elements.entry(key).or_default().insert(id);
@@ -233,7 +239,7 @@ impl<'a> Plan<'a> {
         index: usize,
     ) -> Result<(), String> {
         let (kind, _) = self.layout.field(address, &[shape])?;
-        if self.object(kind, &address.object, None, index)? {
+        if self.object(kind, None, index)? {
             let asked = if is_size { &mut self.asked.sizes } else { &mut self.asked.whole };
             let key = (kind.name.clone(), address.field);
             asked.entry(key).or_default().insert(self.digests[index].clone());
@@ -243,7 +249,7 @@ impl<'a> Plan<'a> {
 
     fn lines(&mut self, address: &Address, window: Window, index: usize) -> Result<(), String> {
         let (kind, _) = self.layout.field(address, &[Shape::Log])?;
-        if self.object(kind, &address.object, Some(address.field), index)? {
+        if self.object(kind, Some(address.field), index)? {
             let key = (kind.name.clone(), address.field);
             self.asked.lines.insert((key, self.digests[index].clone(), window));
         }
@@ -258,15 +264,16 @@ impl<'a> Plan<'a> {
     /// Puts what is asked into statements.
     fn build(&mut self) {
         let asked = std::mem::take(&mut self.asked);
-        let objects = asked.objects.keys().cloned().collect();
-        let mut witnesses = asked.witnesses.then(|| crate::system::rows_of(self.layout, objects));
+        let mut witnessed = asked.witnesses.then(|| asked.objects.iter().cloned().collect());
         for (name, (objects, columns)) in &asked.rows {
             let kind = &self.layout.kinds[name];
-            if let Some(witnesses) = witnesses.take() {
-                let both = own::rows_and_witnesses(self.layout, kind, columns, objects, witnesses);
+            let objects = objects.iter().cloned().collect();
+            let columns: Vec<u16> = columns.iter().copied().collect();
+            if let Some(witnessed) = witnessed.take() {
+                let both = own::rows_and_witnesses(self.layout, kind, &columns, objects, witnessed);
                 self.push(both, Purpose::RowsAndWitnesses(name.clone()));
             } else {
-                let step = own::rows(self.layout, kind, columns, objects);
+                let step = own::rows(self.layout, kind, &columns, objects);
                 self.push(step, Purpose::Rows(name.clone()));
             }
         }
@@ -289,8 +296,8 @@ impl<'a> Plan<'a> {
         if !asked.records.is_empty() {
             self.push(system::records(self.layout, &asked.records), Purpose::Records);
         }
-        if let Some(witnesses) = witnesses {
-            self.push(witnesses, Purpose::Witnesses);
+        if let Some(witnessed) = witnessed {
+            self.push(crate::system::rows_of(self.layout, witnessed), Purpose::Witnesses);
         }
         self.asked = asked;
     }

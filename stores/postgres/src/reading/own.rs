@@ -6,7 +6,7 @@ use crate::encoding::Digest;
 use crate::layout::{Field, Kind, Layout, Place, Shape};
 use crate::reading::Window;
 use crate::session::Step;
-use crate::system::WITNESS_COLUMNS;
+use crate::system::{self, WITNESS_COLUMNS};
 use crate::text::{Many, Text};
 use crate::wire::Param;
 
@@ -19,19 +19,14 @@ pub const ROW_COLUMNS: usize = 5;
 
 /// Of a kind's rows: id, whether it exists, when that changed, when it was deleted, the versions of
 /// its fields, then the columns that are asked for, in their order.
-pub fn rows(
-    layout: &Layout,
-    kind: &Kind,
-    columns: &BTreeSet<u16>,
-    objects: &BTreeSet<Digest>,
-) -> Step {
+pub fn rows(layout: &Layout, kind: &Kind, columns: &[u16], objects: Vec<Digest>) -> Step {
     let many = Many::of(objects.len());
-    let text = Text::Rows(kind.name.clone(), columns.iter().copied().collect(), many);
+    let text = Text::Rows(kind.name.clone(), columns.to_vec(), many);
     let sql = layout.texts.get(text, || rows_text(layout, kind, columns, many));
-    Step::new(sql, vec![list(objects)])
+    Step::new(sql, vec![Param::BytesList(objects)])
 }
 
-fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>, many: Many) -> String {
+fn rows_text(layout: &Layout, kind: &Kind, columns: &[u16], many: Many) -> String {
     let Place::Own { table, .. } = &kind.place else {
         unreachable!("a mapped kind is read otherwise")
     };
@@ -51,18 +46,17 @@ fn rows_text(layout: &Layout, kind: &Kind, columns: &BTreeSet<u16>, many: Many) 
     format!("SELECT {selected} FROM {table} WHERE {}", many.among("mingle_id"))
 }
 
-/// Rows of a kind, and witness rows, in one statement: the columns of the former, then those of
-/// the latter, of which a row has only its own.
+/// Rows of a kind, and witness rows of these objects and of the whole store, in one statement: the
+/// columns of the former, then those of the latter, of which a row has only its own.
 pub fn rows_and_witnesses(
     layout: &Layout,
     kind: &Kind,
-    columns: &BTreeSet<u16>,
-    objects: &BTreeSet<Digest>,
-    witnesses: Step,
+    columns: &[u16],
+    objects: Vec<Digest>,
+    witnessed: Vec<Digest>,
 ) -> Step {
     let many = Many::of(objects.len());
-    let columns_read = columns.iter().copied().collect();
-    let text = Text::RowsAndWitnesses(kind.name.clone(), columns_read, many);
+    let text = Text::RowsAndWitnesses(kind.name.clone(), columns.to_vec(), many);
     let sql = layout.texts.get(text, || {
         let nulls = |count: usize| vec!["NULL"; count].join(", ");
         format!(
@@ -70,12 +64,10 @@ pub fn rows_and_witnesses(
             nulls(WITNESS_COLUMNS.split(',').count()),
             rows_text(layout, kind, columns, many),
             nulls(ROW_COLUMNS + columns.len()),
-            witnesses.sql.replace("$1", "$2"),
+            system::rows_text(layout, many).replace("$1", "$2"),
         )
     });
-    let mut params = vec![list(objects)];
-    params.extend(witnesses.params);
-    Step::new(sql, params)
+    Step::new(sql, vec![Param::BytesList(objects), system::with_whole_store(witnessed)])
 }
 
 /// Of elements or entries: id, version, and the value of an entry.

@@ -87,7 +87,7 @@ pub async fn commit(
     }
     let core = std::sync::Arc::clone(&transaction.core);
     let planned = plan(&transaction, &commit).map_err(|why| core.refused(why))?;
-    let mut steps = vec![Step::control(BEGIN), planned.step.clone(), Step::control("COMMIT")];
+    let mut steps = vec![Step::control(BEGIN), planned.step.clone(), Step::commit()];
     let mut lease = match transaction.open.take() {
         Some((lease, _)) => {
             steps.insert(0, Step::control("ROLLBACK"));
@@ -218,7 +218,7 @@ pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcom
         Some(Err(error)) => return Err(unavailable(error.to_string())),
         None => return Err(unavailable("no answer in time".into())),
     }
-    let steps = [Step::control(BEGIN), bar, look, Step::control("COMMIT")];
+    let steps = [Step::control(BEGIN), bar, look, Step::commit()];
     lease.soil();
     let Some(mut results) = lease.run(&steps).await else {
         return Err(unavailable("no answer in time".into()));
