@@ -2,7 +2,7 @@
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Command, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// Why a task failed.
@@ -41,8 +41,21 @@ pub fn step(name: &str, run: impl FnOnce() -> Outcome) -> Outcome {
 
 /// Runs a command to its end.
 pub fn wait(command: &mut Command) -> Outcome {
-    let status = command.status().map_err(|error| format!("{command:?}: {error}"))?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+    let status = command.status().map_err(|error| format!("{}: {error}", shown(command)))?;
+    has_ended(command, status)
+}
+
+fn has_ended(command: &Command, status: ExitStatus) -> Outcome {
+    let failed = || format!("{} ended with {status}", shown(command));
+    status.success().then_some(()).ok_or_else(failed)
+}
+
+/// A command as one would type it.
+fn shown(command: &Command) -> String {
+    let program = Path::new(command.get_program()).file_name();
+    let program = program.unwrap_or(command.get_program());
+    let words = [program].into_iter().chain(command.get_args());
+    words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
 /// Runs a command to its end, passes its output on and shows each line to `see`.
@@ -56,8 +69,7 @@ pub fn wait_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Outcome 
         out.write_all(&line).and_then(|()| out.write_all(b"\n")).map_err(fail)?;
         see(&String::from_utf8_lossy(&line));
     }
-    let status = child.wait().map_err(fail)?;
-    if status.success() { Ok(()) } else { Err(format!("{command:?} ended with {status}")) }
+    has_ended(command, child.wait().map_err(fail)?)
 }
 
 /// Builds the benchmarks for release and runs one of them.
@@ -117,5 +129,17 @@ impl Released {
         let mut command = Command::new(path);
         command.current_dir(root());
         command
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_shown_as_one_would_type_it() {
+        let mut command = cargo(&["run", "--quiet"]);
+        command.arg("1").env("MINGLE", "1");
+        assert_eq!(shown(&command), "cargo run --quiet 1");
     }
 }
