@@ -17,7 +17,6 @@ Tasks:
   test                   run all tests, and say what ran, and on which engines
   check [--skip-tests]   everything that must hold before a commit: format, lints,
                          tests, tidiness, documentation, generated programs
-  release                build what `check` runs as it is released
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
@@ -39,7 +38,6 @@ fn main() -> ExitCode {
         ["test"] => check::test(),
         ["check"] => check::check(false),
         ["check", "--skip-tests"] => check::check(true),
-        ["release"] => run::Released::build().map(drop),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
         ["demo", rest @ ..] => run::bench("demo", rest),
