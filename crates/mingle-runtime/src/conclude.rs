@@ -140,7 +140,7 @@ impl Runtime {
         report.recorded = finished.recorded.count();
         let concluded = Concluded { index, role, visit, draft, finished, committed, is_decisive };
         if !is_plain_read && !execution.hosts(&concluded) {
-            self.keys.committed(&concluded.visit.name, role);
+            self.figures.committed(&concluded.visit.name, role);
         }
         match self.has_concluded(execution, concluded, commit_id) {
             Some(visit) if self.planted == Planted::IntentAfterCommit => {

@@ -131,7 +131,7 @@ impl Runtime {
             call,
             report: CallReport::of_phases(Vec::with_capacity(plan.phases.len())),
             begin: self.world.elapsed(),
-            running: self.keys.transaction(&plan.name).run(),
+            running: self.figures.transaction(&plan.name).run(),
             span: span.clone(),
         };
         // If this is dropped on its way, it sees to what was begun.
@@ -233,7 +233,7 @@ impl Runtime {
         tried.instrument(span.clone()).await?;
         report.time = self.world.elapsed().saturating_sub(begin);
         span.record("attempts", report.attempts);
-        self.keys.ran(&report);
+        self.figures.ran(&report);
         Ok(report)
     }
 
@@ -399,7 +399,7 @@ impl Runtime {
         let index = report.phases.len() - 1;
         let mut committed = Vec::new();
         if let Some(held) = host.and_then(|host| host.held) {
-            self.keys.committed(&held.concluded.visit.name, held.concluded.role);
+            self.figures.committed(&held.concluded.visit.name, held.concluded.role);
             committed.push(held.concluded.visit.name.clone());
             self.take_effect(execution, held.concluded);
         }

@@ -31,6 +31,21 @@ pub(crate) enum Role {
     Later,
 }
 
+impl Role {
+    /// All of them, in order of their numbers.
+    pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Reader, Self::First, Self::Later];
+
+    /// What it is called among figures.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Plain => "alone",
+            Self::Reader => "reader",
+            Self::First => "first",
+            Self::Later => "later",
+        }
+    }
+}
+
 /// What goes to the store besides the phase's own writes.
 #[derive(Default)]
 pub(crate) struct Draft {

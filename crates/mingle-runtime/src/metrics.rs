@@ -131,7 +131,7 @@ fn key(figure: &'static str, labels: &[(&'static str, SharedString)]) -> Key {
 }
 
 /// The names of what each call tells, with their labels. To make one takes longer than to count.
-pub(crate) struct Keys {
+pub(crate) struct Figures {
     transactions: HashMap<Name, Arc<OfTransaction>>,
     stores: HashMap<Name, Arc<OfStore>>,
 }
@@ -151,10 +151,10 @@ pub(crate) struct OfStore {
     round_trips: Key,
     waited: Key,
     /// By role.
-    commits: [Key; 4],
+    commits: [Key; Role::ALL.len()],
 }
 
-impl Keys {
+impl Figures {
     /// Of all that a program has.
     pub(crate) fn of(program: &Program) -> Self {
         let transactions = program.plans.iter().map(|plan| &plan.name);
@@ -232,14 +232,14 @@ impl OfStore {
     fn called(store: Option<&Name>) -> Self {
         let store = store_label(store);
         let of_store = |figure| key(figure, &[("store", store.clone())]);
-        let roles = ["alone", "reader", "first", "later"];
         Self {
             phases: of_store(PHASES),
             seconds: of_store(PHASE_SECONDS),
             round_trips: of_store(PHASE_ROUND_TRIPS),
             waited: of_store(PHASE_WAITED_SECONDS),
-            commits: roles
-                .map(|role| key(COMMITS, &[("store", store.clone()), ("role", role.into())])),
+            commits: Role::ALL.map(|role| {
+                key(COMMITS, &[("store", store.clone()), ("role", role.name().into())])
+            }),
         }
     }
 }

@@ -106,7 +106,7 @@ impl Runtime {
         let end = self.try_phase(execution, index, control).instrument(span.clone()).await;
         if let Ok(PhaseEnd::Ran(report)) = &end {
             span.record("attempts", report.attempts);
-            self.keys.ran(report);
+            self.figures.ran(report);
             control.tell(|| Event::Committed { phase: index, report: report.clone() });
         }
         end

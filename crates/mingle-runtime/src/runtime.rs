@@ -21,7 +21,7 @@ use crate::known::Known;
 use crate::lease::Watched;
 use crate::leave::never_leaves_any;
 use crate::limits::Settings;
-use crate::metrics::Keys;
+use crate::metrics::Figures;
 use crate::own::Own;
 use crate::planted::Planted;
 use crate::session::Session;
@@ -44,7 +44,7 @@ pub struct Runtime {
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
-    pub(crate) keys: Keys,
+    pub(crate) figures: Figures,
     /// Of how many transactions of the application's is being asked what became of them.
     pub(crate) asking: AtomicUsize,
     /// Whether it runs one attempt, beside its store, on behalf of another process.
@@ -105,7 +105,7 @@ impl Runtime {
         let hash = ProgramHash::of(&program.text);
         let known = Known::of(hash, program.clone());
         let stamped = crate::united::stamped(&stores);
-        let keys = Keys::of(&program);
+        let figures = Figures::of(&program);
         Arc::new_cyclic(|me| Self {
             program,
             hash,
@@ -119,7 +119,7 @@ impl Runtime {
             mutation,
             planted,
             stats: Stats::default(),
-            keys,
+            figures,
             asking: AtomicUsize::new(0),
             is_beside,
             me: me.clone(),

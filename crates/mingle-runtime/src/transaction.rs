@@ -259,7 +259,7 @@ impl Runtime {
         shared: &Shared,
     ) -> Result<CallReport, Error> {
         let span = info_span!("transaction", name = %plan.name, error = field::Empty);
-        let (begin, running) = (self.world.elapsed(), self.keys.transaction(&plan.name).run());
+        let (begin, running) = (self.world.elapsed(), self.figures.transaction(&plan.name).run());
         let result = within(&span, pin!(self.run_until_over(plan, call, shared))).await;
         running.end(&result, self.world.elapsed().saturating_sub(begin));
         metrics::session_waits(call.session.waits());

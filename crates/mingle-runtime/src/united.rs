@@ -104,7 +104,7 @@ impl Runtime {
         if let UnitedEnd::Ran(reports) = &end {
             self.stats.count(Counted::United);
             for report in reports {
-                self.keys.ran(report);
+                self.figures.ran(report);
             }
             span.record("attempts", reports.first().map_or(0, |report| report.attempts));
             for (phase, report) in reports.iter().enumerate() {
@@ -222,7 +222,7 @@ impl Runtime {
         };
         execution.has_written |= whole.decisive.is_some();
         if let Some(decisive) = whole.decisive {
-            self.keys.committed(&self.name_at(decisive), Role::Plain);
+            self.figures.committed(&self.name_at(decisive), Role::Plain);
         }
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
         execution.worklist.saw(self.stamped(first), &committed.stamp);

@@ -2,10 +2,12 @@
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
+use std::mem::Discriminant;
 use std::ops::Deref;
 use std::sync::{Arc, LazyLock, PoisonError, RwLock};
 
 use mingle_model::Name;
+use mingle_store::Read;
 use rustc_hash::FxHashMap as HashMap;
 
 use crate::limits::{MANY, TEXTS_MAX};
@@ -85,6 +87,8 @@ pub enum Text {
     Rows(Name, Vec<u16>, Many),
     /// The same, and witness rows.
     RowsAndWitnesses(Name, Vec<u16>, Many),
+    /// Reads of a sort, of a mapped kind, and of which field.
+    Mapped(Name, Option<u16>, Discriminant<Read>),
     /// Witness rows of so many objects.
     Witnesses(Many),
     /// What a commit begins with.

@@ -11,6 +11,7 @@ use super::column::Column;
 use super::{Mapped, MappedField, Rows, of_object};
 use crate::layout::{Kind, Layout, Place};
 use crate::session::Step;
+use crate::text::Text;
 use crate::wire::{Param, Row, cell, int, text};
 
 /// What a batch asks of mapped objects.
@@ -95,22 +96,55 @@ impl Mapped {
     fn step(&self, layout: &Layout, read: &Read) -> Result<Step, String> {
         let object = read.object().ok_or("a read of no object")?;
         let mut params = self.key(layout, object.key())?;
-        let table = &self.table;
-        let Some(address) = field(read) else {
-            let sql = format!("SELECT {VERSION} FROM {table} WHERE {}", of_object(&self.keys));
-            return Ok(Step::new(sql, params));
-        };
-        let next = params.len() + 1;
+        let field = field(read).map(|address| address.field);
+        if let Some(field) = field {
+            self.add_params(layout, field, read, &mut params)?;
+        }
+        let text = Text::Mapped(object.kind().clone(), field, std::mem::discriminant(read));
+        let sql = layout.texts.get(text, || self.text(field, read));
+        Ok(Step::new(sql, params))
+    }
+
+    /// Adds the parameters of a read that come after the object's key.
+    fn add_params(
+        &self,
+        layout: &Layout,
+        field: u16,
+        read: &Read,
+        params: &mut Vec<Param>,
+    ) -> Result<(), String> {
         let whole = |number: u64| Param::Int(i64::try_from(number).unwrap_or(i64::MAX));
-        let sql = match (&self.fields[usize::from(address.field)], read) {
-            (MappedField::Column { column, .. }, _) => {
-                let (column, condition) = (column.selected(), of_object(&self.keys));
-                format!("SELECT {VERSION}, {column} FROM {table} WHERE {condition}")
-            }
-            (MappedField::Set { rows, element: key }, Read::Contains(_, one))
-            | (MappedField::Map { rows, entry: key, .. }, Read::Entry(_, one)) => {
+        match (&self.fields[usize::from(field)], read) {
+            (MappedField::Set { element: key, .. }, Read::Contains(_, one))
+            | (MappedField::Map { entry: key, .. }, Read::Entry(_, one)) => {
                 params.push(key.param(layout, one)?);
-                let value = match &self.fields[usize::from(address.field)] {
+            }
+            (MappedField::Log { .. }, Read::LogSize(_)) => {}
+            (MappedField::Log { .. }, Read::LogLast(_, count)) => params.push(whole(*count)),
+            (MappedField::Log { .. }, Read::LogSlice { from, count, .. }) => {
+                params.extend([whole(*from), whole(*count)]);
+            }
+            (MappedField::Log { .. }, _) => return Err("a log is read otherwise".into()),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The text that answers a read of a field, or of whether an object is there: the same for all reads of
+    /// that sort.
+    fn text(&self, field: Option<u16>, read: &Read) -> String {
+        let (table, condition) = (&self.table, of_object(&self.keys));
+        let Some(field) = field.map(|field| &self.fields[usize::from(field)]) else {
+            return format!("SELECT {VERSION} FROM {table} WHERE {condition}");
+        };
+        let next = self.keys.len() + 1;
+        match (field, read) {
+            (MappedField::Column { column, .. }, _) => {
+                format!("SELECT {VERSION}, {} FROM {table} WHERE {condition}", column.selected())
+            }
+            (MappedField::Set { rows, element: key }, Read::Contains(..))
+            | (MappedField::Map { rows, entry: key, .. }, Read::Entry(..)) => {
+                let value = match field {
                     MappedField::Map { value, .. } => format!(", {}", value.selected()),
                     _ => String::new(),
                 };
@@ -133,22 +167,15 @@ impl Mapped {
                 rows.select(&format!("max({VERSION}), count(*)"), "")
             }
             (MappedField::Log { rows, line, order, .. }, read) => {
-                let window = match read {
-                    Read::LogLast(_, count) => {
-                        params.push(whole(*count));
-                        format!(" ORDER BY {order} DESC LIMIT ${next}::bigint")
-                    }
-                    Read::LogSlice { from, count, .. } => {
-                        params.extend([whole(*from), whole(*count)]);
-                        let limit = next + 1;
-                        format!(" ORDER BY {order} OFFSET ${next}::bigint LIMIT ${limit}::bigint")
-                    }
-                    _ => return Err("a log is read otherwise".into()),
+                let window = if matches!(read, Read::LogLast(..)) {
+                    format!(" ORDER BY {order} DESC LIMIT ${next}::bigint")
+                } else {
+                    let limit = next + 1;
+                    format!(" ORDER BY {order} OFFSET ${next}::bigint LIMIT ${limit}::bigint")
                 };
                 rows.select(&format!("{VERSION}, {}", line.selected()), &window)
             }
-        };
-        Ok(Step::new(sql, params))
+        }
     }
 
     fn answer(&self, layout: &Layout, read: &Read, rows: &[Row]) -> Result<(Data, i64), String> {
