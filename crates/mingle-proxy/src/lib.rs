@@ -2,7 +2,7 @@
 //!
 //! [`Proxy::start`] listens on loopback and passes on what it reads in both directions. It can
 //! delay it, refuse and cut connections, cut a request in the middle, lose an answer, and hang. It
-//! knows no protocol: its unit is the *burst*, what a client has sent by the time that the proxy
+//! needs no protocol: its unit is the *burst*, what a client has sent by the time that the proxy
 //! looks. For clients that send a request whole and wait for its answer, a burst is a request.
 //!
 //! ```
@@ -35,13 +35,16 @@
 //! - [`proxy`]: what a test commands.
 //! - [`fault`]: what can happen to a burst, and how often it does.
 //! - [`delay`]: how long bytes take.
+//! - [`statements`]: what clients of PostgreSQL send.
 //! - `link`: one connection through the proxy.
 
 pub mod delay;
 pub mod fault;
 mod link;
 pub mod proxy;
+pub mod statements;
 
 pub use delay::Delay;
 pub use fault::{Counts, Fault, Rates};
 pub use proxy::Proxy;
+pub use statements::Watch;

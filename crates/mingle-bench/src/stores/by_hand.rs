@@ -3,11 +3,11 @@
 use std::time::{Duration, Instant};
 
 use futures_util::future::join_all;
+use mingle_proxy::statements::Trip;
 use tokio_postgres::error::SqlState;
 use tokio_postgres::types::ToSql;
 use tokio_postgres::{Client, Error, Row, Statement};
 
-use super::sent::Trip;
 use super::servers::{connect, failed};
 
 /// One account.

@@ -17,7 +17,6 @@ mod page;
 mod pair;
 mod ratios;
 mod report;
-mod sent;
 mod servers;
 mod single;
 

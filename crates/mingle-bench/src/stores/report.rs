@@ -128,7 +128,7 @@ fn print_single(single: &Single, options: &Options) {
 }
 
 /// How many statements, in how many round trips.
-pub fn count(trips: &[super::sent::Trip]) -> String {
+pub fn count(trips: &[mingle_proxy::statements::Trip]) -> String {
     let statements: usize = trips.iter().map(Vec::len).sum();
     format!("{statements} in {}", trips.len())
 }

@@ -12,12 +12,13 @@ use std::time::{Duration, Instant};
 use mingle::{Binding, Database, Session};
 use mingle_lang::generate::Random;
 use mingle_model::{Ref, Value};
+use mingle_proxy::Watch;
+use mingle_proxy::statements::Trip;
 use mingle_runtime::TokioWorld;
 use mingle_store::{Address, Write};
 
 use super::by_hand::{Account, Hand, Script};
 use super::ratios::Ratios;
-use super::sent::{Trip, Watch};
 use super::servers::{Servers, connect, failed, through};
 use super::{Options, Progress, mixed};
 
@@ -194,7 +195,7 @@ async fn scripts(servers: &Servers) -> Result<(String, Vec<[Vec<Trip>; 4]>), Str
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|error| error.to_string())?;
         runtime.block_on(async {
-            let mut watch = Watch::start(address).await?;
+            let mut watch = Watch::start(address).await.map_err(|error| error.to_string())?;
             let database = open(&through(&url, &watch.proxy), 1).await?;
             let (mut setup, mut sent) = (None, Vec::new());
             for (name, _) in TRANSACTIONS {

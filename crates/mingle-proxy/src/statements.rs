@@ -1,21 +1,48 @@
-//! What is sent to the server: statements and round trips, as a proxy sees them.
+//! The statements that a client sends to PostgreSQL, and in how many round trips.
 //!
 //! The frontend's messages of PostgreSQL's protocol: a byte for the kind, the length as 32 bits, the
 //! rest. Of them `Parse` gives a statement a name, `Bind` says which one follows, `Execute` runs it,
 //! and `Query` is one by itself.
 
 use std::collections::HashMap;
+use std::io::Result;
 use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use mingle_proxy::{Fault, Proxy};
+use crate::{Fault, Proxy};
 
-/// The statements of one round trip.
+/// The statements of one round trip, in order.
 pub type Trip = Vec<String>;
 
-/// Sees what one client sends.
+/// Sees what clients of one process send; a round trip is a burst, so each must be sent whole, as by
+/// a client on one thread.
+///
+/// ```
+/// # use tokio::io::{AsyncReadExt, AsyncWriteExt};
+/// # use tokio::net::{TcpListener, TcpStream};
+/// # #[tokio::main(flavor = "current_thread")]
+/// # async fn main() -> std::io::Result<()> {
+/// # let server = TcpListener::bind("127.0.0.1:0").await?;
+/// # let upstream = server.local_addr()?;
+/// # tokio::spawn(async move {
+/// #     let (mut stream, _) = server.accept().await.unwrap();
+/// #     let mut request = [0; 11];
+/// #     stream.read_exact(&mut request).await.unwrap();
+/// #     stream.write_all(b"done").await.unwrap();
+/// # });
+/// use mingle_proxy::Watch;
+///
+/// let mut watch = Watch::start(upstream).await?;
+/// let mut client = TcpStream::connect(watch.proxy.address()).await?;
+/// client.write_all(b"Q\0\0\0\x0aBEGIN\0").await?;
+/// client.read_exact(&mut [0; 4]).await?;
+/// assert_eq!(watch.take(), [["BEGIN"]]);
+/// # Ok(())
+/// # }
+/// ```
 pub struct Watch {
+    /// What clients connect to.
     pub proxy: Proxy,
     bursts: Arc<Mutex<Vec<Vec<u8>>>>,
     /// Statements by name.
@@ -23,9 +50,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// A proxy that looks at what it passes on.
-    pub async fn start(server: SocketAddr) -> Result<Self, String> {
-        let proxy = Proxy::start(server, 1).await.map_err(|error| error.to_string())?;
+    /// A proxy that looks at what it passes on to this server.
+    ///
+    /// # Errors
+    ///
+    /// When there is no port to listen on.
+    pub async fn start(server: SocketAddr) -> Result<Self> {
+        let proxy = Proxy::start(server, 1).await?;
         let bursts: Arc<Mutex<Vec<Vec<u8>>>> = Arc::default();
         let seen = bursts.clone();
         // A fault that matches nothing is shown every burst.
@@ -37,7 +68,7 @@ impl Watch {
         Ok(Self { proxy, bursts, prepared: HashMap::new() })
     }
 
-    /// What was sent since the last time.
+    /// What was sent since the last time, without what only prepares statements.
     pub fn take(&mut self) -> Vec<Trip> {
         let bursts =
             std::mem::take(&mut *self.bursts.lock().unwrap_or_else(PoisonError::into_inner));
@@ -79,4 +110,29 @@ fn text(bytes: &[u8]) -> (String, &[u8]) {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     let rest = bytes.get(end + 1..).unwrap_or_default();
     (String::from_utf8_lossy(&bytes[..end]).into_owned(), rest)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn sent(kind: u8, body: &[u8]) -> Vec<u8> {
+        [&[kind][..], &(body.len() as u32 + 4).to_be_bytes(), body].concat()
+    }
+
+    #[tokio::test]
+    async fn statements_are_known_by_the_name_that_they_were_prepared_under() {
+        let nobody = SocketAddr::from(([127, 0, 0, 1], 1));
+        let mut watch = Watch::start(nobody).await.expect("there is a port");
+        let parse = sent(b'P', b"s1\0SELECT $1\0\0\0");
+        let bind = |name: &str| sent(b'B', format!("\0{name}\0\0\0\0\0\0\0").as_bytes());
+        let (run, begin) = (sent(b'E', b"\0\0\0\0\0"), sent(b'Q', b"BEGIN\0"));
+        assert!(watch.statements(&parse).is_empty(), "it only prepares");
+        let both = [begin, bind("s1"), run.clone(), bind("s2"), run].concat();
+        assert_eq!(watch.statements(&both), ["BEGIN", "SELECT $1", ""], "nobody prepared s2");
+        for end in 0..both.len() {
+            assert!(watch.statements(&both[..end]).len() < 3, "{end} bytes");
+        }
+        assert!(watch.statements(b"Q\0\0\0\x03").is_empty(), "it is shorter than its length");
+    }
 }
