@@ -117,20 +117,29 @@ impl Core {
     }
 
     /// Looks whether there are commands, if that was some time ago.
-    async fn look_for_commands(&self, replica: usize) -> Result<(), Failed> {
-        let look = &self.commands.looks[replica];
-        let is_recent = || look.is_within(self.world.elapsed(), COMMANDS_RULED_OUT_FOR / 2);
-        if is_recent() {
+    async fn look_for_commands(self: &Arc<Self>, replica: usize) -> Result<(), Failed> {
+        if self.has_looked(replica) {
             return Ok(());
         }
-        let _turn = if look.is_within(self.world.elapsed(), COMMANDS_RULED_OUT_FOR) {
+        let look = &self.commands.looks[replica];
+        let now = self.world.elapsed();
+        if look.is_within(now, COMMANDS_RULED_OUT_FOR) && look.turn.try_lock().is_none() {
             // Somebody else is at it, soon enough for everybody.
-            let Some(turn) = look.turn.try_lock() else { return Ok(()) };
-            turn
-        } else {
-            look.turn.lock().await
-        };
-        if is_recent() {
+            return Ok(());
+        }
+        let core = Arc::clone(self);
+        self.attended(async move { core.look(replica).await }).await
+    }
+
+    fn has_looked(&self, replica: usize) -> bool {
+        let look = &self.commands.looks[replica];
+        look.is_within(self.world.elapsed(), COMMANDS_RULED_OUT_FOR / 2)
+    }
+
+    async fn look(&self, replica: usize) -> Result<(), Failed> {
+        let look = &self.commands.looks[replica];
+        let _turn = look.turn.lock().await;
+        if self.has_looked(replica) {
             return Ok(());
         }
         let began = self.world.elapsed();
@@ -141,11 +150,13 @@ impl Core {
     }
 
     /// Says that there are commands, before what the first one writes is sent.
-    pub(crate) async fn tell_before(&self, overlay: &Overlay) -> Result<(), StoreError> {
-        if overlay.has_commands || overlay.added_rows().any(|row| row.object.is_none()) {
-            self.tell_of_commands().await?;
+    pub(crate) async fn tell_before(self: &Arc<Self>, overlay: &Overlay) -> Result<(), StoreError> {
+        let tells = overlay.has_commands || overlay.added_rows().any(|row| row.object.is_none());
+        if !tells || self.commands.is_told.load(Ordering::Acquire) {
+            return Ok(());
         }
-        Ok(())
+        let core = Arc::clone(self);
+        self.attended(async move { core.tell_of_commands().await }).await
     }
 
     /// Says in all data centers that there are commands here, and waits until all processes know. All

@@ -182,7 +182,7 @@ impl Core {
 
     /// Records, as far as they are there, after what was to follow them has been done.
     pub(crate) async fn records_at(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         places: &[RecordPlace],
     ) -> Result<BTreeMap<RecordPlace, Record>, StoreError> {
@@ -243,7 +243,7 @@ impl Core {
     /// Whoever changes data must know the witness rows of its object, and of the whole store; it
     /// knows its own.
     async fn check_witnesses(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         overlay: &Overlay,
         commit: &Commit,

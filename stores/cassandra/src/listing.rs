@@ -1,6 +1,7 @@
 //! Lists of the runtime's rows, block by block.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use futures_util::stream::{self, StreamExt, TryStreamExt};
 use mingle_model::{TransactionId, WitnessRow};
@@ -34,7 +35,7 @@ struct Block {
 impl Core {
     /// The first records of a kind from a key on, by their keys.
     pub(crate) async fn records(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         kind: RecordKind,
         from: &[u8],
@@ -74,7 +75,7 @@ impl Core {
 
     /// Witness rows of as many transactions as it takes for so many rows, and of each all.
     pub(crate) async fn witnesses(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         from: TransactionId,
         limit: usize,
@@ -175,7 +176,7 @@ impl Core {
     /// Forgets a block that is empty, if nobody will add to it any more: its origin's floor is above
     /// it, and nobody has written it down of late.
     async fn forget_if_over(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         listing: Listing,
         block: &Block,

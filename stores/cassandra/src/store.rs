@@ -4,6 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
+use futures_util::FutureExt;
+use futures_util::future::Shared;
 use futures_util::lock::Mutex as AsyncMutex;
 use mingle_model::{Name, TransactionId, Version};
 use mingle_store::catalog::{Catalog, Changed};
@@ -69,6 +71,17 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    /// Does in a task of its own what others may have to wait for: whoever asked for it may go away, or
+    /// not look again for long, and it goes on.
+    pub fn attended<T: Clone + Send + Sync + 'static>(
+        &self,
+        work: impl Future<Output = T> + Send + 'static,
+    ) -> Shared<BoxFuture<'static, T>> {
+        let work = work.boxed().shared();
+        self.world.spawn(Box::pin(work.clone().map(drop)));
+        work
+    }
+
     pub fn refused(&self, reason: impl Into<String>) -> StoreError {
         StoreError::Refused { store: self.store.clone(), reason: reason.into() }
     }
@@ -115,7 +128,11 @@ impl Core {
     }
 
     /// Answers a read that is of no object.
-    pub async fn other(&self, replica: usize, read: &Read) -> Result<(Data, Version), StoreError> {
+    pub async fn other(
+        self: &Arc<Self>,
+        replica: usize,
+        read: &Read,
+    ) -> Result<(Data, Version), StoreError> {
         match read {
             Read::Record(key) => {
                 let at = self.layout.record(key);

@@ -90,21 +90,26 @@ impl Core {
         }
         if count > TRAILING_MAX {
             // What it comes to is for those who see to it.
-            let _ = self.write_trailing(replica).await;
+            let _ = self.wait_for_trailing(replica).await;
         }
     }
 
     /// Waits until these records, if they are on their way, have been written; all where none is
     /// named.
     pub(crate) async fn await_trailing(
-        &self,
+        self: &Arc<Self>,
         replica: usize,
         places: Option<&[RecordPlace]>,
     ) -> Result<(), StoreError> {
         if self.trailing[replica].has(places) {
-            self.write_trailing(replica).await?;
+            self.wait_for_trailing(replica).await?;
         }
         Ok(())
+    }
+
+    async fn wait_for_trailing(self: &Arc<Self>, replica: usize) -> Result<(), StoreError> {
+        let core = Arc::clone(self);
+        self.attended(async move { core.write_trailing(replica).await }).await
     }
 
     fn see_to_trailing(self: &Arc<Self>, replica: usize) {
@@ -131,7 +136,7 @@ impl Core {
         }));
     }
 
-    /// Writes what is on its way now. If whoever waits for that goes away, all of it stays on its way.
+    /// Writes what is on its way now. If whoever does so is stopped, all of it stays on its way.
     async fn write_trailing(&self, replica: usize) -> Result<(), StoreError> {
         let trailing = &self.trailing[replica];
         let _turn = trailing.turn.lock().await;

@@ -5,7 +5,6 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use futures_util::FutureExt;
 use futures_util::future::Shared;
 use futures_util::lock::Mutex as AsyncMutex;
 use mingle_store::BoxFuture;
@@ -55,6 +54,6 @@ impl Core {
             asked.add(&core.layout.whole(), Part::Field(ROWS.to_owned()));
             fetch(&core.sites[replica], &core.layout, &asked).await
         };
-        asking.boxed().shared()
+        self.attended(asking)
     }
 }

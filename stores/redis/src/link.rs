@@ -1,6 +1,6 @@
 //! The connection: one, shared by all, made anew when it is lost.
 
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use mingle_store::World;
@@ -9,7 +9,7 @@ use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionInfo, ErrorKind, IntoConnectionInfo,
     ProtocolVersion, RedisError, ServerErrorKind, Value,
 };
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex as AsyncMutex, oneshot};
 
 use crate::config::RedisConfig;
 use crate::limits::RECONNECT_AFTER;
@@ -42,11 +42,19 @@ impl Failed {
 
 /// The way to the server.
 pub struct Link {
-    client: Client,
-    config: AsyncConnectionConfig,
     answer_timeout: Duration,
     world: Arc<dyn World>,
+    way: Arc<Way>,
+}
+
+/// How there comes to be a connection.
+struct Way {
+    client: Client,
+    config: AsyncConnectionConfig,
+    world: Arc<dyn World>,
     state: Mutex<State>,
+    /// Whoever connects has it.
+    turn: AsyncMutex<()>,
 }
 
 #[derive(Default)]
@@ -70,7 +78,9 @@ impl Link {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(answer_timeout));
-        Ok(Self { client, config, answer_timeout, world, state: Mutex::default() })
+        let (state, turn) = (Mutex::default(), AsyncMutex::default());
+        let way = Way { client, config, world: Arc::clone(&world), state, turn };
+        Ok(Self { answer_timeout, world, way: Arc::new(way) })
     }
 
     /// Runs one command that changes nothing, or that may be repeated.
@@ -133,7 +143,7 @@ impl Link {
         // A server that has become a replica: the address may lead to another one by now.
         let is_replica = is_replica(&error);
         if is_replica || matches!(failed, Failed::Lost(_)) {
-            let mut state = self.state.lock().await;
+            let mut state = self.way.state();
             if state.current.as_ref().is_some_and(|(current, _)| *current == number) {
                 state.current = None;
             }
@@ -141,18 +151,42 @@ impl Link {
         Err(failed)
     }
 
+    /// The connection, or a new one. That is made in a task of its own: others wait for it too, and
+    /// whoever asked for it may go away, or not look again for long.
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), String> {
-        let mut state = self.state.lock().await;
-        if let Some(current) = &state.current {
+        if let Some(current) = &self.way.state().current {
             return Ok(current.clone());
         }
-        let now = self.world.elapsed();
-        if let Some((at, reason)) = &state.failed
-            && now < *at + RECONNECT_AFTER
+        let (way, (done, waiting)) = (Arc::clone(&self.way), oneshot::channel());
+        self.world.spawn(Box::pin(async move {
+            // Nobody may be interested any more.
+            let _ = done.send(way.connect().await);
+        }));
+        waiting.await.unwrap_or_else(|_| Err("whoever was about to connect was stopped".into()))
+    }
+}
+
+impl Way {
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    async fn connect(&self) -> Result<(u64, MultiplexedConnection), String> {
+        let _turn = self.turn.lock().await;
         {
-            return Err(reason.clone());
+            let state = self.state();
+            if let Some(current) = &state.current {
+                return Ok(current.clone());
+            }
+            let now = self.world.elapsed();
+            if let Some((at, reason)) = &state.failed
+                && now < *at + RECONNECT_AFTER
+            {
+                return Err(reason.clone());
+            }
         }
         let made = self.client.get_multiplexed_async_connection_with_config(&self.config).await;
+        let mut state = self.state();
         match made {
             Ok(connection) => {
                 state.count += 1;

@@ -4,6 +4,7 @@ mod commands;
 mod conformance;
 mod copies;
 mod folding;
+mod held;
 mod listing;
 mod lost;
 mod mapping;

@@ -2,6 +2,8 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::task::{Context, Waker};
+use std::time::Duration;
 
 use mingle_proxy::fault::Rates;
 use mingle_proxy::{Fault, Proxy};
@@ -49,6 +51,24 @@ async fn a_lost_answer_is_unknown_until_the_outcome_is_asked() {
     assert!(late.contains("said to be not committed"), "{late}");
     assert_eq!(commit(&store, add(1)).await, Err(StoreError::Conflict));
     assert_eq!(data(&store, Read::Counter(at("c", COUNT))).await, Data::Counter(1));
+}
+
+#[tokio::test]
+async fn nobody_waits_for_another_to_connect() {
+    let Some(server) = mingle_services::shared(Engine::Redis).await else { return };
+    let (proxy, store) = through_a_proxy(server).await;
+    proxy.once_containing(b"EVALSHA", Fault::CutRequest);
+    let lost = commit(&store, add(1)).await;
+    assert!(matches!(lost, Err(StoreError::Unknown { .. })), "{lost:?}");
+    let mut open = store.begin(&Session::default()).await.expect("it begins");
+    let reads = [Read::Counter(at("c", COUNT))];
+    let mut held = open.read(&reads);
+    let polled = held.as_mut().poll(&mut Context::from_waker(Waker::noop()));
+    assert!(polled.is_pending(), "it has to connect anew");
+    // More than it takes to connect, however busy the machine is.
+    let answered = tokio::time::timeout(Duration::from_secs(20), data(&store, reads[0].clone()));
+    let answer = answered.await.expect("it does not wait for who does not look");
+    assert_eq!(held.await.expect("it is answered as well")[0].data, answer);
 }
 
 #[tokio::test]
