@@ -43,7 +43,6 @@ impl Failed {
 /// The way to the server.
 pub struct Link {
     answer_timeout: Duration,
-    world: Arc<dyn World>,
     way: Arc<Way>,
 }
 
@@ -79,8 +78,8 @@ impl Link {
             .set_connection_timeout(Some(config.connect_timeout))
             .set_response_timeout(Some(answer_timeout));
         let (state, turn) = (Mutex::default(), AsyncMutex::default());
-        let way = Way { client, config, world: Arc::clone(&world), state, turn };
-        Ok(Self { answer_timeout, world, way: Arc::new(way) })
+        let way = Way { client, config, world, state, turn };
+        Ok(Self { answer_timeout, way: Arc::new(way) })
     }
 
     /// Runs one command that changes nothing, or that may be repeated.
@@ -122,10 +121,11 @@ impl Link {
     ///
     /// When there is no answer.
     pub async fn look(&self, script: &Script, request: &Request) -> Result<Value, Failed> {
-        let asked = self.world.elapsed();
+        let world = &self.way.world;
+        let asked = world.elapsed();
         match self.run(script, request).await {
             // What took longer was not broken, but too slow.
-            Err(Failed::Lost(_)) if self.world.elapsed() < asked + self.answer_timeout => {
+            Err(Failed::Lost(_)) if world.elapsed() < asked + self.answer_timeout => {
                 self.run(script, request).await
             }
             answer => answer,
@@ -158,7 +158,7 @@ impl Link {
             return Ok(current.clone());
         }
         let (way, (done, waiting)) = (Arc::clone(&self.way), oneshot::channel());
-        self.world.spawn(Box::pin(async move {
+        self.way.world.spawn(Box::pin(async move {
             // Nobody may be interested any more.
             let _ = done.send(way.connect().await);
         }));
