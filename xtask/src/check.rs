@@ -80,7 +80,7 @@ fn released() -> Outcome {
     let mut built = None;
     step("release", || Released::build().map(|released| built = Some(released)))?;
     let released = built.ok_or("nothing was built")?;
-    step("simulation", || released.simulate(&["--seconds", "30"]))?;
+    step("simulation", || released.simulate(&["--seeds", "700", "--jobs", "2"]))?;
     step("simulation of geo", || released.simulate(&["geo", "--seeds", "600", "--jobs", "2"]))?;
     // Absolute times say more of the machine than of the compiler; how they grow does not.
     step("the compiler scales", || released.bench("compiler", &["--at-most", "2.5"]))?;

@@ -3,8 +3,8 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use mingle_sim::geo::series::{Ended, Series};
-use mingle_sim::geo::{Flaw, Plan, judged, shrunk, trace};
+use mingle_sim::geo::{Flaw, Plan, Verdict, judged, shrunk, trace};
+use mingle_sim::series::{Ended, Series};
 
 /// A run of at least so many seeds must have reached everything.
 const SEEDS_THAT_REACH: u64 = 200;
@@ -61,16 +61,18 @@ pub fn run(options: &Options) -> ExitCode {
     if is_held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn series(options: &Options, first: u64, until: Instant, flaw: Option<Flaw>) -> Series {
+fn series(options: &Options, first: u64, until: Instant, flaw: Option<Flaw>) -> Ended<Verdict> {
     let count = options.seeds.map(|seeds| seeds - (first - options.seed));
-    Series { first, count, until, jobs: options.jobs, percent: options.percent, flaw }
+    let series = Series { first, count, until, jobs: options.jobs };
+    let plan = |seed| Plan::scaled(seed, options.percent).with(flaw);
+    series.run(|seed| judged(&plan(seed)), Verdict::add)
 }
 
 /// Whether all seeds held.
 fn sound(options: &Options) -> bool {
     let begin = Instant::now();
     let until = begin + Duration::from_secs(options.seconds);
-    let ended = series(options, options.seed, until, None).run();
+    let ended = series(options, options.seed, until, None);
     let Some((seed, broken)) = &ended.broken else {
         return held(options, &ended, begin.elapsed());
     };
@@ -90,7 +92,7 @@ fn found(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
     let until = begin + Duration::from_secs(options.seconds);
     let mut first = options.seed;
     loop {
-        let ended = series(options, first, until, Some(flaw)).run();
+        let ended = series(options, first, until, Some(flaw));
         let name = flaw.name();
         let Some((seed, broken)) = ended.broken else {
             println!("{name}: not found in {} seeds", first - options.seed + ended.seeds);
@@ -111,7 +113,7 @@ fn found(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
 }
 
 /// Tells what a series without failures came to; whether it went through all that it must.
-fn held(options: &Options, ended: &Ended, took: Duration) -> bool {
+fn held(options: &Options, ended: &Ended<Verdict>, took: Duration) -> bool {
     let (first, seeds, sum) = (options.seed, ended.seeds, &ended.sum);
     let transactions = sum.committed + sum.read;
     println!(

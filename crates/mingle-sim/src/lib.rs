@@ -7,6 +7,7 @@
 //! - [`workload`]: what is simulated, and what must hold of it;
 //! - [`process`]: processes that die, networks that part, and schedules that shrink;
 //! - [`world`]: the clock, the tasks and their order;
+//! - [`series`]: seed after seed;
 //! - [`recorded`]: what a store's recorder has seen as a history that can be checked;
 //! - [`flaw`], [`sabotage`]: faults that are planted to see that the checks notice.
 
@@ -15,6 +16,7 @@ pub mod geo;
 pub mod process;
 pub mod recorded;
 pub mod sabotage;
+pub mod series;
 pub mod workload;
 pub mod world;
 

@@ -8,9 +8,9 @@ use std::time::{Duration, Instant};
 
 use clap::{Parser, Subcommand};
 use mingle_sim::Flaw;
-use mingle_sim::workload::promises::Broken;
+use mingle_sim::series::{Ended, Series};
 use mingle_sim::workload::setup::Plan;
-use mingle_sim::workload::{judged, shrunk};
+use mingle_sim::workload::{Verdict, judged, shrunk};
 
 /// Seeded simulation: clients of processes that die, stores that are away, networks that part.
 #[derive(Parser)]
@@ -33,6 +33,9 @@ struct Options {
     /// At most so many runs to find a shorter schedule of a seed that fails.
     #[arg(long, default_value_t = 400)]
     shrink: usize,
+    /// On how many threads seeds are run.
+    #[arg(long, default_value_t = 1)]
+    jobs: usize,
 }
 
 #[derive(Subcommand)]
@@ -40,10 +43,20 @@ enum Command {
     Geo(geo_command::Options),
 }
 
-/// How a series of seeds ended.
-enum Series {
-    Held { seeds: u64, transactions: u64, covered: BTreeMap<String, u64> },
-    Broke { seed: u64, plan: Box<Plan>, broken: Broken },
+/// What seeds came to.
+#[derive(Default)]
+struct Sum {
+    transactions: u64,
+    covered: BTreeMap<String, u64>,
+}
+
+impl Sum {
+    fn add(&mut self, verdict: Verdict) {
+        self.transactions += verdict.transactions;
+        for (name, count) in verdict.covered {
+            *self.covered.entry(name).or_default() += count;
+        }
+    }
 }
 
 fn main() -> ExitCode {
@@ -67,66 +80,42 @@ fn main() -> ExitCode {
     if held { ExitCode::SUCCESS } else { ExitCode::FAILURE }
 }
 
-fn series(options: &Options, flaw: Flaw) -> Series {
+fn series(options: &Options, flaw: Flaw) -> Ended<Sum> {
     let until = Instant::now() + Duration::from_secs(options.seconds);
-    let mut covered: BTreeMap<String, u64> = BTreeMap::new();
-    let (mut seed, mut transactions) = (options.seed, 0);
-    while options.seeds.map_or_else(|| Instant::now() < until, |seeds| seed - options.seed < seeds)
-    {
-        let plan = Plan::draw(seed);
-        match judged(&plan, flaw) {
-            Ok(verdict) => {
-                transactions += verdict.transactions;
-                for (name, count) in verdict.covered {
-                    *covered.entry(name).or_default() += count;
-                }
-            }
-            Err(broken) => return Series::Broke { seed, plan: Box::new(plan), broken },
-        }
-        seed += 1;
-    }
-    Series::Held { seeds: seed - options.seed, transactions, covered }
+    let (first, count, jobs) = (options.seed, options.seeds, options.jobs);
+    Series { first, count, until, jobs }.run(|seed| judged(&Plan::draw(seed), flaw), Sum::add)
 }
 
 /// Whether all seeds held.
 fn run(options: &Options) -> bool {
-    match series(options, Flaw::None) {
-        Series::Held { seeds, transactions, covered } => {
-            let (first, last) = (options.seed, (options.seed + seeds).saturating_sub(1));
-            println!("seeds {first} to {last}: all held; {transactions} transactions took effect");
-            for (name, count) in covered {
-                println!("  {count:>10} {name}");
-            }
-            true
-        }
-        Series::Broke { seed, plan, broken } => {
-            println!("seed {seed}: {}: {}", broken.promise, broken.how);
-            println!("run again: cargo xtask sim --seed {seed} --seeds 1");
-            shorten(&plan, Flaw::None, options.shrink);
-            false
-        }
+    let Ended { seeds, sum, broken } = series(options, Flaw::None);
+    if let Some((seed, broken)) = broken {
+        println!("seed {seed}: {}: {}", broken.promise, broken.how);
+        println!("run again: cargo xtask sim --seed {seed} --seeds 1");
+        shorten(&Plan::draw(seed), Flaw::None, options.shrink);
+        return false;
     }
+    let (first, last) = (options.seed, (options.seed + seeds).saturating_sub(1));
+    println!("seeds {first} to {last}: all held; {} transactions took effect", sum.transactions);
+    for (name, count) in sum.covered {
+        println!("  {count:>10} {name}");
+    }
+    true
 }
 
 /// Whether a planted fault was found.
 fn find(options: &Options, flaw: Flaw, runs_max: usize) -> bool {
     let begin = Instant::now();
-    match series(options, flaw) {
-        Series::Held { seeds, .. } => {
-            println!("{flaw}: not found in {seeds} seeds");
-            false
-        }
-        Series::Broke { seed, plan, broken } => {
-            let seconds = begin.elapsed().as_secs_f64();
-            let how: String = broken.how.chars().take(160).collect();
-            println!(
-                "{flaw}: found with seed {seed} after {seconds:.1} s: {}: {how}",
-                broken.promise
-            );
-            shorten(&plan, flaw, runs_max);
-            true
-        }
-    }
+    let ended = series(options, flaw);
+    let Some((seed, broken)) = ended.broken else {
+        println!("{flaw}: not found in {} seeds", ended.seeds);
+        return false;
+    };
+    let seconds = begin.elapsed().as_secs_f64();
+    let how: String = broken.how.chars().take(160).collect();
+    println!("{flaw}: found with seed {seed} after {seconds:.1} s: {}: {how}", broken.promise);
+    shorten(&Plan::draw(seed), flaw, runs_max);
+    true
 }
 
 fn shorten(plan: &Plan, flaw: Flaw, runs_max: usize) {

@@ -31,7 +31,6 @@ mod reach;
 mod record;
 mod rejoin;
 pub mod script;
-pub mod series;
 pub mod setup;
 mod strike;
 pub mod strong;
@@ -59,6 +58,25 @@ pub struct Verdict {
     pub faults: u64,
     /// Events of the simulation.
     pub events: u64,
+}
+
+impl Verdict {
+    /// Adds what another run came to.
+    pub fn add(&mut self, other: Self) {
+        for (name, count) in other.covered {
+            *self.covered.entry(name).or_default() += count;
+        }
+        self.committed += other.committed;
+        self.read += other.read;
+        self.faults += other.faults;
+        self.events += other.events;
+    }
+
+    /// What was never reached.
+    pub fn missed(&self) -> BTreeMap<&str, u64> {
+        let missed = self.covered.iter().filter(|(_, count)| **count == 0);
+        missed.map(|(name, count)| (name.as_str(), *count)).collect()
+    }
 }
 
 /// Runs a plan, and checks all promises.
