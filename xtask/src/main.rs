@@ -22,10 +22,11 @@ Tasks:
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
   bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
                          evaluation or http
-  sim [--seconds N] [--seed S] [--planted FAULT|all]
+  sim [--seconds N | --seeds N] [--seed S] [--jobs N] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
   sim geo [ARGS…]        the same of the geo-replicated store's core
+  release                build for release what `check` runs so
   services TASK [ENGINE…]
                          the servers that tests need: fetch, start, stop, status
   help                   this text
@@ -43,6 +44,7 @@ fn main() -> ExitCode {
         ["demo", rest @ ..] => run::bench("demo", rest),
         ["bench", name, rest @ ..] => run::bench(name, rest),
         ["sim", rest @ ..] => run::simulate(rest),
+        ["release"] => run::Released::build().map(drop),
         ["services", rest @ ..] => run::services(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");
