@@ -178,6 +178,16 @@ impl Caller {
     }
 }
 
+/// Waits until so many more calls have begun, whatever that takes.
+fn await_calls(next: &AtomicI64, more: i64) {
+    let until = next.load(Ordering::Relaxed) + more;
+    let deadline = Instant::now() + Duration::from_mins(1);
+    while next.load(Ordering::Relaxed) < until {
+        assert!(Instant::now() < deadline, "the calls hang");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 #[test]
 fn what_clients_see_of_workers_that_are_killed_has_an_order() {
     let runtime = Runtime::new().expect("a runtime starts");
@@ -209,23 +219,14 @@ fn what_clients_see_of_workers_that_are_killed_has_an_order() {
         .collect();
     let mut random = SEED;
     for _ in 0..KILLS {
-        // While they call: after so many more have begun, whatever that takes.
-        let until = next.load(Ordering::Relaxed) + 25 + (next_random(&mut random) % 20) as i64;
-        let deadline = Instant::now() + Duration::from_mins(1);
-        while next.load(Ordering::Relaxed) < until {
-            assert!(Instant::now() < deadline, "the calls hang");
-            std::thread::sleep(Duration::from_millis(1));
-        }
+        // While they call.
+        await_calls(&next, 25 + (next_random(&mut random) % 20) as i64);
         proxy.once_containing(b"PUT /v1/worker/stores/bank/attempts/", Fault::LoseAnswer);
         drop(worker);
         worker = Killed::start(&binding);
         proxy.set_upstream(worker.address);
     }
-    let until = next.load(Ordering::Relaxed) + 40;
-    let deadline = Instant::now() + Duration::from_mins(1);
-    while next.load(Ordering::Relaxed) < until && Instant::now() < deadline {
-        std::thread::sleep(Duration::from_millis(1));
-    }
+    await_calls(&next, 40);
     is_over.store(true, Ordering::Relaxed);
     let mut transactions = Vec::new();
     for caller in callers {
