@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mingle::{Binding, Database, Session};
 use mingle_lang::Program;
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
 
 /// The program, as the examples have it.

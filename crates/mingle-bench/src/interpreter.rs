@@ -3,7 +3,7 @@
 use std::time::{Duration, Instant};
 
 use clap::Args;
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Time, Value};
 use mingle_runtime::{Call, Runtime};
 use mingle_store::Session;

@@ -4,8 +4,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args;
 use hdrhistogram::Histogram;
-use mingle_lang::generate::Random;
 use mingle_lsp::Server;
+use mingle_model::random::Random;
 use serde_json::{Value, json};
 
 use crate::compiler::program;

@@ -1,19 +1,31 @@
-//! The demonstration and the benchmarks. `cargo xtask demo` and `cargo xtask bench NAME` run it.
+//! The demonstration and the benchmarks. `cargo xtask demo` and `cargo xtask bench NAME` run it; without the
+//! feature `benchmarks` only the demonstration is built.
 
+#[cfg(feature = "benchmarks")]
 mod compiler;
+#[cfg(feature = "benchmarks")]
 mod cpu;
 mod demo;
+#[cfg(feature = "benchmarks")]
 mod evaluation;
+#[cfg(feature = "benchmarks")]
 mod geo;
 mod groups;
+#[cfg(feature = "benchmarks")]
 mod hand;
+#[cfg(feature = "benchmarks")]
 mod http;
+#[cfg(feature = "benchmarks")]
 mod interpreter;
+#[cfg(feature = "benchmarks")]
 mod lsp;
 mod measured;
 mod predict;
+#[cfg(feature = "benchmarks")]
 mod stores;
+#[cfg(feature = "benchmarks")]
 mod witnesses;
+#[cfg(feature = "benchmarks")]
 mod worker;
 
 use clap::{Parser, Subcommand};
@@ -30,37 +42,55 @@ enum Command {
     /// Message Groups with its stores mixed, against the same with everything linearizable.
     Demo(demo::Options),
     /// The interpreter against the same logic written by hand, on the in-memory engine.
+    #[cfg(feature = "benchmarks")]
     Interpreter(interpreter::Options),
     /// Checking and splitting programs of growing size.
+    #[cfg(feature = "benchmarks")]
     Compiler(compiler::Options),
     /// The language server: diagnostics after an edit in a long program.
+    #[cfg(feature = "benchmarks")]
     Lsp(lsp::Options),
     /// What the HTTP layer adds to a call, and how many calls one core carries.
+    #[cfg(feature = "benchmarks")]
     Http(http::Options),
     /// Throughput with tracking against the same without, as in MixT's Figure 15.
+    #[cfg(feature = "benchmarks")]
     Witnesses(witnesses::Options),
     /// Stores in PostgreSQL: Message Groups against all in PostgreSQL and against an outbox written by
     /// hand, and small transactions against the same statements.
+    #[cfg(feature = "benchmarks")]
     Stores(stores::Options),
     /// The causal core of the geo-replicated store: throughput, visibility, catching up.
+    #[cfg(feature = "benchmarks")]
     Geo(geo::Options),
     /// Dependent reads at a distant store: whole, beside the store, against read by read.
+    #[cfg(feature = "benchmarks")]
     Worker(worker::Options),
     /// UniStore's evaluation: the systems that it compares, in a capacity model.
+    #[cfg(feature = "benchmarks")]
     Evaluation(evaluation::Options),
 }
 
 fn main() -> std::process::ExitCode {
     let result = match Arguments::parse().command {
         Command::Demo(options) => demo::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Interpreter(options) => interpreter::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Compiler(options) => compiler::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Lsp(options) => lsp::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Http(options) => http::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Witnesses(options) => witnesses::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Stores(options) => stores::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Geo(options) => geo::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Worker(options) => worker::run(&options),
+        #[cfg(feature = "benchmarks")]
         Command::Evaluation(options) => evaluation::run(&options),
     };
     match result {

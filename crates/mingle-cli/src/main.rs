@@ -12,6 +12,7 @@ mod explain;
 mod files;
 mod fmt;
 mod generate;
+#[cfg(feature = "postgres")]
 mod init;
 mod lsp;
 mod migrate;
@@ -22,6 +23,7 @@ mod recover;
 mod repl;
 mod rest;
 mod run;
+#[cfg(feature = "server")]
 mod serve;
 mod show;
 
@@ -80,8 +82,10 @@ enum Command {
     Recover(recover::Args),
     Datacenters(datacenters::Args),
     Migrate(migrate::Args),
+    #[cfg(feature = "postgres")]
     Init(init::Args),
     CheckHistory(check_history::Args),
+    #[cfg(feature = "server")]
     Serve(serve::Args),
     Lsp(lsp::Args),
     Completions(completions::Args),
@@ -100,8 +104,10 @@ fn main() -> ExitCode {
         Command::Recover(args) => recover::run(&args, cli.color),
         Command::Datacenters(args) => datacenters::run(&args, cli.color),
         Command::Migrate(args) => migrate::run(&args, cli.color),
+        #[cfg(feature = "postgres")]
         Command::Init(args) => init::run(&args),
         Command::CheckHistory(args) => check_history::run(&args),
+        #[cfg(feature = "server")]
         Command::Serve(args) => serve::run(&args, cli.color),
         Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),

@@ -25,7 +25,6 @@ pub mod explain;
 pub mod flat;
 pub mod flow;
 pub mod format;
-#[cfg(feature = "generate")]
 pub mod generate;
 pub mod hir;
 pub mod incremental;

@@ -7,33 +7,13 @@ use mingle_lang::{Plan, Program};
 use mingle_model::Level;
 
 use crate::binding::{Binding, ConflictPairs, Engine};
-use crate::open::{OpenError, check_names};
+use crate::open::OpenError;
 
-/// Checks a binding against a program, as opening a database does first: that it names nothing which
-/// the program has not, and that transactions which are said not to conflict can do without.
-///
-/// Gives what whoever set it up should know of it, a sentence each.
-///
-/// # Errors
-///
-/// [`OpenError::Binding`], with what was found and expected.
-///
-/// # Examples
-///
-/// ```
-/// use mingle::{Binding, check_binding};
-///
-/// let program = mingle::compile(
-///     "store accounts: linearizable;
-///     object Account in accounts { key number: string; balance: int; }
-///     transaction deposit(account: ref Account, amount: int) { account.balance += amount; }",
-/// );
-/// let text = "[stores.accounts]\ndatacenters = 3\nconflicts = []";
-/// let error = check_binding(&program.unwrap(), &Binding::parse(text).unwrap()).unwrap_err();
-/// assert!(error.to_string().contains("list [\"deposit\", \"deposit\"]"));
-/// ```
-pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>, OpenError> {
-    check_names(program, binding)?;
+/// Checks the conflicts that a binding declares, and gives a note for each store that declares some.
+pub(crate) fn check_conflicts(
+    program: &Program,
+    binding: &Binding,
+) -> Result<Vec<String>, OpenError> {
     let mut notes = Vec::new();
     for (index, store) in program.checked.stores.iter().enumerate() {
         let Some(bound) = binding.stores.get(&*store.name) else { continue };
@@ -135,6 +115,7 @@ fn clashes(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::check_binding;
 
     const BANK: &str = "store accounts: linearizable; store feed: causal;
         object Account in accounts {

@@ -7,17 +7,14 @@ use std::sync::atomic::AtomicBool;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
-use mingle_model::{FieldType, Name, ObjectType, Ref, Time, Type, Value, json};
+use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
 use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
-use mingle_store_embedded::{DatacenterState, GeoStore};
-use mingle_store_postgres::Postgres;
 use serde_json::{Map, Value as Json};
 
 use crate::binding::{Binding, StoreBinding};
-use crate::conflicts::check_binding;
-use crate::late::late_refusals;
-use crate::open::{OpenError, is_all_embedded, open_store, opening_order, store_schema};
+use crate::check::check_binding;
+use crate::open::{Known, OpenError, is_all_embedded, open_store, opening_order, store_schema};
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -28,9 +25,8 @@ pub struct Database {
     /// Whether what earlier processes have left is being finished.
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
-    geo: BTreeMap<Name, Arc<GeoStore>>,
-    /// Stores that are one database of PostgreSQL.
-    pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
+    /// Stores that can do more than others, by engine.
+    pub(crate) known: Known,
 }
 
 impl Database {
@@ -102,19 +98,16 @@ impl Database {
     ) -> Result<Self, OpenError> {
         let mut warnings = check_binding(&program, binding)?;
         let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
-        let (mut geo, mut postgres) = (BTreeMap::new(), BTreeMap::new());
+        let mut known = Known::default();
         for id in opening_order(&program, binding) {
             let declared = &program.checked.stores[id.index()];
-            let opened = open_store(&program, id, binding, folder, (&world, &geo)).await?;
+            let opened = open_store((&program, id), binding, folder, &world, &mut known).await?;
             warnings.extend(opened.warnings);
-            warnings.extend(late_refusals(&program, id, &opened.may_refuse));
-            geo.extend(opened.geo.map(|geo| (declared.name.clone(), geo)));
-            postgres.extend(opened.postgres.map(|store| (declared.name.clone(), store)));
             stores.insert(id.index(), wrap(&declared.name, opened.store));
         }
         let stores = stores.into_values().collect();
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
-        Ok(Self { warnings, geo, postgres, ..Self::over(runtime) })
+        Ok(Self { warnings, known, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
@@ -124,8 +117,7 @@ impl Database {
             runtime,
             is_catching_up: Arc::default(),
             warnings: Vec::new(),
-            geo: BTreeMap::new(),
-            postgres: BTreeMap::new(),
+            known: Known::default(),
         }
     }
 
@@ -138,49 +130,6 @@ impl Database {
     /// could lose, and what could refuse a write once the transaction is committed elsewhere.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
-    }
-
-    /// The data centers of a store that has several in this process: to stop one and see what stays
-    /// available.
-    ///
-    /// # Examples
-    ///
-    /// ```
-    /// use mingle::{Binding, Database, Session};
-    ///
-    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
-    /// let text = "store inboxes: causal;
-    ///     object User in inboxes { key name: string; inbox: log<string>; }
-    ///     transaction send(to: ref User, text: string) { to.inbox.append(text); }";
-    /// let binding = "[stores.inboxes]\ndatacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"30ms\"";
-    /// let binding = Binding::parse(binding).unwrap();
-    /// let database = Database::open(mingle::compile(text).unwrap(), &binding, None).await.unwrap();
-    /// let send = database.arguments("send", [("to", "ana"), ("text", "hello")]).unwrap();
-    ///
-    /// database.geo("inboxes").unwrap().kill("oslo").unwrap();
-    /// let error = database.call("send", send.clone(), Session::at("oslo")).await.unwrap_err();
-    /// assert!(error.to_string().contains("its data center oslo is down"));
-    /// database.call("send", send, Session::at("rome")).await.unwrap();
-    /// # });
-    /// ```
-    pub fn geo(&self, store: &str) -> Option<&Arc<GeoStore>> {
-        self.geo.get(store)
-    }
-
-    /// All stores that have data centers in this process, by their names.
-    pub fn geo_stores(&self) -> &BTreeMap<Name, Arc<GeoStore>> {
-        &self.geo
-    }
-
-    /// Where a session goes on whose data center was given up: at the first one that runs. None if its own
-    /// was not given up, or no other runs.
-    pub fn stands_in_for(&self, session: &Session) -> Option<Name> {
-        let replica = session.replica()?;
-        let mut given_up = self.geo.values().filter(|geo| geo.departed().contains(&replica));
-        given_up.find_map(|geo| {
-            let mut up = geo.status().into_iter();
-            up.find(|status| status.state == DatacenterState::Up).map(|status| status.name)
-        })
     }
 
     /// Lets a session go on without what was lost with data centers that were given up, and says what

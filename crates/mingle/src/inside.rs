@@ -1,9 +1,7 @@
 //! Calls inside a transaction of the application's.
 
-use std::sync::Arc;
-
 use mingle_runtime::{Call, Error, Inside};
-use mingle_store_postgres::{HostTransaction, JoinError, Postgres};
+use mingle_store_postgres::{HostTransaction, JoinError};
 
 use crate::database::Database;
 
@@ -28,7 +26,7 @@ impl Database {
         transaction: &mut impl HostTransaction,
     ) -> Result<Inside, Error> {
         let store = self.runtime.writes_first_at(&call)?;
-        let postgres = self.postgres(&store).ok_or_else(|| {
+        let postgres = self.known.postgres.get(&store).ok_or_else(|| {
             Error::Misuse(format!(
                 "{} writes first at store {store}, which is not in one PostgreSQL database",
                 call.transaction
@@ -40,9 +38,5 @@ impl Database {
         })?;
         let place = joined.place();
         joined.run(self.runtime.call_inside(call, &store, place)).await
-    }
-
-    fn postgres(&self, store: &str) -> Option<&Arc<Postgres>> {
-        self.postgres.get(store)
     }
 }

@@ -1,11 +1,15 @@
 //! Mixed-consistency transactions: connect a program to its stores, and call it.
 //!
 //! - [`binding`]: `mingle.toml`, which says what engine each store is;
-//! - [`database`]: a program over its stores; `open` opens them, `late`
-//!   says which of their constraints come into play too late;
+//! - [`database`]: a program over its stores; `check` compares a binding with a program, `open`
+//!   opens the stores; `datacenters`: data centers in this process;
 //! - [`migration`]: what the tables of its stores still need;
 //! - [`recovery`]: what is not finished yet; `inside`: calls inside a transaction of the application's;
 //! - [`typed`]: what [`program!`] generates builds upon this.
+//!
+//! Each engine is a feature: `embedded`, which is on unless it is turned off, `postgres`, `redis`,
+//! `cassandra`, and `worker` for stores behind a worker. `sqlx` adds calls inside transactions that the
+//! application has begun with sqlx, `cassandra-tls` encrypted connections to Cassandra.
 //!
 //! # Examples
 //!
@@ -89,10 +93,14 @@
 //! ```
 
 pub mod binding;
+mod check;
+#[cfg(feature = "embedded")]
 mod conflicts;
 pub mod database;
+#[cfg(feature = "embedded")]
+mod datacenters;
+#[cfg(feature = "postgres")]
 mod inside;
-mod late;
 pub mod migration;
 mod open;
 pub mod recovery;
@@ -101,7 +109,7 @@ pub mod typed;
 use std::sync::Arc;
 
 pub use binding::{Binding, BindingError};
-pub use conflicts::check_binding;
+pub use check::check_binding;
 pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
@@ -112,12 +120,14 @@ pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
+#[cfg(feature = "embedded")]
 pub use mingle_store_embedded::{Admitted, DatacenterState, DatacenterStatus, GeoStore, GivenUp};
+#[cfg(feature = "postgres")]
 pub use mingle_store_postgres::HostTransaction;
 pub use open::OpenError;
 
 /// The chapter of the book, whose examples run.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "postgres", feature = "sqlx"))]
 #[doc = include_str!("../../../docs/rust.md")]
 struct Chapter;
 

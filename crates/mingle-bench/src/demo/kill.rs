@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use mingle::binding::Engine;
 use mingle::{Binding, Database, Error, GeoStore, Session};
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_store::StoreError;
 use mingle_store_embedded::GeoConfig;
 

@@ -6,8 +6,8 @@ use std::time::{Duration, Instant};
 
 use indicatif::{ProgressBar, ProgressStyle};
 use mingle::{Database, Session};
-use mingle_lang::generate::Random;
 use mingle_model::Value;
+use mingle_model::random::Random;
 use mingle_store::{Commit, Write};
 
 use crate::groups::{self, MIX, Size};

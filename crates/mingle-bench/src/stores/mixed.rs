@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 use mingle::{Binding, Database, Session};
 use mingle_lang::Program;
 use mingle_lang::explain::ExplainedPhase;
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Time, Value};
 use mingle_store::wrap::distance::Distance;
 use mingle_store::{Commit, DataStore, Write};

@@ -9,7 +9,7 @@ use std::time::Instant;
 use futures_util::future::try_join;
 use hdrhistogram::Histogram;
 use mingle::{Binding, Database, Session};
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
 use mingle_services::{Engine, Options as NodeOptions, Server};
 use scylla::client::execution_profile::ExecutionProfile;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use mingle::{Binding, Database, Session};
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
 use mingle_proxy::Watch;
 use mingle_proxy::statements::Trip;

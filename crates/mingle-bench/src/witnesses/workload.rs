@@ -1,6 +1,6 @@
 //! The counter workload of MixT §8.2, with its transactions over both stores (§8.3).
 
-use mingle_lang::generate::Random;
+use mingle_model::random::Random;
 use mingle_model::{Ref, Value};
 
 /// Counters at both stores, under the same names.

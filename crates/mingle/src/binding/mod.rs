@@ -1,27 +1,39 @@
 //! The binding: which engine each store is, in `mingle.toml` beside the program.
 //!
 //! - `embedded`, `postgres`, `redis`, `cassandra`: what can be said of a store of each engine, and
-//!   `worker`: of one behind a worker;
+//!   `worker`: of one behind a worker, each with a feature of this crate;
 //! - `keys`: keys and values that make no sense are named.
 
+#[cfg(feature = "cassandra")]
 mod cassandra;
+#[cfg(feature = "embedded")]
 mod embedded;
+#[cfg_attr(not(feature = "cassandra"), allow(dead_code))]
 mod keys;
+#[cfg(feature = "postgres")]
 mod postgres;
+#[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "worker")]
 mod worker;
 
 use std::collections::BTreeMap;
 use std::fmt;
 
 use mingle_runtime::Settings;
+#[cfg(feature = "cassandra")]
 use mingle_store_cassandra::CassandraConfig;
+#[cfg(feature = "postgres")]
 use mingle_store_postgres::PostgresConfig;
+#[cfg(feature = "redis")]
 use mingle_store_redis::RedisConfig;
+#[cfg(feature = "worker")]
 use mingle_store_worker::WorkerConfig;
 use serde::Deserialize;
 
+#[cfg(feature = "embedded")]
 pub use embedded::EmbeddedBinding;
+#[cfg(feature = "embedded")]
 pub use mingle_store_embedded::ConflictPairs;
 
 use keys::Keys;
@@ -55,25 +67,39 @@ pub struct StoreBinding {
     pub operations: BTreeMap<String, String>,
 }
 
-/// What keeps a store's data, and how it is reached.
+/// What keeps a store's data, and how it is reached. Each engine is a feature of this crate.
 #[derive(Clone, Debug, PartialEq)]
+#[non_exhaustive]
 pub enum Engine {
+    /// No engine: nothing is bound, and this build has no embedded engine. Opening refuses it.
+    Unbound,
     /// This process.
+    #[cfg(feature = "embedded")]
     Embedded(EmbeddedBinding),
     /// A PostgreSQL server, or several that replicate to each other.
+    #[cfg(feature = "postgres")]
     Postgres(PostgresConfig),
     /// A Redis or Valkey server.
+    #[cfg(feature = "redis")]
     Redis(RedisConfig),
     /// A cluster of Cassandra.
+    #[cfg(feature = "cassandra")]
     Cassandra(CassandraConfig),
     /// A worker beside the store, which has a binding of its own; and the names of the store's
     /// replicas, where a session is to stay at one.
+    #[cfg(feature = "worker")]
     Worker(WorkerConfig, Vec<String>),
 }
 
 impl Default for Engine {
+    #[cfg(feature = "embedded")]
     fn default() -> Self {
         Self::Embedded(EmbeddedBinding::default())
+    }
+
+    #[cfg(not(feature = "embedded"))]
+    fn default() -> Self {
+        Self::Unbound
     }
 }
 
@@ -81,11 +107,52 @@ impl Engine {
     /// Names of the replicas at which a session can stay.
     pub fn replicas(&self) -> Vec<String> {
         match self {
+            Self::Unbound => Vec::new(),
+            #[cfg(feature = "embedded")]
             Self::Embedded(embedded) => embedded.places(),
+            #[cfg(feature = "postgres")]
             Self::Postgres(config) => config.servers.keys().cloned().collect(),
+            #[cfg(feature = "cassandra")]
             Self::Cassandra(cassandra) => cassandra.replicas().to_vec(),
+            #[cfg(feature = "worker")]
             Self::Worker(_, replicas) => replicas.clone(),
+            #[cfg(feature = "redis")]
             Self::Redis(_) => Vec::new(),
+        }
+    }
+
+    /// The name of the engine, as a binding writes it; `worker` where a worker has it.
+    pub fn name(&self) -> &'static str {
+        match self {
+            Self::Unbound => "none",
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => "embedded",
+            #[cfg(feature = "postgres")]
+            Self::Postgres(_) => "postgres",
+            #[cfg(feature = "redis")]
+            Self::Redis(_) => "redis",
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(_) => "cassandra",
+            #[cfg(feature = "worker")]
+            Self::Worker(..) => "worker",
+        }
+    }
+
+    /// True if this process keeps the data.
+    pub fn is_embedded(&self) -> bool {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Embedded(_) => true,
+            _ => false,
+        }
+    }
+
+    /// True if the store shares the engine of another store, which must be opened first.
+    pub(crate) fn lives_with_another(&self) -> bool {
+        match self {
+            #[cfg(feature = "embedded")]
+            Self::Embedded(embedded) => embedded.with.is_some(),
+            _ => false,
         }
     }
 }
@@ -150,7 +217,9 @@ impl Binding {
             let bound = bind(&name, store, environment)?;
             Ok((name, bound))
         });
+        #[cfg_attr(not(feature = "embedded"), allow(unused_mut))]
         let mut stores = stores.collect::<Result<_, BindingError>>()?;
+        #[cfg(feature = "embedded")]
         embedded::join_hosts(&mut stores, environment)?;
         Ok(Self { settings, stores })
     }
@@ -198,18 +267,56 @@ fn bind(
         if !operations.is_empty() {
             return Err(keys.wrong("operations", "the worker's binding has the bodies"));
         }
-        let (config, replicas) = worker::bind(&keys, written)?;
-        return Ok(StoreBinding { engine: Engine::Worker(config, replicas), operations });
+        return Ok(StoreBinding { engine: bind_worker(&keys, written)?, operations });
     }
     let engine = match engine.as_deref() {
+        #[cfg(feature = "embedded")]
         None | Some("embedded") => Engine::Embedded(embedded::bind(&keys, written)?),
+        #[cfg(feature = "postgres")]
         Some("postgres") => Engine::Postgres(postgres::bind(&keys, written)?),
+        #[cfg(feature = "redis")]
         Some("redis") => Engine::Redis(redis::bind(&keys, written)?),
+        #[cfg(feature = "cassandra")]
         Some("cassandra") => Engine::Cassandra(cassandra::bind(&keys, written)?),
-        Some(other) => {
-            let expected = "expected \"embedded\", \"postgres\", \"redis\" or \"cassandra\"";
-            return Err(keys.wrong("engine", format!("{expected}, found {other:?}")));
-        }
+        other => return Err(keys.wrong("engine", no_engine(other.unwrap_or("embedded")))),
     };
     Ok(StoreBinding { engine, operations })
+}
+
+/// Says why a name of an engine cannot be used: it is none, or this build lacks it.
+fn no_engine(name: &str) -> String {
+    const ENGINES: [&str; 4] = ["embedded", "postgres", "redis", "cassandra"];
+    if ENGINES.contains(&name) {
+        return lacking(name);
+    }
+    let expected = "expected \"embedded\", \"postgres\", \"redis\" or \"cassandra\"";
+    format!("{expected}, found {name:?}")
+}
+
+/// Says which feature would bring an engine that this build lacks.
+fn lacking(name: &str) -> String {
+    format!("this build of Mingle lacks {name}: build it with the feature {name:?}")
+}
+
+#[cfg(feature = "worker")]
+fn bind_worker(keys: &Keys<'_>, written: toml::Table) -> Result<Engine, BindingError> {
+    let (config, replicas) = worker::bind(keys, written)?;
+    Ok(Engine::Worker(config, replicas))
+}
+
+#[cfg(not(feature = "worker"))]
+fn bind_worker(keys: &Keys<'_>, _: toml::Table) -> Result<Engine, BindingError> {
+    Err(keys.wrong("worker", lacking("worker")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_engine_that_is_none_or_that_this_build_lacks_is_named() {
+        assert!(no_engine("oracle").ends_with("or \"cassandra\", found \"oracle\""));
+        let lacking = "this build of Mingle lacks redis: build it with the feature \"redis\"";
+        assert_eq!(no_engine("redis"), lacking);
+    }
 }

@@ -8,11 +8,13 @@
 
 mod call;
 mod connect;
+#[cfg(feature = "postgres")]
 mod inside;
 mod value;
 
 pub use call::{Call, Early, Outcome};
 pub use connect::{Connect, Handle, Program};
+#[cfg(feature = "postgres")]
 pub use inside::Joined;
 pub use mingle_model::{Time, Value};
 pub use value::{FromValue, ToValue, fields_of, handle, key_of, record};

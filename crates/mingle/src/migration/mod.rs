@@ -1,16 +1,17 @@
 //! What the tables of a program's stores still need.
 
-use std::sync::Arc;
+#[cfg(feature = "postgres")]
+mod postgres;
 
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_model::Name;
-use mingle_runtime::TokioWorld;
-use mingle_store::{StoreSchema, World};
-use mingle_store_postgres::PostgresConfig;
 
-use crate::binding::{Binding, Engine, StoreBinding};
-use crate::open::{OpenError, at_least_snapshot, check_names, store_schema};
+#[cfg(feature = "postgres")]
+use crate::binding::Engine;
+use crate::binding::{Binding, StoreBinding};
+use crate::check::check_names;
+use crate::open::OpenError;
 
 /// What the tables of one store need.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -51,15 +52,8 @@ pub async fn plan_migrations(
     check_names(program, binding)?;
     let mut all = Vec::new();
     for (index, declared) in program.checked.stores.iter().enumerate() {
-        let (bound, schema) = part(program, StoreId(index as u32), binding);
-        let (engine, statements) = match &bound.engine {
-            Engine::Embedded(_) => ("embedded", Vec::new()),
-            Engine::Redis(_) => ("redis", Vec::new()),
-            // Whoever serves the store sees to its tables.
-            Engine::Worker(..) => ("worker", Vec::new()),
-            Engine::Cassandra(_) => ("cassandra", Vec::new()),
-            Engine::Postgres(config) => ("postgres", planned(config, schema).await?),
-        };
+        let statements = planned(program, StoreId(index as u32), binding).await?;
+        let engine = bound(&declared.name, binding).engine.name();
         all.push(Migration { store: declared.name.clone(), engine, statements });
     }
     Ok(all)
@@ -77,31 +71,39 @@ pub async fn apply_migrations(
 ) -> Result<Vec<Migration>, OpenError> {
     let mut all = plan_migrations(program, binding).await?;
     for (index, migration) in all.iter_mut().enumerate() {
-        let (bound, schema) = part(program, StoreId(index as u32), binding);
-        if let Engine::Postgres(config) = &bound.engine {
-            let done = mingle_store_postgres::migrate(config.clone(), schema, world()).await;
-            migration.statements = done.map_err(OpenError::Postgres)?.statements;
-        }
+        migration.statements = applied(program, StoreId(index as u32), binding).await?;
     }
     Ok(all)
 }
 
-async fn planned(config: &PostgresConfig, schema: StoreSchema) -> Result<Vec<String>, OpenError> {
-    let planned = mingle_store_postgres::plan_migration(config.clone(), schema, world()).await;
-    Ok(planned.map_err(OpenError::Postgres)?.statements)
+fn bound(store: &Name, binding: &Binding) -> StoreBinding {
+    binding.stores.get(&**store).cloned().unwrap_or_default()
 }
 
-/// What the binding and the program say of a store.
-fn part(program: &Program, id: StoreId, binding: &Binding) -> (StoreBinding, StoreSchema) {
-    let name = &program.checked.stores[id.index()].name;
-    let bound = binding.stores.get(&**name).cloned().unwrap_or_default();
-    let schema = store_schema(program, id, &bound);
-    let is_replicated =
-        matches!(&bound.engine, Engine::Postgres(config) if !config.servers.is_empty());
-    let level = if is_replicated { schema.level } else { at_least_snapshot(schema.level) };
-    (bound, StoreSchema { level, ..schema })
+/// The SQL that a store needs, if it is of an engine with tables that are not made by others.
+async fn planned(
+    program: &Program,
+    id: StoreId,
+    binding: &Binding,
+) -> Result<Vec<String>, OpenError> {
+    let bound = bound(&program.checked.stores[id.index()].name, binding);
+    match &bound.engine {
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(config) => postgres::planned(config, program, id, &bound).await,
+        _ => Ok(Vec::new()),
+    }
 }
 
-fn world() -> Arc<dyn World> {
-    Arc::new(TokioWorld::new())
+/// The SQL that was run for a store.
+async fn applied(
+    program: &Program,
+    id: StoreId,
+    binding: &Binding,
+) -> Result<Vec<String>, OpenError> {
+    let bound = bound(&program.checked.stores[id.index()].name, binding);
+    match &bound.engine {
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(config) => postgres::applied(config, program, id, &bound).await,
+        _ => Ok(Vec::new()),
+    }
 }

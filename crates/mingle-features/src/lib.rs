@@ -1,0 +1,5 @@
+//! Features of third-party crates, and nothing else.
+//!
+//! Cargo compiles a crate once for each set of features. The binaries that nobody publishes depend on this
+//! crate, so that they ask for the set that the command line asks for: after `cargo xtask demo` the command
+//! line compiles only crates that the demonstration does not have.

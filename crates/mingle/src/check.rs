@@ -1,0 +1,62 @@
+//! Checking a binding against a program, without opening a store.
+
+use mingle_lang::Program;
+
+use crate::binding::Binding;
+use crate::open::OpenError;
+
+/// Checks a binding against a program, as opening a database does first: that it names nothing which
+/// the program has not, and that transactions which are said not to conflict can do without.
+///
+/// Gives notes for the person who set it up, a sentence each.
+///
+/// # Errors
+///
+/// [`OpenError::Binding`], with what was found and expected.
+///
+/// # Examples
+///
+/// ```
+/// use mingle::{Binding, check_binding};
+///
+/// let program = mingle::compile(
+///     "store accounts: linearizable;
+///     object Account in accounts { key number: string; balance: int; }
+///     transaction deposit(account: ref Account, amount: int) { account.balance += amount; }",
+/// );
+/// let text = "[stores.accounts]\ndatacenters = 3\nconflicts = []";
+/// let error = check_binding(&program.unwrap(), &Binding::parse(text).unwrap()).unwrap_err();
+/// assert!(error.to_string().contains("list [\"deposit\", \"deposit\"]"));
+/// ```
+pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>, OpenError> {
+    check_names(program, binding)?;
+    #[cfg(feature = "embedded")]
+    let notes = crate::conflicts::check_conflicts(program, binding)?;
+    #[cfg(not(feature = "embedded"))]
+    let notes = Vec::new();
+    Ok(notes)
+}
+
+/// Checks that the binding names nothing which the program has not.
+pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), OpenError> {
+    for (name, bound) in &binding.stores {
+        let Some(store) = program.checked.stores.iter().find(|store| *store.name == **name) else {
+            let known: Vec<&str> =
+                program.checked.stores.iter().map(|store| &*store.name).collect();
+            return Err(OpenError::Binding(format!(
+                "stores.{name}: the program has no such store; it has {}",
+                known.join(", ")
+            )));
+        };
+        if let Some(unknown) = bound
+            .operations
+            .keys()
+            .find(|name| !store.operations.iter().any(|known| *known.name == ***name))
+        {
+            return Err(OpenError::Binding(format!(
+                "stores.{name}.operations.{unknown}: the store declares no such operation"
+            )));
+        }
+    }
+    Ok(())
+}

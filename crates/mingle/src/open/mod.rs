@@ -1,0 +1,148 @@
+//! Opening the stores of a program: each engine has a file, and a feature of this crate.
+
+#[cfg(feature = "cassandra")]
+mod cassandra;
+#[cfg(feature = "embedded")]
+mod embedded;
+mod error;
+#[cfg(feature = "postgres")]
+mod late;
+#[cfg(feature = "postgres")]
+mod postgres;
+#[cfg(feature = "redis")]
+mod redis;
+#[cfg(feature = "worker")]
+mod worker;
+
+#[cfg(any(feature = "embedded", feature = "postgres"))]
+use std::collections::BTreeMap;
+use std::path::Path;
+use std::sync::Arc;
+
+use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
+#[cfg(any(feature = "postgres", feature = "redis"))]
+use mingle_model::Level;
+#[cfg(any(feature = "embedded", feature = "postgres"))]
+use mingle_model::Name;
+use mingle_store::{DataStore, StoreOperation, StoreSchema, World};
+#[cfg(feature = "embedded")]
+use mingle_store_embedded::GeoStore;
+#[cfg(feature = "postgres")]
+use mingle_store_postgres::Postgres;
+
+use crate::binding::{Binding, Engine, StoreBinding};
+
+pub use error::OpenError;
+
+/// Whether no other process can be at the stores of a folder.
+pub(crate) fn is_all_embedded(program: &Program, binding: &Binding) -> bool {
+    program.checked.stores.iter().all(|store| {
+        let default = StoreBinding::default();
+        binding.stores.get(&*store.name).unwrap_or(&default).engine.is_embedded()
+    })
+}
+
+/// A store that is open.
+pub(crate) struct Opened {
+    pub(crate) store: Arc<dyn DataStore>,
+    /// Sentences about what could be lost, or could be refused too late.
+    pub(crate) warnings: Vec<String>,
+}
+
+impl Opened {
+    #[cfg(any(feature = "postgres", feature = "embedded", feature = "worker"))]
+    fn new(store: Arc<dyn DataStore>) -> Self {
+        Self { store, warnings: Vec::new() }
+    }
+}
+
+/// Stores that can do more than [`DataStore`] says, by name, as their engines know them.
+#[derive(Default)]
+pub(crate) struct Known {
+    /// Stores that have their data centers in this process.
+    #[cfg(feature = "embedded")]
+    pub(crate) geo: BTreeMap<Name, Arc<GeoStore>>,
+    /// Stores that are one database of PostgreSQL.
+    #[cfg(feature = "postgres")]
+    pub(crate) postgres: BTreeMap<Name, Arc<Postgres>>,
+}
+
+/// The stores of a program in an order in which they can be opened: one that lives with another one
+/// after that.
+pub(crate) fn opening_order(program: &Program, binding: &Binding) -> Vec<StoreId> {
+    let mut ids: Vec<StoreId> =
+        (0..program.checked.stores.len()).map(|index| StoreId(index as u32)).collect();
+    ids.sort_by_key(|id| {
+        let bound = binding.stores.get(&*program.checked.stores[id.index()].name);
+        bound.is_some_and(|bound| bound.engine.lives_with_another())
+    });
+    ids
+}
+
+/// Opens a store, which may live with one of those that are open.
+pub(crate) async fn open_store(
+    (program, id): (&Program, StoreId),
+    binding: &Binding,
+    folder: Option<&Path>,
+    world: &Arc<dyn World>,
+    known: &mut Known,
+) -> Result<Opened, OpenError> {
+    let declared = &program.checked.stores[id.index()];
+    let default = StoreBinding::default();
+    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+    let schema = store_schema(program, id, bound);
+    // Without any engine there is nothing that takes these.
+    let _ = (folder, &world, &known);
+    match &bound.engine {
+        Engine::Unbound => Err(OpenError::Binding(format!(
+            "stores.{}: the binding has no engine for it, and this build of Mingle has no embedded one",
+            declared.name
+        ))),
+        #[cfg(feature = "embedded")]
+        Engine::Embedded(bound) => embedded::open(bound, schema, folder, world, known),
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(config) if !config.servers.is_empty() => {
+            postgres::open_replicated(config, schema, world).await
+        }
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(config) => {
+            postgres::open(config, (program, id), schema, world, known).await
+        }
+        #[cfg(feature = "redis")]
+        Engine::Redis(config) => redis::open(config, schema, world).await,
+        #[cfg(feature = "cassandra")]
+        Engine::Cassandra(config) => cassandra::open(config, schema, world).await,
+        #[cfg(feature = "worker")]
+        Engine::Worker(config, _) => worker::open(config, program, schema, world).await,
+    }
+}
+
+/// The part of a program that concerns one store.
+pub(crate) fn store_schema(program: &Program, id: StoreId, bound: &StoreBinding) -> StoreSchema {
+    let declared = &program.checked.stores[id.index()];
+    let operations = declared.operations.iter().map(|operation| {
+        let described = StoreOperation {
+            is_command: operation.is_command,
+            parameters: operation.params.clone(),
+            result: operation.result.clone(),
+            body: bound.operations.get(&*operation.name).cloned(),
+        };
+        (operation.name.clone(), described)
+    });
+    StoreSchema {
+        store: declared.name.clone(),
+        level: program.checked.levels.carrier(declared.level),
+        schema: program.schema().clone(),
+        operations: operations.collect(),
+    }
+}
+
+/// What a store of one copy gives where a program asks for less.
+#[cfg(any(feature = "postgres", feature = "redis"))]
+pub(crate) fn at_least_snapshot(level: Level) -> Level {
+    match level {
+        Level::Linearizable => Level::Linearizable,
+        _ => Level::Snapshot,
+    }
+}

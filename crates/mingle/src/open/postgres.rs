@@ -1,0 +1,38 @@
+//! Opening stores in PostgreSQL.
+
+use std::sync::Arc;
+
+use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
+use mingle_store::{StoreSchema, World};
+use mingle_store_postgres::{Postgres, PostgresConfig, ReplicatedPostgres};
+
+use super::late::late_refusals;
+use super::{Known, OpenError, Opened, at_least_snapshot};
+
+/// Opens a store over several servers that replicate to each other.
+pub(super) async fn open_replicated(
+    config: &PostgresConfig,
+    schema: StoreSchema,
+    world: &Arc<dyn World>,
+) -> Result<Opened, OpenError> {
+    let store = ReplicatedPostgres::connect(config.clone(), schema, world.clone()).await;
+    Ok(Opened::new(store.map_err(OpenError::Postgres)?))
+}
+
+/// Opens a store at one server, and warns of constraints that could refuse a later phase.
+pub(super) async fn open(
+    config: &PostgresConfig,
+    (program, id): (&Program, StoreId),
+    schema: StoreSchema,
+    world: &Arc<dyn World>,
+    known: &mut Known,
+) -> Result<Opened, OpenError> {
+    let name = schema.store.clone();
+    let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
+    let store = Postgres::connect(config.clone(), schema, world.clone()).await;
+    let store = store.map_err(OpenError::Postgres)?;
+    let warnings = late_refusals(program, id, &store.constraints_that_may_refuse());
+    known.postgres.insert(name, Arc::clone(&store));
+    Ok(Opened { store, warnings })
+}
