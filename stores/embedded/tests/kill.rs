@@ -3,6 +3,7 @@
 //! The test starts itself again as a child, which commits and says so on its standard output,
 //! and kills it while it does.
 
+#[path = "it/support/mod.rs"]
 mod support;
 
 use std::io::{BufRead, BufReader, Write as _};

@@ -1,0 +1,4 @@
+//! Histories and runs, and the verdicts on them.
+
+mod geo;
+mod suite;

@@ -1,0 +1,117 @@
+//! `mingle check`.
+
+use serde_json::{Value, json};
+
+use super::{BAD, GOOD, folder, mingle, mingle_with};
+
+#[test]
+fn a_good_program_is_quiet() {
+    let folder = folder(&[("good.mingle", GOOD)]);
+    let run = mingle(folder.path(), &["check", "good.mingle"]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
+}
+
+#[test]
+fn errors_are_shown_with_their_lines() {
+    let folder = folder(&[("bad.mingle", BAD), ("good.mingle", GOOD)]);
+    let run = mingle(folder.path(), &["check", "bad.mingle", "good.mingle"]);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stdout.contains("error[M0101]"), "{}", run.stdout);
+    assert!(run.stdout.contains("--> bad.mingle:9:8"), "{}", run.stdout);
+    assert!(run.stdout.contains("9 |     to.inbx.append(text);"), "{}", run.stdout);
+    assert!(!run.stdout.contains('\u{1b}'), "no colours in a pipe");
+    assert_eq!(run.stderr, "1 error\n");
+}
+
+#[test]
+fn a_binding_is_checked_too_where_one_is_named() {
+    let text = "store accounts: linearizable;\n\
+        object Account in accounts { key number: string; balance: counter; owner: string; }\n\
+        transaction deposit(account: ref Account) { account.balance.add(1); }\n\
+        transaction rename(account: ref Account, owner: string) { account.owner = owner; }";
+    let geo = "[stores.accounts]\ndatacenters = 3\nconflicts = ";
+    let (good, bad) = (format!("{geo}[[\"rename\", \"rename\"]]"), format!("{geo}[]"));
+    let folder = folder(&[("bank.mingle", text), ("good.toml", &good), ("mingle.toml", &bad)]);
+    let run = mingle(folder.path(), &["check", "bank.mingle", "--config", "good.toml"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), ""));
+    assert!(run.stderr.starts_with("note: store accounts is causal but for"), "{}", run.stderr);
+    let run = mingle(folder.path(), &["check", "bank.mingle", "--config", "mingle.toml"]);
+    assert_eq!(run.code, Some(2));
+    let expected = "error: stores.accounts.conflicts: two of rename need not see each other";
+    assert!(run.stderr.starts_with(expected), "{}", run.stderr);
+    assert!(run.stderr.contains("list [\"rename\", \"rename\"]"), "{}", run.stderr);
+    let run = mingle(folder.path(), &["check", "bank.mingle"]);
+    assert_eq!(run.code, Some(0), "nobody asked for the binding");
+}
+
+#[test]
+fn one_line_each() {
+    let folder = folder(&[("bad.mingle", BAD)]);
+    let run = mingle(folder.path(), &["check", "--format", "short", "bad.mingle"]);
+    assert_eq!(run.code, Some(1));
+    assert_eq!(run.stdout.lines().count(), 1);
+    assert!(run.stdout.starts_with("bad.mingle:9:8: error[M0101]: "), "{}", run.stdout);
+    assert_eq!(run.stderr, "");
+}
+
+#[test]
+fn json_for_other_programs() {
+    let folder = folder(&[("bad.mingle", BAD), ("good.mingle", GOOD)]);
+    let run = mingle(folder.path(), &["check", "--format", "json", "good.mingle", "bad.mingle"]);
+    assert_eq!(run.code, Some(1));
+    let report: Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    let found = &report["diagnostics"][0];
+    assert_eq!(found["code"], "M0101");
+    assert_eq!(found["severity"], "error");
+    assert_eq!(found["file"], "bad.mingle");
+    assert_eq!(found["start"], json!({ "line": 9, "column": 8 }));
+    assert_eq!(found["end"], json!({ "line": 9, "column": 12 }));
+    assert_eq!(found["labels"][0]["start"], found["start"]);
+    assert_eq!(found["help"][0]["edits"][0]["text"], "inbox");
+    assert_eq!(report["diagnostics"].as_array().map(Vec::len), Some(1));
+    assert_eq!(report["endorsements"], json!([]));
+}
+
+#[test]
+fn warnings_alone_are_no_failure() {
+    let text = GOOD.replace("text: string)", "text: string, extra: int)");
+    let folder = folder(&[("a.mingle", &text)]);
+    let run = mingle(folder.path(), &["check", "a.mingle"]);
+    assert_eq!(run.code, Some(0));
+    assert!(run.stdout.contains("warning[W0501]"), "{}", run.stdout);
+    assert_eq!(run.stderr, "1 warning\n");
+}
+
+#[test]
+fn endorsements_are_listed() {
+    let text = include_str!("../../../../../examples/contest.mingle");
+    let folder = folder(&[("contest.mingle", text)]);
+    let run = mingle(folder.path(), &["check", "--endorsements", "contest.mingle"]);
+    assert_eq!(run.code, Some(0));
+    let line = 1 + text.lines().position(|line| line.contains("endorse(")).expect("it is there");
+    let start = format!("contest.mingle:{line}:8: endorsed as linearizable: strong_size counts");
+    assert!(run.stdout.starts_with(&start), "{}", run.stdout);
+
+    let run = mingle(folder.path(), &["check", "--format=json", "contest.mingle"]);
+    let report: Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    let endorsement = &report["endorsements"][0];
+    assert_eq!(endorsement["level"], "linearizable");
+    assert_eq!(endorsement["file"], "contest.mingle");
+    assert_eq!(endorsement["start"], json!({ "line": line, "column": 8 }));
+    assert!(endorsement["reason"].as_str().is_some_and(|reason| reason.starts_with("strong")));
+}
+
+#[test]
+fn standard_input_is_a_dash() {
+    let folder = folder(&[]);
+    let run = mingle_with(folder.path(), &["check", "--format", "short", "-"], BAD);
+    assert_eq!(run.code, Some(1));
+    assert!(run.stdout.starts_with("<stdin>:9:8: "), "{}", run.stdout);
+}
+
+#[test]
+fn colours_where_they_are_asked_for() {
+    let folder = folder(&[("bad.mingle", BAD)]);
+    let run = mingle(folder.path(), &["check", "--color", "always", "bad.mingle"]);
+    assert!(run.stdout.contains("\u{1b}["));
+}

@@ -1,0 +1,50 @@
+//! `mingle gen`.
+
+use super::{BAD, GOOD, folder, mingle, mingle_with};
+
+/// The tests of `mingle` compile and call this file.
+const GENERATED: &str = include_str!("../../../../mingle/tests/generated/message_groups.rs");
+
+#[test]
+fn a_program_becomes_rust() {
+    let text = include_str!("../../../../../examples/message_groups.mingle");
+    let folder = folder(&[("message_groups.mingle", text)]);
+    let run = mingle(folder.path(), &["gen", "rust", "message_groups.mingle"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(
+        run.stdout, GENERATED,
+        "write it again: mingle gen rust examples/message_groups.mingle"
+    );
+    let piped = mingle_with(folder.path(), &["gen", "rust", "-"], text).stdout;
+    assert_eq!(piped.replace("<stdin>", "message_groups.mingle"), GENERATED);
+}
+
+#[test]
+fn a_program_becomes_clients() {
+    let folder = folder(&[("send.mingle", GOOD)]);
+    for (language, method) in [
+        ("typescript", "  send(to: User, text: string, options?: CallOptions): Promise<void>;\n"),
+        ("python", "    def send(self, to: User, text: str, *, options: Options | None = None)"),
+    ] {
+        let run = mingle(folder.path(), &["gen", language, "send.mingle"]);
+        assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+        let first = run.stdout.lines().next().unwrap_or_default();
+        assert!(
+            first.ends_with(&format!("from send.mingle by `mingle gen {language}`.")),
+            "{first}"
+        );
+        assert!(run.stdout.contains(method), "{}", run.stdout);
+        let piped = mingle_with(folder.path(), &["gen", language, "-"], GOOD).stdout;
+        assert_eq!(piped.replace("<stdin>", "send.mingle"), run.stdout);
+    }
+}
+
+#[test]
+fn a_program_with_errors_becomes_nothing() {
+    let folder = folder(&[("bad.mingle", BAD)]);
+    for language in ["rust", "typescript", "python"] {
+        let run = mingle(folder.path(), &["gen", language, "bad.mingle"]);
+        assert_eq!((run.code, run.stdout.as_str()), (Some(1), ""));
+        assert!(run.stderr.contains("bad.mingle:9:8"), "{}", run.stderr);
+    }
+}

@@ -1,0 +1,163 @@
+//! `mingle serve`: the process, from its first line to its last.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::cli::{folder, mingle};
+
+/// The result of `pay` is computed at the store that is written last.
+const TEXT: &str = "store bank: linearizable; store feed: causal;
+    object Account in bank { key owner: string; balance: int; }
+    object Inbox in feed { key owner: string; unread: counter; }
+    transaction pay(to: ref Account, inbox: ref Inbox) -> int {
+        to.balance += 10;
+        inbox.unread.add(1);
+        return inbox.unread.value();
+    }
+    transaction balance(of: ref Account) -> int { return of.balance; }
+    ";
+
+/// A server that ends with the test.
+struct Serving {
+    child: Child,
+    address: String,
+}
+
+impl Serving {
+    fn start(folder: &Path, args: &[&str]) -> Self {
+        let mut child = Command::new(env!("CARGO_BIN_EXE_mingle"))
+            .args(["serve", "bank.mingle", "--listen", "127.0.0.1:0"])
+            .args(args)
+            .current_dir(folder)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .expect("the command starts");
+        let out = child.stdout.take().expect("it is piped");
+        let mut line = String::new();
+        BufReader::new(out).read_line(&mut line).expect("it prints a line");
+        let address = line.strip_prefix("listening on http://").map(|rest| rest.trim().to_owned());
+        let address = address.unwrap_or_else(|| panic!("it prints {line:?}"));
+        Self { child, address }
+    }
+
+    /// All of the answer to a call.
+    fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
+        let length = body.len();
+        write!(
+            stream,
+            "POST /v1/transactions/{transaction} HTTP/1.1\r\nhost: localhost\r\n\
+             connection: close\r\ncontent-type: application/json\r\n{headers}\
+             content-length: {length}\r\n\r\n{body}"
+        )
+        .expect("it listens");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        text
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        // It may have ended.
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn a_call_again_after_the_server_was_killed_runs_once() {
+    let folder = folder(&[("bank.mingle", TEXT)]);
+    std::fs::write(folder.path().join("key"), [7; 32]).expect("it is written");
+    let args = ["--session-key", "key"];
+    let body = r#"{"to":"ana","inbox":"ana"}"#;
+    let key = "idempotency-key: order-7\r\n";
+
+    let mut first = Serving::start(folder.path(), &args);
+    let answer = first.call("pay", key, body);
+    assert!(answer.ends_with(r#"{"result":1}"#), "{answer}");
+    let session = answer.lines().find(|line| line.starts_with("mingle-session: "));
+    let session = format!("{}\r\n", session.expect("it gives a session"));
+    first.child.kill().expect("it runs");
+    first.child.wait().expect("it ends");
+
+    let second = Serving::start(folder.path(), &args);
+    let again = second.call("pay", &format!("{key}{session}"), body);
+    assert!(again.contains("mingle-repeated: true\r\n"), "{again}");
+    assert!(again.ends_with(r#"{"result":1}"#), "{again}");
+    let balance = second.call("balance", "", r#"{"of":"ana"}"#);
+    assert!(balance.ends_with(r#"{"result":10}"#), "{balance}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_signal_ends_it_and_nothing_is_left() {
+    for signal in ["-TERM", "-INT"] {
+        let folder = folder(&[("bank.mingle", TEXT)]);
+        let mut serving = Serving::start(folder.path(), &[]);
+        serving.call("pay", "", r#"{"to":"ana","inbox":"ana"}"#);
+        let pid = serving.child.id().to_string();
+        let told = Command::new("kill").args([signal, &pid]).status();
+        assert!(told.expect("there is `kill`").success());
+        let ended = serving.child.wait().expect("it ends");
+        assert_eq!(ended.code(), Some(0), "{signal}");
+        let left = mingle(folder.path(), &["recover", "bank.mingle", "--list"]);
+        assert_eq!((left.code, left.stderr.as_str()), (Some(0), ""), "{}", left.stdout);
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused_before_it_listens() {
+    let folder = folder(&[
+        ("bank.mingle", TEXT),
+        ("short", "not 32 bytes"),
+        ("tokens.toml", "[[tokens]]\nname = \"a\"\nsha256 = \"x\""),
+    ]);
+    for (args, expected) in [
+        (&["--listen", "0.0.0.0:0"][..], "without tokens everybody may call everything"),
+        (&["--session-key", "short"], "short holds 12 bytes, and a session key is 32 bytes"),
+        (&["--session-key", "none"], "cannot read none"),
+        (&["--tokens", "tokens.toml"], "64 hexadecimal digits"),
+        (&["--tokens", "none.toml"], "cannot read none.toml"),
+        (&["--tls-cert", "short", "--tls-key", "short"], "short"),
+        (&["--tls-cert", "short"], "--tls-key"),
+        (&["--listen", "here"], "here"),
+    ] {
+        let run = mingle(folder.path(), &[&["serve", "bank.mingle"], args].concat());
+        assert_eq!(run.code, Some(2), "{args:?}: {}", run.stderr);
+        assert!(run.stderr.contains(expected), "{args:?}: {}", run.stderr);
+        assert_eq!(run.stdout, "", "{args:?}");
+    }
+}
+
+#[test]
+fn a_program_is_run_beside_a_store_that_another_process_serves() {
+    let served = folder(&[("bank.mingle", TEXT)]);
+    let worker = Serving::start(served.path(), &["--worker"]);
+    let binding = format!("[stores.bank]\nworker = \"http://{}\"\n", worker.address);
+    let here = folder(&[("bank.mingle", TEXT), ("mingle.toml", &binding)]);
+    let pay = ["run", "bank.mingle", "pay", "to=ana", "inbox=ana"];
+    let run = mingle(here.path(), &pay);
+    assert_eq!((run.code, run.stdout.trim()), (Some(0), "1"), "{}", run.stderr);
+    // The bank is there, the feed is here.
+    let answer = worker.call("balance", "", r#"{"of": "ana"}"#);
+    assert!(answer.ends_with(r#"{"result":10}"#), "{answer}");
+    let shown = mingle(here.path(), &["show", "bank.mingle", "Account", "ana"]);
+    assert!(shown.stdout.contains("10"), "{} {}", shown.stdout, shown.stderr);
+
+    let explained = mingle(here.path(), &["explain", "bank.mingle", "pay"]);
+    let expected = "bank (linearizable), writes; 1 round trip, to the worker of its store";
+    assert!(explained.stdout.contains(expected), "{}", explained.stdout);
+    let explained = mingle(served.path(), &["explain", "bank.mingle", "pay"]);
+    assert!(!explained.stdout.contains("worker"), "{}", explained.stdout);
+
+    drop(worker);
+    let run = mingle(here.path(), &pay);
+    assert_eq!(run.code, Some(4), "{}", run.stderr);
+    assert!(run.stderr.contains("the worker of store bank cannot be reached"), "{}", run.stderr);
+}

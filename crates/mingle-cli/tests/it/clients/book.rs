@@ -1,0 +1,55 @@
+//! The chapter about clients: its program, and its examples in the order in which they stand.
+
+use super::language::Language;
+use super::served::Served;
+
+const PAGE: &str = include_str!("../../../../../docs/clients.md");
+
+/// The address that the examples have, and where scripts find that of the test's server.
+const ADDRESS: &str = "\"http://127.0.0.1:8080\"";
+
+/// The code blocks of the page of one language, joined.
+fn blocks(language: &str) -> String {
+    let parts = PAGE.split("\n```").skip(1).step_by(2);
+    let texts = parts.filter_map(|part| part.strip_prefix(language)?.strip_prefix('\n'));
+    texts.flat_map(|text| [text, "\n"]).collect()
+}
+
+/// The program of the chapter.
+pub fn program() -> String {
+    blocks("mingle")
+}
+
+/// The examples as scripts, with the names of their files.
+pub fn scripts(language: Language) -> Vec<(String, String)> {
+    let (blocks, before, address, place) = match language {
+        Language::TypeScript => {
+            (blocks("ts"), "", "process.argv[2] ?? \"\"", ("./stall.js", "./clients/stall.js"))
+        }
+        Language::Python => {
+            (blocks("python"), "import sys\n", "sys.argv[1]", ("from stall", "from clients.stall"))
+        }
+    };
+    assert!(blocks.contains(ADDRESS) && blocks.contains(place.0), "{blocks}");
+    let text = blocks.replace(ADDRESS, address).replace(place.0, place.1);
+    vec![(format!("book.{}", language.extension()), format!("{before}{text}"))]
+}
+
+#[test]
+fn the_examples_of_the_chapter_run() {
+    for language in Language::ALL {
+        let Some(workshop) = language.workshop() else { continue };
+        let folder = tempfile::tempdir().expect("a folder for the test");
+        let file = folder.path().join("stall.mingle");
+        std::fs::write(&file, program()).expect("the program is written");
+        let served = Served::start(&file, &folder.path().join("data"), &[]);
+        let printed = workshop.run("book", &[&served.url]);
+        let lines: Vec<&str> = printed.lines().collect();
+        let [remark, sold, early, restocked] = lines.as_slice() else { panic!("{printed}") };
+        assert!(remark.starts_with("ana at 20") && remark.ends_with(", and 1 left"), "{remark}");
+        // Two were there, and bob was the second.
+        assert_eq!(sold.trim_end_matches('n'), "1");
+        assert!(early.starts_with("sold out"), "{early}");
+        assert_eq!(restocked.trim_end_matches('n'), "5");
+    }
+}

@@ -1,0 +1,4 @@
+//! The `mingle` command, and clients of what it serves.
+
+mod cli;
+mod clients;

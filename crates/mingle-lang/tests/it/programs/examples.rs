@@ -1,0 +1,61 @@
+//! The programs in `examples/`, and the pages that hold programs.
+
+use super::common::{assert_clean, assert_formatted, blocks, errors, shown};
+use mingle_lang::check;
+
+macro_rules! example {
+    ($name:literal) => {
+        include_str!(concat!("../../../../../examples/", $name, ".mingle"))
+    };
+}
+
+#[test]
+fn examples_have_no_diagnostics_and_are_formatted() {
+    assert_clean(example!("message_groups"));
+    assert_clean(example!("contest_strong"));
+    assert_clean(example!("contest"));
+    assert_clean(example!("ticket_shop"));
+    assert_clean(example!("cart"));
+    assert_clean(example!("bank"));
+    assert_clean(example!("shop_feed/shop"));
+}
+
+#[test]
+fn the_naive_contest_is_rejected() {
+    let checked = check(example!("contest_rejected"));
+    assert_eq!(errors(&checked), ["M0302"], "{}", shown(&checked));
+    // Each of the two places where a winner is declared.
+    assert_eq!(checked.diagnostics.len(), 2, "{}", shown(&checked));
+    assert_formatted(&checked);
+}
+
+#[test]
+fn the_contests_endorse_once_and_say_why() {
+    for text in [example!("contest_strong"), example!("contest")] {
+        let endorsements = check(text).endorsements;
+        assert_eq!(endorsements.len(), 1);
+        assert_eq!(&*endorsements[0].level, "linearizable");
+        assert!(endorsements[0].reason.contains("strong_size"));
+    }
+}
+
+#[test]
+fn the_reference_holds() {
+    let page = include_str!("../../../../../docs/reference.md");
+    let mut programs = 0;
+    for block in blocks(page) {
+        match block.info.split_once(',') {
+            None if block.info == "mingle" => assert_clean(&block.text),
+            Some(("mingle", code)) => {
+                let checked = check(block.text.as_str());
+                let mut codes: Vec<_> =
+                    checked.diagnostics.iter().map(|found| found.code.text()).collect();
+                codes.dedup();
+                assert_eq!(codes, [code], "{}\n{}", block.text, shown(&checked));
+            }
+            _ => continue,
+        }
+        programs += 1;
+    }
+    assert!(programs > 10, "only {programs} programs in the reference");
+}

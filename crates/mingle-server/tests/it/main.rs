@@ -1,0 +1,4 @@
+//! A program over HTTP, and workers beside stores.
+
+mod http;
+mod worker;

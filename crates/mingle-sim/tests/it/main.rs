@@ -1,0 +1,7 @@
+//! Seeds of the simulation, and the same clients over real servers.
+
+mod geo;
+mod geo_baselines;
+mod live;
+mod live_replicas;
+mod simulation;

@@ -1,0 +1,80 @@
+//! What transactions that are not `isolated` may see, and what they never see: the table of
+//! `docs/promises.md`.
+
+use std::time::Duration;
+
+use crate::support::shared::{Stores, call};
+use mingle::{Database, Session};
+use mingle_store::test_world::join_all;
+use mingle_store::{BoxFuture, World};
+use serde_json::{Value as Json, json};
+
+const TEXT: &str = "store a: linearizable; store b: linearizable;
+    object A in a { key k: string; x: int; }
+    object B in b { key k: string; y: int; }
+    ISOLATED transaction first(a: ref A, b: ref B) -> int {
+        let seen = a.x;
+        b.y = 1;
+        return seen;
+    }
+    ISOLATED transaction second(a: ref A, b: ref B) -> int {
+        a.x = 1;
+        return b.y;
+    }
+    ISOLATED transaction write(a: ref A, b: ref B) { a.x = 1; b.y = 1; }
+    ISOLATED transaction read(a: ref A, b: ref B) -> list<int> { return [a.x, b.y]; }
+    ";
+
+const BINDING: &str = "[runtime]\nhelp_after = \"200ms\"\n\
+    [stores.a]\ndistance = \"40ms±38ms\"\n[stores.b]\ndistance = \"60ms±58ms\"";
+
+/// What two transactions give that begin so many milliseconds apart.
+fn apart(isolated: bool, ms: i64, one: &str, other: &str) -> (Json, Json) {
+    let text = TEXT.replace("ISOLATED", if isolated { "isolated" } else { "" });
+    // Other distances each time, so that what may happen does.
+    let stores = Stores::seeded(&text, BINDING, ms.unsigned_abs() * 2 + u64::from(ms < 0));
+    let servers = [stores.server(), stores.server()];
+    let calls = [(&servers[0], one, -ms), (&servers[1], other, ms)];
+    let calls = calls.map(|(server, transaction, pause)| {
+        let pause = Duration::from_millis(u64::try_from(pause).unwrap_or(0));
+        let sleep = stores.world.sleep(pause);
+        let running: BoxFuture<'_, Json> = Box::pin(async move {
+            sleep.await;
+            run(server, transaction).await
+        });
+        running
+    });
+    let [one, other] = <[Json; 2]>::try_from(stores.world.block_on(join_all(calls.into())))
+        .expect("there are two");
+    stores.pass(60);
+    assert_eq!(stores.left(), Vec::<String>::new());
+    (one, other)
+}
+
+async fn run(server: &Database, transaction: &str) -> Json {
+    let arguments = [("a", "k"), ("b", "k")];
+    let report = call(server, &Session::default(), transaction, &arguments).await;
+    let report = report.unwrap_or_else(|error| panic!("{transaction}: {error}"));
+    server.result_json(transaction, &report)
+}
+
+fn count(isolated: bool, one: &str, other: &str, anomaly: &(Json, Json)) -> usize {
+    (-60..60).filter(|ms| apart(isolated, *ms, one, other) == *anomaly).count()
+}
+
+#[test]
+fn write_skew_over_two_stores_is_seen_unless_both_are_isolated() {
+    let skew = (json!(0), json!(0));
+    assert!(count(false, "first", "second", &skew) > 0, "this is what may be seen");
+    assert_eq!(count(true, "first", "second", &skew), 0);
+}
+
+#[test]
+fn old_then_new_is_seen_unless_both_are_isolated() {
+    let (old_then_new, new_then_old) = ((json!(null), json!([0, 1])), (json!(null), json!([1, 0])));
+    assert!(count(false, "write", "read", &old_then_new) > 0, "this is what may be seen");
+    assert_eq!(count(true, "write", "read", &old_then_new), 0);
+    for isolated in [false, true] {
+        assert_eq!(count(isolated, "write", "read", &new_then_old), 0, "and this never is");
+    }
+}

@@ -1,0 +1,9 @@
+//! Programs over real servers.
+
+mod contest;
+mod dying;
+mod keys;
+mod killed;
+mod legacy;
+mod matrix;
+mod site;

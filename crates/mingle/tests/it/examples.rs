@@ -1,0 +1,11 @@
+//! The examples do what they say.
+
+use crate::support::{Setup, scenarios};
+
+#[test]
+fn the_examples_do_what_they_say() {
+    for scenario in scenarios::all() {
+        println!("{}", scenario.name);
+        (scenario.run)(&Setup::new(scenario.text));
+    }
+}

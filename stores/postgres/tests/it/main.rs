@@ -1,0 +1,16 @@
+//! Stores in PostgreSQL.
+
+mod conformance;
+mod crash;
+mod engine;
+mod guards;
+mod histories;
+mod mapping;
+mod migration;
+mod numbered;
+mod operations;
+mod programs;
+mod replicated;
+mod sent;
+mod support;
+mod tls;
