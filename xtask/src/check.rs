@@ -1,124 +1,113 @@
-//! What must hold before a commit.
+//! Everything that must hold before a commit.
+//!
+//! One build makes all programs; then tests, lints, documentation, generated programs and simulations run
+//! side by side. Programs whose speed is judged run alone, at the end.
 
-use std::fs;
-use std::path::PathBuf;
+use std::process::Command;
 
-use crate::run::{Outcome, Released, cargo, root, services, step, wait, wait_seeing};
+use crate::artifacts::Artifacts;
+use crate::lanes::Lane;
+use crate::run::{Outcome, cargo, root, step, wait};
+use crate::seeds;
+use crate::test::Jobs;
 use crate::tidy::tidy;
 
-/// Runs all tests of the workspace, and says what ran.
-pub fn test() -> Outcome {
-    let (mut passed, mut suites) = (0, 0);
-    let engines = Engines::new()?;
-    let mut command = cargo(&["test", "--workspace"]);
-    let ended = wait_seeing(command.env("MINGLE_ENGINES", &engines.file), |line| {
-        if let Some(count) = passed_tests(line) {
-            passed += count;
-            suites += usize::from(count > 0);
-        }
-    });
-    let engines = engines.report();
-    ended?;
-    if passed == 0 {
-        return Err("no test ran".into());
-    }
-    eprintln!("{passed} tests passed in {suites} suites");
-    engines
-}
-
-/// The file to which each test that wants a server adds whether it had one.
-struct Engines {
-    file: PathBuf,
-}
-
-impl Engines {
-    fn new() -> Result<Self, String> {
-        let folder = root().join("target");
-        let file = folder.join(format!("engines-{}.txt", std::process::id()));
-        let made = fs::create_dir_all(&folder).and_then(|()| fs::write(&file, ""));
-        made.map_err(|error| format!("{}: {error}", file.display()))?;
-        Ok(Self { file })
-    }
-
-    /// Prints what ran and what was skipped, engine by engine; with `CI=true` none may be missing.
-    fn report(self) -> Outcome {
-        let reported = services(&["report", &self.file.to_string_lossy()]);
-        let removed = fs::remove_file(&self.file);
-        reported.and(removed.map_err(|error| format!("{}: {error}", self.file.display())))
-    }
-}
-
-/// Reads `test result: ok. 12 passed; …`.
-fn passed_tests(line: &str) -> Option<usize> {
-    let (_, rest) = line.strip_prefix("test result: ")?.split_once(". ")?;
-    rest.split_once(" passed")?.0.parse().ok()
-}
-
-/// Runs everything, cheap steps first.
+/// Runs everything, cheap steps first. The tests can be left out where they have just run.
+///
+/// # Errors
+///
+/// When something does not hold.
 pub fn check(skip_tests: bool) -> Outcome {
     step("tidy", || tidy(false))?;
     step("format", || wait(&mut cargo(&["fmt", "--all", "--check"])))?;
-    step("lints", || {
-        let args = ["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"];
-        wait(&mut cargo(&args))
-    })?;
-    if !skip_tests {
-        step("tests", test)?;
-    }
-    step("generated programs", generated_programs)?;
-    released()?;
-    step("documentation", || {
-        let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
-        // The map of a crate names its private modules too.
-        let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
-        wait(command.env("RUSTDOCFLAGS", flags))
-    })
-}
-
-/// What is run as it is released: the simulation and the benchmarks.
-fn released() -> Outcome {
     let mut built = None;
-    step("release", || Released::build().map(|released| built = Some(released)))?;
-    let released = built.ok_or("nothing was built")?;
-    step("simulation", || released.simulate(&["--seeds", "700", "--jobs", "2"]))?;
-    step("simulation of geo", || released.simulate(&["geo", "--seeds", "600", "--jobs", "2"]))?;
-    // Absolute times say more of the machine than of the compiler; how they grow does not.
-    step("the compiler scales", || released.bench("compiler", &["--at-most", "2.5"]))?;
-    // With bars that only a collapse misses; the benchmark itself has the real ones.
-    step("tracking is cheap", || released.bench("witnesses", &["--quick"]))?;
-    step("the geo core is fast", || released.bench("geo", &["--quick"]))?;
-    step("a data center is lost and comes back", || {
-        let fault = ["--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"];
-        released.bench("demo", &fault)
-    })
+    step("build", || Artifacts::build().map(|artifacts| built = Some(artifacts)))?;
+    let artifacts = built.ok_or("nothing was built")?;
+    step("tests, lints, documentation and simulations", || {
+        let mut jobs = Jobs::new(&artifacts)?;
+        jobs.add("lints", lints(), Lane::Waits, 100);
+        jobs.add("documentation", documentation(), Lane::Waits, 99);
+        if !skip_tests {
+            jobs.add_tests(&artifacts, &[])?;
+        }
+        add_generated_programs(&artifacts, &mut jobs, &GENERATED)?;
+        add_simulations(&artifacts, &mut jobs)?;
+        jobs.run()
+    })?;
+    judged_by_speed(&artifacts)
 }
 
-/// About a minute of generated programs: more than the tests take of the same properties.
-fn generated_programs() -> Outcome {
-    for (targets, filter, (amount, value)) in GENERATED {
-        // With the features of the whole workspace, as the tests: most of what they have built is built.
-        let mut command = cargo(&["test", "--workspace"]);
-        command.args(targets).args(["--", filter]);
-        wait(command.env(amount, value))?;
+fn lints() -> Command {
+    cargo(&["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])
+}
+
+fn documentation() -> Command {
+    let mut command = cargo(&["doc", "--workspace", "--no-deps", "--lib"]);
+    // The map of a crate names its private modules too.
+    let flags = "--deny warnings --allow rustdoc::private_intra_doc_links";
+    command.env("RUSTDOCFLAGS", flags);
+    command
+}
+
+/// A property of generated programs: the suite, part of the tests' names, and how much of it.
+pub type Generated = (&'static str, &'static str, &'static str, (&'static str, &'static str));
+
+/// More generated programs than the tests take of the same properties.
+const GENERATED: [Generated; 4] = [
+    ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "3000")),
+    ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "3000")),
+    ("crates/mingle-runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "40")),
+    ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "20")),
+];
+
+/// Adds properties of generated programs.
+///
+/// # Errors
+///
+/// When their suites were not built.
+pub fn add_generated_programs(
+    artifacts: &Artifacts,
+    jobs: &mut Jobs,
+    generated: &[Generated],
+) -> Outcome {
+    for (package, target, filter, variable) in generated {
+        let suite = artifacts.suite(package, target)?;
+        let name = format!("generated programs, {target} {filter}");
+        jobs.add_suite(suite, &name, &[filter], &[*variable]);
     }
     Ok(())
 }
 
-/// The properties of generated programs: where, part of the tests' names, and how much of them.
-const GENERATED: [(&[&str], &str, (&str, &str)); 3] = [
-    (&["--lib", "--test", "broken"], "random_programs", ("PROPTEST_CASES", "3000")),
-    (&["--test", "split"], "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "40")),
-    (&["--test", "split"], "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "20")),
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn results_are_read() {
-        assert_eq!(passed_tests("test result: ok. 12 passed; 0 failed; 0 ignored"), Some(12));
-        assert_eq!(passed_tests("test result: FAILED. 3 passed; 1 failed"), Some(3));
-        assert_eq!(passed_tests("test a ... ok"), None);
+/// Adds the simulations, and the seeds that failed in long runs once.
+fn add_simulations(artifacts: &Artifacts, jobs: &mut Jobs) -> Outcome {
+    let simulate = |arguments: &[&str]| {
+        let mut command = Command::new(artifacts.binary("mingle-sim")?);
+        command.args(arguments).current_dir(root());
+        Ok::<_, String>(command)
+    };
+    let short = simulate(&["--seeds", "700", "--jobs", "2"])?;
+    jobs.add("simulation", short, Lane::Computes, 30);
+    let short = simulate(&["geo", "--seeds", "600", "--jobs", "2"])?;
+    jobs.add("simulation of geo", short, Lane::Computes, 40);
+    for (kind, seed) in seeds::recorded()? {
+        let seed = seed.to_string();
+        let arguments = kind.arguments();
+        let once = simulate(&[arguments, &["--seed", &seed, "--seeds", "1"]].concat())?;
+        jobs.add(&format!("recorded seed {seed} of {}", kind.name()), once, Lane::Computes, 0);
     }
+    Ok(())
+}
+
+/// Programs whose speed is judged, with bars that only a collapse misses.
+fn judged_by_speed(artifacts: &Artifacts) -> Outcome {
+    let bench = artifacts.binary("mingle-bench")?;
+    let run = |arguments: &[&str]| wait(Command::new(bench).args(arguments).current_dir(root()));
+    // Absolute times say more of the machine than of the compiler; how they grow does not.
+    step("the compiler scales", || run(&["compiler", "--at-most", "2.5"]))?;
+    // The benchmark itself has the real bars.
+    step("tracking is cheap", || run(&["witnesses", "--quick"]))?;
+    step("the geo core is fast", || run(&["geo", "--quick"]))?;
+    step("a data center is lost and comes back", || {
+        run(&["demo", "--kill", "oslo", "--at", "2s", "--back", "4s", "--seconds", "8"])
+    })
 }

@@ -2,8 +2,15 @@
 //!
 //! Only the standard library: what everybody runs first must build at once.
 
+mod artifacts;
 mod check;
+mod lanes;
+mod long;
+mod newcomer;
 mod run;
+mod seeds;
+mod servers;
+mod test;
 mod tidy;
 
 use std::process::ExitCode;
@@ -14,19 +21,24 @@ The project's own tasks.
 Usage: cargo xtask TASK
 
 Tasks:
-  test                   run all tests, and say what ran, and on which engines
-  check [--skip-tests]   everything that must hold before a commit: format, lints,
-                         tests, tidiness, documentation, generated programs
+  build                  build all programs and tests, as `test` and `check` need them
+  test [NAME…]           run all tests, or the suites with NAME in theirs, and say what ran,
+                         and on which engines
+  check [--skip-tests | --long]
+                         everything that must hold before a commit: format, lints,
+                         tests, tidiness, documentation, generated programs, simulations;
+                         with --long also what takes hours: thousands of seeds, servers that
+                         are killed, benchmarks with their bars
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
+  mingle [ARGS…]         the command line without the drivers of other engines
   bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
                          evaluation or http
   sim [--seconds N | --seeds N] [--seed S] [--jobs N] [--planted FAULT|all]
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
   sim geo [ARGS…]        the same of the geo-replicated store's core
-  release                build for release what `check` runs so
   services TASK [ENGINE…]
                          the servers that tests need: fetch, start, stop, status
   help                   this text
@@ -36,15 +48,20 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let result = match args.as_slice() {
-        ["test"] => check::test(),
+        ["test", names @ ..] => test::test(names),
+        ["build"] => artifacts::Artifacts::build().map(drop),
         ["check"] => check::check(false),
+        ["check", "--long"] => check::check(false).and_then(|()| long::long()),
         ["check", "--skip-tests"] => check::check(true),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
-        ["demo", rest @ ..] => run::bench("demo", rest),
+        ["demo", rest @ ..] => run::demo(rest),
+        ["mingle", rest @ ..] => match run::mingle(rest) {
+            Ok(code) => return code,
+            Err(message) => Err(message),
+        },
         ["bench", name, rest @ ..] => run::bench(name, rest),
         ["sim", rest @ ..] => run::simulate(rest),
-        ["release"] => run::Released::build().map(drop),
         ["services", rest @ ..] => run::services(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

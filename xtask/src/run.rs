@@ -1,8 +1,7 @@
 //! Running cargo.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::process::{Command, ExitStatus, Stdio};
+use std::process::{Command, ExitCode, ExitStatus, Stdio};
 use std::time::Instant;
 
 /// Why a task failed.
@@ -58,24 +57,46 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
-/// Runs a command to its end, passes its output on and shows each line to `see`.
-pub fn wait_seeing(command: &mut Command, mut see: impl FnMut(&str)) -> Outcome {
-    let fail = |error: std::io::Error| format!("cannot run cargo: {error}");
-    let mut child = command.stdout(Stdio::piped()).spawn().map_err(fail)?;
-    let output = child.stdout.take().ok_or("the output is not there")?;
-    let mut out = std::io::stdout().lock();
-    for line in BufReader::new(output).split(b'\n') {
-        let line = line.map_err(fail)?;
-        out.write_all(&line).and_then(|()| out.write_all(b"\n")).map_err(fail)?;
-        see(&String::from_utf8_lossy(&line));
-    }
-    has_ended(command, child.wait().map_err(fail)?)
+/// Runs a command to its end, and gives its output.
+pub fn output_of(command: &mut Command) -> Result<String, String> {
+    let output = command.stderr(Stdio::inherit()).output();
+    let output = output.map_err(|error| format!("{}: {error}", shown(command)))?;
+    has_ended(command, output.status)?;
+    Ok(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+/// Builds the demonstration and nothing else, and runs it.
+pub fn demo(args: &[&str]) -> Outcome {
+    let fixed = ["run", "--package", "mingle-bench", "--no-default-features", "--", "demo"];
+    wait(cargo(&fixed).args(args))
+}
+
+/// Builds the command line without drivers, runs it where the user is, and ends as it does.
+pub fn mingle(args: &[&str]) -> Result<ExitCode, String> {
+    let fixed = ["build", "--quiet", "--package", "mingle-cli", "--no-default-features"];
+    wait(cargo(&fixed).args(["--features", "server"]))?;
+    let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let mut command = Command::new(here.with_file_name("mingle"));
+    let status = command.args(args).status();
+    let status = status.map_err(|error| format!("{}: {error}", shown(&command)))?;
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(1).into())
 }
 
 /// Builds the benchmarks for release and runs one of them.
 pub fn bench(name: &str, args: &[&str]) -> Outcome {
     let fixed = ["run", "--release", "--package", "mingle-bench", "--bin", "mingle-bench", "--"];
     wait(cargo(&fixed).arg(name).args(args))
+}
+
+/// Builds the binary of a package for release, and gives its path.
+pub fn release(package: &str) -> Result<PathBuf, String> {
+    wait(&mut cargo(&["build", "--release", "--package", package]))?;
+    // This program is in the folder of another profile, beside that one.
+    let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let target = here.parent().and_then(Path::parent);
+    let target = target.ok_or_else(|| format!("{} has no folder", here.display()))?;
+    let program = target.join("release").join(package);
+    Ok(program.with_extension(std::env::consts::EXE_EXTENSION))
 }
 
 /// Builds the keeper of test servers and runs it.
@@ -88,48 +109,6 @@ pub fn services(args: &[&str]) -> Outcome {
 pub fn simulate(args: &[&str]) -> Outcome {
     let fixed = ["run", "--release", "--package", "mingle-sim", "--"];
     wait(cargo(&fixed).args(args))
-}
-
-/// The simulation and the benchmarks, built for release together: what both need is built once, with
-/// the features of both. [`bench`] builds the benchmarks with their own alone, which is what figures
-/// are measured with.
-pub struct Released {
-    /// Where they are.
-    folder: PathBuf,
-}
-
-impl Released {
-    /// Builds them.
-    ///
-    /// # Errors
-    ///
-    /// When they do not build.
-    pub fn build() -> Result<Self, String> {
-        let args = ["build", "--release", "--package", "mingle-sim", "--package", "mingle-bench"];
-        wait(&mut cargo(&args))?;
-        // This program is in the folder of another profile, beside that one.
-        let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
-        let target = here.parent().and_then(Path::parent);
-        let target = target.ok_or_else(|| format!("{} has no folder", here.display()))?;
-        Ok(Self { folder: target.join("release") })
-    }
-
-    /// Runs the simulation.
-    pub fn simulate(&self, args: &[&str]) -> Outcome {
-        wait(self.program("mingle-sim").args(args))
-    }
-
-    /// Runs one of the benchmarks.
-    pub fn bench(&self, name: &str, args: &[&str]) -> Outcome {
-        wait(self.program("mingle-bench").arg(name).args(args))
-    }
-
-    fn program(&self, name: &str) -> Command {
-        let path = self.folder.join(name).with_extension(std::env::consts::EXE_EXTENSION);
-        let mut command = Command::new(path);
-        command.current_dir(root());
-        command
-    }
 }
 
 #[cfg(test)]

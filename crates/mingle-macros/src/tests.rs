@@ -1,4 +1,5 @@
 use mingle_gen::rust;
+use proc_macro2::{Delimiter, TokenTree};
 use quote::quote;
 
 use super::*;
@@ -100,4 +101,82 @@ fn a_warning_of_the_program_is_one_of_the_host() {
     let note = "#[deprecated(note = \"[W0501]: store `b` is not used";
     assert_eq!((text.matches(note).count(), text.matches("deprecated").count()), (1, 1), "{text}");
     assert!(text.contains("pub struct Database"), "the program is there all the same");
+}
+
+/// An error as the compiler of the host shows it.
+#[derive(Debug, PartialEq, Eq)]
+struct Shown {
+    message: String,
+    line: usize,
+    /// The first is 1.
+    column: usize,
+    /// How many characters are marked.
+    marked: usize,
+}
+
+/// Reads errors as the compiler prints them.
+fn printed(text: &str) -> Vec<Shown> {
+    let blocks = format!("\n{text}");
+    let blocks = blocks.split("\nerror: ").skip(1);
+    let error = |block: &str| {
+        let (message, place) = block.split_once(" --> ").expect("an error has a place");
+        let message: Vec<&str> = message.trim_end().lines().collect();
+        // The compiler puts the lines after the first one below it.
+        let indented = |line: &&str| line.strip_prefix("       ").unwrap_or(line).to_owned();
+        let message = message.iter().map(indented).collect::<Vec<_>>().join("\n");
+        let place_of = place.lines().next().expect("a place").rsplit(':');
+        let [column, line] = place_of
+            .take(2)
+            .map(|number| number.parse().expect("a number"))
+            .collect::<Vec<usize>>()[..]
+        else {
+            panic!("{place}")
+        };
+        Shown { message, line, column, marked: place.matches('^').count() }
+    };
+    blocks.map(error).collect()
+}
+
+/// The errors within tokens that a macro call gives.
+fn given(tokens: TokenStream) -> Vec<Shown> {
+    let tokens: Vec<TokenTree> = tokens.into_iter().collect();
+    let mut errors = Vec::new();
+    for (index, token) in tokens.iter().enumerate() {
+        let TokenTree::Ident(name) = token else { continue };
+        if name != "compile_error" {
+            continue;
+        }
+        let TokenTree::Group(message) = &tokens[index + 2] else { panic!("{tokens:?}") };
+        let text: syn::LitStr = syn::parse2(message.stream()).expect("a message is a string");
+        let (start, end) = (name.span().start(), message.span().end());
+        errors.push(Shown {
+            message: text.value(),
+            line: start.line,
+            column: start.column + 1,
+            marked: end.column - start.column,
+        });
+    }
+    errors
+}
+
+/// The same pages as `tests/ui.rs`, which asks the compiler of the host itself, and takes a minute for that.
+#[test]
+fn mistakes_are_errors_of_the_host_where_they_stand() {
+    let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/ui");
+    for page in ["flow", "names", "syntax"] {
+        let read = |ending| std::fs::read_to_string(folder.join(page).with_extension(ending));
+        let host = read("rs").expect("the page is there");
+        let host: TokenStream = host.parse().expect("it is made of Rust's lexemes");
+        let is_program = |token: &TokenTree| match token {
+            TokenTree::Group(group) if group.delimiter() == Delimiter::Brace => {
+                Some(group.stream())
+            }
+            _ => None,
+        };
+        let program = host.into_iter().find_map(|token| is_program(&token));
+        let shown = given(expand(program.expect("the page has a program")));
+        let expected = printed(&read("stderr").expect("what the compiler says is there"));
+        assert!(!expected.is_empty(), "{page}");
+        assert_eq!(shown, expected, "{page}");
+    }
 }

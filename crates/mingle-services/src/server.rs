@@ -174,10 +174,13 @@ impl Server {
         &self.url
     }
 
-    /// Where each of its processes listens; none if somebody else started it.
+    /// Where each of its processes listens. Of a server that this process did not start they are read from
+    /// its address, which names hosts by IP address.
     pub fn addresses(&self) -> Vec<SocketAddr> {
-        let nodes = self.own.iter().flat_map(|own| &own.nodes);
-        nodes.map(|node| node.place.address.into()).collect()
+        match &self.own {
+            Some(own) => own.nodes.iter().map(|node| node.place.address.into()).collect(),
+            None => addresses_in(&self.url),
+        }
     }
 
     /// Its processes that run now, in the order of [`Server::addresses`].
@@ -348,5 +351,31 @@ impl Node {
     fn kill(&self) -> Result<(), Error> {
         let Some(process) = self.process() else { return Ok(()) };
         process.kill_all().map_err(Error::of(format!("cannot kill {process}")))
+    }
+}
+
+/// The addresses in a text such as `redis://127.0.0.1:6379` or `127.0.0.1:9042,127.0.0.2:9042`.
+fn addresses_in(url: &str) -> Vec<SocketAddr> {
+    let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let hosts = after_scheme.split(['/', '?']).next().unwrap_or(after_scheme);
+    let hosts = hosts.rsplit_once('@').map_or(hosts, |(_, hosts)| hosts);
+    hosts.split(',').filter_map(|host| host.parse().ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn addresses_are_read_from_urls() {
+        let port = |port| SocketAddr::from(([127, 0, 0, 1], port));
+        for (url, expected) in [
+            ("postgres://postgres:a@b@127.0.0.1:5432/postgres?sslmode=disable", vec![port(5432)]),
+            ("redis://127.0.0.1:6379", vec![port(6379)]),
+            ("127.0.0.1:9042,127.0.0.1:9043", vec![port(9042), port(9043)]),
+            ("redis://localhost:6379", vec![]),
+        ] {
+            assert_eq!(addresses_in(url), expected, "{url}");
+        }
     }
 }

@@ -1,0 +1,147 @@
+//! The programs that cargo builds: test suites, and the binaries of the workspace.
+//!
+//! One build makes all of them, with one profile and one set of features, so nothing is compiled twice.
+
+use std::path::{Path, PathBuf};
+use std::process::Stdio;
+
+use crate::run::{cargo, output_of, root};
+
+/// A test suite that was built.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Suite {
+    /// Where its package is, such as `crates/mingle-lang`.
+    pub package: String,
+    /// `lib`, or the name of a binary or an integration test.
+    pub target: String,
+    pub program: PathBuf,
+}
+
+impl Suite {
+    /// The name that people use: the package and the target.
+    pub fn name(&self) -> String {
+        format!("{} {}", self.package, self.target)
+    }
+}
+
+/// All that one build has made.
+#[derive(Debug, Default)]
+pub struct Artifacts {
+    pub suites: Vec<Suite>,
+    /// Binaries by name.
+    binaries: Vec<(String, PathBuf)>,
+}
+
+impl Artifacts {
+    /// Builds the whole workspace: libraries, binaries and tests.
+    ///
+    /// # Errors
+    ///
+    /// When it does not build.
+    pub fn build() -> Result<Self, String> {
+        let format = "--message-format=json-render-diagnostics";
+        let mut command = cargo(&["build", "--workspace", "--all-targets", format]);
+        let told = output_of(command.stderr(Stdio::inherit()))?;
+        let mut artifacts = Self::default();
+        told.lines().for_each(|line| artifacts.add(line, &root()));
+        if artifacts.suites.is_empty() {
+            return Err("the build made no test suite".into());
+        }
+        artifacts.suites.sort_by_key(Suite::name);
+        Ok(artifacts)
+    }
+
+    /// The path of a binary.
+    ///
+    /// # Errors
+    ///
+    /// When the build made none of this name.
+    pub fn binary(&self, name: &str) -> Result<&Path, String> {
+        let found = self.binaries.iter().find(|(known, _)| known == name);
+        found.map(|(_, path)| &**path).ok_or_else(|| format!("the build made no binary {name}"))
+    }
+
+    /// A suite by package and target.
+    ///
+    /// # Errors
+    ///
+    /// When the build made none.
+    pub fn suite(&self, package: &str, target: &str) -> Result<&Suite, String> {
+        let mut suites = self.suites.iter();
+        let found = suites.find(|suite| suite.package == package && suite.target == target);
+        found.ok_or_else(|| format!("the build made no suite {package} {target}"))
+    }
+
+    /// Adds the program that a message of cargo tells of, if it tells of one.
+    fn add(&mut self, line: &str, root: &Path) {
+        let Some(program) = text_after(line, "\"executable\":") else { return };
+        let Some(manifest) = text_after(line, "\"manifest_path\":") else { return };
+        let Some((_, target)) = line.split_once("\"target\":{") else { return };
+        let (Some(kind), Some(name)) =
+            (text_after(target, "\"kind\":["), text_after(target, "\"name\":"))
+        else {
+            return;
+        };
+        let folder = Path::new(&manifest).parent().unwrap_or(root);
+        let package = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
+        let is_test = line
+            .split_once("\"profile\":{")
+            .and_then(|(_, profile)| profile.split_once('}'))
+            .is_some_and(|(profile, _)| profile.contains("\"test\":true"));
+        let program = PathBuf::from(program);
+        if is_test {
+            let is_library = kind != "bin" && kind != "test";
+            let target = if is_library { "lib".to_owned() } else { name };
+            self.suites.push(Suite { package, target, program });
+        } else if kind == "bin" {
+            self.binaries.push((name, program));
+        }
+    }
+}
+
+/// The JSON string that follows a text.
+fn text_after(line: &str, before: &str) -> Option<String> {
+    let (_, rest) = line.split_once(before)?;
+    let mut text = String::new();
+    let mut letters = rest.strip_prefix('"')?.chars();
+    loop {
+        match letters.next()? {
+            '"' => return Some(text),
+            // Paths have no other escapes than of these two.
+            '\\' => text.push(letters.next()?),
+            letter => text.push(letter),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn line(kind: &str, name: &str, test: bool, program: &str) -> String {
+        format!(
+            "{{\"reason\":\"compiler-artifact\",\"manifest_path\":\"/w/stores/redis/Cargo.toml\",\
+             \"target\":{{\"kind\":[\"{kind}\"],\"crate_types\":[\"x\"],\"name\":\"{name}\",\"test\":true}},\
+             \"profile\":{{\"opt_level\":\"0\",\"test\":{test}}},\"executable\":{program},\"fresh\":false}}"
+        )
+    }
+
+    #[test]
+    fn programs_are_read_from_messages() {
+        let mut artifacts = Artifacts::default();
+        for line in [
+            line("lib", "mingle_store_redis", true, "\"/w/target/debug/deps/a\""),
+            line("test", "it", true, "\"/w/target/debug/deps/it \\\"1\\\"\""),
+            line("bin", "mingle", false, "\"/w/target/debug/mingle\""),
+            line("lib", "mingle_store_redis", false, "null"),
+            "{\"reason\":\"build-finished\",\"success\":true}".to_owned(),
+        ] {
+            artifacts.add(&line, Path::new("/w"));
+        }
+        let names: Vec<String> = artifacts.suites.iter().map(Suite::name).collect();
+        assert_eq!(names, ["stores/redis lib", "stores/redis it"]);
+        assert_eq!(artifacts.suites[1].program, Path::new("/w/target/debug/deps/it \"1\""));
+        assert_eq!(artifacts.binary("mingle"), Ok(Path::new("/w/target/debug/mingle")));
+        assert!(artifacts.binary("other").is_err() && artifacts.suite("a", "b").is_err());
+    }
+}

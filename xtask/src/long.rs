@@ -1,0 +1,126 @@
+//! The long run: thousands of seeds, generated programs for minutes, servers that are killed, and benchmarks
+//! with their real bars. It is for releases and for a weekly job.
+//!
+//! Here programs are built for release: what is measured is what users get.
+
+use std::process::Command;
+
+use crate::artifacts::Artifacts;
+use crate::check::{Generated, add_generated_programs};
+use crate::run::{Outcome, cargo, output_of, release, root, step, wait};
+use crate::seeds::{self, Kind};
+use crate::test::Jobs;
+
+/// Runs it, after the short run. A step that fails does not keep the others from running.
+///
+/// # Errors
+///
+/// When a step failed.
+pub fn long() -> Outcome {
+    let mut failed = Vec::new();
+    let mut run = |name: &str, outcome: &mut dyn FnMut() -> Outcome| {
+        if let Err(why) = step(name, outcome) {
+            eprintln!("    {why}");
+            failed.push(name.to_owned());
+        }
+    };
+    run("each engine by itself", &mut features);
+    run("a new project", &mut crate::newcomer::new_project);
+    run("mistakes in programs within Rust", &mut macros);
+    run("generated programs for minutes", &mut generated_programs);
+    run("servers are killed", &mut kills);
+    run("thousands of seeds", &mut || simulate(Kind::Stores, &["--seeds", "10000"]));
+    run("thousands of seeds of geo", &mut || simulate(Kind::Geo, &["--seeds", "5000"]));
+    run("planted faults", &mut || planted(Kind::Stores));
+    run("planted faults of geo", &mut || planted(Kind::Geo));
+    for (name, arguments) in BENCHMARKS {
+        run(&format!("bench {name}"), &mut || bench(name, arguments));
+    }
+    if failed.is_empty() { Ok(()) } else { Err(format!("failed: {}", failed.join(", "))) }
+}
+
+/// The benchmarks that have bars, with their arguments.
+const BENCHMARKS: [(&str, &[&str]); 7] = [
+    ("compiler", &["--at-most", "2.5"]),
+    ("interpreter", &[]),
+    ("lsp", &["--at-most", "10"]),
+    ("witnesses", &[]),
+    ("geo", &[]),
+    ("worker", &[]),
+    // Its real bars take servers and a quarter of an hour: they are for a run by hand.
+    ("stores", &["--quick"]),
+];
+
+/// Builds `mingle` with each of its engines alone, and with none.
+fn features() -> Outcome {
+    for feature in ["", "embedded", "postgres", "redis", "cassandra", "worker", "sqlx"] {
+        let mut command =
+            cargo(&["check", "--package", "mingle", "--lib", "--no-default-features"]);
+        wait(command.args(["--features", feature]).env("RUSTFLAGS", "--deny warnings"))?;
+    }
+    let args = ["check", "--package", "mingle-cli", "--no-default-features"];
+    wait(cargo(&args).env("RUSTFLAGS", "--deny warnings"))
+}
+
+/// Compiles programs with mistakes in projects of their own, and compares what the compiler says.
+fn macros() -> Outcome {
+    let mut command = cargo(&["test", "--package", "mingle-macros", "--test", "ui"]);
+    wait(command.env("MINGLE_LONG", "1"))
+}
+
+/// How much longer than the short run.
+const GENERATED: [Generated; 4] = [
+    ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "100000")),
+    ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "100000")),
+    (
+        "crates/mingle-runtime",
+        "it",
+        "split_runs_end_as_plain_runs",
+        ("MINGLE_SPLIT_SECONDS", "600"),
+    ),
+    ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "300")),
+];
+
+fn generated_programs() -> Outcome {
+    let artifacts = Artifacts::build()?;
+    let mut jobs = Jobs::new(&artifacts)?;
+    add_generated_programs(&artifacts, &mut jobs, &GENERATED)?;
+    jobs.run()
+}
+
+/// Kills servers fifty times amid transactions.
+fn kills() -> Outcome {
+    let artifacts = Artifacts::build()?;
+    let mut jobs = Jobs::new(&artifacts)?;
+    let suite = artifacts.suite("crates/mingle-sim", "it")?;
+    jobs.add_suite(suite, "servers are killed", &["live::"], &[("MINGLE_KILLS", "50")]);
+    jobs.run()
+}
+
+/// Runs seeds of a simulation. One that fails is recorded, and every short run runs it again.
+fn simulate(kind: Kind, arguments: &[&str]) -> Outcome {
+    let mut command = Command::new(release("mingle-sim")?);
+    command.args(kind.arguments()).args(arguments).args(["--jobs", "2"]).current_dir(root());
+    let output = command.output().map_err(|error| format!("the simulation: {error}"))?;
+    let told = String::from_utf8_lossy(&output.stdout);
+    print!("{told}");
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(match seeds::record(kind, &told)? {
+        Some(seed) => format!("seed {seed} failed, and is recorded"),
+        None => format!("it ended with {}", output.status),
+    })
+}
+
+/// Plants each fault, and demands that a seed notices.
+fn planted(kind: Kind) -> Outcome {
+    let mut command = Command::new(release("mingle-sim")?);
+    command.args(kind.arguments()).args(["--planted", "all", "--seconds", "120", "--jobs", "2"]);
+    print!("{}", output_of(command.current_dir(root()))?);
+    Ok(())
+}
+
+fn bench(name: &str, arguments: &[&str]) -> Outcome {
+    wait(Command::new(release("mingle-bench")?).arg(name).args(arguments).current_dir(root()))
+}

@@ -1,0 +1,73 @@
+//! The servers that suites share: each is started once, and told to the suites by the environment.
+
+use std::io::{BufRead, BufReader};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+
+use crate::run::root;
+
+/// The engines, with the variable that tells the tests an address.
+const ENGINES: [(&str, &str); 3] =
+    [("postgres", "MINGLE_POSTGRES"), ("redis", "MINGLE_REDIS"), ("cassandra", "MINGLE_CASSANDRA")];
+
+/// Servers that run until this is dropped. Each ends with its keeper, whose input ends with this process.
+#[derive(Default)]
+pub struct Servers {
+    keepers: Vec<Child>,
+    /// Variables of the environment, for suites.
+    pub told: Vec<(&'static str, String)>,
+}
+
+impl Servers {
+    /// Starts each engine that was fetched and whose address is not told already.
+    ///
+    /// # Errors
+    ///
+    /// When one that was fetched does not start.
+    pub fn start(services: &Path) -> Result<Self, String> {
+        let mut servers = Self::default();
+        let mut starting = Vec::new();
+        for (engine, variable) in ENGINES {
+            if std::env::var_os(variable).is_some() || !is_fetched(services, engine)? {
+                continue;
+            }
+            let mut keeper = Command::new(services);
+            keeper.args(["hold", engine]).current_dir(root());
+            let keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+            let mut keeper = keeper.map_err(|error| format!("{}: {error}", services.display()))?;
+            let out = keeper.stdout.take();
+            servers.keepers.push(keeper);
+            starting.push((engine, variable, out));
+        }
+        for (engine, variable, out) in starting {
+            let mut line = String::new();
+            if let Some(out) = out {
+                let read = BufReader::new(out).read_line(&mut line);
+                read.map_err(|error| format!("{engine}: {error}"))?;
+            }
+            let address = line.split_whitespace().next();
+            let address = address.ok_or_else(|| format!("{engine} did not start"))?;
+            servers.told.push((variable, address.to_owned()));
+        }
+        Ok(servers)
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for keeper in &mut self.keepers {
+            drop(keeper.stdin.take());
+        }
+        for keeper in &mut self.keepers {
+            // It has ended its server once it has ended.
+            let _ = keeper.wait();
+        }
+    }
+}
+
+/// True if the files of an engine are there.
+fn is_fetched(services: &Path, engine: &str) -> Result<bool, String> {
+    let asked = Command::new(services).args(["status", engine]).current_dir(root()).output();
+    let told = asked.map_err(|error| format!("{}: {error}", services.display()))?;
+    Ok(!String::from_utf8_lossy(&told.stdout).contains("not fetched"))
+}
