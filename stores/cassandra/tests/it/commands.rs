@@ -9,8 +9,8 @@ use mingle_runtime::TokioWorld;
 use mingle_services::Engine;
 use mingle_store::conformance::schema::{TEXT, at, store_schema};
 use mingle_store::{BoxFuture, DataStore, Read, Session, World, Write};
-use mingle_store_cassandra::{Cassandra, Consistency};
 use mingle_store_cassandra::limits::{COMMANDS_AFTER, COMMANDS_RULED_OUT_FOR};
+use mingle_store_cassandra::{Cassandra, Consistency};
 
 use crate::support::{CENTERS, config, connect, id, write};
 
