@@ -15,6 +15,7 @@ mod generate;
 #[cfg(feature = "postgres")]
 mod init;
 mod lsp;
+mod man;
 mod migrate;
 mod open;
 mod output;
@@ -89,6 +90,8 @@ enum Command {
     Serve(serve::Args),
     Lsp(lsp::Args),
     Completions(completions::Args),
+    #[command(hide = true)]
+    Man(man::Args),
 }
 
 fn main() -> ExitCode {
@@ -111,6 +114,7 @@ fn main() -> ExitCode {
         Command::Serve(args) => serve::run(&args, cli.color),
         Command::Lsp(args) => lsp::run(&args),
         Command::Completions(args) => Ok(completions::run(&args)),
+        Command::Man(args) => man::run(&args),
     };
     match exit {
         Ok(exit) => exit.into(),

@@ -128,7 +128,7 @@ pub use open::OpenError;
 
 /// The chapter of the book, whose examples run.
 #[cfg(all(doctest, feature = "postgres", feature = "sqlx"))]
-#[doc = include_str!("../../../docs/rust.md")]
+#[doc = include_str!("../chapter.md")]
 struct Chapter;
 
 /// Checks and splits a program.

@@ -65,5 +65,5 @@ pub use store::Cassandra;
 
 /// The chapter's example is a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/cassandra.md")]
+#[doc = include_str!("../chapter.md")]
 struct Chapter;

@@ -35,5 +35,5 @@ pub use store::Redis;
 
 /// The chapter's example is a test.
 #[cfg(doctest)]
-#[doc = include_str!("../../../docs/redis.md")]
+#[doc = include_str!("../chapter.md")]
 struct Chapter;

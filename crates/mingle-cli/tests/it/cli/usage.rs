@@ -117,3 +117,19 @@ fn the_book_has_every_command_and_option() {
     }
     assert_eq!(seen, 15);
 }
+
+#[test]
+fn every_subcommand_has_a_manual_page() {
+    let folder = folder(&[]);
+    let run = mingle(folder.path(), &["man"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert!(run.stdout.contains(".TH mingle 1"), "{}", run.stdout);
+    let run = mingle(folder.path(), &["man", "--into", "pages"]);
+    assert_eq!((run.code, run.stdout.as_str(), run.stderr.as_str()), (Some(0), "", ""));
+    for name in ["mingle", "mingle-check", "mingle-gen", "mingle-gen-rust", "mingle-completions"] {
+        let page = fs::read_to_string(folder.path().join(format!("pages/{name}.1")));
+        let page = page.expect("the page was written");
+        assert!(page.contains(&format!(".TH {name} 1")), "{page}");
+        assert!(page.contains("Examples:") || name == "mingle-gen", "{page}");
+    }
+}

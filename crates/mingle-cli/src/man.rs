@@ -1,0 +1,60 @@
+//! `mingle man`: the manual pages, made from the same descriptions as the help.
+
+use std::fs;
+use std::io::Error;
+use std::path::{Path, PathBuf};
+
+use clap::CommandFactory;
+use clap_mangen::Man;
+
+use crate::Cli;
+use crate::exit::{Exit, Failure};
+use crate::output::print;
+
+/// Print the manual page, or write one for each subcommand too.
+#[derive(clap::Args)]
+#[command(after_help = "\
+Examples:
+  mingle man | man -l -                read it
+  mingle man --into ~/.local/share/man/man1")]
+pub struct Args {
+    /// Write `mingle.1`, and a page for each subcommand, into this folder.
+    #[arg(long, value_name = "FOLDER")]
+    into: Option<PathBuf>,
+}
+
+/// Runs it.
+pub fn run(args: &Args) -> Result<Exit, Failure> {
+    let mut command = Cli::command();
+    command.build();
+    match &args.into {
+        Some(folder) => {
+            let fail = |error: Error| Failure {
+                message: format!("cannot write to {}: {error}", folder.display()),
+                exit: Exit::Usage,
+            };
+            fs::create_dir_all(folder).map_err(fail)?;
+            write_all(&command, folder).map_err(fail)?;
+        }
+        None => print(&page(&command).unwrap_or_default()),
+    }
+    Ok(Exit::Success)
+}
+
+/// The page of one command.
+fn page(command: &clap::Command) -> Result<String, Error> {
+    let mut text = Vec::new();
+    Man::new(command.clone()).render(&mut text)?;
+    Ok(String::from_utf8_lossy(&text).into_owned())
+}
+
+/// Writes the page of a command and those of the commands below it: `mingle-gen-rust.1`.
+fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Error> {
+    let name = command.get_display_name().unwrap_or_else(|| command.get_name());
+    fs::write(folder.join(format!("{name}.1")), page(command)?)?;
+    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
+    for below in below.filter(|below| below.get_name() != "help") {
+        write_all(below, folder)?;
+    }
+    Ok(())
+}
