@@ -5,6 +5,7 @@
 mod artifacts;
 mod check;
 mod lanes;
+mod licences;
 mod long;
 mod newcomer;
 mod run;
@@ -31,6 +32,8 @@ Tasks:
                          are killed, benchmarks with their bars
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
+  licences               licences and duplicate versions of all dependencies, against
+                         xtask/licences.txt
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
   mingle [ARGS…]         the command line without the drivers of other engines
   bench NAME [ARGS…]     one benchmark: interpreter, compiler, lsp, witnesses, stores, geo, worker,
@@ -55,6 +58,7 @@ fn main() -> ExitCode {
         ["check", "--skip-tests"] => check::check(true),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
+        ["licences"] => licences::licences(),
         ["demo", rest @ ..] => run::demo(rest),
         ["mingle", rest @ ..] => match run::mingle(rest) {
             Ok(code) => return code,

@@ -57,6 +57,17 @@ fn shown(command: &Command) -> String {
     words.map(|word| word.to_string_lossy()).collect::<Vec<_>>().join(" ")
 }
 
+/// Runs a command to its end and returns what it prints to standard output. What it prints to standard
+/// error becomes a part of the error, if there is one.
+pub fn output(command: &mut Command) -> Result<String, String> {
+    let output = command.output().map_err(|error| format!("{}: {error}", shown(command)))?;
+    if output.status.success() {
+        return Ok(String::from_utf8_lossy(&output.stdout).into_owned());
+    }
+    let errors = String::from_utf8_lossy(&output.stderr).into_owned();
+    Err(format!("{} ended with {}\n{}", shown(command), output.status, errors.trim_end()))
+}
+
 /// Runs a command to its end, and gives its output.
 pub fn output_of(command: &mut Command) -> Result<String, String> {
     let output = command.stderr(Stdio::inherit()).output();
