@@ -25,7 +25,7 @@ pub struct Args {
 
 /// Runs it.
 pub fn run(args: &Args) -> Result<Exit, Failure> {
-    let mut command = Cli::command();
+    let mut command = Cli::command().disable_help_subcommand(true);
     command.build();
     match &args.into {
         Some(folder) => {
@@ -45,15 +45,24 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
 fn page(command: &clap::Command) -> Result<String, Error> {
     let mut text = Vec::new();
     Man::new(command.clone()).render(&mut text)?;
-    Ok(String::from_utf8_lossy(&text).into_owned())
+    Ok(with_examples(&String::from_utf8_lossy(&text)))
+}
+
+/// A page whose section of examples has its name, and its lines as they are.
+fn with_examples(page: &str) -> String {
+    let Some((before, rest)) = page.split_once("\n.SH EXTRA\n") else { return page.to_owned() };
+    let (examples, after) =
+        rest.split_once("\n.SH ").map_or((rest, None), |(it, after)| (it, Some(after)));
+    let examples = examples.strip_prefix("Examples:\n").unwrap_or(examples);
+    let after = after.map_or_else(String::new, |after| format!(".SH {after}"));
+    format!("{before}\n.SH EXAMPLES\n.nf\n{}\n.fi\n{after}", examples.trim_end())
 }
 
 /// Writes the page of a command and those of the commands below it: `mingle-gen-rust.1`.
 fn write_all(command: &clap::Command, folder: &Path) -> Result<(), Error> {
     let name = command.get_display_name().unwrap_or_else(|| command.get_name());
     fs::write(folder.join(format!("{name}.1")), page(command)?)?;
-    let below = command.get_subcommands().filter(|below| !below.is_hide_set());
-    for below in below.filter(|below| below.get_name() != "help") {
+    for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
         write_all(below, folder)?;
     }
     Ok(())
