@@ -2,7 +2,8 @@
 
 use std::path::Path;
 
-use clap::Subcommand;
+use clap::{Subcommand, ValueEnum};
+use mingle_gen::Runtime;
 use mingle_lang::Checked;
 
 use crate::exit::{Exit, Failure};
@@ -27,6 +28,31 @@ enum Language {
     #[command(name = "typescript")]
     TypeScript(TypeScriptArgs),
     Python(PythonArgs),
+    /// Print what clients in TypeScript import with `--runtime import`: what the package is built from.
+    #[command(name = "typescript-runtime", hide = true)]
+    TypeScriptRuntime,
+    /// Print what clients in Python import with `--runtime import`: what the package is built from.
+    #[command(hide = true)]
+    PythonRuntime,
+}
+
+/// Where a client has what is the same for all programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum RuntimeArg {
+    /// In the client's file, which then has no dependencies.
+    #[default]
+    Embed,
+    /// In the package `mingle-client`, of the same version as this command.
+    Import,
+}
+
+impl From<RuntimeArg> for Runtime {
+    fn from(arg: RuntimeArg) -> Self {
+        match arg {
+            RuntimeArg::Embed => Self::Embedded,
+            RuntimeArg::Import => Self::Imported,
+        }
+    }
 }
 
 /// The same as `mingle::program!` expands to, for those who would rather see it.
@@ -55,6 +81,9 @@ struct TypeScriptArgs {
     /// The program; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: String,
+    /// Where the client has what is the same for all programs.
+    #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
+    runtime: RuntimeArg,
 }
 
 /// A client in Python for the program behind `mingle serve`: one file, no dependencies.
@@ -69,29 +98,49 @@ struct PythonArgs {
     /// The program; `-` is standard input.
     #[arg(value_name = "FILE")]
     file: String,
+    /// Where the client has what is the same for all programs.
+    #[arg(long, value_enum, default_value_t, value_name = "WHERE")]
+    runtime: RuntimeArg,
 }
-
-/// Writes a checked program, whose file has this name, in a language; none if it has errors.
-type Generator = fn(&Checked, &str) -> Option<String>;
 
 /// Runs it.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
-    let (file, generator): (&str, Generator) = match &args.language {
-        Language::Rust(args) => (&args.file, rust),
-        Language::TypeScript(args) => (&args.file, mingle_gen::typescript::text),
-        Language::Python(args) => (&args.file, mingle_gen::python::text),
+    let file = match &args.language {
+        Language::Rust(args) => &args.file,
+        Language::TypeScript(args) => &args.file,
+        Language::Python(args) => &args.file,
+        Language::TypeScriptRuntime => {
+            print(&mingle_gen::typescript::runtime());
+            return Ok(Exit::Success);
+        }
+        Language::PythonRuntime => {
+            print(&mingle_gen::python::runtime());
+            return Ok(Exit::Success);
+        }
     };
     let checked = mingle_lang::check(files::read(file)?);
     let shown = files::shown(file);
     eprint!("{}", human(&checked, shown, color.on_stderr()));
     let name = Path::new(shown).file_name().unwrap_or_default().to_string_lossy();
-    Ok(match generator(&checked, &name) {
+    Ok(match text(&args.language, &checked, &name) {
         Some(text) => {
             print(&text);
             Exit::Success
         }
         None => Exit::Program,
     })
+}
+
+/// A checked program, whose file has this name, in a language; none if it has errors.
+fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
+    match language {
+        Language::TypeScript(args) => {
+            mingle_gen::typescript::text_with(checked, name, args.runtime.into())
+        }
+        Language::Python(args) => mingle_gen::python::text_with(checked, name, args.runtime.into()),
+        Language::Rust(_) => rust(checked, name),
+        Language::TypeScriptRuntime | Language::PythonRuntime => None,
+    }
 }
 
 fn rust(checked: &Checked, name: &str) -> Option<String> {

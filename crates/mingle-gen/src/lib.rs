@@ -5,6 +5,7 @@
 //! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
 //! - `declared`: what a program declares, as it is written.
 //! - `names`: names of a program as names of another language.
+//! - [`Runtime`]: whether a client has its runtime in its file, or imports it from a package.
 //! - `text`: pieces of text that generators share.
 //!
 //! Nothing here reads a file, a clock or the environment.
@@ -15,6 +16,11 @@ mod names;
 pub mod python;
 pub mod rust;
 #[cfg(feature = "text")]
+mod shared;
+#[cfg(feature = "text")]
 mod text;
 #[cfg(feature = "text")]
 pub mod typescript;
+
+#[cfg(feature = "text")]
+pub use shared::Runtime;

@@ -4,7 +4,8 @@
 //! - `types`: its types, and what writes them as JSON and reads them;
 //! - `data`: handles of objects, their fields, and structs;
 //! - `client`: the class whose methods are the transactions;
-//! - `imports.py`, `runtime.py`: what is the same for all programs.
+//! - `imports.py`, `runtime.py`: what is the same for all programs;
+//! - `package`: that as a package, and what a client imports of it.
 //!
 //! One file without dependencies, for Python 3.10 and newer.
 //!
@@ -18,13 +19,16 @@
 mod client;
 mod data;
 mod names;
+mod package;
 mod types;
 
 use mingle_lang::Checked;
 
 use crate::declared::Declared;
+use crate::shared::Runtime;
 use crate::text::{clean, doc_lines};
 use names::Names;
+pub use package::runtime;
 
 /// What is the same for all programs.
 const IMPORTS: &str = include_str!("imports.py");
@@ -51,21 +55,36 @@ struct Context<'a> {
 /// assert!(client.contains("def balance(self, of: Account, *, options: Options | None = None) -> int: ..."));
 /// ```
 pub fn text(checked: &Checked, origin: &str) -> Option<String> {
+    text_with(checked, origin, Runtime::Embedded)
+}
+
+/// As [`text`], with the runtime where that is wanted.
+pub fn text_with(checked: &Checked, origin: &str, runtime: Runtime) -> Option<String> {
     let declared = Declared::of(checked)?;
     let types = Names::of_types(declared.type_names());
     let context = Context { declared, types, origin: clean(origin) };
-    Some(context.file())
+    Some(context.file(runtime))
 }
 
 impl Context<'_> {
-    fn file(&self) -> String {
+    fn file(&self, runtime: Runtime) -> String {
         let generated = format!("# Generated from {} by `mingle gen python`.\n", self.origin);
-        let mut parts = vec![format!("{generated}\n{IMPORTS}"), self.client()];
+        let mut parts = vec![self.client()];
         parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
         let structs = self.declared.structs.iter();
         parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
-        parts.push(RUNTIME.to_owned());
-        parts.push(self.codecs());
+        let imports = match runtime {
+            Runtime::Embedded => {
+                parts.push(RUNTIME.to_owned());
+                parts.push(self.codecs());
+                format!("\n{IMPORTS}")
+            }
+            Runtime::Imported => {
+                parts.push(self.codecs());
+                package::imports(&parts.concat())
+            }
+        };
+        parts.insert(0, format!("{generated}{imports}"));
         parts.join("\n\n")
     }
 }

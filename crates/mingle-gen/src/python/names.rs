@@ -93,10 +93,7 @@ fn declared() -> Vec<&'static str> {
             names.extend(module.split(end).next());
         }
     }
-    for line in super::RUNTIME.lines().filter(|line| !line.starts_with([' ', '#', '@', ')'])) {
-        let rest = ["class ", "def "].iter().find_map(|word| line.strip_prefix(word));
-        names.extend(rest.unwrap_or(line).split(end).next().filter(|name| !name.is_empty()));
-    }
+    names.extend(super::package::declared());
     names
 }
 

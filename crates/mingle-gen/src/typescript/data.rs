@@ -6,6 +6,23 @@ use mingle_model::{Name, Type};
 use super::names::Names;
 use super::{Context, doc};
 
+/// What the runtime declares and not every program uses.
+const IN_USE: [&str; 13] = [
+    "$bool",
+    "$bytes",
+    "$float",
+    "$map",
+    "$named",
+    "$none",
+    "$option",
+    "$pairs",
+    "$pathOfJson",
+    "$pathOfText",
+    "$some",
+    "$struct",
+    "$time",
+];
+
 impl Context<'_> {
     /// A kind of object: a handle that holds the key, and the fields that are read.
     pub(super) fn handle(&self, docs: &str, object: &Object) -> String {
@@ -108,7 +125,6 @@ impl Context<'_> {
     /// What writes and reads the handles, fields and structs.
     pub(super) fn codecs(&self) -> String {
         let mut text = "// How the program's own types are written and read.\n\n".to_owned();
-        let mut all = Vec::new();
         for (_, object) in &self.declared.objects {
             let name = &object.name.name;
             let (ident, fields) = (self.types.of(name), self.types.of_fields(name));
@@ -120,7 +136,6 @@ impl Context<'_> {
             let members =
                 members.map(|(name, property, _, codec)| member(&name, &property, &codec));
             text += &members_of(&format!("$${fields}: $Codec<{fields}, never> = $fields"), members);
-            all.extend([format!("$${ident}"), format!("$${fields}")]);
         }
         for (_, written) in &self.declared.structs {
             let name = &written.name.name;
@@ -131,14 +146,26 @@ impl Context<'_> {
             let members =
                 members.map(|(field, inner)| member(field, names.of(field), &self.codec(inner)));
             text += &members_of(&format!("$${ident}: $Codec<{ident}> = $struct"), members);
-            all.push(format!("$${ident}"));
         }
-        let runtime = ["$bool", "$bytes", "$float", "$map", "$named", "$none", "$option", "$pairs"];
-        let more = ["$pathOfJson", "$pathOfText", "$some", "$struct", "$time"];
-        let runtime = runtime.into_iter().chain(more).map(str::to_owned);
-        all.extend(runtime);
+        text
+    }
+
+    /// Uses what not every program does, so that no tool complains; what is in this file of the runtime
+    /// as well.
+    pub(super) fn all_used(&self, has_runtime: bool) -> String {
+        let mut all = Vec::new();
+        for (_, object) in &self.declared.objects {
+            let name = &object.name.name;
+            let (ident, fields) = (self.types.of(name), self.types.of_fields(name));
+            all.extend([format!("$${ident}"), format!("$${fields}")]);
+        }
+        let structs = self.declared.structs.iter();
+        all.extend(structs.map(|(_, it)| format!("$${}", self.types.of(&it.name.name))));
+        if has_runtime {
+            all.extend(IN_USE.map(str::to_owned));
+        }
         let all = all.join(", ");
-        text + &format!("\n// Not every program has a use for each of them.\nvoid [{all}];\n")
+        format!("// Not every program has a use for each of them.\nvoid [{all}];\n")
     }
 }
 

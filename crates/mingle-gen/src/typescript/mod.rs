@@ -4,7 +4,8 @@
 //! - `types`: its types, and what writes them as JSON and reads them;
 //! - `data`: handles of objects, their fields, and structs;
 //! - `client`: the class whose methods are the transactions;
-//! - `runtime.ts`: what is the same for all programs.
+//! - `runtime.ts`: what is the same for all programs;
+//! - `package`: that as a package, and what a client imports of it.
 //!
 //! One file without dependencies: an ES module, for whatever has `fetch`. Its syntax is such that
 //! taking out the types makes it JavaScript.
@@ -20,13 +21,16 @@
 mod client;
 mod data;
 mod names;
+mod package;
 mod types;
 
 use mingle_lang::Checked;
 
 use crate::declared::Declared;
+use crate::shared::Runtime;
 use crate::text::{clean, doc_lines};
 use names::Names;
+pub use package::runtime;
 
 /// What is the same for all programs.
 const RUNTIME: &str = include_str!("runtime.ts");
@@ -52,23 +56,38 @@ struct Context<'a> {
 /// assert!(client.contains("balance(of: Account, options?: CallOptions): Promise<bigint>;"));
 /// ```
 pub fn text(checked: &Checked, origin: &str) -> Option<String> {
+    text_with(checked, origin, Runtime::Embedded)
+}
+
+/// As [`text`], with the runtime where that is wanted.
+pub fn text_with(checked: &Checked, origin: &str, runtime: Runtime) -> Option<String> {
     let declared = Declared::of(checked)?;
     let types = Names::of_types(declared.type_names());
     let context = Context { declared, types, origin: clean(origin) };
-    Some(context.file())
+    Some(context.file(runtime))
 }
 
 impl Context<'_> {
-    fn file(&self) -> String {
-        let mut parts = vec![
-            format!("// Generated from {} by `mingle gen typescript`.\n", self.origin),
-            self.client(),
-        ];
+    fn file(&self, runtime: Runtime) -> String {
+        let mut parts = vec![self.client()];
         parts.extend(self.declared.objects.iter().map(|(docs, object)| self.handle(docs, object)));
         let structs = self.declared.structs.iter();
         parts.extend(structs.map(|(docs, declared)| self.record(docs, declared)));
-        parts.push(RUNTIME.to_owned());
-        parts.push(self.codecs());
+        let generated = format!("// Generated from {} by `mingle gen typescript`.\n", self.origin);
+        match runtime {
+            Runtime::Embedded => {
+                parts.insert(0, generated);
+                parts.push(RUNTIME.to_owned());
+                parts.push(self.codecs());
+                parts.push(self.all_used(true));
+            }
+            Runtime::Imported => {
+                parts.push(self.codecs());
+                let imports = package::imports(&parts.concat());
+                parts.insert(0, format!("{generated}{imports}"));
+                parts.push(self.all_used(false));
+            }
+        }
         parts.join("\n")
     }
 }

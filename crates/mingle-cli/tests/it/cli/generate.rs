@@ -40,6 +40,25 @@ fn a_program_becomes_clients() {
 }
 
 #[test]
+fn a_client_has_its_runtime_or_imports_it() {
+    let folder = folder(&[("send.mingle", GOOD)]);
+    for (language, import, declared) in [
+        ("typescript", "} from \"mingle-client\";\n", "export class Session {"),
+        ("python", "from mingle_client import (\n", "class Session:\n"),
+    ] {
+        let generate = |runtime: &str| {
+            mingle(folder.path(), &["gen", language, "--runtime", runtime, "send.mingle"]).stdout
+        };
+        let (embedded, imported) = (generate("embed"), generate("import"));
+        assert_eq!(embedded, mingle(folder.path(), &["gen", language, "send.mingle"]).stdout);
+        assert!(embedded.contains(declared) && !embedded.contains(import), "{embedded}");
+        assert!(imported.contains(import) && !imported.contains(declared), "{imported}");
+        let runtime = mingle(folder.path(), &["gen", &format!("{language}-runtime")]).stdout;
+        assert!(runtime.contains(declared), "{runtime}");
+    }
+}
+
+#[test]
 fn a_program_with_errors_becomes_nothing() {
     let folder = folder(&[("bad.mingle", BAD)]);
     for language in ["rust", "typescript", "python"] {

@@ -35,7 +35,13 @@ const BROWSER: &str = r#"{
     "target": "es2022", "lib": ["es2022", "dom", "dom.iterable"],
     "module": "es2022", "moduleResolution": "bundler"
   },
-  "include": ["clients/*.ts"]
+  "include": ["clients/*.ts", "imported/*.ts"]
+}
+"#;
+
+/// The runtime as a package, as far as a checker of types looks at it.
+const PACKAGE: &str = r#"{
+  "name": "mingle-client", "type": "module", "exports": { ".": { "types": "./index.ts" } }
 }
 "#;
 
@@ -85,7 +91,9 @@ impl Workshop {
     fn new(language: Language, checker: &[PathBuf]) -> Self {
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(language.name());
         fs::remove_dir_all(&folder).ok();
-        fs::create_dir_all(folder.join("clients")).expect("a folder for the clients");
+        for part in ["clients", "imported"] {
+            fs::create_dir_all(folder.join(part)).expect("a folder for the clients");
+        }
         let mut workshop = Self { folder, language, clients: 0 };
         workshop.write_clients();
         workshop.write_scripts();
@@ -108,18 +116,45 @@ impl Workshop {
         fs::write(&of_chapter, book::program()).expect("the program is written");
         programs.push(of_chapter);
         for program in programs {
-            let output = mingle().args(["gen", self.language.name()]).arg(&program).output();
-            let output = output.expect("the command runs");
             let name = program.file_stem().expect("a file's name").to_string_lossy().into_owned();
             if name == "contest_rejected" {
-                assert!(!output.status.success(), "the example is there to be refused");
+                let refused = self.client(&program, "embed").is_none();
+                assert!(refused, "the example is there to be refused");
                 continue;
             }
-            assert!(output.status.success(), "{}", shown(&output));
             let file = format!("{name}.{}", self.language.extension());
-            let path = self.folder.join("clients").join(file);
-            fs::write(path, output.stdout).expect("the client is written");
+            for (runtime, part) in [("embed", "clients"), ("import", "imported")] {
+                let text = self.client(&program, runtime).expect("the program has no errors");
+                fs::write(self.folder.join(part).join(&file), text).expect("the client is written");
+            }
             self.clients += 1;
+        }
+        self.write_package();
+    }
+
+    /// The client for a program; none if that has errors.
+    fn client(&self, program: &Path, runtime: &str) -> Option<Vec<u8>> {
+        let mut command = mingle();
+        command.args(["gen", self.language.name(), "--runtime", runtime]).arg(program);
+        let output = command.output().expect("the command runs");
+        output.status.success().then_some(output.stdout)
+    }
+
+    /// What clients with `--runtime import` import.
+    fn write_package(&self) {
+        let package = self.folder.join("node_modules/mingle-client");
+        let files = match self.language {
+            Language::TypeScript => vec![
+                (package.join("package.json"), PACKAGE.to_owned()),
+                (package.join("index.ts"), mingle_gen::typescript::runtime()),
+            ],
+            Language::Python => {
+                vec![(self.folder.join("mingle_client.py"), mingle_gen::python::runtime())]
+            }
+        };
+        for (path, text) in files {
+            fs::create_dir_all(path.parent().expect("a file is in a folder")).expect("a folder");
+            fs::write(path, text).expect("the package is written");
         }
     }
 
@@ -155,7 +190,10 @@ impl Workshop {
     }
 
     fn check_python(&self, checker: &[PathBuf]) {
-        fs::write(self.folder.join("clients/__init__.py"), "").expect("a package is made");
+        for part in ["clients", "imported"] {
+            let file = self.folder.join(part).join("__init__.py");
+            fs::write(file, "").expect("a package is made");
+        }
         self.check(checker, &["--strict", "--python-version", "3.10", "."]);
     }
 

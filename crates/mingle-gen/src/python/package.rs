@@ -1,0 +1,98 @@
+//! The runtime as a package, and what a client imports of it.
+
+use std::collections::BTreeSet;
+
+use super::{IMPORTS, RUNTIME};
+use crate::shared::{VERSION, words};
+
+/// What the module is called; the package that has it is `mingle-client`.
+const MODULE: &str = "mingle_client";
+
+fn is_part(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
+}
+
+/// What the runtime declares.
+pub(super) fn declared() -> impl Iterator<Item = &'static str> {
+    let lines = RUNTIME.lines().filter(|line| !line.starts_with([' ', '#', '@', ')']));
+    lines.filter_map(|line| {
+        let rest = ["class ", "def "].iter().find_map(|word| line.strip_prefix(word));
+        words(rest.unwrap_or(line), is_part).next()
+    })
+}
+
+/// The runtime as a module of its own.
+pub fn runtime() -> String {
+    format!(
+        "\"\"\"The runtime of the clients that `mingle gen python --runtime import` writes.\"\"\"
+
+{IMPORTS}
+__version__ = \"{VERSION}\"
+
+{RUNTIME}"
+    )
+}
+
+/// What a client with this code imports: of the language's library, and of the package, whose public
+/// names it hands on.
+pub(super) fn imports(code: &str) -> String {
+    let used: BTreeSet<&str> = words(code, is_part).collect();
+    let mut text = String::new();
+    for line in IMPORTS.lines() {
+        text += &library(line, &used).map_or_else(String::new, |line| format!("{line}\n"));
+    }
+    let names: BTreeSet<&str> = declared().collect();
+    let names = names.into_iter().filter_map(|name| {
+        if name.starts_with('_') {
+            return used.contains(name).then(|| format!("    {name},\n"));
+        }
+        // This form hands a name on.
+        Some(format!("    {name} as {name},\n"))
+    });
+    let names: String = names.collect();
+    format!(
+        "# It needs the package mingle-client {VERSION}.\n\n{text}\nfrom {MODULE} import (\n{names})\n"
+    )
+}
+
+/// An import of the language's library, without what is not used.
+fn library(line: &str, used: &BTreeSet<&str>) -> Option<String> {
+    if line.is_empty() || line.starts_with("from __future__") {
+        return Some(line.to_owned());
+    }
+    if let Some((from, names)) = line.split_once(" import ") {
+        let names: Vec<&str> = names.split(", ").filter(|name| used.contains(name)).collect();
+        return (!names.is_empty()).then(|| format!("{from} import {}", names.join(", ")));
+    }
+    let module = line.strip_prefix("import ")?;
+    let first = words(module, is_part).next()?;
+    used.contains(first).then(|| line.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_client_imports_what_it_uses() {
+        let text = imports("class Client:\n    a: Callable[[], ssl.SSLContext] = _int\n");
+        for expected in [
+            "from __future__",
+            "import ssl\n",
+            "import Callable\n",
+            "    _int,\n",
+            "    Session as Session,\n",
+        ] {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        for unexpected in ["import json", "_bool", "Sequence", "dataclass"] {
+            assert!(!text.contains(unexpected), "{unexpected}: {text}");
+        }
+    }
+
+    #[test]
+    fn the_package_begins_with_its_docs() {
+        assert!(runtime().starts_with("\"\"\"The runtime"));
+        assert!(declared().any(|name| name == "_Codec") && declared().any(|name| name == "_EPOCH"));
+    }
+}

@@ -1,0 +1,46 @@
+//! Where a client has what is the same for all programs: in its own file, or in a package.
+
+/// Where a client has what is the same for all programs.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Runtime {
+    /// In the client's own file, which then has no dependencies.
+    #[default]
+    Embedded,
+    /// In the package `mingle-client`, which the client imports.
+    Imported,
+}
+
+/// The version of the package, which is that of the generator: a client needs what it was written for.
+pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// Splits code into words: identifiers as `is_part` tells their characters.
+pub(crate) fn words(code: &str, is_part: fn(char) -> bool) -> impl Iterator<Item = &str> {
+    code.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty())
+}
+
+/// A line without what stands between quotes.
+pub(crate) fn without_texts(line: &str) -> String {
+    let (mut kept, mut quote) = (String::new(), None);
+    for c in line.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if matches!(c, '"' | '`') => quote = Some(c),
+            None => kept.push(c),
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_are_no_code() {
+        assert_eq!(without_texts("a(\"Some\", `it's ${b}`).c"), "a(, ).c");
+        let found: Vec<&str> =
+            words("$a.b_c(1)", |c| c.is_alphanumeric() || "$_".contains(c)).collect();
+        assert_eq!(found, ["$a", "b_c", "1"]);
+    }
+}
