@@ -4,6 +4,7 @@
 
 mod artifacts;
 mod check;
+mod dist;
 mod lanes;
 mod licences;
 mod long;
@@ -32,6 +33,8 @@ Tasks:
                          are killed, benchmarks with their bars
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
+  dist [--test] [--skip-missing] [--publish-dry-run]
+                         make a release in target/dist; with --test, try each artefact out
   licences               licences and duplicate versions of all dependencies, against
                          xtask/licences.txt
   demo [ARGS…]           Message Groups, mixed against all-linearizable, measured
@@ -58,6 +61,7 @@ fn main() -> ExitCode {
         ["check", "--skip-tests"] => check::check(true),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
+        ["dist", rest @ ..] => dist::dist(rest),
         ["licences"] => licences::licences(),
         ["demo", rest @ ..] => run::demo(rest),
         ["mingle", rest @ ..] => match run::mingle(rest) {

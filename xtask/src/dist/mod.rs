@@ -1,0 +1,278 @@
+//! `cargo xtask dist`: everything that a release consists of, in `target/dist`.
+//!
+//! Each artefact is a row of [`ARTEFACTS`]: what makes it, what tries it out, and the tools that both need.
+//! An artefact whose tool is missing fails, unless `--skip-missing` is given; then the last lines say what
+//! was left out. `target/dist-work` is where artefacts are put together and tried out.
+
+mod clients;
+mod command;
+mod container;
+mod crates;
+mod debian;
+mod editor;
+mod elf;
+mod files;
+mod notices;
+mod serving;
+mod sha256;
+mod shells;
+mod zip;
+
+use std::cell::RefCell;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::run::{Outcome, root, step};
+
+/// The version of the release: that of the workspace.
+const VERSION: &str = env!("CARGO_PKG_VERSION");
+
+/// A part of the release.
+struct Artefact {
+    name: &'static str,
+    make: fn(&Dist) -> Outcome,
+    /// The tools that make it.
+    needs: &'static [&'static str],
+    /// Tries it out: a name, the tools that this needs, and how.
+    tests: &'static [Test],
+}
+
+type Test = (&'static str, &'static [&'static str], fn(&Dist) -> Outcome);
+
+const ARTEFACTS: [Artefact; 9] = [
+    Artefact {
+        name: "the command",
+        make: command::make,
+        needs: &[],
+        tests: &[("the command runs", &[], command::test)],
+    },
+    Artefact {
+        name: "completions and manual pages",
+        make: shells::make,
+        needs: &[],
+        tests: &[
+            ("bash completes", &["bash"], shells::test_bash),
+            ("zsh completes", &["zsh"], shells::test_zsh),
+            ("fish completes", &["fish"], shells::test_fish),
+            ("the manual is shown", &["man"], shells::test_manual),
+        ],
+    },
+    Artefact {
+        name: "licences of what is in the command",
+        make: notices::make,
+        needs: &[],
+        tests: &[("every dependency has its licence", &[], notices::test)],
+    },
+    Artefact {
+        name: "the Debian package",
+        make: debian::make,
+        needs: &["dpkg-deb"],
+        tests: &[("the Debian package unpacks and runs", &["dpkg-deb"], debian::test)],
+    },
+    Artefact {
+        name: "the container file",
+        make: container::make,
+        needs: &[],
+        tests: &[("the container has what it needs", &[], container::test)],
+    },
+    Artefact {
+        name: "the Python runtime",
+        make: clients::python::make,
+        needs: &[],
+        tests: &[("a Python client calls", &["python3"], clients::python::test)],
+    },
+    Artefact {
+        name: "the TypeScript runtime",
+        make: clients::typescript::make,
+        needs: &["node", "npm"],
+        tests: &[("a TypeScript client calls", &["node", "npm"], clients::typescript::test)],
+    },
+    Artefact {
+        name: "the extension for VS Code",
+        make: editor::make,
+        needs: &["node", "npm"],
+        tests: &[("the extension unpacks and loads", &["node", "python3"], editor::test)],
+    },
+    Artefact {
+        name: "the crates' packages",
+        make: crates::make,
+        needs: &[],
+        tests: &[("the crates compile from their packages", &["tar"], crates::test)],
+    },
+];
+
+/// Where a release is made.
+struct Dist {
+    /// Has the artefacts.
+    folder: PathBuf,
+    /// Where artefacts are put together and tried out.
+    work: PathBuf,
+    skipped: RefCell<Vec<String>>,
+}
+
+/// Makes a release. Of the arguments, `--test` tries every artefact out and packages the crates with
+/// verification, `--publish-dry-run` does all of publishing but the upload, and nothing else, and
+/// `--skip-missing` goes on without what needs a tool that is not installed.
+///
+/// # Errors
+///
+/// If an artefact cannot be made, or does not work.
+pub fn dist(args: &[&str]) -> Outcome {
+    let known = ["--test", "--skip-missing", "--publish-dry-run"];
+    if let Some(unknown) = args.iter().find(|arg| !known.contains(arg)) {
+        return Err(format!("expected some of {}, found `{unknown}`", known.join(", ")));
+    }
+    if args.contains(&"--publish-dry-run") {
+        return step("publishing, but for the upload", crates::publish_dry_run);
+    }
+    let is_tested = args.contains(&"--test");
+    let skip_missing = args.contains(&"--skip-missing");
+    if !skip_missing {
+        all_installed(is_tested)?;
+    }
+    let dist = Dist::new()?;
+    for artefact in &ARTEFACTS {
+        if !dist.has(artefact.needs, artefact.name) {
+            continue;
+        }
+        step(artefact.name, || (artefact.make)(&dist))?;
+        for (name, needs, test) in artefact.tests.iter().filter(|_| is_tested) {
+            if dist.has(needs, name) {
+                step(name, || test(&dist))?;
+            }
+        }
+    }
+    step("checksums", || dist.write_checksums())?;
+    dist.report()
+}
+
+impl Dist {
+    fn new() -> Result<Self, String> {
+        let target = target()?;
+        let (folder, work) = (target.join("dist"), target.join("dist-work"));
+        for path in [&folder, &work] {
+            files::remove(path)?;
+            files::create(path)?;
+        }
+        Ok(Self { folder, work, skipped: RefCell::default() })
+    }
+
+    /// True if all of these tools are installed. If one is not, that is noted down.
+    fn has(&self, tools: &[&str], what: &str) -> bool {
+        let missing = missing(tools);
+        if let Some(missing) = &missing {
+            let why = format!("{what}: needs what is not installed: {missing}");
+            eprintln!("==> skipped: {why}");
+            self.skipped.borrow_mut().push(why);
+        }
+        missing.is_none()
+    }
+
+    /// The `mingle` command of the release.
+    fn command(&self) -> Command {
+        Command::new(self.binary())
+    }
+
+    fn binary(&self) -> PathBuf {
+        self.folder.join("mingle").with_extension(std::env::consts::EXE_EXTENSION)
+    }
+
+    /// A folder below `work`, empty.
+    fn workshop(&self, name: &str) -> Result<PathBuf, String> {
+        let path = self.work.join(name);
+        files::remove(&path)?;
+        files::create(&path)?;
+        Ok(path)
+    }
+
+    /// Writes `SHA256SUMS`, as `sha256sum --check` reads it.
+    fn write_checksums(&self) -> Outcome {
+        let mut text = String::new();
+        for path in files::below(&self.folder)? {
+            let name = files::relative(&self.folder, &path)?;
+            let digest = sha256::hex(&sha256::digest(&files::read(&path)?));
+            text.extend([format!("{digest}  {name}\n")]);
+        }
+        files::write(&self.folder.join("SHA256SUMS"), text)
+    }
+
+    /// Prints what there is now, and what was skipped.
+    fn report(&self) -> Outcome {
+        for path in files::below(&self.folder)? {
+            let (name, size) = (files::relative(&self.folder, &path)?, files::read(&path)?.len());
+            if !name.contains('/') {
+                eprintln!("{size:>12}  {name}");
+            }
+        }
+        let skipped = self.skipped.borrow();
+        for why in skipped.iter() {
+            eprintln!("skipped: {why}");
+        }
+        eprintln!("the artefacts are in {}", self.folder.display());
+        Ok(())
+    }
+}
+
+/// The folder that cargo builds into: this program is in the folder of a profile in it.
+fn target() -> Result<PathBuf, String> {
+    let here = std::env::current_exe().map_err(|error| format!("this program: {error}"))?;
+    let target = here.parent().and_then(Path::parent);
+    target.map(Path::to_path_buf).ok_or_else(|| format!("{} has no folder", here.display()))
+}
+
+/// Fails, before anything is built, if a tool is not installed that something needs.
+fn all_installed(is_tested: bool) -> Outcome {
+    let mut problems = Vec::new();
+    for Artefact { name, needs, tests, .. } in &ARTEFACTS {
+        let tests = tests.iter().filter(|_| is_tested).map(|(name, needs, _)| (name, needs));
+        for (what, tools) in std::iter::once((name, needs)).chain(tests) {
+            problems.extend(missing(tools).map(|missing| format!("{what} needs {missing}")));
+        }
+    }
+    if problems.is_empty() {
+        return Ok(());
+    }
+    let problems = problems.join("\n  ");
+    Err(format!("not everything is installed; `--skip-missing` goes on without:\n  {problems}"))
+}
+
+/// Those of these tools that are not installed; nothing if all are.
+fn missing(tools: &[&str]) -> Option<String> {
+    let missing: Vec<&str> = tools.iter().copied().filter(|tool| !is_installed(tool)).collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
+}
+
+/// True if a tool is on the `PATH`.
+fn is_installed(tool: &str) -> bool {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let mut folders = std::env::split_paths(&path);
+    folders.any(|folder| folder.join(tool).is_file())
+}
+
+/// A path of the repository.
+fn source(path: &str) -> PathBuf {
+    root().join(path)
+}
+
+/// The error of a test, unless `found` has what was expected.
+fn expect(found: &str, expected: &str) -> Outcome {
+    let is_there = found.contains(expected);
+    is_there.then_some(()).ok_or_else(|| format!("expected `{expected}`, found:\n{found}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_installed_is_named() {
+        assert_eq!(missing(&[]), None);
+        let found = missing(&["no-such-tool-of-mingle", "cargo", "another-one-of-mingle"]);
+        assert_eq!(found.as_deref(), Some("no-such-tool-of-mingle, another-one-of-mingle"));
+    }
+
+    #[test]
+    fn unknown_options_are_refused() {
+        assert!(dist(&["--tset"]).is_err_and(|why| why.contains("found `--tset`")));
+    }
+}
