@@ -3,9 +3,8 @@
 //! One build makes all of them, with one profile and one set of features, so nothing is compiled twice.
 
 use std::path::{Path, PathBuf};
-use std::process::Stdio;
 
-use crate::run::{cargo, output_of, root};
+use crate::run::{cargo, output_and_progress, root};
 
 /// A test suite that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,7 +40,7 @@ impl Artifacts {
     pub fn build() -> Result<Self, String> {
         let format = "--message-format=json-render-diagnostics";
         let mut command = cargo(&["build", "--workspace", "--all-targets", format]);
-        let told = output_of(command.stderr(Stdio::inherit()))?;
+        let told = output_and_progress(&mut command)?;
         let mut artifacts = Self::default();
         told.lines().for_each(|line| artifacts.add(line, &root()));
         if artifacts.suites.is_empty() {

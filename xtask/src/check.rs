@@ -7,6 +7,7 @@ use std::process::Command;
 
 use crate::artifacts::Artifacts;
 use crate::lanes::Lane;
+use crate::licences::licences;
 use crate::run::{Outcome, cargo, root, step, wait};
 use crate::seeds;
 use crate::test::Jobs;
@@ -20,6 +21,7 @@ use crate::tidy::tidy;
 pub fn check(skip_tests: bool) -> Outcome {
     step("tidy", || tidy(false))?;
     step("format", || wait(&mut cargo(&["fmt", "--all", "--check"])))?;
+    step("licences", licences)?;
     let mut built = None;
     step("build", || Artifacts::build().map(|artifacts| built = Some(artifacts)))?;
     let artifacts = built.ok_or("nothing was built")?;

@@ -7,7 +7,8 @@ use std::process::Command;
 
 use crate::artifacts::Artifacts;
 use crate::check::{Generated, add_generated_programs};
-use crate::run::{Outcome, cargo, output_of, release, root, step, wait};
+use crate::dist::dist;
+use crate::run::{Outcome, cargo, output_and_progress, release, root, step, wait};
 use crate::seeds::{self, Kind};
 use crate::test::Jobs;
 
@@ -26,6 +27,7 @@ pub fn long() -> Outcome {
     };
     run("each engine by itself", &mut features);
     run("a new project", &mut crate::newcomer::new_project);
+    run("a release", &mut || dist(&["--test"]));
     run("mistakes in programs within Rust", &mut macros);
     run("generated programs for minutes", &mut generated_programs);
     run("servers are killed", &mut kills);
@@ -117,7 +119,7 @@ fn simulate(kind: Kind, arguments: &[&str]) -> Outcome {
 fn planted(kind: Kind) -> Outcome {
     let mut command = Command::new(release("mingle-sim")?);
     command.args(kind.arguments()).args(["--planted", "all", "--seconds", "120", "--jobs", "2"]);
-    print!("{}", output_of(command.current_dir(root()))?);
+    print!("{}", output_and_progress(command.current_dir(root()))?);
     Ok(())
 }
 

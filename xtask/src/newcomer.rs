@@ -5,7 +5,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Instant;
 
-use crate::run::{Outcome, cargo, output_of, root, wait};
+use crate::run::{Outcome, cargo, output, root, wait};
 
 /// A project with `mingle` and its default features compiles fewer crates than this.
 const CRATES_MAX: usize = 120;
@@ -54,7 +54,7 @@ pub fn new_project() -> Outcome {
     let begun = Instant::now();
     wait(cargo(&["build", "--quiet"]).current_dir(&folder))?;
     println!("it was built in {:.1} s", begun.elapsed().as_secs_f64());
-    let printed = output_of(cargo(&["run", "--quiet"]).current_dir(&folder))?;
+    let printed = output(cargo(&["run", "--quiet"]).current_dir(&folder))?;
     if printed.trim() != "20" {
         return Err(format!("the new project was to print 20, and printed {printed:?}"));
     }
@@ -83,7 +83,7 @@ fn write(path: &Path, text: &str) -> Outcome {
 /// The crates that are compiled, with those that run while others are built.
 fn crates(folder: &Path) -> Result<BTreeSet<String>, String> {
     let arguments = ["tree", "--prefix", "none", "--edges", "normal,build", "--format", "{p}"];
-    let told = output_of(cargo(&arguments).current_dir(folder))?;
+    let told = output(cargo(&arguments).current_dir(folder))?;
     let crates = told.lines().map(|line| line.split(" (").next().unwrap_or(line).to_owned());
     Ok(crates.filter(|name| !name.is_empty() && !name.starts_with("newcomer ")).collect())
 }

@@ -68,8 +68,8 @@ pub fn output(command: &mut Command) -> Result<String, String> {
     Err(format!("{} ended with {}\n{}", shown(command), output.status, errors.trim_end()))
 }
 
-/// Runs a command to its end, and gives its output.
-pub fn output_of(command: &mut Command) -> Result<String, String> {
+/// As [`output`], but what it prints to standard error is shown at once.
+pub fn output_and_progress(command: &mut Command) -> Result<String, String> {
     let output = command.stderr(Stdio::inherit()).output();
     let output = output.map_err(|error| format!("{}: {error}", shown(command)))?;
     has_ended(command, output.status)?;

@@ -7,7 +7,7 @@ use std::time::Instant;
 
 use crate::artifacts::{Artifacts, Suite};
 use crate::lanes::{self, Ended, Job, Lane};
-use crate::run::{Outcome, cargo, output_of, root};
+use crate::run::{Outcome, cargo, output, root};
 use crate::servers::Servers;
 
 /// Packages whose tests wait for servers, or for processes that they start.
@@ -61,7 +61,7 @@ impl Jobs {
     pub fn new(artifacts: &Artifacts) -> Result<Self, String> {
         let services = artifacts.binary("mingle-services")?;
         // Where the library of the compiler is, which tests of macros need.
-        let libraries = output_of(Command::new("rustc").args(["--print", "target-libdir"]))?;
+        let libraries = output(Command::new("rustc").args(["--print", "target-libdir"]))?;
         Ok(Self {
             all: Vec::new(),
             servers: Servers::start(services)?,
