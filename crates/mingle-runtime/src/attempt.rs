@@ -262,6 +262,7 @@ impl Runtime {
                 execution.result = finished.result.or(execution.result.take());
                 Ok(Step::Done)
             }
+            Need::StartOver => Ok(Step::StartOver),
             other => unreachable!("a phase without effects needs no store, not {other:?}"),
         }
     }

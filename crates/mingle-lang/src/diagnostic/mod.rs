@@ -75,6 +75,7 @@ codes! {
     m0401 M0401 Error "`endorse` without a reason",
     m0402 M0402 Error "`endorse` of what the transaction itself may have written",
     m0403 M0403 Error "`endorse` in an `isolated` transaction",
+    m0404 M0404 Error "`endorse` where it cannot be known in time whether it counts",
     w0403 W0403 Warning "endorsement without effect",
     w0501 W0501 Warning "unused variable, parameter, object or store",
     w0502 W0502 Warning "two writes without an atomic commit",
