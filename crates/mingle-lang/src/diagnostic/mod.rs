@@ -71,7 +71,7 @@ codes! {
     m0304 M0304 Error "what may fail depends on data weaker than what the transaction writes",
     m0305 M0305 Error "stores of one level need each other's data",
     m0306 M0306 Error "a loop that may not end depends on data weaker than what the transaction writes",
-    m0307 M0307 Error "a command may fail after a stronger store has committed",
+    m0307 M0307 Error "a command or query may fail after a stronger store has committed",
     m0401 M0401 Error "`endorse` without a reason",
     m0402 M0402 Error "`endorse` of what the transaction itself may have written",
     m0403 M0403 Error "`endorse` in an `isolated` transaction",
