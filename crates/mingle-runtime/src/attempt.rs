@@ -302,6 +302,10 @@ impl Runtime {
             }
             return Step::Over;
         }
+        if witness == Witness::Abandoned {
+            execution.is_abandoned = true;
+            return Step::Over;
+        }
         if self.planted == Planted::MiddleValuesNotKept {
             tries.recomputes = true;
             return Step::Again;
