@@ -104,6 +104,7 @@ mod inside;
 pub mod migration;
 mod open;
 pub mod recovery;
+mod still;
 pub mod typed;
 
 use std::sync::Arc;

@@ -1,15 +1,14 @@
 //! A transaction that cannot be finished: who would have to wait for it is refused before anything is
 //! written, and an operator tries it again or ends it.
 
-mod support;
-
 use std::sync::Arc;
 
 use mingle::{Database, Error, Session};
 use mingle_model::{Origin, TransactionId};
 use mingle_store::wrap::fault::{Call as StoreCall, Fault, FaultPlan, FaultyStore};
 use serde_json::{Value as Json, json};
-use support::shared::Stores;
+
+use crate::support::shared::Stores;
 
 const TEXT: &str = "store bank: linearizable; store feed: causal; store journal: eventual;
     object Account in bank { key owner: string; balance: int; }
