@@ -40,6 +40,8 @@ pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>
     for index in 0..program.checked.stores.len() {
         check_store(program, StoreId(index as u32), binding)?;
     }
+    #[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
+    crate::overlaps::check_overlaps(program, binding)?;
     Ok(notes)
 }
 

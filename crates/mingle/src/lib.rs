@@ -103,6 +103,8 @@ mod datacenters;
 mod inside;
 pub mod migration;
 mod open;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
+mod overlaps;
 pub mod recovery;
 mod still;
 pub mod typed;

@@ -127,3 +127,18 @@ fn what_opening_refuses_without_a_server_a_check_refuses() {
         check(&with(store, &lines), Some(part));
     }
 }
+
+#[test]
+fn two_objects_in_one_place_are_refused_where_both_are_written() {
+    let program = "store shop: linearizable;
+        object A in shop { key k: string; n: int; }
+        object B in shop { key k: string; n: int; }
+        transaction t(a: ref A, b: ref B) { a.n = 1; b.n = 2; }";
+    let binding = "[stores.shop]\nengine = \"postgres\"\nurl = \"postgres://db/shop\"\n\
+        [stores.shop.objects]\nA = { table = \"t\", key = \"id\" }\nB = { table = \"t\", key = \"id\" }";
+    let binding = Binding::parse(binding).expect("each by itself is right");
+    let program = mingle::compile(program).unwrap_or_else(|errors| panic!("{errors}"));
+    let error = check_binding(&program, &binding).expect_err("both are written");
+    assert!(error.is_misconfiguration(), "{error}");
+    assert!(error.to_string().contains("A.n and B.n are both kept in column n"), "{error}");
+}
