@@ -31,7 +31,8 @@ pub struct Args {
     #[arg(required = true, value_name = "FILE")]
     files: Vec<String>,
 
-    /// Check this binding against the programs too.
+    /// Check this binding against the programs too [default: mingle.toml beside each, if it is
+    /// there].
     #[arg(long, value_name = "FILE")]
     config: Option<PathBuf>,
 
@@ -73,7 +74,10 @@ pub fn run(args: &Args, color: Color) -> Exit {
         let program = mingle_lang::check(text);
         match (&program.program, &args.config) {
             _ if program.has_errors() => exit = exit.max(Exit::Program),
-            (Some(program), Some(config)) => exit = exit.max(check_binding(program, path, config)),
+            // What is read from standard input stands beside nothing.
+            (Some(program), config) if path != "-" || config.is_some() => {
+                exit = exit.max(check_binding(program, path, config.as_deref()));
+            }
             _ => {}
         }
         checked.push((files::shown(path), program));
@@ -94,8 +98,8 @@ pub fn run(args: &Args, color: Color) -> Exit {
 }
 
 /// Says what is wrong with a binding of a program that is right.
-fn check_binding(program: &Program, path: &str, config: &Path) -> Exit {
-    let checked = open::binding(path, Some(config)).and_then(|binding| {
+fn check_binding(program: &Program, path: &str, config: Option<&Path>) -> Exit {
+    let checked = open::binding(path, config).and_then(|binding| {
         mingle::check_binding(program, &binding).map_err(|error| open::failure(&error))
     });
     match checked {

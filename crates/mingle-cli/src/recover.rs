@@ -1,6 +1,7 @@
 //! `mingle recover`: what was left unfinished.
 
-use mingle::{Swept, Unfinished};
+use mingle::{Abandoned, Error, Swept, Unfinished};
+use mingle_model::{TransactionId, Value};
 use serde_json::{Value as Json, json};
 
 use crate::exit::{Exit, Failure};
@@ -16,10 +17,13 @@ use crate::run::failure;
 Examples:
   mingle recover shop.mingle --list    what is unfinished, and why?
   mingle recover shop.mingle           finish it
+  mingle recover shop.mingle --retry 4be7c0f21f0b9d1f2cc59e4f5e1a7a33-1
+  mingle recover shop.mingle --abandon 4be7c0f21f0b9d1f2cc59e4f5e1a7a33-1 --because \"refunded by hand\"
 
 A transaction is unfinished when it has committed at some stores and not yet at others, because a
 process died or a store refused. Any start goes on with it; one that a store refuses for good is
-parked, and only tried again here. Ends with 4 if something is left.")]
+parked, and only tried again here. One that is abandoned keeps the parts that have committed; the
+others never come. Ends with 4 if something is left.")]
 pub struct Args {
     /// The program.
     file: String,
@@ -27,6 +31,18 @@ pub struct Args {
     /// List them, and change nothing.
     #[arg(long)]
     list: bool,
+
+    /// Try only this transaction once more; without ID, all that are parked, as without --retry.
+    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "list")]
+    retry: Option<Option<TransactionId>>,
+
+    /// End this parked transaction: what has committed stays, the rest never comes.
+    #[arg(long, value_name = "ID", requires = "because", conflicts_with_all = ["list", "retry"])]
+    abandon: Option<TransactionId>,
+
+    /// Why it is abandoned; kept with it, and listed.
+    #[arg(long, value_name = "TEXT", requires = "abandon")]
+    because: Option<String>,
 
     /// How to say what was found and done.
     #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
@@ -43,39 +59,76 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let opened = open_idle(&args.file, &args.place, color).await?;
         let before = opened.database.unfinished().await.map_err(failure)?;
         if args.list {
-            print(&listed(&before, args.format));
+            let abandoned = opened.database.abandoned().await.map_err(failure)?;
+            print(&listed(&before, &abandoned, args.format));
             return Ok(Exit::Success);
         }
-        recover(&opened, &before, args.format).await
+        let mut swept = Swept::default();
+        if let (Some(id), Some(because)) = (args.abandon, &args.because) {
+            opened.database.abandon(id, because).await.map_err(failure)?;
+        } else if let Some(Some(id)) = args.retry {
+            match opened.database.retry(id).await {
+                Ok(()) => {}
+                Err(error @ Error::Misuse(_)) => return Err(failure(error)),
+                Err(error) => swept.left.push((id, error.to_string())),
+            }
+        } else {
+            // Even where nothing is unfinished there may be something to clean up.
+            swept = opened.database.recover().await.map_err(failure)?;
+        }
+        tell(&opened, &before, &swept, args.format).await
     })
 }
 
-async fn recover(opened: &Opened, before: &[Unfinished], format: Format) -> Result<Exit, Failure> {
+async fn tell(
+    opened: &Opened,
+    before: &[Unfinished],
+    swept: &Swept,
+    format: Format,
+) -> Result<Exit, Failure> {
     let database = &opened.database;
-    // Even where nothing is unfinished there may be something to clean up.
-    let swept = database.recover().await.map_err(failure)?;
     let after = database.unfinished().await.map_err(failure)?;
+    let abandoned = database.abandoned().await.map_err(failure)?;
     database.settle(A_MOMENT).await;
-    print(&done(before, &after, &swept, format));
+    print(&done(before, &after, &abandoned, swept, format));
     Ok(if after.is_empty() { Exit::Success } else { Exit::Store })
 }
 
-fn listed(unfinished: &[Unfinished], format: Format) -> String {
+fn listed(unfinished: &[Unfinished], abandoned: &[Abandoned], format: Format) -> String {
     if format == Format::Json {
-        let all: Vec<Json> = unfinished.iter().map(as_json).collect();
+        let abandoned = abandoned.iter().map(abandoned_as_json);
+        let all: Vec<Json> = unfinished.iter().map(as_json).chain(abandoned).collect();
         return format!("{}\n", Json::Array(all));
     }
-    if unfinished.is_empty() {
-        return "nothing is unfinished\n".to_owned();
-    }
     let mut lines = Vec::new();
+    if unfinished.is_empty() {
+        lines.push("nothing is unfinished".to_owned());
+    }
     for left in unfinished {
         lines.push(format!("{} {}", left.id, left.transaction));
         lines.push(format!("  began at: {}", left.intent));
         lines.push(format!("  missing at: {}", left.missing.join(", ")));
         lines.extend(left.parked.as_ref().map(|why| format!("  parked: {why}")));
     }
+    for ended in abandoned {
+        lines.push(format!("{} {}", ended.id, ended.transaction));
+        lines.push(format!("  began at: {}", ended.intent));
+        lines.push(format!("  never came to: {}", ended.missing.join(", ")));
+        lines.push(format!("  was parked: {}", ended.parked));
+        lines.push(format!("  abandoned: {}, because {}", Value::Time(ended.at), ended.because));
+    }
     lines.join("\n") + "\n"
+}
+
+fn abandoned_as_json(ended: &Abandoned) -> Json {
+    json!({
+        "id": ended.id.to_string(),
+        "transaction": &*ended.transaction,
+        "began_at": &*ended.intent,
+        "missing_at": ended.missing.iter().map(|store| &**store).collect::<Vec<_>>(),
+        "parked": ended.parked,
+        "abandoned": { "at": Value::Time(ended.at).to_string(), "because": ended.because },
+    })
 }
 
 fn as_json(left: &Unfinished) -> Json {
@@ -89,13 +142,24 @@ fn as_json(left: &Unfinished) -> Json {
 }
 
 /// What was done about each.
-fn done(before: &[Unfinished], after: &[Unfinished], swept: &Swept, format: Format) -> String {
-    let is_left = |found: &&Unfinished| after.iter().any(|left| left.id == found.id);
+fn done(
+    before: &[Unfinished],
+    after: &[Unfinished],
+    abandoned: &[Abandoned],
+    swept: &Swept,
+    format: Format,
+) -> String {
+    let is_left = |found: &&Unfinished| {
+        after.iter().any(|left| left.id == found.id)
+            || abandoned.iter().any(|ended| ended.id == found.id)
+    };
     let finished: Vec<&Unfinished> = before.iter().filter(|found| !is_left(found)).collect();
     if format == Format::Json {
         let all = |found: &[&Unfinished]| found.iter().map(|one| as_json(one)).collect::<Json>();
         let left: Vec<&Unfinished> = after.iter().collect();
-        return format!("{}\n", json!({ "finished": all(&finished), "left": all(&left) }));
+        let ended: Json = abandoned.iter().map(abandoned_as_json).collect();
+        let told = json!({ "finished": all(&finished), "left": all(&left), "abandoned": ended });
+        return format!("{told}\n");
     }
     let mut lines = Vec::new();
     for done in &finished {
@@ -107,8 +171,13 @@ fn done(before: &[Unfinished], after: &[Unfinished], swept: &Swept, format: Form
         let why = why.map_or_else(|| sentence(left), |(_, why)| why.clone());
         lines.push(format!("left {} {}: {why}", left.id, left.transaction));
     }
-    if lines.is_empty() {
+    if lines.is_empty() && before.is_empty() {
         lines.push("nothing was unfinished".to_owned());
+    }
+    for ended in abandoned {
+        let stores = ended.missing.join(", ");
+        let (id, name, because) = (ended.id, &ended.transaction, &ended.because);
+        lines.push(format!("abandoned {id} {name}, which never came to {stores}: {because}"));
     }
     lines.join("\n") + "\n"
 }

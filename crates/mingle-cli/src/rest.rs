@@ -32,7 +32,7 @@ pub fn sentence(left: &Unfinished) -> String {
     let missing = left.missing.join(", ");
     match &left.parked {
         Some(reason) => format!(
-            "transaction {id} ({name}) began at {intent} and cannot be finished at {missing}: {reason}; `mingle recover` tries it again"
+            "transaction {id} ({name}) began at {intent} and cannot be finished at {missing}: {reason}; `mingle recover` tries it again, or ends it with `--abandon`"
         ),
         None => format!(
             "transaction {id} ({name}) began at {intent} and is not yet finished at {missing}: the next start goes on with it, and so does `mingle recover`"

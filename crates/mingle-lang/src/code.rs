@@ -166,6 +166,8 @@ pub enum Instr {
         /// The object that must not exist.
         must_be_new: Option<Operand>,
     },
+    /// The transaction starts over unless these are equal.
+    Agree(Operand, Operand),
     /// Goes on elsewhere.
     Jump(usize),
     /// Goes on elsewhere if a condition does not hold.
@@ -402,6 +404,7 @@ impl Emit<'_> {
                 code: code.clone(),
                 must_be_new: must_be_new.clone(),
             },
+            Kind::Agree { early, late, .. } => Instr::Agree(early.clone(), late.clone()),
             Kind::If { .. } | Kind::While { .. } | Kind::For { .. } | Kind::Return { .. } => return,
         };
         self.code.push(instr);

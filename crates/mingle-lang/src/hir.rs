@@ -100,6 +100,13 @@ pub struct Operation {
     pub docs: String,
 }
 
+impl Operation {
+    /// Whether a query has a result whatever rows there are: none are `none`, or no items.
+    pub fn is_total(&self) -> bool {
+        matches!(self.result, Some(Type::Option(_) | Type::List(_)))
+    }
+}
+
 /// A kind of object.
 #[derive(Clone, Debug)]
 pub struct Object {

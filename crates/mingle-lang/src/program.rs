@@ -154,7 +154,7 @@ pub(crate) fn flow_of(
         return None;
     };
     let errors = diagnostics.errors;
-    let flow = flow::analyse(program, transaction, &flat, rules, diagnostics);
+    let (flat, flow) = flow::analyse(program, transaction, flat, rules, diagnostics);
     let is_sound = diagnostics.errors == errors;
     Some((flat, is_sound.then_some(flow)))
 }

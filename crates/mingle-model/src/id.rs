@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
+use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
@@ -23,6 +24,43 @@ pub struct TransactionId {
 impl fmt::Display for TransactionId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:032x}-{}", self.origin.0, self.sequence)
+    }
+}
+
+/// A text that names no transaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoTransactionId;
+
+impl fmt::Display for NoTransactionId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the id of a transaction is 32 hexadecimal digits, `-` and a number")
+    }
+}
+
+impl std::error::Error for NoTransactionId {}
+
+/// As it is displayed.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_model::{Origin, TransactionId};
+///
+/// let id = TransactionId { origin: Origin(7), sequence: 3 };
+/// assert_eq!(id.to_string().parse(), Ok(id));
+/// assert!("7-3".parse::<TransactionId>().is_err());
+/// ```
+impl FromStr for TransactionId {
+    type Err = NoTransactionId;
+
+    fn from_str(text: &str) -> Result<Self, NoTransactionId> {
+        let (origin, sequence) = text.split_once('-').ok_or(NoTransactionId)?;
+        if origin.len() != 32 || !origin.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(NoTransactionId);
+        }
+        let origin = u128::from_str_radix(origin, 16).map_err(|_| NoTransactionId)?;
+        let sequence = sequence.parse().map_err(|_| NoTransactionId)?;
+        Ok(Self { origin: Origin(origin), sequence })
     }
 }
 

@@ -262,6 +262,7 @@ impl Runtime {
                 execution.result = finished.result.or(execution.result.take());
                 Ok(Step::Done)
             }
+            Need::StartOver => Ok(Step::StartOver),
             other => unreachable!("a phase without effects needs no store, not {other:?}"),
         }
     }
@@ -299,6 +300,10 @@ impl Runtime {
             if execution.begun.is_none() {
                 return Step::StartOver;
             }
+            return Step::Over;
+        }
+        if witness == Witness::Abandoned {
+            execution.is_abandoned = true;
             return Step::Over;
         }
         if self.planted == Planted::MiddleValuesNotKept {

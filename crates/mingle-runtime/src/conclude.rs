@@ -117,11 +117,10 @@ impl Runtime {
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
         self.leave_called(execution, index, (role, is_decisive), &finished, &mut draft);
+        self.refuse_behind_parked(execution, (index, is_decisive), &draft.found).await?;
         let ahead = self.read_ahead(execution, (index, role), early, &finished, &mut draft);
         execution.ahead = ahead.await;
-        if is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit()) {
-            return Err(Error::Cancelled);
-        }
+        begin_commit(control, is_decisive)?;
         let is_plain_read = !wrote && draft.writes.is_empty();
         report.round_trips += u32::from(!is_plain_read);
         let mut commit = Commit::default();
@@ -477,4 +476,10 @@ fn not_committed(
         return Ok(Step::StartOver);
     }
     Err(error)
+}
+
+/// From the first commit on nobody may take a call back.
+fn begin_commit(control: &Control<'_>, is_decisive: bool) -> Result<(), Error> {
+    let is_given_up = is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit());
+    if is_given_up { Err(Error::Cancelled) } else { Ok(()) }
 }

@@ -68,7 +68,7 @@ impl Runtime {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
                     Need::Flush(_) => false,
-                    Need::Done => true,
+                    Need::Done | Need::StartOver => true,
                 };
                 let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
                 let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
@@ -95,6 +95,7 @@ impl Runtime {
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
                 Need::Done => return Ok(None),
+                Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }
     }

@@ -158,6 +158,8 @@ impl Runtime {
         for index in first + 1..last {
             match self.phase(&mut execution, index, &control).await? {
                 PhaseEnd::Ran(_) => {}
+                // All that is left of it is to clean up.
+                PhaseEnd::Over if execution.is_abandoned => return Ok(Helped::Finished),
                 PhaseEnd::Over | PhaseEnd::StartOver => return Ok(Helped::Over),
             }
         }
@@ -174,7 +176,7 @@ impl Runtime {
     }
 
     /// A transaction as its intent describes it.
-    async fn resumed(
+    pub(crate) async fn resumed(
         &self,
         id: TransactionId,
         place: &Name,
@@ -270,20 +272,6 @@ impl Runtime {
         let parked = parked.flatten();
         let parked = parked.map(|reason| String::from_utf8_lossy(&reason).into_owned());
         Ok(Fetched::Found(Box::new(Found { intent, parked })))
-    }
-
-    /// A later phase was refused and will be refused again: says so to whoever meets it.
-    pub(crate) async fn park(&self, execution: &Execution, reason: &str) -> Error {
-        let begun = execution.begun.as_ref().expect("what is parked has begun");
-        self.stats.count(Counted::Parked);
-        let error = Error::Parked { id: begun.id, reason: reason.to_owned() };
-        if let Some(store) = self.store_called(&begun.intent) {
-            let key = RecordKey::of(RecordKind::Parked, begun.id, 0);
-            let parked = Write::Record(key, reason.as_bytes().into());
-            // If that fails, whoever tries next parks it.
-            let _ = self.write_records(store, None, vec![parked]).await;
-        }
-        error
     }
 
     /// Goes on trying to finish a transaction of this origin, until it is finished or parked.

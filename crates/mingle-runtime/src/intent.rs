@@ -108,6 +108,8 @@ pub enum Witness {
     },
     /// Somebody who had to wait for it has seen to it that it never commits.
     Aborted,
+    /// An operator has ended the transaction: neither this part nor any later one ever comes.
+    Abandoned,
 }
 
 /// The answers that a phase was given, batch by batch, fixed by whoever ran it first: where a store

@@ -84,7 +84,10 @@ impl Known {
     }
 
     pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
-        self.everywhere.insert(store, (stamp, at));
+        // Answers may come in another order than they were asked for.
+        let (known, asked) = self.everywhere.entry(store).or_default();
+        known.join(&stamp);
+        *asked = at.max(*asked);
     }
 
     /// From when on phases at a store may read ahead.
@@ -93,7 +96,8 @@ impl Known {
     }
 
     pub(crate) fn note_reads_ahead_from(&mut self, store: usize, from: Duration) {
-        self.reads_ahead_from.insert(store, from);
+        let known = self.reads_ahead_from.entry(store).or_default();
+        *known = from.max(*known);
     }
 
     /// A transaction of this runtime has left a row at a store.
@@ -171,5 +175,18 @@ mod tests {
         assert!(known.is_visible(0, None, id(2)));
         assert!(!known.was_visible(1, None, id(1), count), "at another store");
         assert!(!known.was_visible(0, Some(&"r1".into()), id(1), count), "at another replica");
+    }
+
+    #[test]
+    fn an_answer_that_comes_late_takes_nothing_back() {
+        let mut known = Known::default();
+        let stamp = |count| Stamp::from_iter([("r1".into(), count)]);
+        let (early, late) = (Duration::from_secs(1), Duration::from_secs(2));
+        known.note_everywhere(0, stamp(5), late);
+        known.note_everywhere(0, stamp(3), early);
+        assert_eq!(known.everywhere(0), Some(&(stamp(5), late)));
+        known.note_reads_ahead_from(0, late);
+        known.note_reads_ahead_from(0, early);
+        assert_eq!(known.reads_ahead_from(0), late);
     }
 }

@@ -21,6 +21,7 @@
 //! - [`worklist`]: whom to wait for, and where;
 //! - [`intent`]: what is kept so that somebody else can finish a transaction;
 //! - [`help`]: finishing what others have begun;
+//! - `parked`: transactions that cannot be finished for now, and those that an operator has ended;
 //! - `cleaner`: deleting what is over; [`sweep`]: after origins that are gone;
 //! - [`stats`]: how often what happened; [`metrics`]: figures for whoever collects them;
 //! - [`error`]: how a call can end without a result;
@@ -52,6 +53,7 @@ pub mod metrics;
 pub mod overlay;
 mod owed;
 mod own;
+mod parked;
 mod phase;
 #[doc(hidden)]
 pub mod planted;
@@ -73,6 +75,7 @@ pub use inside::Inside;
 pub use keyed::CallKey;
 pub use limits::Settings;
 pub use loss::Loss;
+pub use parked::Abandoned;
 pub use runtime::Runtime;
 pub use session::{Session, SessionKey, TokenError};
 pub use sweep::{Swept, Unfinished};

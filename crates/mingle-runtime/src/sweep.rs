@@ -103,7 +103,11 @@ impl Runtime {
     }
 
     /// Finishes what is parked of this origin's, or learns that somebody else has.
-    async fn recover_own(&self, insists: bool, swept: &mut Swept) -> Result<(), StoreError> {
+    pub(crate) async fn recover_own(
+        &self,
+        insists: bool,
+        swept: &mut Swept,
+    ) -> Result<(), StoreError> {
         if !self.own().has_parked() {
             return Ok(());
         }

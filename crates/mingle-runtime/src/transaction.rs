@@ -78,6 +78,8 @@ pub(crate) struct Execution {
     pub(crate) is_result_lost: bool,
     /// Whether it helps others although somebody else here is at it.
     pub(crate) pushes: bool,
+    /// Whether an operator has ended it: what it has not done yet it never does.
+    pub(crate) is_abandoned: bool,
 }
 
 /// What others need to know to finish a transaction.
@@ -129,6 +131,7 @@ impl Execution {
             chain: Vec::new(),
             is_result_lost: false,
             pushes: false,
+            is_abandoned: false,
         }
     }
 

@@ -249,9 +249,9 @@ impl Runtime {
         let mut report =
             PhaseReport { store: execution.store_name(phase), ..PhaseReport::default() };
         let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
-            self.run_locally(execution, index, &mut report)?;
+            let step = self.run_locally(execution, index, &mut report)?;
             whole.reports.push(report);
-            return Ok(None);
+            return Ok(Some(step).filter(|step| !matches!(step, Step::Done)));
         };
         let mut visit = self.visit(execution, index, tries, store.index());
         // The whole ends it.

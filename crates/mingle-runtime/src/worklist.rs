@@ -1,5 +1,6 @@
 //! What a transaction or session has to wait for before it visits a store.
 
+use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, RowKind, Stamp, TransactionId, WitnessRow};
@@ -14,9 +15,21 @@ pub struct Awaited {
     pub is_reader: bool,
 }
 
+impl Awaited {
+    /// Takes up what is known of the same transaction otherwise. Who wrote is waited for by sessions
+    /// and on behalf of others, and who only read is not: so having written counts.
+    fn join(&mut self, other: &Self) {
+        let order = |awaited: &Self| (awaited.is_reader, awaited.intent.clone());
+        if order(other) < order(self) {
+            self.clone_from(other);
+        }
+    }
+}
+
 /// For each store, the transactions whose commit witness must be visible there (MixT §5.4, the
 /// witness worklist), and what its replica must have seen (the technical report's tracking set,
-/// §4.2). Worklists only grow by joining, so two of them can be joined in any order.
+/// §4.2). Worklists only grow by joining, and joining is commutative, associative and idempotent: in
+/// whatever order things are met, and however often, the same is waited for.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worklist {
     waits: BTreeMap<Name, BTreeMap<TransactionId, Awaited>>,
@@ -54,7 +67,12 @@ impl Worklist {
 
     /// Waits at `store` for a transaction.
     pub fn wait_at(&mut self, store: &Name, id: TransactionId, awaited: Awaited) {
-        self.waits.entry(store.clone()).or_default().insert(id, awaited);
+        match self.waits.entry(store.clone()).or_default().entry(id) {
+            Entry::Vacant(vacant) => {
+                vacant.insert(awaited);
+            }
+            Entry::Occupied(mut known) => known.get_mut().join(&awaited),
+        }
     }
 
     /// Depends on what was seen at `store`.
@@ -67,8 +85,9 @@ impl Worklist {
     /// Adds all that `other` waits for.
     pub fn join(&mut self, other: &Self) {
         for (store, waits) in &other.waits {
-            let mine = self.waits.entry(store.clone()).or_default();
-            mine.extend(waits.iter().map(|(id, awaited)| (*id, awaited.clone())));
+            for (id, awaited) in waits {
+                self.wait_at(store, *id, awaited.clone());
+            }
         }
         for (store, stamp) in &other.seen {
             self.saw(store, stamp);
@@ -154,5 +173,83 @@ impl Worklist {
     /// Stores at which a transaction is waited for.
     pub fn stores(&self) -> impl Iterator<Item = &Name> {
         self.waits.keys()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use mingle_lang::generate::Random;
+    use mingle_model::Origin;
+
+    use super::*;
+
+    const STORES: [&str; 3] = ["bank", "feed", "logs"];
+
+    fn some_store(random: &mut Random) -> Name {
+        Name::from(*random.pick(&STORES))
+    }
+
+    fn row(random: &mut Random) -> WitnessRow {
+        let kind = if random.one_in(2) { RowKind::Read } else { RowKind::Write };
+        let seen = (0..random.below(3)).map(|_| {
+            let replica = Name::from(*random.pick(&["r1", "r2"]));
+            (some_store(random), Stamp::from_iter([(replica, random.below(4) as u64)]))
+        });
+        let seen = seen.collect();
+        WitnessRow {
+            object: None,
+            id: TransactionId { origin: Origin(1), sequence: random.below(3) as u64 },
+            kind,
+            intent: some_store(random),
+            stores: (0..=random.below(2)).map(|_| some_store(random)).collect(),
+            seen,
+        }
+    }
+
+    fn met<'a>(rows: impl IntoIterator<Item = &'a WitnessRow>) -> Worklist {
+        let mut worklist = Worklist::default();
+        rows.into_iter().for_each(|row| worklist.meet(row));
+        worklist
+    }
+
+    fn joined(one: &Worklist, other: &Worklist) -> Worklist {
+        let mut joined = one.clone();
+        joined.join(other);
+        joined
+    }
+
+    #[test]
+    fn joining_is_commutative_associative_and_idempotent() {
+        for seed in 0..5_000 {
+            let mut random = Random::new(seed);
+            let rows: Vec<WitnessRow> = (0..6).map(|_| row(&mut random)).collect();
+            let (a, b, c) = (met(&rows[..2]), met(&rows[2..4]), met(&rows[4..]));
+            assert_eq!(joined(&a, &b), joined(&b, &a), "seed {seed}: {rows:?}");
+            let left = joined(&joined(&a, &b), &c);
+            assert_eq!(left, joined(&a, &joined(&b, &c)), "seed {seed}: {rows:?}");
+            assert_eq!(joined(&left, &left), left, "seed {seed}: {rows:?}");
+            // Rows are met in whatever order, and again.
+            assert_eq!(met(rows.iter().rev()), left, "seed {seed}: {rows:?}");
+            assert_eq!(met(rows.iter().chain(&rows)), left, "seed {seed}: {rows:?}");
+        }
+    }
+
+    #[test]
+    fn who_wrote_is_waited_for_although_it_read_too() {
+        let id = TransactionId { origin: Origin(1), sequence: 1 };
+        let row = |kind| WitnessRow {
+            object: None,
+            id,
+            kind,
+            intent: "bank".into(),
+            stores: vec!["logs".into()],
+            seen: Vec::new(),
+        };
+        for kinds in [[RowKind::Write, RowKind::Read], [RowKind::Read, RowKind::Write]] {
+            let rows = kinds.map(row);
+            let worklist = met(&rows);
+            assert_eq!(worklist.passed_on(&BTreeSet::new()).len(), 1, "{kinds:?}");
+            assert_eq!(worklist.without_readers().len(), 1, "{kinds:?}");
+        }
     }
 }

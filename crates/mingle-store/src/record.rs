@@ -32,11 +32,13 @@ pub enum RecordKind {
     Lease,
     /// A call that was made with a key of its caller's, by a digest of that key.
     Called,
+    /// A transaction that an operator has ended before it was finished, by id. Stays.
+    Abandoned,
 }
 
 impl RecordKind {
     /// All of them.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 10] = [
         Self::Program,
         Self::Intent,
         Self::Fixed,
@@ -46,6 +48,7 @@ impl RecordKind {
         Self::Fence,
         Self::Lease,
         Self::Called,
+        Self::Abandoned,
     ];
 
     /// A byte that stands for it in the rows of a store, for ever the same.
@@ -60,6 +63,7 @@ impl RecordKind {
             Self::Fence => 7,
             Self::Lease => 8,
             Self::Called => 9,
+            Self::Abandoned => 10,
         }
     }
 }

@@ -1,18 +1,20 @@
 //! Checking a binding against a program, without opening a store.
 
 use mingle_lang::Program;
+use mingle_lang::hir::StoreId;
 
 use crate::binding::Binding;
-use crate::open::OpenError;
+use crate::open::{OpenError, check_store};
 
 /// Checks a binding against a program, as opening a database does first: that it names nothing which
-/// the program has not, and that transactions which are said not to conflict can do without.
+/// the program has not and binds all of its stores, that transactions which are said not to conflict can
+/// do without, and whatever each engine would refuse without asking a server.
 ///
 /// Gives notes for the person who set it up, a sentence each.
 ///
 /// # Errors
 ///
-/// [`OpenError::Binding`], with what was found and expected.
+/// As [`crate::Database::open`], with what was found and expected.
 ///
 /// # Examples
 ///
@@ -30,10 +32,16 @@ use crate::open::OpenError;
 /// ```
 pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>, OpenError> {
     check_names(program, binding)?;
+    check_all_bound(program, binding)?;
     #[cfg(feature = "embedded")]
     let notes = crate::conflicts::check_conflicts(program, binding)?;
     #[cfg(not(feature = "embedded"))]
     let notes = Vec::new();
+    for index in 0..program.checked.stores.len() {
+        check_store(program, StoreId(index as u32), binding)?;
+    }
+    #[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
+    crate::overlaps::check_overlaps(program, binding)?;
     Ok(notes)
 }
 
@@ -59,4 +67,23 @@ pub(crate) fn check_names(program: &Program, binding: &Binding) -> Result<(), Op
         }
     }
     Ok(())
+}
+
+/// Checks that every store is bound, once any is: one that was forgotten would become a file of its
+/// own.
+pub(crate) fn check_all_bound(program: &Program, binding: &Binding) -> Result<(), OpenError> {
+    if binding.stores.is_empty() {
+        return Ok(());
+    }
+    let stores = program.checked.stores.iter().map(|store| &*store.name);
+    let unbound: Vec<String> = stores
+        .filter(|name| !binding.stores.contains_key(*name))
+        .map(|name| {
+            format!(
+                "stores.{name}: the binding does not say what keeps store {name}; add `[stores.{name}]`, \
+                 with an `engine`, such as `engine = \"embedded\"`"
+            )
+        })
+        .collect();
+    if unbound.is_empty() { Ok(()) } else { Err(OpenError::Binding(unbound.join("\n"))) }
 }

@@ -150,7 +150,8 @@ mod tests {
 
     fn check(conflicts: &str) -> Result<Vec<String>, String> {
         let program = mingle_lang::check(BANK).program.expect("it is right");
-        let text = format!("[stores.accounts]\ndatacenters = 3\nconflicts = [{conflicts}]");
+        let text =
+            format!("[stores.feed]\n[stores.accounts]\ndatacenters = 3\nconflicts = [{conflicts}]");
         let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
         check_binding(&program, &binding).map_err(|error| error.to_string())
     }
@@ -205,11 +206,11 @@ mod tests {
         let program = mingle_lang::check(BANK).program.expect("it is right");
         for (text, expected) in [
             (
-                "[stores.feed]\ndatacenters = 3\nconflicts = []",
+                "[stores.accounts]\n[stores.feed]\ndatacenters = 3\nconflicts = []",
                 "stores.feed.conflicts: is for a linearizable store, and feed is causal",
             ),
             (
-                "[stores.accounts]\ndatacenters = 1\nconflicts = []",
+                "[stores.feed]\n[stores.accounts]\ndatacenters = 1\nconflicts = []",
                 "is for a store of several data centers, and it has one",
             ),
             (

@@ -103,7 +103,10 @@ mod datacenters;
 mod inside;
 pub mod migration;
 mod open;
+#[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
+mod overlaps;
 pub mod recovery;
+mod still;
 pub mod typed;
 
 use std::sync::Arc;
@@ -114,7 +117,7 @@ pub use database::Database;
 pub use migration::{Migration, apply_migrations, plan_migrations};
 pub use mingle_macros::program;
 pub use mingle_runtime::{
-    Call, CallKey, CallReport, Error, Loss, PhaseReport, Settings, Swept, Unfinished,
+    Abandoned, Call, CallKey, CallReport, Error, Loss, PhaseReport, Settings, Swept, Unfinished,
 };
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};

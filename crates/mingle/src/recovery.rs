@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use mingle_model::TransactionId;
-use mingle_runtime::{Error, Swept, Unfinished};
+use mingle_runtime::{Abandoned, Error, Swept, Unfinished};
 use mingle_store::Outcome;
 
 use crate::database::Database;
@@ -45,6 +45,39 @@ impl Database {
             }
             world.sleep(AGAIN_AFTER).await;
         }
+    }
+
+    /// Tries one transaction that is parked once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when none of this id is unfinished; [`Error::Parked`] when a store refuses it
+    /// still; else when a store fails.
+    pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
+        self.runtime.retry(id).await
+    }
+
+    /// Ends a transaction that is parked, and says why: the parts that have committed stay, the others
+    /// never come, and nobody waits for them any more. [`Database::abandoned`] lists it for good.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when none of this id is parked, or no reason is given; else when a store
+    /// fails: then it may be done again.
+    pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
+        if because.trim().is_empty() {
+            return Err(Error::Misuse("who abandons a transaction says why".into()));
+        }
+        self.runtime.abandon(id, because).await
+    }
+
+    /// The transactions that were abandoned.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
+        self.runtime.abandoned().await
     }
 
     /// Waits, for so long at the most, until all that was called here is finished and cleaned up,

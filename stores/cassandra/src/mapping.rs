@@ -14,7 +14,7 @@ use serde::Deserialize;
 
 use crate::scalar::Kind;
 
-pub(crate) use check::mapped;
+pub(crate) use check::{declared, mapped};
 pub(crate) use read::{TABLE_ROW, rows};
 pub(crate) use write::At;
 

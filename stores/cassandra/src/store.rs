@@ -246,6 +246,16 @@ impl Cassandra {
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
     }
 
+    /// Sees that a store can be opened, as far as that can be said without its cluster.
+    ///
+    /// # Errors
+    ///
+    /// As [`Cassandra::connect`].
+    pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+        check(config, schema)?;
+        mapping::declared(config, schema).map(|_| ())
+    }
+
     /// What somebody should know of tables that were there before: one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings

@@ -115,6 +115,44 @@ impl Embedded {
         Ok(Arc::new(store))
     }
 
+    /// Sees that a store can be opened, as far as that depends on nothing that is kept.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open`].
+    pub fn check(
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<(), OpenError> {
+        check_file_name(config, schema)?;
+        let places = match &config.geo {
+            Some(_) => check_geo(config, schema)?.datacenters,
+            None => {
+                check(config, schema)?;
+                config.replicas.clone()
+            }
+        };
+        Self::core(Box::<MemoryStorage>::default(), config, schema, &places, world).map(|_| ())
+    }
+
+    /// As [`Embedded::check`], of a store in the engine of another one.
+    ///
+    /// # Errors
+    ///
+    /// As [`Embedded::open_beside`].
+    pub fn check_beside(
+        (host, host_level): (&Name, Level),
+        config: &EmbeddedConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<(), OpenError> {
+        if !is_serializable(host_level) {
+            return Err(refused(schema, host_is_weak(host)));
+        }
+        Self::check(config, schema, world)
+    }
+
     /// Opens a store in the engine of another one, whose data centers it shares: transactions over both
     /// are one. It has items of its own there; `config.folder` keeps what they mean, and they stand with
     /// those of the other store.
@@ -133,9 +171,7 @@ impl Embedded {
         let refuse = |reason| Err(OpenError::Config { store: schema.store.clone(), reason });
         let other = &host.capabilities().store;
         if !host.config().is_strong {
-            return refuse(format!(
-                "it cannot live with {other}: the store whose engine others share is linearizable"
-            ));
+            return refuse(host_is_weak(other));
         }
         if host.is_kept() != config.folder.is_some() {
             return refuse(format!(
@@ -209,6 +245,10 @@ fn check_geo(config: &EmbeddedConfig, schema: &StoreSchema) -> Result<GeoConfig,
     let geo = config.geo.as_ref().ok_or_else(|| refuse("it has no data centers".into()))?;
     geo.check().and_then(|()| check_conflicts(geo, schema)).map_err(refuse)?;
     Ok(GeoConfig { is_strong: is_serializable(schema.level), ..geo.clone() })
+}
+
+fn host_is_weak(host: &Name) -> String {
+    format!("it cannot live with {host}: the store whose engine others share is linearizable")
 }
 
 fn refused(schema: &StoreSchema, reason: String) -> OpenError {

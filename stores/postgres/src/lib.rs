@@ -58,4 +58,4 @@ pub use describe::{ColumnDescription, ForeignKey, TableDescription, describe};
 pub use inside::{HostTransaction, JoinError, Joined};
 pub use mapping::{CollectionMapping, MayRefuse, ObjectMapping};
 pub use replicated::ReplicatedPostgres;
-pub use store::{Migration, Postgres, migrate, plan_migration};
+pub use store::{Migration, Postgres, check, migrate, plan_migration};

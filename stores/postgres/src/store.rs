@@ -19,7 +19,7 @@ use crate::inside::Own;
 use crate::layout::{Layout, Place};
 use crate::limits::READS_MAX;
 use crate::mapping::MayRefuse;
-use crate::mapping::inspect::inspect;
+use crate::mapping::inspect::{check_declared, inspect};
 use crate::name::literal;
 use crate::operation::{Operation, Operations};
 use crate::outcome::{self, Ageing};
@@ -175,6 +175,27 @@ impl Postgres {
     pub fn connections(&self) -> (usize, usize) {
         self.inner.pool.idle_and_free()
     }
+}
+
+/// Sees that a store can be opened, as far as that can be said without its servers.
+///
+/// # Errors
+///
+/// As [`Postgres::connect`].
+pub fn check(
+    config: PostgresConfig,
+    schema: StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<(), OpenError> {
+    if !config.servers.is_empty() {
+        return crate::replicated::may_open(config, schema, &world);
+    }
+    check_declared(&schema, &config.objects).map_err(|(object, reason)| OpenError::Mapping {
+        store: schema.store.clone(),
+        object,
+        reason,
+    })?;
+    Opening::new(config, schema, world).map(|_| ())
 }
 
 /// The SQL that a store's tables still need, without running it.

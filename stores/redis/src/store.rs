@@ -117,13 +117,10 @@ impl Redis {
         schema: StoreSchema,
         world: Arc<dyn World>,
     ) -> Result<Arc<Self>, OpenError> {
-        let prefix = config.prefix_of(&schema.store);
-        check(&config, &schema, &prefix)?;
-        let layout = Layout::new(&schema, mapped(&config, &schema, &prefix)?);
-        let mut operations = parse(&schema)?;
+        let Checked { prefix, mapped, mut operations, link } =
+            Checked::new(&config, &schema, world)?;
+        let layout = Layout::new(&schema, mapped);
         let store = schema.store.clone();
-        let link = Link::new(&config, world)
-            .map_err(|reason| OpenError::Config { store: store.clone(), reason })?;
         let unavailable = |failed: Failed| OpenError::Unavailable {
             store: store.clone(),
             reason: failed.reason().to_owned(),
@@ -145,6 +142,19 @@ impl Redis {
         core.declare(&schema).await?;
         let capabilities = capabilities(&config, &schema);
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
+    }
+
+    /// Sees that a store can be opened, as far as that can be said without its server.
+    ///
+    /// # Errors
+    ///
+    /// As [`Redis::connect`].
+    pub fn check(
+        config: &RedisConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<(), OpenError> {
+        Checked::new(config, schema, world).map(|_| ())
     }
 
     /// What a crash or a failover could lose, as far as that is known: one sentence each. Empty
@@ -274,6 +284,30 @@ fn judge(
     Ok(warnings
         .map(|why| format!("store {store}: the server may lose what it acknowledged: {why}"))
         .collect())
+}
+
+/// What is known before its server is asked.
+struct Checked {
+    prefix: String,
+    mapped: BTreeMap<Name, Mapped>,
+    operations: Operations,
+    link: Link,
+}
+
+impl Checked {
+    fn new(
+        config: &RedisConfig,
+        schema: &StoreSchema,
+        world: Arc<dyn World>,
+    ) -> Result<Self, OpenError> {
+        let prefix = config.prefix_of(&schema.store);
+        check(config, schema, &prefix)?;
+        let mapped = mapped(config, schema, &prefix)?;
+        let operations = parse(schema)?;
+        let link = Link::new(config, world)
+            .map_err(|reason| OpenError::Config { store: schema.store.clone(), reason })?;
+        Ok(Self { prefix, mapped, operations, link })
+    }
 }
 
 fn mapped(

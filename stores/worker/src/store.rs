@@ -84,6 +84,16 @@ impl WorkerStore {
         Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
+    /// Sees that a store can be opened, as far as that can be said without its worker.
+    ///
+    /// # Errors
+    ///
+    /// As [`WorkerStore::connect`].
+    pub fn check(config: &WorkerConfig, store: &Name) -> Result<(), OpenError> {
+        let link = Link::new(config).map(|_| ());
+        link.map_err(|reason| OpenError::Config { store: store.clone(), reason })
+    }
+
     pub(crate) fn link(&self) -> &Link {
         &self.shared.link
     }

@@ -194,7 +194,7 @@ async fn open(options: &Options, servers: &Servers, side: Side) -> Result<Databa
 /// The near store of a side.
 pub async fn near(distance: Distance) -> Result<Arc<dyn DataStore>, String> {
     let program = groups::compile(groups::PROGRAM)?;
-    let text = format!("[stores.inboxes]\ndistance = \"{distance}\"\n");
+    let text = format!("[stores.groups]\n[stores.inboxes]\ndistance = \"{distance}\"\n");
     let binding = Binding::parse(&text).map_err(|error| error.to_string())?;
     let world = Arc::new(mingle_runtime::TokioWorld::new());
     let opened = Database::open_idle(program.clone(), &binding, None, world, |_, store| store);

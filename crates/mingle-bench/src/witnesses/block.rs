@@ -270,7 +270,7 @@ mod tests {
     /// What three calls of one client that go over from causal to linearizable send to the stores.
     async fn operations(tracking: bool) -> [u64; 2] {
         let program = mingle::compile(super::super::workload::PROGRAM).unwrap();
-        let binding = Binding::parse("[stores.near]\nreplicas = 3\ndelay = \"60s\"");
+        let binding = Binding::parse("[stores.far]\n[stores.near]\nreplicas = 3\ndelay = \"60s\"");
         let opened = Site::open(&program, &binding.unwrap(), Lateness::default(), tracking).await;
         let site = opened.unwrap();
         let (runtime, session) = site.client(0);

@@ -94,6 +94,10 @@ pub(crate) fn command_may_fail(target: &Place) -> String {
     format!("the command may fail here, when {target} has committed already")
 }
 
+pub(crate) fn query_may_fail(target: &Place) -> String {
+    format!("the query may fail here, when {target} has committed already")
+}
+
 /// A diagnostic whose labels are the path.
 pub(crate) fn diagnostic(code: super::Code, title: String, fact: Fact) -> super::Diagnostic {
     super::Diagnostic {

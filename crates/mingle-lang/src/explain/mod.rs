@@ -176,7 +176,9 @@ impl Explainer<'_> {
                 let stmt = self.plan.flat.get(stmt);
                 let text = self.text(stmt.span);
                 // Level and reason stand in the program; here the value counts.
-                if matches!(stmt.kind, Kind::Endorse { .. })
+                let is_copy = matches!(stmt.kind, Kind::Endorse { .. } | Kind::Copy { .. });
+                if is_copy
+                    && text.starts_with("endorse")
                     && let Some(value) = text.rfind(") as ").and_then(|end| text.get(..=end))
                 {
                     return value.to_owned();
@@ -233,6 +235,10 @@ impl Explainer<'_> {
                     let stmt = self.plan.flat.get(*id);
                     let is_shown = match &stmt.kind {
                         Kind::Write(_) => true,
+                        Kind::Agree { value_span, .. } => {
+                            push(format!("start over if changed: {}", self.text(*value_span)));
+                            false
+                        }
                         Kind::Require { must_be_new: Some(_), .. } => {
                             push(format!("refuse if it exists: {}", self.text(stmt.span)));
                             false

@@ -13,7 +13,11 @@ pub(super) fn mark(flat: &mut Flat) {
     let roots = flat.statements.iter().enumerate().filter(|(_, stmt)| {
         matches!(
             stmt.kind,
-            Kind::Write(_) | Kind::Require { .. } | Kind::Return { .. } | Kind::While { .. }
+            Kind::Write(_)
+                | Kind::Require { .. }
+                | Kind::Return { .. }
+                | Kind::While { .. }
+                | Kind::Agree { .. }
         )
     });
     let mut queue: Vec<StmtId> = roots.map(|(index, _)| StmtId(index as u32)).collect();

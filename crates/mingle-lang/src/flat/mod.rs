@@ -7,6 +7,7 @@
 mod expr;
 mod live;
 mod lower;
+mod separate;
 
 use std::collections::HashSet;
 
@@ -17,6 +18,7 @@ use crate::ops::Op;
 use crate::syntax::Span;
 
 pub(crate) use lower::{INLINED_MAX, lower};
+pub(crate) use separate::{Separated, separate};
 
 /// A slot: index into [`Flat::slots`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -248,6 +250,16 @@ pub enum Kind {
         /// Index into [`Flat::endorsements`].
         endorsement: u32,
     },
+    /// The transaction starts over unless what was read early is what is read now: a branch or
+    /// loop around an endorsement is decided once for both.
+    Agree {
+        /// The value that was read early, for the endorsement.
+        early: Operand,
+        /// The value that the phase itself computes.
+        late: Operand,
+        /// Where it stands in the program.
+        value_span: Span,
+    },
 }
 
 /// An effect at a store.
@@ -341,6 +353,7 @@ impl Stmt {
                 std::iter::once(count).chain(columns.iter().map(|(list, _)| list)).collect()
             }
             Kind::Return { value } => value.iter().collect(),
+            Kind::Agree { early, late, .. } => vec![early, late],
         }
     }
 

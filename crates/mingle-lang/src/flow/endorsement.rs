@@ -2,10 +2,9 @@
 
 use std::collections::HashMap;
 
-use super::rules::Needs;
-use super::{Analysis, Sources};
-use crate::diagnostic::{Diagnostics, m0402, w0403};
-use crate::flat::{Kind, ReadKind, StmtId, WriteKind};
+use super::Analysis;
+use crate::diagnostic::{Diagnostics, m0402, m0404, w0403};
+use crate::flat::{Flat, Kind, Operand, ReadKind, Stmt, StmtId, WriteKind};
 use crate::hir::{ObjectId, StoreId};
 
 /// The statements that endorsed values depend on, by id; empty if there are none.
@@ -35,6 +34,15 @@ impl Analysis<'_> {
         endorsed.collect()
     }
 
+    /// The endorsements on which nothing depends.
+    pub(super) fn unused_endorsements(&self) -> impl Iterator<Item = StmtId> + '_ {
+        let all = self.flat.statements.iter().enumerate();
+        let is_unused = |(index, stmt): &(usize, &Stmt)| {
+            !self.flat.live[*index] && matches!(stmt.kind, Kind::Endorse { .. })
+        };
+        all.filter(is_unused).map(|(index, _)| StmtId(index as u32))
+    }
+
     /// The same analysis with true provenance: an endorsement inside does not count.
     pub(super) fn with_true_sources(&self) -> Self {
         let stores_only = (1 << self.stores.len()) - 1;
@@ -54,36 +62,97 @@ impl Analysis<'_> {
         }
     }
 
-    /// The rules about endorsements themselves.
-    pub(super) fn check_endorsements(
-        &self,
-        truth: &Self,
-        slice: &Slice,
-        needs: &Needs,
-        diagnostics: &mut Diagnostics,
-    ) {
-        self.warn_of_needless(&self.live_endorsements(), &truth.sources, needs, diagnostics);
-        self.check_slice(slice, diagnostics);
+    /// The endorsements without which the transaction keeps all rules too.
+    pub(super) fn needless_endorsements(&self) -> Vec<StmtId> {
+        let live = self.live_endorsements();
+        if live.is_empty() {
+            return Vec::new();
+        }
+        let truth = self.with_true_sources().sources;
+        let needs = self.check(None, &mut Diagnostics::default());
+        let is_needed = |(id, endorsement): &(StmtId, u32)| {
+            let Kind::Endorse { src, .. } = &self.flat.get(*id).kind else { return false };
+            let truth = src.slot().map_or(0, |slot| truth[slot.index()]);
+            let bit = self.endorsement_bit(*endorsement);
+            needs.endorsed.iter().any(|(endorsed, target)| {
+                endorsed & bit != 0 && self.weaker_than(truth, *target) != 0
+            })
+        };
+        let needless = live.iter().filter(|found| !is_needed(found)).map(|(id, _)| *id);
+        self.without_cycles(needless.collect())
+    }
+
+    /// Of some endorsements those that can be left out without stores that need each other.
+    fn without_cycles(&self, needless: Vec<StmtId>) -> Vec<StmtId> {
+        let has_order = |left_out: &[StmtId]| {
+            let flat = without(self.flat.clone(), left_out);
+            let analysis = Analysis::new(self.program, self.transaction, &flat, self.rules);
+            let analysis = analysis.expect("it has no more stores than before");
+            let mut found = Diagnostics::default();
+            let needs = analysis.check(None, &mut Diagnostics::default());
+            analysis.visiting_order(&needs, &mut found);
+            !found.has_errors()
+        };
+        if needless.is_empty() || has_order(&needless) || !has_order(&[]) {
+            return needless;
+        }
+        let mut left_out = Vec::new();
+        for id in needless {
+            left_out.push(id);
+            if !has_order(&left_out) {
+                left_out.pop();
+            }
+        }
+        left_out
     }
 
     /// W0403: what needs no endorsement.
-    fn warn_of_needless(
-        &self,
-        live: &[(StmtId, u32)],
-        sources: &[Sources],
-        needs: &Needs,
-        diagnostics: &mut Diagnostics,
-    ) {
-        for (id, endorsement) in live {
-            let Kind::Endorse { src, .. } = &self.flat.get(*id).kind else { continue };
-            let truth = src.slot().map_or(0, |slot| sources[slot.index()]);
-            let bit = self.endorsement_bit(*endorsement);
-            let needed = needs.endorsed.iter().any(|(endorsed, target)| {
-                endorsed & bit != 0 && self.weaker_than(truth, *target) != 0
-            });
-            if !needed {
-                let info = &self.flat.endorsements[*endorsement as usize];
-                diagnostics.push(w0403::render(info.span, self.levels().name(info.level)));
+    pub(super) fn warn_of_needless(&self, id: StmtId, diagnostics: &mut Diagnostics) {
+        let Kind::Endorse { endorsement, .. } = self.flat.get(id).kind else { return };
+        let info = &self.flat.endorsements[endorsement as usize];
+        diagnostics.push(w0403::render(info.span, self.levels().name(info.level)));
+    }
+
+    /// M0404: a branch or loop around an endorsement is decided by what was read early. The
+    /// transaction starts over where it is something else by now, which it can up to its first
+    /// commit.
+    pub(super) fn check_agreements(&self, order: &[StoreId], diagnostics: &mut Diagnostics) {
+        let written = self.written_stores();
+        let Some(first) = order.iter().position(|store| written.contains(store)) else { return };
+        for (id, stmt) in self.flat.live_statements() {
+            let Kind::Agree { late, value_span, .. } = &stmt.kind else { continue };
+            let sources = self.operand_sources(late) | self.contexts[id.index()];
+            let place = |store: &StoreId| order.iter().position(|found| found == store);
+            let later = self.stores_in(sources).find(|store| place(store) > Some(first));
+            if let Some(later) = later {
+                let (later, first) = (self.store_words(later), self.store_words(order[first]));
+                diagnostics.push(m0404::render(*value_span, &later, &first));
+            }
+        }
+    }
+
+    /// M0404: what is read for an endorsement is read whatever returns before it, so nothing of it
+    /// may fail or go on for ever where the program would have returned.
+    pub(super) fn check_returns(&self, slice: &Slice, diagnostics: &mut Diagnostics) {
+        for (id, stmt) in self.flat.live_statements() {
+            let is_total = match &stmt.kind {
+                Kind::While { head, .. } => {
+                    !slice.contains(id) && !head.iter().any(|id| slice.contains(*id))
+                }
+                Kind::Read(access) if slice.contains(id) => self.is_total(access),
+                _ => true,
+            };
+            if is_total {
+                continue;
+            }
+            let may_differ = |around| {
+                let condition = self.condition_of(around).and_then(Operand::slot);
+                condition.is_some_and(|slot| self.sources[slot.index()] != 0)
+            };
+            let mut returns = self.returns_before(id);
+            if let Some(found) = returns.find(|id| self.flat.ancestors(*id).any(may_differ)) {
+                let span = self.flat.get(found).span;
+                diagnostics.push(m0404::render_behind_return(stmt.span, span));
             }
         }
     }
@@ -112,11 +181,10 @@ impl Analysis<'_> {
         Slice { statements }
     }
 
-    /// The rules for what is computed before all others: no writes are seen (M0402).
-    fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) {
-        if slice.statements.is_empty() {
-            return;
-        }
+    /// The rules for what is computed before all others: no writes are seen (M0402). Says whether
+    /// they are kept.
+    pub(super) fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) -> bool {
+        let errors = diagnostics.errors;
         let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
@@ -134,6 +202,7 @@ impl Analysis<'_> {
                 diagnostics.push(m0402::render(stmt.span, self.flat.get(write).span));
             }
         }
+        diagnostics.errors == errors
     }
 
     /// All writes, in program order, by what they may change: a program of many thousand reads and
@@ -158,10 +227,51 @@ impl Analysis<'_> {
         let loops: Vec<StmtId> = self.flat.ancestors(read).filter(is_loop).collect();
         let candidates = writes.iter().take_while(|write| **write < read || !loops.is_empty());
         candidates.copied().find(|write| {
-            (*write < read && !self.exclude_each_other(*write, read))
+            (*write < read
+                && !self.exclude_each_other(*write, read)
+                && !self.returns_between(*write, read))
                 || self.flat.ancestors(*write).any(|around| loops.contains(&around))
         })
     }
+}
+
+impl Analysis<'_> {
+    /// Whether a statement stands in a branch that returns before a later one is reached.
+    fn returns_between(&self, earlier: StmtId, later: StmtId) -> bool {
+        let mut inner = earlier;
+        for around in self.flat.ancestors(earlier) {
+            if self.flat.ancestors(later).any(|id| id == around) {
+                return false;
+            }
+            let mut blocks = self.flat.get(around).blocks().into_iter();
+            if blocks.any(|block| block.contains(&inner) && self.always_returns(block)) {
+                return true;
+            }
+            inner = around;
+        }
+        false
+    }
+
+    fn always_returns(&self, block: &[StmtId]) -> bool {
+        block.iter().any(|id| match &self.flat.get(*id).kind {
+            Kind::Return { .. } => true,
+            Kind::If { then_block, else_block, .. } => {
+                self.always_returns(then_block) && self.always_returns(else_block)
+            }
+            _ => false,
+        })
+    }
+}
+
+/// The transaction in which some endorsements give the value that they are given, as it is.
+pub(super) fn without(mut flat: Flat, endorsements: &[StmtId]) -> Flat {
+    for id in endorsements {
+        let stmt = &mut flat.statements[id.index()];
+        if let Kind::Endorse { dst, src, .. } = &stmt.kind {
+            stmt.kind = Kind::Copy { dst: *dst, src: src.clone() };
+        }
+    }
+    flat
 }
 
 /// What a write may change, as reads look for it.

@@ -15,7 +15,7 @@ mod rules;
 use mingle_model::Levels;
 
 use crate::diagnostic::Diagnostics;
-use crate::flat::{Flat, Kind, StmtId};
+use crate::flat::{Access, Flat, Kind, ReadKind, Separated, Slot, StmtId, separate};
 use crate::hir::{Program, StoreId, Transaction};
 
 pub(crate) use endorsement::Slice;
@@ -54,6 +54,8 @@ pub struct Rules {
     pub returns: bool,
     /// A condition flows into what it merges.
     pub merges: bool,
+    /// What is endorsed is read again for everything else.
+    pub separation: bool,
 }
 
 impl Default for Rules {
@@ -66,6 +68,7 @@ impl Default for Rules {
             termination: true,
             returns: true,
             merges: true,
+            separation: true,
         }
     }
 }
@@ -89,29 +92,49 @@ pub(crate) struct Analysis<'a> {
 }
 
 /// Checks the flow rules, and finds the order in which the transaction visits its stores.
+///
+/// Gives the transaction in which what endorsements depend on is separated from everything else.
 pub(crate) fn analyse(
     program: &Program,
     transaction: &Transaction,
-    flat: &Flat,
+    flat: Flat,
     rules: Rules,
     diagnostics: &mut Diagnostics,
-) -> Flow {
-    let Some(analysis) = Analysis::new(program, transaction, flat, rules) else {
+) -> (Flat, Flow) {
+    let analysis_of = |flat| Analysis::new(program, transaction, flat, rules);
+    let Some(analysis) = analysis_of(&flat) else {
         let unfit = crate::diagnostic::m0204::Unfit::TooManySources { limit: SOURCES_MAX };
         diagnostics.push(crate::diagnostic::m0204::render(unfit, transaction.span));
-        return Flow::default();
+        return (flat, Flow::default());
     };
+    let needless = analysis.needless_endorsements();
+    for id in needless.iter().copied().chain(analysis.unused_endorsements()) {
+        analysis.warn_of_needless(id, diagnostics);
+    }
+    let flat = endorsement::without(flat.clone(), &needless);
+    let analysis = analysis_of(&flat).expect("it has no more stores than before");
     let endorsed = analysis.endorsed_slice();
-    let needs = if endorsed.statements.is_empty() {
-        analysis.check(None, diagnostics)
-    } else {
+    if endorsed.statements.is_empty() {
+        let needs = analysis.check(None, diagnostics);
+        let order = analysis.visiting_order(&needs, diagnostics);
+        return (flat, Flow { order, endorsed });
+    }
+    if !analysis.check_slice(&endorsed, diagnostics) || !rules.separation {
         let truth = analysis.with_true_sources();
         let needs = analysis.check(Some((&truth, &endorsed)), diagnostics);
-        analysis.check_endorsements(&truth, &endorsed, &needs, diagnostics);
-        needs
-    };
+        let order = analysis.visiting_order(&needs, diagnostics);
+        return (flat, Flow { order, endorsed });
+    }
+    let varies = |slot| analysis.depends_on_stores(slot);
+    let Separated { flat, slice } = separate(&flat, &endorsed.statements, &varies);
+    let endorsed = Slice { statements: slice };
+    let analysis = analysis_of(&flat).expect("it has no more stores than before");
+    let truth = analysis.with_true_sources();
+    let needs = analysis.check(Some((&truth, &endorsed)), diagnostics);
     let order = analysis.visiting_order(&needs, diagnostics);
-    Flow { order, endorsed }
+    analysis.check_agreements(&order, diagnostics);
+    analysis.check_returns(&endorsed, diagnostics);
+    (flat, Flow { order, endorsed })
 }
 
 impl<'a> Analysis<'a> {
@@ -162,6 +185,21 @@ impl Analysis<'_> {
 
     pub(crate) fn endorsement_bit(&self, endorsement: u32) -> Sources {
         1 << (self.stores.len() + endorsement as usize)
+    }
+
+    /// Whether a read has an answer whatever is in its store.
+    pub(crate) fn is_total(&self, read: &Access<ReadKind>) -> bool {
+        match read.kind {
+            ReadKind::Query(index) => {
+                self.program.stores[read.store.index()].operations[index as usize].is_total()
+            }
+            _ => true,
+        }
+    }
+
+    /// Whether a slot depends on what stores say, apart from what is endorsed.
+    pub(crate) fn depends_on_stores(&self, slot: Slot) -> bool {
+        self.sources[slot.index()] & ((1 << self.stores.len()) - 1) != 0
     }
 
     /// The sources that a statement itself adds to what it assigns.

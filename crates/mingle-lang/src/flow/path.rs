@@ -289,6 +289,7 @@ impl Analysis<'_> {
         let message = match (&stmt.kind, used.code) {
             (_, Code::M0304) => words::may_fail(&target),
             (_, Code::M0306) => words::may_not_end(&target),
+            (Kind::Read(_), Code::M0307) => words::query_may_fail(&target),
             (_, Code::M0307) => words::command_may_fail(&target),
             (Kind::Read(_), _) => words::reads(&target),
             _ => words::writes(&target),

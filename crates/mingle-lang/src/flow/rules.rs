@@ -58,6 +58,7 @@ impl Analysis<'_> {
     ) -> Needs {
         let mut checking = Checking {
             analysis: self,
+            is_early: false,
             written: self.written_stores(),
             reported: HashSet::new(),
             seen: HashSet::new(),
@@ -69,6 +70,7 @@ impl Analysis<'_> {
                 Some((truth, slice)) if slice.contains(id) => truth,
                 _ => self,
             };
+            checking.is_early = truth.is_some_and(|(_, slice)| slice.contains(id));
             checking.statement(id, stmt);
         }
         let needs = checking.needs;
@@ -161,6 +163,8 @@ impl Analysis<'_> {
 
 struct Checking<'a, 'd> {
     analysis: &'a Analysis<'a>,
+    /// Whether the statement serves an endorsement: it runs before anything is written.
+    is_early: bool,
     written: Vec<StoreId>,
     /// One diagnostic for each statement, target and code.
     reported: HashSet<(u32, StoreId, Code)>,
@@ -181,6 +185,9 @@ impl Checking<'_, '_> {
                     Code::M0303
                 };
                 self.effect(id, access, object_code, argument_code);
+                if !self.is_early && !self.analysis.is_total(access) {
+                    self.operation(id, access);
+                }
             }
             Kind::Write(access) => {
                 let object_code = if matches!(access.kind, WriteKind::Create(..)) {
@@ -189,14 +196,8 @@ impl Checking<'_, '_> {
                     Code::M0303
                 };
                 self.effect(id, access, object_code, Code::M0301);
-                if matches!(access.kind, WriteKind::Command(_)) && self.analysis.rules.failures {
-                    for target in self.written.clone() {
-                        let mut used = Use::new(id, target, Code::M0307);
-                        used.operands.clone_from(&access.args);
-                        used.context = true;
-                        used.own = Some(access.store);
-                        self.hold(used);
-                    }
+                if matches!(access.kind, WriteKind::Command(_)) {
+                    self.operation(id, access);
                 }
             }
             Kind::Require { condition, condition_span, message, message_span, .. }
@@ -222,6 +223,20 @@ impl Checking<'_, '_> {
                 }
             }
             _ => {}
+        }
+    }
+
+    /// M0307: an operation of a store that may fail.
+    fn operation<K>(&mut self, id: StmtId, access: &Access<K>) {
+        if !self.analysis.rules.failures {
+            return;
+        }
+        for target in self.written.clone() {
+            let mut used = Use::new(id, target, Code::M0307);
+            used.operands.clone_from(&access.args);
+            used.context = true;
+            used.own = Some(access.store);
+            self.hold(used);
         }
     }
 

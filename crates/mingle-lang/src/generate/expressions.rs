@@ -9,12 +9,12 @@ impl Generator {
         let vars: Vec<String> = self.vars.iter().filter(fits).map(|var| var.name.clone()).collect();
         match self.random.below(if depth == 0 { 4 } else { 6 }) {
             0..=2 if !vars.is_empty() => self.random.pick(&vars).clone(),
-            4 if self.rank(store) <= rank => {
+            4 if self.rank(store) <= rank && self.may_read(store) => {
                 format!("{}.r", self.reference(store, self.rank(store), depth - 1))
             }
             5 => {
                 let before = (store + STORES.len() - 1) % STORES.len();
-                if self.rank(before) <= rank {
+                if self.rank(before) <= rank && self.may_read(before) {
                     let object = self.reference(before, self.rank(before), depth - 1);
                     return format!("{object}.q");
                 }
@@ -31,16 +31,45 @@ impl Generator {
         if !vars.is_empty() && self.random.one_in(3) {
             return self.random.pick(&vars).clone();
         }
+        if self.endorses && depth > 0 && rank < STORES.len() && self.random.one_in(3) {
+            return self.endorsement(kind, rank, depth - 1);
+        }
         // A read needs a store that is not stronger than what is around.
         let around = self.around();
         let stores: Vec<usize> = (0..STORES.len())
             .filter(|store| self.rank(*store) <= rank && self.rank(*store) >= around)
+            .filter(|store| self.may_read(*store))
             .collect();
         if depth > 0 && !stores.is_empty() && self.random.one_in(2) {
             let store = *self.random.pick(&stores);
             return self.read(kind, store, depth - 1);
         }
         if depth == 0 { self.literal(kind) } else { self.local(kind, rank, depth - 1) }
+    }
+
+    /// Whether a store may be read: what is endorsed is read before anything is written.
+    pub(super) fn may_read(&self, store: usize) -> bool {
+        !(self.is_endorsed && self.written.contains(&store))
+    }
+
+    /// Something endorsed: it may depend on weaker stores than what it stands for.
+    fn endorsement(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
+        let outer = std::mem::replace(&mut self.is_endorsed, true);
+        let around = self.around();
+        let weaker: Vec<usize> = (0..STORES.len())
+            .filter(|store| self.rank(*store) > rank && self.rank(*store) >= around)
+            .filter(|store| self.may_read(*store))
+            .collect();
+        let value = if weaker.is_empty() || self.random.one_in(4) {
+            let weaker = rank + self.random.below(STORES.len() + 1 - rank);
+            self.expr(kind, weaker, depth)
+        } else {
+            let store = *self.random.pick(&weaker);
+            self.read(kind, store, depth)
+        };
+        self.is_endorsed = outer;
+        let level = if self.random.one_in(12) { "causal" } else { "linearizable" };
+        format!("(endorse({value}) as {level} because \"why not\")")
     }
 
     fn literal(&mut self, kind: Kind) -> String {
@@ -65,6 +94,11 @@ impl Generator {
         let rank = self.rank(store);
         let object = self.reference(store, rank, depth.min(2));
         let int = |generator: &mut Self| generator.expr(Kind::Int, rank, depth.min(1));
+        if self.random.one_in(8)
+            && let Some(query) = self.query(kind, store, &object)
+        {
+            return query;
+        }
         match kind {
             Kind::Int => match self.random.below(8) {
                 0 | 1 => format!("{object}.n"),
@@ -106,16 +140,7 @@ impl Generator {
                 let key = int(self);
                 format!("{object}.d.get({key})")
             }
-            Kind::List => match self.random.below(6) {
-                0 => format!("{object}.l"),
-                1 => format!("{object}.e.to_list()"),
-                2 => format!("{object}.g.to_list()"),
-                3 => format!("{object}.d.keys()"),
-                4 => format!("{object}.g.last({})", self.random.below(4)),
-                _ => {
-                    format!("{object}.g.slice({}, {})", self.random.below(3), self.random.below(4))
-                }
-            },
+            Kind::List => self.list_read(&object),
             Kind::Pair => format!("{object}.p"),
             Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
             Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
@@ -126,6 +151,30 @@ impl Generator {
             }
             Kind::Ref(wanted) => format!("O{wanted}[{object}.s]"),
         }
+    }
+
+    fn list_read(&mut self, object: &str) -> String {
+        match self.random.below(6) {
+            0 => format!("{object}.l"),
+            1 => format!("{object}.e.to_list()"),
+            2 => format!("{object}.g.to_list()"),
+            3 => format!("{object}.d.keys()"),
+            4 => format!("{object}.g.last({})", self.random.below(4)),
+            _ => {
+                format!("{object}.g.slice({}, {})", self.random.below(3), self.random.below(4))
+            }
+        }
+    }
+
+    /// A query of a store that gives this kind of value, if one may be asked here.
+    fn query(&self, kind: Kind, store: usize, object: &str) -> Option<String> {
+        let query = match kind {
+            Kind::Int if self.may_fail(store) => "size",
+            Kind::Maybe => "maybe",
+            Kind::List => "lines",
+            _ => return None,
+        };
+        Some(format!("{}.{query}({object})", STORES[store].0))
     }
 
     pub(super) fn local(&mut self, kind: Kind, rank: usize, depth: usize) -> String {

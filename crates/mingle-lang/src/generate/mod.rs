@@ -6,50 +6,14 @@
 //! stricter than the rules in places, so now and then it departs from it; what the compiler then
 //! rejects is not run.
 
+mod declared;
 mod expressions;
+mod traps;
 
-use std::fmt::Write as _;
+use std::collections::BTreeSet;
 
+pub use declared::{KEYS, STORES, declarations, field, operations};
 pub use mingle_model::random::Random;
-
-/// Names and levels of the stores of every generated program, strongest first.
-pub const STORES: [(&str, &str); 5] = [
-    ("bank", "linearizable"),
-    ("shop", "linearizable"),
-    ("feed", "causal"),
-    ("wall", "causal"),
-    ("logs", "eventual"),
-];
-
-/// Keys that generated programs use, so that their refs alias.
-pub const KEYS: [&str; 3] = ["a", "b", "c"];
-
-/// The declarations that every generated program starts with: in each store one kind of object
-/// with a field of every type.
-pub fn declarations() -> String {
-    let mut text = String::new();
-    for (store, level) in STORES {
-        writeln!(text, "store {store}: {level};").expect("writing to a string cannot fail");
-    }
-    text.push_str("struct Pair { first: int, second: bool, }\n");
-    for (index, (store, _)) in STORES.iter().enumerate() {
-        let next = (index + 1) % STORES.len();
-        writeln!(
-            text,
-            "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
-             p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
-             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; }}"
-        )
-        .expect("writing to a string cannot fail");
-    }
-    text.push_str("fn twice(x: int) -> int { x + x }\n");
-    text.push_str("fn pick(b: bool, x: int, y: int) -> int { let z = if b { x } else { y }; z }\n");
-    for index in 0..STORES.len() {
-        writeln!(text, "fn sum{index}(o: ref O{index}) -> int {{ o.n + o.c.value() }}")
-            .expect("writing to a string cannot fail");
-    }
-    text
-}
 
 /// The types that generated expressions have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -92,8 +56,12 @@ pub fn program(seed: u64) -> String {
     }
     let first_written = random.below(STORES.len());
     let size = 3 + random.below(14);
+    let endorses = random.one_in(3);
     let mut generator = Generator {
         random,
+        endorses,
+        is_endorsed: false,
+        written: BTreeSet::new(),
         ranks,
         first_written,
         vars: Vec::new(),
@@ -110,6 +78,12 @@ pub fn program(seed: u64) -> String {
 
 struct Generator {
     random: Random,
+    /// Whether there are endorsements.
+    endorses: bool,
+    /// Whether what is made is endorsed: it does not read what may have been written.
+    is_endorsed: bool,
+    /// Stores that may have been written.
+    written: BTreeSet<usize>,
     /// Rank of each store: its place in the order of visits that is aimed at, from 1. Rank 0 has
     /// no store.
     ranks: Vec<usize>,
@@ -213,6 +187,12 @@ impl Generator {
     }
 
     fn statement(&mut self) {
+        if self.endorses && self.random.one_in(5) && self.endorse_and_use() {
+            return;
+        }
+        if self.random.one_in(150) {
+            return self.decided_by_weaker();
+        }
         match self.random.below(if self.depth < 3 { 24 } else { 15 }) {
             0..=2 => self.declare(),
             3 | 4 => self.assign(),
@@ -295,6 +275,12 @@ impl Generator {
         let rank = self.rank(store);
         let object = self.reference(store, rank, 2);
         let next = (store + 1) % STORES.len();
+        self.written.insert(store);
+        if self.may_fail(store) && self.random.one_in(12) {
+            let command = *self.random.pick(&["push", "bump"]);
+            let argument = self.expr(Kind::Int, rank, 2);
+            return self.line(&format!("{}.{command}({object}, {argument});", STORES[store].0));
+        }
         let line = match self.random.below(15) {
             0 => format!("{object}.n = {};", self.expr(Kind::Int, rank, 3)),
             1 => format!("{object}.n += {};", self.expr(Kind::Int, rank, 2)),
@@ -332,6 +318,12 @@ impl Generator {
         (self.around() <= limit || self.random.one_in(12)).then_some(limit)
     }
 
+    /// Whether what may fail may be asked of a store here.
+    fn may_fail(&self, store: usize) -> bool {
+        let limit = self.first_written + 1;
+        self.rank(store) <= limit && self.around() <= limit
+    }
+
     fn require(&mut self) {
         let Some(rank) = self.failing_rank() else { return self.declare() };
         let condition = self.expr(Kind::Bool, rank, 3);
@@ -343,6 +335,7 @@ impl Generator {
     pub(super) fn create(&mut self) {
         let Some(store) = self.written_store() else { return self.declare() };
         let rank = self.rank(store);
+        self.written.insert(store);
         let name = self.fresh();
         let value = self.expr(Kind::Int, rank, 2);
         let key = self.expr(Kind::Text, rank, 1);
@@ -363,6 +356,7 @@ impl Generator {
     fn delete(&mut self) {
         let Some(store) = self.written_store() else { return self.declare() };
         let rank = self.rank(store);
+        self.written.insert(store);
         let object = self.reference(store, rank, 2);
         self.line(&format!("{object}.delete();"));
     }

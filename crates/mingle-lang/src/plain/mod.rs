@@ -3,16 +3,19 @@
 //! It shares with the compiler's later steps only the checked tree and the local operations. The
 //! tests hold split programs against it: both must end in the same state with the same result.
 
+mod outside;
 mod state;
 
 use mingle_model::{Name, Ref, Time, Value};
 
 use crate::hir::{
-    CollectionRead, Expr, ExprKind, FunctionId, Iterated, Place, Program, Stmt, StmtKind,
-    Transaction, VarId, WriteOp,
+    CollectionRead, Expr, ExprKind, FunctionId, Iterated, ObjectId, Place, Program, Stmt, StmtKind,
+    StoreId, Transaction, VarId, WriteOp,
 };
 use crate::ops::{self, Op};
+use crate::syntax::Span;
 
+pub use outside::{Endorsed, EndorsedValues, Operations, Outside};
 pub use state::{FieldState, ObjectState, State};
 
 /// Why a plain run ended without a result.
@@ -24,8 +27,10 @@ pub enum Abort {
     Exists(Ref),
     /// A value grew too large, or there were too many steps.
     Limit,
-    /// The program calls an operation of a store, which has no plain meaning.
+    /// The program calls an operation of a store, and nobody says what that does.
     Operation,
+    /// An endorsed value is needed that was not noted early.
+    NotEndorsed(Span),
 }
 
 enum Stop {
@@ -53,6 +58,24 @@ pub fn run(
     seed: u128,
     steps_max: u64,
 ) -> Result<Option<Value>, Abort> {
+    let outside = Outside::default();
+    run_with(program, transaction, arguments, state, (now, seed, steps_max), outside)
+}
+
+/// As [`run`], with what is not in the program: the time, the seed and the bound on steps, the
+/// operations of stores, and what was endorsed.
+///
+/// # Errors
+///
+/// Why it aborted.
+pub fn run_with(
+    program: &Program,
+    transaction: &Transaction,
+    arguments: &[Value],
+    state: &mut State,
+    (now, seed, steps_max): (Time, u128, u64),
+    outside: Outside<'_>,
+) -> Result<Option<Value>, Abort> {
     let mut after = state.clone();
     let mut run = Run {
         program,
@@ -62,6 +85,7 @@ pub fn run(
         seed,
         rounds: Vec::new(),
         steps_left: steps_max,
+        outside,
     };
     run.vars[..arguments.len()].clone_from_slice(arguments);
     let result = match run.block(&transaction.body) {
@@ -81,9 +105,15 @@ struct Run<'a> {
     seed: u128,
     rounds: Vec<u64>,
     steps_left: u64,
+    outside: Outside<'a>,
 }
 
 impl Run<'_> {
+    /// Whether the run is only about the values of endorsements.
+    fn is_early(&self) -> bool {
+        matches!(self.outside.endorsed, Endorsed::Early(_))
+    }
+
     fn block(&mut self, statements: &[Stmt]) -> Result<(), Stop> {
         statements.iter().try_for_each(|statement| self.statement(statement))
     }
@@ -128,14 +158,16 @@ impl Run<'_> {
             StmtKind::Require { condition, message, code } => {
                 let holds = self.condition(condition)?;
                 let message = self.expr(message)?;
-                if !holds {
+                if !holds && !self.is_early() {
                     let message = message.as_str().unwrap_or_default().to_owned();
                     return Err(Abort::Require(code.clone(), message).into());
                 }
             }
             StmtKind::Return(value) => {
                 let value = value.as_ref().map(|value| self.expr(value)).transpose()?;
-                return Err(Stop::Return(value));
+                if !self.is_early() {
+                    return Err(Stop::Return(value));
+                }
             }
             StmtKind::Expr(value) => {
                 self.expr(value)?;
@@ -213,6 +245,9 @@ impl Run<'_> {
                         ops::apply(op, &[old, value]).map_err(|_| Abort::Limit)?
                     }
                 };
+                if self.is_early() {
+                    return Ok(());
+                }
                 self.state.assign(&object, place.field, value);
             }
             WriteOp::Collection(place, op, args) => {
@@ -220,11 +255,15 @@ impl Run<'_> {
                 let args = self.exprs(args)?;
                 let declared = &self.program.objects[place.kind.index()].declared;
                 let field_type = &declared.fields[usize::from(place.field)].field_type;
-                self.state.change(&object, place.field, field_type, *op, args);
+                if !self.is_early() {
+                    self.state.change(&object, place.field, field_type, *op, args);
+                }
             }
             WriteOp::Delete(object, _) => {
                 let object = self.object(object)?;
-                self.state.delete(&object);
+                if !self.is_early() {
+                    self.state.delete(&object);
+                }
             }
         }
         Ok(())
@@ -273,31 +312,67 @@ impl Run<'_> {
                 Value::Bool(self.state.exists(&object))
             }
             ExprKind::Create { is_put, kind, key, inits } => {
-                let key_value = match key {
-                    Ok(key) => self.expr(key)?,
-                    Err(site) => ops::unique(self.seed, *site, &self.rounds),
-                };
-                let object =
-                    Ref::new(self.program.objects[kind.index()].declared.name.clone(), key_value);
-                let mut values = Vec::new();
-                for (field, value) in inits {
-                    values.push((*field, self.expr(value)?));
-                }
-                if !is_put && key.is_ok() && self.state.exists(&object) {
-                    return Err(Abort::Exists(object));
-                }
-                self.state.create(&object);
-                for (field, value) in values {
-                    self.state.assign(&object, field, value);
-                }
-                Value::Ref(object)
+                self.create(*is_put, *kind, key, inits)?
             }
             ExprKind::Call(function, args) => self.call(*function, args)?,
-            ExprKind::Operation(..) => return Err(Abort::Operation),
+            ExprKind::Operation(store, operation, args) => {
+                self.operate(*store, *operation, args)?
+            }
             ExprKind::Now => Value::Time(self.now),
             ExprKind::Unique(site) => ops::unique(self.seed, *site, &self.rounds),
-            ExprKind::Endorse { value, .. } => self.expr(value)?,
+            ExprKind::Endorse { value, .. } => self.endorse(value, expr.span)?,
         })
+    }
+
+    fn create(
+        &mut self,
+        is_put: bool,
+        kind: ObjectId,
+        key: &Result<Box<Expr>, u32>,
+        inits: &[(u16, Expr)],
+    ) -> Result<Value, Abort> {
+        let key_value = match key {
+            Ok(key) => self.expr(key)?,
+            Err(site) => ops::unique(self.seed, *site, &self.rounds),
+        };
+        let object = Ref::new(self.program.objects[kind.index()].declared.name.clone(), key_value);
+        let mut values = Vec::new();
+        for (field, value) in inits {
+            values.push((*field, self.expr(value)?));
+        }
+        if self.is_early() {
+            return Ok(Value::Ref(object));
+        }
+        if !is_put && key.is_ok() && self.state.exists(&object) {
+            return Err(Abort::Exists(object));
+        }
+        self.state.create(&object);
+        for (field, value) in values {
+            self.state.assign(&object, field, value);
+        }
+        Ok(Value::Ref(object))
+    }
+
+    fn operate(&mut self, store: StoreId, operation: u32, args: &[Expr]) -> Result<Value, Abort> {
+        let args = self.exprs(args)?;
+        let call = self.outside.operations.ok_or(Abort::Operation)?;
+        let mut scratch = self.is_early().then(|| self.state.clone());
+        let state = scratch.as_mut().unwrap_or(self.state);
+        Ok(call(state, store, operation, &args).unwrap_or(Value::Bool(false)))
+    }
+
+    fn endorse(&mut self, value: &Expr, span: Span) -> Result<Value, Abort> {
+        if let Endorsed::Given { values, needless } = &self.outside.endorsed
+            && !needless.contains(&span)
+        {
+            let noted = values.get(&(span, self.rounds.clone()));
+            return noted.cloned().ok_or(Abort::NotEndorsed(span));
+        }
+        let value = self.expr(value)?;
+        if let Endorsed::Early(values) = &mut self.outside.endorsed {
+            values.insert((span, self.rounds.clone()), value.clone());
+        }
+        Ok(value)
     }
 
     fn call(&mut self, function: FunctionId, args: &[Expr]) -> Result<Value, Abort> {

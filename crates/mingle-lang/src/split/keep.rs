@@ -50,9 +50,11 @@ pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept
     for (id, stmt) in flat.live_statements() {
         let phase = phases.of_stmt[id.index()];
         match &stmt.kind {
-            Kind::Read(_) | Kind::Write(_) | Kind::Require { .. } | Kind::While { .. } => {
-                keeping.run(id, phase);
-            }
+            Kind::Read(_)
+            | Kind::Write(_)
+            | Kind::Require { .. }
+            | Kind::While { .. }
+            | Kind::Agree { .. } => keeping.run(id, phase),
             Kind::Return { value: Some(_) } => keeping.run(id, phase),
             _ => {}
         }
@@ -216,12 +218,22 @@ impl Keeping<'_> {
         }
         let mut more = false;
         for (id, phase) in found {
-            if !self.kept[phase].run.contains(&id) {
+            if !self.kept[phase].run.contains(&id) && self.is_due(id, phase) {
                 self.run(id, phase);
                 more = true;
             }
         }
         more
+    }
+}
+
+impl Keeping<'_> {
+    /// Whether a `return` ends this phase. What is read for an endorsement is read whether or not
+    /// the program returns before, unless that is known by then: what decides it may come later.
+    fn is_due(&self, id: StmtId, phase: usize) -> bool {
+        let mut around = self.flat.ancestors(id);
+        !self.phases.phases[phase].before_endorsement
+            || around.all(|around| self.phases.of_stmt[around.index()] <= phase)
     }
 }
 

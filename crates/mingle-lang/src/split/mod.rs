@@ -51,6 +51,8 @@ pub enum Mutation {
     LoopReplaysFirst,
     /// Reads are not joined with the transaction's own writes.
     OverlayIgnored,
+    /// A branch around an endorsement goes on whether or not what decided it has changed.
+    AgreementIgnored,
     /// Every slot is taken for one that any phase can compute for itself.
     AllComputedAgain,
 }

@@ -69,6 +69,7 @@ impl Phases {
         };
         let mut assignment = Assignment {
             flat,
+            flow,
             mutation,
             last: phases.len() - 1,
             of_slot: vec![0; flat.slots.len()],
@@ -92,6 +93,7 @@ impl Phases {
 
 struct Assignment<'a> {
     flat: &'a Flat,
+    flow: &'a Flow,
     mutation: Mutation,
     last: usize,
     of_slot: Vec<usize>,
@@ -117,7 +119,9 @@ impl Assignment<'_> {
         let mut returned = returned;
         for id in block.iter().filter(|id| flat.live[id.index()]) {
             let stmt = flat.get(*id);
-            let context = outer.max(returned);
+            // What an endorsement depends on is computed whatever returns before it.
+            let is_early = self.flow.endorsed.contains(*id);
+            let context = if is_early { outer } else { outer.max(returned) };
             let operands =
                 stmt.operands().into_iter().map(|operand| self.operand(operand)).max().unwrap_or(0);
             let phase = match &stmt.kind {

@@ -4,6 +4,7 @@
 //! what; whoever drives it hands in the answers and resumes it.
 
 mod read;
+mod refuse;
 mod write;
 
 use std::collections::BTreeSet;
@@ -80,6 +81,9 @@ pub enum Need {
     Flush(Vec<Write>),
     /// Nothing: the phase is done.
     Done,
+    /// Nothing that can be had: what was read early for an endorsement has changed since, so the
+    /// transaction starts over.
+    StartOver,
 }
 
 /// What a phase leaves.
@@ -314,12 +318,12 @@ impl<'a> Machine<'a> {
             Instr::Write { write, dst } => return self.write(write, *dst),
             Instr::Require { condition, message, code, must_be_new } => {
                 if !self.is_true(condition) {
-                    let refused = must_be_new.as_ref().map(|object| self.value(object));
-                    if let Some(Value::Ref(object)) = refused {
-                        return Err(Error::Exists(object));
-                    }
-                    let message = self.value(message).as_str().unwrap_or_default().to_owned();
-                    return Err(Error::Require { code: code.clone(), message });
+                    return Err(self.refused(message, code.as_ref(), must_be_new.as_ref()));
+                }
+            }
+            Instr::Agree(early, late) => {
+                if !self.agree(early, late) {
+                    return Ok(Some(Need::StartOver));
                 }
             }
             Instr::Jump(target) => self.at = *target,

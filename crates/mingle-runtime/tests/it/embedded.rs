@@ -4,17 +4,21 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use mingle_lang::Program;
 use mingle_lang::flow::Rules;
-use mingle_lang::generate::Random;
-use mingle_lang::plain::{self, FieldState, State};
+use mingle_lang::generate::{Random, operations};
+use mingle_lang::plain::{self, FieldState, Outside, State};
 use mingle_lang::split::Mutation;
-use mingle_model::{FieldType, Ref, Time};
+use mingle_lang::{Program, hir};
+use mingle_model::{FieldType, Level, Ref, Time};
 use mingle_runtime::{Call, Error, Runtime, Settings};
-use mingle_store::{Address, Commit, Data, DataStore, Read, Session, StoreSchema, Write};
+use mingle_store::{
+    Address, Commit, Data, DataStore, Read, Session, StoreOperation, StoreSchema, World, Write,
+};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
 
-use crate::harness::{QuickWorld, Verdict, arguments, compile, random_state, ready, unique_seed};
+use crate::harness::{
+    QuickWorld, Verdict, arguments, compile, operate, random_state, ready, unique_seed,
+};
 
 /// Runs the program of a seed over embedded stores of the levels that it declares, each with one
 /// replica, and compares with the plain interpreter.
@@ -37,14 +41,13 @@ pub fn differ_embedded(seed: u64) -> Verdict {
     let mut plain_state = state.clone();
     let transaction = program.checked.transaction("t").expect("every generated program has it");
     let now = Time(1_000);
-    let plain = plain::run(
+    let plain = plain::run_with(
         &program.checked,
         transaction,
         &arguments,
         &mut plain_state,
-        now,
-        unique_seed(seed),
-        1_000_000,
+        (now, unique_seed(seed), 1_000_000),
+        Outside { operations: Some(&operate), ..Outside::default() },
     );
     if let Err(Error::Incomplete { .. } | Error::Store(_)) = &split {
         return Verdict::Differed(format!("{split:?}"));
@@ -77,12 +80,35 @@ pub fn differ_embedded(seed: u64) -> Verdict {
 }
 
 fn open(program: &Program, world: &Arc<QuickWorld>) -> Vec<Arc<dyn DataStore>> {
-    let stores = program.checked.stores.iter().map(|store| {
+    let level = |store: &hir::Store| program.checked.levels.carrier(store.level);
+    open_with(program, world.clone(), level)
+}
+
+/// Opens the stores of a program, each of the level that `level_of` says.
+pub fn open_with(
+    program: &Program,
+    world: Arc<dyn World>,
+    level_of: impl Fn(&hir::Store) -> Level,
+) -> Vec<Arc<dyn DataStore>> {
+    let stores = program.checked.stores.iter().enumerate().map(|(index, store)| {
+        let body = |name: &str| {
+            let mut bodies = operations(index).into_iter();
+            bodies.find(|(known, _)| *known == name).map(|(_, body)| body)
+        };
+        let declared = store.operations.iter().map(|operation| {
+            let declared = StoreOperation {
+                is_command: operation.is_command,
+                parameters: operation.params.clone(),
+                result: operation.result.clone(),
+                body: body(&operation.name),
+            };
+            (operation.name.clone(), declared)
+        });
         let schema = StoreSchema {
             store: store.name.clone(),
-            level: program.checked.levels.carrier(store.level),
+            level: level_of(store),
             schema: program.schema().clone(),
-            operations: BTreeMap::new(),
+            operations: declared.collect(),
         };
         Embedded::open(EmbeddedConfig::in_memory(), schema, world.clone())
             .expect("it opens in memory")
@@ -100,7 +126,7 @@ fn store_of<'a>(
     &stores[declared.expect("the kind is declared").store.index()]
 }
 
-fn load(program: &Program, stores: &[Arc<dyn DataStore>], state: &State) {
+pub fn load(program: &Program, stores: &[Arc<dyn DataStore>], state: &State) {
     for (object, kept) in state.objects() {
         let mut writes = vec![Write::Create(object.clone())];
         for (field, state) in &kept.fields {

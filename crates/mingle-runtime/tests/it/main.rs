@@ -1,6 +1,8 @@
 //! Splitting is proved by test: split programs do what the programs say.
 
+mod concurrent;
 mod embedded;
+mod endorsed;
 mod harness;
 mod model_store;
 
@@ -120,6 +122,25 @@ fn the_embedded_engine_does_what_programs_say() {
     assert!(took_effect * 4 > made, "the generator makes too little that runs");
 }
 
+#[test]
+fn runs_at_once_do_what_programs_say() {
+    let (mut made, mut endorsed, mut aged) = (0_u64, 0_u64, 0_u64);
+    for seed in Seeds::new(2_500) {
+        made += 1;
+        let shown = concurrent::judge_or_panic(seed, Rules::default(), Mutation::None)
+            .unwrap_or_else(|how| {
+                panic!(
+                    "MINGLE_SPLIT_SEED={seed} MINGLE_SPLIT_PROGRAMS=1: {how}\n{}",
+                    generate::program(seed)
+                )
+            });
+        endorsed += u64::from(shown.endorses && shown.judged > 0);
+        aged += shown.aged;
+    }
+    println!("{made} programs, {endorsed} with endorsements, {aged} runs met what had changed");
+    assert!(endorsed * 20 > made && aged * 100 > made, "too little happens in between");
+}
+
 /// A flow rule that is switched off.
 fn without(change: impl FnOnce(&mut Rules)) -> Rules {
     let mut rules = Rules::default();
@@ -179,4 +200,17 @@ fn every_mutant_is_caught() {
     }
     drop(std::panic::take_hook());
     assert!(survivors.is_empty(), "not caught: {survivors:?}");
+}
+
+#[test]
+fn what_ages_between_phases_is_noticed() {
+    let mutants = [
+        (without(|rules| rules.separation = false), Mutation::None),
+        (Rules::default(), Mutation::AgreementIgnored),
+    ];
+    for (rules, mutation) in mutants {
+        let caught = (1..4_000).find(|seed| concurrent::judge(*seed, rules, mutation).is_err());
+        println!("{rules:?}, {mutation:?}: caught by seed {caught:?}");
+        assert!(caught.is_some(), "not caught: {rules:?}, {mutation:?}");
+    }
 }

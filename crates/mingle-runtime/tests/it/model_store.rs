@@ -4,13 +4,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use mingle_lang::hir::{CollectionWrite, Program};
+use mingle_lang::hir::{CollectionWrite, Program, StoreId};
 use mingle_lang::plain::{FieldState, State};
 use mingle_model::{FieldType, Level, TransactionId, Value, Version};
 use mingle_store::{
     Address, Answer, BoxFuture, Capabilities, Commit, Committed, Data, DataStore, Once, Outcome,
     Read, Session, StoreError, Transaction, Write,
 };
+
+use crate::harness::operate;
 
 /// All stores of a program share one state; each writes only its own objects.
 pub type Shared = Arc<Mutex<State>>;
@@ -20,6 +22,7 @@ pub static LAST_READS: AtomicU64 = AtomicU64::new(0);
 
 pub struct ModelStore {
     program: Arc<Program>,
+    store: StoreId,
     state: Shared,
     capabilities: Capabilities,
 }
@@ -38,7 +41,7 @@ impl ModelStore {
             operations_per_round_trip: usize::MAX,
             round_trip: Duration::ZERO,
         };
-        Arc::new(Self { program, state, capabilities })
+        Arc::new(Self { program, store: StoreId(store as u32), state, capabilities })
     }
 }
 
@@ -53,7 +56,9 @@ impl DataStore for ModelStore {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         let transaction = ModelTransaction {
             program: self.program.clone(),
+            store: self.store,
             state: self.state.clone(),
+            flushed: Vec::new(),
             is_over: false,
         };
         Box::pin(std::future::ready(Ok(Box::new(transaction) as Box<dyn Transaction>)))
@@ -66,7 +71,9 @@ impl DataStore for ModelStore {
 
 struct ModelTransaction {
     program: Arc<Program>,
+    store: StoreId,
     state: Shared,
+    flushed: Vec<Write>,
     /// Whether it was told that it has answered its last reads.
     is_over: bool,
 }
@@ -75,8 +82,12 @@ impl Transaction for ModelTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
         assert!(!self.is_over, "{reads:?} come after the last reads");
         let state = self.state.lock().expect("no test panics with this lock");
+        let mut state = std::borrow::Cow::Borrowed(&*state);
+        for write in &self.flushed {
+            apply(&self.program, self.store, state.to_mut(), write.clone());
+        }
         let answers = reads.iter().map(|read| Answer {
-            data: answer(&state, read),
+            data: answer(&self.program, self.store, &state, read),
             version: Version(0),
             witnesses: Vec::new(),
         });
@@ -96,8 +107,9 @@ impl Transaction for ModelTransaction {
         })
     }
 
-    fn flush(&mut self, _: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        unreachable!("generated programs have no operations")
+    fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.flushed.extend(writes);
+        Box::pin(std::future::ready(Ok(())))
     }
 
     fn commit(
@@ -110,14 +122,27 @@ impl Transaction for ModelTransaction {
             commit.writes
         );
         let mut state = self.state.lock().expect("no test panics with this lock");
-        for write in commit.writes {
-            apply(&self.program, &mut state, write);
+        for write in self.flushed.into_iter().chain(commit.writes) {
+            apply(&self.program, self.store, &mut state, write);
         }
         Box::pin(std::future::ready(Ok(Committed::default())))
     }
 }
 
-fn answer(state: &State, read: &Read) -> Data {
+/// Calls an operation, which has no result unless it is a query.
+fn call(
+    program: &Program,
+    store: StoreId,
+    state: &mut State,
+    operation: &str,
+    arguments: &[Value],
+) -> Option<Value> {
+    let mut operations = program.stores[store.index()].operations.iter();
+    let index = operations.position(|declared| *declared.name == *operation);
+    operate(state, store, index.expect("it is declared") as u32, arguments)
+}
+
+fn answer(program: &Program, store: StoreId, state: &State, read: &Read) -> Data {
     let field = |address: &Address| state.field(&address.object, address.field);
     match read {
         Read::Exists(object) => Data::Bool(state.exists(object)),
@@ -171,10 +196,13 @@ fn answer(state: &State, read: &Read) -> Data {
                     .collect(),
             )
         }
-        Read::Query { .. } => unreachable!("generated programs have no operations"),
-        Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. } => {
-            unreachable!("programs read data alone")
+        Read::Query { operation, arguments } => {
+            let result = call(program, store, &mut state.clone(), operation, arguments);
+            Data::Result(result.expect("a query has a result"))
         }
+        // Nobody leaves witness rows here.
+        Read::Witnesses { .. } => Data::Witnesses(Vec::new()),
+        Read::Record(_) | Read::Records { .. } => unreachable!("programs read data alone"),
     }
 }
 
@@ -185,7 +213,7 @@ fn lines(field: Option<&FieldState>) -> &[Value] {
     }
 }
 
-fn apply(program: &Program, state: &mut State, write: Write) {
+pub fn apply(program: &Program, store: StoreId, state: &mut State, write: Write) {
     let field_type = |address: &Address| -> FieldType {
         let declared = program.schema.objects[address.object.kind()].clone();
         declared.fields[usize::from(address.field)].field_type.clone()
@@ -207,6 +235,8 @@ fn apply(program: &Program, state: &mut State, write: Write) {
         Write::Clear(address) => change(address, CollectionWrite::Clear, Vec::new()),
         // Nobody crashes here, so nobody reads what would be left behind.
         Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_) => {}
-        Write::Command { .. } => unreachable!("generated programs have no operations"),
+        Write::Command { operation, arguments } => {
+            call(program, store, state, &operation, &arguments);
+        }
     }
 }

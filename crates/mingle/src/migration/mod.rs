@@ -10,7 +10,7 @@ use mingle_model::Name;
 #[cfg(feature = "postgres")]
 use crate::binding::Engine;
 use crate::binding::{Binding, StoreBinding};
-use crate::check::check_names;
+use crate::check::{check_all_bound, check_names};
 use crate::open::OpenError;
 
 /// What the tables of one store need.
@@ -50,6 +50,7 @@ pub async fn plan_migrations(
     binding: &Binding,
 ) -> Result<Vec<Migration>, OpenError> {
     check_names(program, binding)?;
+    check_all_bound(program, binding)?;
     let mut all = Vec::new();
     for (index, declared) in program.checked.stores.iter().enumerate() {
         let statements = planned(program, StoreId(index as u32), binding).await?;

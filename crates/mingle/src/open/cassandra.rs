@@ -18,3 +18,8 @@ pub(super) async fn open(
     let warnings = store.warnings().to_vec();
     Ok(Opened { store, warnings })
 }
+
+/// Checks that a store can be opened, as far as that can be said without its cluster.
+pub(super) fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+    Cassandra::check(config, schema).map_err(OpenError::Cassandra)
+}

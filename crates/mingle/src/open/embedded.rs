@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 
+use mingle_lang::Program;
 use mingle_store::wrap::distance::DistantStore;
 use mingle_store::{StoreSchema, World};
 use mingle_store_embedded::{Embedded, EmbeddedConfig};
@@ -19,22 +20,9 @@ pub(super) fn open(
     known: &mut Known,
 ) -> Result<Opened, OpenError> {
     let name = schema.store.clone();
-    let mut config = match folder {
-        Some(folder) => EmbeddedConfig::in_folder(folder),
-        None => EmbeddedConfig::in_memory(),
-    };
-    config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
-    config.delay = bound.delay.mean;
-    config.jitter = bound.delay.jitter;
-    config.geo.clone_from(&bound.geo);
-    if let Some(geo) = &mut config.geo {
-        geo.conflicts.clone_from(&bound.conflicts);
-    }
+    let config = config(bound, folder);
     if let Some(with) = &bound.with {
-        let host = known.geo.get(&**with).ok_or_else(|| {
-            let store = &schema.store;
-            OpenError::Binding(format!("stores.{store}.with: the program has no store {with}"))
-        })?;
+        let host = known.geo.get(&**with).ok_or_else(|| no_host(&schema.store, with))?;
         let geo = Embedded::open_beside(host, &config, &schema, world.clone());
         let geo = geo.map_err(OpenError::Embedded)?;
         known.geo.insert(name, Arc::clone(&geo));
@@ -53,4 +41,40 @@ pub(super) fn open(
         opened.store = DistantStore::new(opened.store, bound.distance, world.clone());
     }
     Ok(opened)
+}
+
+/// Checks that a store can be opened, as far as that depends on nothing that is kept.
+pub(super) fn check(
+    program: &Program,
+    bound: &EmbeddedBinding,
+    schema: &StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<(), OpenError> {
+    let config = config(bound, None);
+    let Some(with) = &bound.with else {
+        return Embedded::check(&config, schema, world).map_err(OpenError::Embedded);
+    };
+    let host = program.checked.stores.iter().find(|store| *store.name == **with);
+    let Some(host) = host else { return Err(no_host(&schema.store, with)) };
+    let host = (&host.name, program.checked.levels.carrier(host.level));
+    Embedded::check_beside(host, &config, schema, world).map_err(OpenError::Embedded)
+}
+
+fn no_host(store: &str, with: &str) -> OpenError {
+    OpenError::Binding(format!("stores.{store}.with: the program has no store {with}"))
+}
+
+fn config(bound: &EmbeddedBinding, folder: Option<&Path>) -> EmbeddedConfig {
+    let mut config = match folder {
+        Some(folder) => EmbeddedConfig::in_folder(folder),
+        None => EmbeddedConfig::in_memory(),
+    };
+    config.replicas = bound.replicas.iter().map(|name| name.as_str().into()).collect();
+    config.delay = bound.delay.mean;
+    config.jitter = bound.delay.jitter;
+    config.geo.clone_from(&bound.geo);
+    if let Some(geo) = &mut config.geo {
+        geo.conflicts.clone_from(&bound.conflicts);
+    }
+    config
 }

@@ -32,6 +32,7 @@ use mingle_store_embedded::GeoStore;
 use mingle_store_postgres::Postgres;
 
 use crate::binding::{Binding, Engine, StoreBinding};
+use crate::still::StillWorld;
 
 pub use error::OpenError;
 
@@ -115,6 +116,35 @@ pub(crate) async fn open_store(
         Engine::Cassandra(config) => cassandra::open(config, schema, world).await,
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => worker::open(config, program, schema, world).await,
+    }
+}
+
+/// Checks that a store can be opened, as far as that can be said without its servers.
+pub(crate) fn check_store(
+    program: &Program,
+    id: StoreId,
+    binding: &Binding,
+) -> Result<(), OpenError> {
+    let declared = &program.checked.stores[id.index()];
+    let default = StoreBinding::default();
+    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+    let schema = store_schema(program, id, bound);
+    let world: Arc<dyn World> = Arc::new(StillWorld);
+    // Without any engine there is nothing that takes these.
+    let _ = (&schema, &world);
+    match &bound.engine {
+        // Only opening it is refused: a program may be checked by a build without its engine.
+        Engine::Unbound => Ok(()),
+        #[cfg(feature = "embedded")]
+        Engine::Embedded(bound) => embedded::check(program, bound, &schema, world),
+        #[cfg(feature = "postgres")]
+        Engine::Postgres(config) => postgres::check(config, schema, world),
+        #[cfg(feature = "redis")]
+        Engine::Redis(config) => redis::check(config, schema, world),
+        #[cfg(feature = "cassandra")]
+        Engine::Cassandra(config) => cassandra::check(config, &schema),
+        #[cfg(feature = "worker")]
+        Engine::Worker(config, _) => worker::check(config, &schema),
     }
 }
 

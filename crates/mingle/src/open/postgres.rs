@@ -36,3 +36,15 @@ pub(super) async fn open(
     known.postgres.insert(name, Arc::clone(&store));
     Ok(Opened { store, warnings })
 }
+
+/// Checks that a store can be opened, as far as that can be said without its servers.
+pub(super) fn check(
+    config: &PostgresConfig,
+    schema: StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<(), OpenError> {
+    let is_one = config.servers.is_empty();
+    let level = if is_one { at_least_snapshot(schema.level) } else { schema.level };
+    let schema = StoreSchema { level, ..schema };
+    mingle_store_postgres::check(config.clone(), schema, world).map_err(OpenError::Postgres)
+}

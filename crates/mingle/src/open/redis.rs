@@ -19,3 +19,13 @@ pub(super) async fn open(
     let warnings = store.warnings().to_vec();
     Ok(Opened { store, warnings })
 }
+
+/// Checks that a store can be opened, as far as that can be said without its server.
+pub(super) fn check(
+    config: &RedisConfig,
+    schema: StoreSchema,
+    world: Arc<dyn World>,
+) -> Result<(), OpenError> {
+    let schema = StoreSchema { level: at_least_snapshot(schema.level), ..schema };
+    Redis::check(config, &schema, world).map_err(OpenError::Redis)
+}

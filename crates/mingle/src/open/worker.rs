@@ -20,3 +20,8 @@ pub(super) async fn open(
     let store = WorkerStore::connect(config.clone(), schema.store, program, world.clone()).await;
     Ok(Opened::new(store.map_err(OpenError::Worker)?))
 }
+
+/// Checks that a store can be opened, as far as that can be said without its worker.
+pub(super) fn check(config: &WorkerConfig, schema: &StoreSchema) -> Result<(), OpenError> {
+    WorkerStore::check(config, &schema.store).map_err(OpenError::Worker)
+}

@@ -1,7 +1,9 @@
 //! Programs over their stores, as applications use them.
 
+mod abandon;
 mod ahead;
 mod anomalies;
+mod bindings;
 mod circle;
 mod concurrency;
 mod contest;

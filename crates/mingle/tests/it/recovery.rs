@@ -401,7 +401,7 @@ fn an_unknown_outcome_can_be_asked_for() {
 
 #[test]
 fn a_session_stays_at_its_replica_in_the_stores_that_have_one_of_that_name() {
-    let elsewhere = "[stores.feed]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"40ms\"";
+    let elsewhere = "[stores.bank]\n[stores.journal]\n[stores.feed]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"40ms\"";
     let stores = Stores::new(TEXT, elsewhere);
     let server = stores.server();
     let session = Session::at("rome");

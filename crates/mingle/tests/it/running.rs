@@ -215,7 +215,8 @@ fn a_caller_that_goes_away_leaves_it_undone_or_finished() {
 
 #[test]
 fn replicas_have_views_of_their_own() {
-    let binding = "[stores.feed]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"40ms\"";
+    let binding =
+        "[stores.accounts]\n[stores.feed]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"40ms\"";
     let setup = Setup::with(BANK, binding, &BTreeMap::new());
     setup.ok("deposit", &[("to", "ana"), ("amount", "20")]);
     let inbox = setup.database.object("Inbox", "ana").expect("the kind is right");

@@ -19,15 +19,12 @@ pub async fn mapped(
     schema: &StoreSchema,
 ) -> Result<(BTreeMap<Name, Mapped>, Vec<String>), OpenError> {
     let (mut all, mut warnings) = (BTreeMap::new(), Vec::new());
-    for (name, mapping) in &config.objects {
+    for (declared, mapping) in declared(config, schema)? {
         let refused = |reason: String| OpenError::Mapping {
             store: schema.store.clone(),
-            object: name.as_str().into(),
+            object: declared.name.clone(),
             reason,
         };
-        let declared = schema.schema.objects.get(name.as_str());
-        let declared = declared.filter(|declared| declared.store == schema.store);
-        let declared = declared.ok_or_else(|| refused("no such object lives here".into()))?;
         let check = Check { cluster, schema: &schema.schema };
         all.insert(declared.name.clone(), check.object(declared, mapping).map_err(refused)?);
         let others = mapping.fields.values().map(|field| &field.table);
@@ -43,6 +40,33 @@ pub async fn mapped(
         }
     }
     Ok((all, warnings))
+}
+
+/// The objects that are mapped, as far as that can be said without their tables.
+pub fn declared<'a>(
+    config: &'a CassandraConfig,
+    schema: &'a StoreSchema,
+) -> Result<Vec<(&'a ObjectType, &'a ObjectMapping)>, OpenError> {
+    let checked = config.objects.iter().map(|(name, mapping)| {
+        let refused = |reason: String| OpenError::Mapping {
+            store: schema.store.clone(),
+            object: name.as_str().into(),
+            reason,
+        };
+        let declared = schema.schema.objects.get(name.as_str());
+        let declared = declared.filter(|declared| declared.store == schema.store);
+        let declared = declared.ok_or_else(|| refused("no such object lives here".into()))?;
+        let named = mapping.columns.keys().chain(mapping.fields.keys());
+        let unknown = named.into_iter().find(|field| declared.field_index(field).is_none());
+        if let Some(unknown) = unknown {
+            return Err(refused(format!("it has no field {unknown}")));
+        }
+        for table in mapping.fields.values().map(|field| &field.table).chain([&mapping.table]) {
+            split(table).map_err(refused)?;
+        }
+        Ok((&**declared, mapping))
+    });
+    checked.collect()
 }
 
 async fn time_to_live(cluster: &Session, table: &str) -> Result<i32, String> {

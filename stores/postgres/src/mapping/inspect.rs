@@ -35,15 +35,48 @@ pub(crate) async fn inspect(
     objects: &BTreeMap<String, ObjectMapping>,
 ) -> Result<BTreeMap<Name, Mapped>, (Name, String)> {
     let mut found = BTreeMap::new();
-    for (name, mapping) in objects {
-        let object = own_objects(schema).find(|object| *object.name == **name);
-        let object = object.ok_or_else(|| {
-            (name.as_str().into(), "no object of this name lives in this store".to_owned())
-        })?;
+    for (object, mapping) in check_declared(schema, objects)? {
         let mapped = check(client, &schema.schema, object, mapping).await;
         found.insert(object.name.clone(), mapped.map_err(|why| (object.name.clone(), why))?);
     }
     Ok(found)
+}
+
+/// Checks what can be said of mappings without their tables; gives each with its object.
+///
+/// # Errors
+///
+/// The name of the object, and the reason.
+pub(crate) fn check_declared<'a>(
+    schema: &'a StoreSchema,
+    objects: &'a BTreeMap<String, ObjectMapping>,
+) -> Result<Vec<(&'a ObjectType, &'a ObjectMapping)>, (Name, String)> {
+    let checked = objects.iter().map(|(name, mapping)| {
+        let object = own_objects(schema).find(|object| *object.name == **name);
+        let object = object.ok_or_else(|| {
+            (name.as_str().into(), "no object of this name lives in this store".to_owned())
+        })?;
+        check_fields(object, mapping).map_err(|why| (object.name.clone(), why))?;
+        Ok((object, mapping))
+    });
+    checked.collect()
+}
+
+fn check_fields(object: &ObjectType, mapping: &ObjectMapping) -> Result<(), String> {
+    let known = |name: &String| object.field_index(name).is_some();
+    let named = mapping.columns.keys().chain(mapping.fields.keys());
+    if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
+        return Err(format!("it has no field {unknown}"));
+    }
+    for field in &object.fields {
+        let is_column = matches!(field.field_type, FieldType::Register(_) | FieldType::Counter);
+        if is_column == mapping.fields.contains_key(&*field.name) {
+            let needs = if is_column { "a column" } else { "a table of its own, in `fields`" };
+            let what = format!("{}.{}", object.name, field.name);
+            return Err(format!("{what} is {}, which needs {needs}", field.field_type));
+        }
+    }
+    Ok(())
 }
 
 async fn check(
@@ -52,11 +85,6 @@ async fn check(
     object: &ObjectType,
     mapping: &ObjectMapping,
 ) -> Result<Mapped, String> {
-    let known = |name: &String| object.field_index(name).is_some();
-    let named = mapping.columns.keys().chain(mapping.fields.keys());
-    if let Some(unknown) = named.into_iter().find(|name| !known(name)) {
-        return Err(format!("it has no field {unknown}"));
-    }
     let table = Table::load(client, &mapping.table).await?;
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
@@ -69,11 +97,6 @@ async fn check(
         let what = format!("{}.{}", object.name, field.name);
         let name = field.name.to_string();
         let collection = mapping.fields.get(&name);
-        let is_column = matches!(field.field_type, FieldType::Register(_) | FieldType::Counter);
-        if is_column != collection.is_none() {
-            let needs = if is_column { "a column" } else { "a table of its own, in `fields`" };
-            return Err(format!("{what} is {}, which needs {needs}", field.field_type));
-        }
         if let Some(collection) = collection {
             let (field, may_refuse, indexes) =
                 check_collection(client, schema, &key_types, &field.field_type, collection, &what)

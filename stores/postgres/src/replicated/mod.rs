@@ -40,5 +40,5 @@ mod transaction;
 mod vector;
 mod writes;
 
-pub use setup::{migrate, plan};
+pub use setup::{may_open, migrate, plan};
 pub use store::ReplicatedPostgres;

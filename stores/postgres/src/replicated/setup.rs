@@ -437,6 +437,19 @@ fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |at| (0..count).map(move |from| (at, from))).filter(|(a, b)| a != b)
 }
 
+/// Sees that a store can be opened, as far as that can be said without its servers.
+///
+/// # Errors
+///
+/// As [`super::ReplicatedPostgres::connect`].
+pub fn may_open(
+    config: PostgresConfig,
+    schema: StoreSchema,
+    world: &Arc<dyn World>,
+) -> Result<(), OpenError> {
+    Opening::new(config, schema, world).map(|_| ())
+}
+
 /// The SQL that servers still need, without running it.
 ///
 /// # Errors

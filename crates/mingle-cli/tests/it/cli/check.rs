@@ -24,7 +24,7 @@ fn errors_are_shown_with_their_lines() {
 }
 
 #[test]
-fn a_binding_is_checked_too_where_one_is_named() {
+fn a_binding_is_checked_too() {
     let text = "store accounts: linearizable;\n\
         object Account in accounts { key number: string; balance: counter; owner: string; }\n\
         transaction deposit(account: ref Account) { account.balance.add(1); }\n\
@@ -41,7 +41,7 @@ fn a_binding_is_checked_too_where_one_is_named() {
     assert!(run.stderr.starts_with(expected), "{}", run.stderr);
     assert!(run.stderr.contains("list [\"rename\", \"rename\"]"), "{}", run.stderr);
     let run = mingle(folder.path(), &["check", "bank.mingle"]);
-    assert_eq!(run.code, Some(0), "nobody asked for the binding");
+    assert_eq!(run.code, Some(2), "the one beside the program is meant");
 }
 
 #[test]
@@ -114,4 +114,28 @@ fn colours_where_they_are_asked_for() {
     let folder = folder(&[("bad.mingle", BAD)]);
     let run = mingle(folder.path(), &["check", "--color", "always", "bad.mingle"]);
     assert!(run.stdout.contains("\u{1b}["));
+}
+
+#[test]
+fn the_binding_beside_the_program_is_checked() {
+    let program = "store bank: causal { query names() -> list<string>; }\nstore feed: causal;\n\
+        object A in bank { key k: string; n: int; }\nobject B in feed { key k: string; n: int; }\n\
+        transaction t(a: ref A, b: ref B) {\n    a.n = 1;\n    b.n = 2;\n}\n";
+    let servers = "[stores.feed]\n[stores.bank]\nengine = \"postgres\"\n\
+        servers = { a = \"postgres://a/x\", b = \"postgres://b/x\" }\n";
+    for (binding, expected) in [
+        (servers, "has no operations of its own"),
+        ("[stores.bank]\nreplicas = 2\n", "stores.feed: the binding does not say"),
+        ("[stores.nowhere]\n", "the program has no such store"),
+        ("[runtime]\nlease = \"far\"\n", "runtime.lease"),
+    ] {
+        let folder = folder(&[("bank.mingle", program), ("mingle.toml", binding)]);
+        let run = mingle(folder.path(), &["check", "bank.mingle"]);
+        assert_eq!(run.code, Some(2), "{}", run.stderr);
+        assert!(run.stderr.contains(expected), "{}", run.stderr);
+    }
+    let right = "[stores.bank]\n[stores.feed]\n";
+    let folder = folder(&[("bank.mingle", program), ("mingle.toml", right)]);
+    let run = mingle(folder.path(), &["check", "bank.mingle"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
 }

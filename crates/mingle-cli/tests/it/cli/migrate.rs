@@ -42,7 +42,7 @@ fn stores_of_other_engines_need_none() {
 fn what_is_missing_is_shown_and_then_made() {
     let Some(database) = Database::new("") else { return };
     let bound = format!(
-        "[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\nmigrate = \"refuse\"\n",
+        "[stores.feed]\n[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\nmigrate = \"refuse\"\n",
         database.url
     );
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", &bound)]);
@@ -83,7 +83,7 @@ fn what_is_missing_is_shown_and_then_made() {
 fn the_sql_that_is_shown_does_it_too() {
     let Some(database) = Database::new("") else { return };
     let bound = format!(
-        "[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\nmigrate = \"refuse\"\n",
+        "[stores.feed]\n[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\nmigrate = \"refuse\"\n",
         database.url
     );
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", &bound)]);
@@ -96,7 +96,10 @@ fn the_sql_that_is_shown_does_it_too() {
 #[test]
 fn what_would_lose_data_is_refused_with_what_was_and_what_is() {
     let Some(database) = Database::new("") else { return };
-    let bound = format!("[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\n", database.url);
+    let bound = format!(
+        "[stores.feed]\n[stores.shop]\nengine = \"postgres\"\nurl = \"{}\"\n",
+        database.url
+    );
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", &bound)]);
     let path = folder.path();
     let run = mingle(path, &["run", "shop.mingle", "take", "item=tea"]);
@@ -121,7 +124,7 @@ fn what_would_lose_data_is_refused_with_what_was_and_what_is() {
 
 #[test]
 fn a_server_that_is_not_there_is_named() {
-    let bound = "[stores.shop]\nengine = \"postgres\"\nurl = \"postgres://app@127.0.0.1:1/shop\"\n";
+    let bound = "[stores.feed]\n[stores.shop]\nengine = \"postgres\"\nurl = \"postgres://app@127.0.0.1:1/shop\"\n";
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", bound)]);
     let run = mingle(folder.path(), &["migrate", "shop.mingle"]);
     assert_eq!((run.code, run.stdout.as_str()), (Some(4), ""));

@@ -92,7 +92,60 @@ fn what_is_parked_is_listed_and_finished() {
     assert_eq!(recover(path, &[]).stdout, "nothing was unfinished\n");
     assert_eq!(recover(path, &["--list"]).stdout, "nothing is unfinished\n");
     let json = recover(path, &["--format", "json"]);
-    assert_eq!(json.stdout, "{\"finished\":[],\"left\":[]}\n");
+    assert_eq!(json.stdout, "{\"finished\":[],\"left\":[],\"abandoned\":[]}\n");
+}
+
+/// The id of what is listed first.
+fn listed_id(path: &Path) -> String {
+    let listed = recover(path, &["--list"]).stdout;
+    listed.split_once(' ').expect("an id stands first").0.to_owned()
+}
+
+#[test]
+fn what_is_abandoned_stays_listed() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    let id = listed_id(path);
+    let unsaid = recover(path, &["--abandon", &id]);
+    assert_eq!(unsaid.code, Some(2), "{}", unsaid.stderr);
+    assert!(unsaid.stderr.contains("--because"), "{}", unsaid.stderr);
+    let run = recover(path, &["--abandon", &id, "--because", "refunded by hand"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let line = format!("abandoned {id} buy, which never came to feed: refunded by hand\n");
+    assert_eq!(run.stdout, line);
+    assert_eq!(recover(path, &[]).stdout, format!("nothing was unfinished\n{line}"));
+    let listed = recover(path, &["--list"]).stdout;
+    let expected = format!(
+        "nothing is unfinished\n{id} buy\n  began at: tickets\n  never came to: feed\n  \
+         was parked: a fault was injected\n  abandoned: "
+    );
+    assert!(listed.starts_with(&expected), "{listed}");
+    assert!(listed.ends_with(", because refunded by hand\n"), "{listed}");
+    let json = recover(path, &["--list", "--format", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json[0]["abandoned"]["because"], "refunded by hand");
+    // Nobody waits for it, and its first part stays.
+    let run = mingle(path, &["run", "shop.mingle", "buy", "event=gig", "seats=1"]);
+    assert_eq!((run.code, run.stdout.as_str()), (Some(0), "3\n"), "{}", run.stderr);
+    assert_eq!(lines(path), json!(["sold 1"]));
+    let again = recover(path, &["--abandon", &id, "--because", "again"]);
+    assert_eq!(again.code, Some(2), "{}{}", again.stdout, again.stderr);
+}
+
+#[test]
+fn one_that_is_parked_is_tried_again() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    let id = listed_id(path);
+    let wrong = recover(path, &["--retry", "7-1"]);
+    assert_eq!(wrong.code, Some(2), "{}", wrong.stderr);
+    let run = recover(path, &["--retry", &id]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    assert_eq!(run.stdout, format!("finished {id} buy at feed\n"));
+    assert_eq!(lines(path), json!(["sold 2"]));
+    assert_eq!(recover(path, &["--retry"]).stdout, "nothing was unfinished\n");
 }
 
 #[test]
@@ -136,7 +189,7 @@ fn what_a_call_meets_and_cannot_be_finished_is_said() {
 
 #[test]
 fn the_result_is_there_before_the_last_store() {
-    let binding = "[stores.feed]\ndistance = \"50ms\"\n";
+    let binding = "[stores.tickets]\n[stores.feed]\ndistance = \"50ms\"\n";
     let folder = folder(&[("shop.mingle", SHOP), ("mingle.toml", binding)]);
     let path = folder.path();
     let args = ["run", "shop.mingle", "buy", "event=gig", "seats=2", "--until", "tickets"];

@@ -73,7 +73,8 @@ fn data_is_kept_where_it_is_wanted() {
 
 #[test]
 fn replicas_come_from_the_binding() {
-    let binding = "[stores.inboxes]\nreplicas = [\"oslo\", \"lima\"]\ndelay = \"60min\"\n";
+    let binding =
+        "[stores.groups]\n[stores.inboxes]\nreplicas = [\"oslo\", \"lima\"]\ndelay = \"60min\"\n";
     let folder = folder(&[("groups.mingle", GROUPS), ("mingle.toml", binding)]);
     let path = folder.path();
     call(path, &["create_user", "name=ana", "--at", "lima"]);
@@ -132,7 +133,7 @@ fn changed_data_is_refused_with_4() {
 #[test]
 fn a_contest_is_won_once() {
     let text = include_str!("../../../../../examples/contest.mingle").replace("1_000_000", "2");
-    let binding = "[stores.inboxes]\nreplicas = 2\n\
+    let binding = "[stores.contests]\n[stores.inboxes]\nreplicas = 2\n\
         [stores.inboxes.operations]\nstrong_size = \"builtin:size Team.inbox\"\n";
     let folder = folder(&[("contest.mingle", &text), ("mingle.toml", binding)]);
     let path = folder.path();
@@ -216,7 +217,7 @@ fn isolation_across_stores_needs_serializable_ones_before_the_last() {
 
 #[test]
 fn a_binding_that_does_not_fit_is_a_mistake_of_the_call() {
-    let binding = "[stores.groups]\nreplicas = 3\n";
+    let binding = "[stores.inboxes]\n[stores.groups]\nreplicas = 3\n";
     let folder = folder(&[("groups.mingle", GROUPS), ("mingle.toml", binding)]);
     let run = mingle(folder.path(), &["run", "groups.mingle", "create_user", "name=ana"]);
     assert_eq!(run.code, Some(2), "{}", run.stderr);

@@ -139,7 +139,7 @@ fn what_makes_no_sense_is_refused_before_it_listens() {
 fn a_program_is_run_beside_a_store_that_another_process_serves() {
     let served = folder(&[("bank.mingle", TEXT)]);
     let worker = Serving::start(served.path(), &["--worker"]);
-    let binding = format!("[stores.bank]\nworker = \"http://{}\"\n", worker.address);
+    let binding = format!("[stores.feed]\n[stores.bank]\nworker = \"http://{}\"\n", worker.address);
     let here = folder(&[("bank.mingle", TEXT), ("mingle.toml", &binding)]);
     let pay = ["run", "bank.mingle", "pay", "to=ana", "inbox=ana"];
     let run = mingle(here.path(), &pay);

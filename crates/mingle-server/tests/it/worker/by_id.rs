@@ -49,7 +49,7 @@ fn a_later_phase_takes_effect_once_whatever_is_lost() {
     let Some(server) = runtime.block_on(mingle_services::shared(Engine::Cassandra)) else { return };
     let nodes: Vec<String> = server.url().split(',').map(|node| format!("{node:?}")).collect();
     let binding = format!(
-        "[stores.bank]\nengine = \"cassandra\"\nnodes = [{}]\ndatacenters = [\"dc1\", \"dc2\", \"dc3\"]\n\
+        "[stores.near]\n[stores.bank]\nengine = \"cassandra\"\nnodes = [{}]\ndatacenters = [\"dc1\", \"dc2\", \"dc3\"]\n\
          area = \"{}\"\nreplication = {{ dc1 = 1, dc2 = 1, dc3 = 1 }}\n",
         nodes.join(", "),
         unique("by_id"),

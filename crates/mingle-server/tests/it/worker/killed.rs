@@ -197,7 +197,7 @@ fn what_clients_see_of_workers_that_are_killed_has_an_order() {
     println!("seed {SEED}");
     let Some(server) = runtime.block_on(mingle_services::shared(Engine::Postgres)) else { return };
     let binding = format!(
-        "[stores.bank]\nengine = \"postgres\"\nurl = \"{}\"\nschema = \"{}\"\n",
+        "[stores.feed]\n[stores.bank]\nengine = \"postgres\"\nurl = \"{}\"\nschema = \"{}\"\n",
         server.url(),
         unique("worker_killed")
     );

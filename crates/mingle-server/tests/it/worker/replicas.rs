@@ -24,7 +24,8 @@ const TEXT: &str = "store near: linearizable; store bank: causal;
     isolated transaction sum(a: ref Near, b: ref Far) -> int { return a.n + b.n; }
     ";
 
-const REPLICAS: &str = "[stores.bank]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"20ms\"";
+const REPLICAS: &str =
+    "[stores.near]\n[stores.bank]\nreplicas = [\"oslo\", \"rome\"]\ndelay = \"20ms\"";
 
 struct Place {
     runtime: Runtime,

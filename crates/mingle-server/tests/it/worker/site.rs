@@ -165,6 +165,10 @@ pub async fn client(text: &str, proxy: &Proxy, binding: &str) -> Result<Arc<Data
     let address = proxy.address();
     let binding = format!("[stores.bank]\nworker = \"http://{address}\"\n{binding}");
     let mut binding = Binding::parse(&binding).map_err(|error| error.to_string())?;
+    // The other stores are here.
+    for store in &program.checked.stores {
+        binding.stores.entry(store.name.to_string()).or_default();
+    }
     binding.settings.clean_after = Duration::from_millis(5);
     binding.settings.help_after = Duration::from_millis(50);
     let opened = Database::open(program, &binding, None).await;
@@ -174,7 +178,8 @@ pub async fn client(text: &str, proxy: &Proxy, binding: &str) -> Result<Arc<Data
 /// A client that sends no whole phases: somebody counts what it asks of its stores.
 pub async fn in_pieces(proxy: &Proxy) -> Database {
     let program = mingle::compile(TEXT).unwrap_or_else(|errors| panic!("{errors}"));
-    let binding = format!("[stores.bank]\nworker = \"http://{}\"", proxy.address());
+    let binding =
+        format!("[stores.bank]\nworker = \"http://{}\"\n[stores.feed]\n", proxy.address());
     let binding = Binding::parse(&binding).expect("the test's binding is right");
     let wrap =
         |_: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> { CountingStore::new(store).0 };

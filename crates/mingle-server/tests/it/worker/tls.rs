@@ -22,7 +22,7 @@ fn certified(folder: &std::path::Path, name: &str) -> (std::path::PathBuf, std::
 
 async fn open(url: &str, more: &str) -> Result<Arc<Database>, String> {
     let program = mingle::compile(TEXT).unwrap_or_else(|errors| panic!("{errors}"));
-    let binding = format!("[stores.bank]\nworker = \"{url}\"\n{more}");
+    let binding = format!("[stores.feed]\n[stores.bank]\nworker = \"{url}\"\n{more}");
     let binding = Binding::parse(&binding).expect("the test's binding is right");
     let opened = Database::open(program, &binding, None).await;
     opened.map(Arc::new).map_err(|error| error.to_string())

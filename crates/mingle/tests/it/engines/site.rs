@@ -88,7 +88,11 @@ pub struct RealSite {
 impl RealSite {
     pub fn new(text: &str, binding: &str) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
-        let parsed = Binding::parse(binding).expect("the test's binding is right");
+        let mut parsed = Binding::parse(binding).expect("the test's binding is right");
+        // What a test does not bind is in this process.
+        for store in &program.checked.stores {
+            parsed.stores.entry(store.name.to_string()).or_default();
+        }
         let opened = block_on(Database::open(program, &parsed, None));
         let database = opened.unwrap_or_else(|error| panic!("{binding}: {error}"));
         Self { database }

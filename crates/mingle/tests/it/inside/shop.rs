@@ -140,7 +140,7 @@ impl Shop {
         let binding = format!(
             "[stores.stock]\nengine = \"postgres\"\nurl = \"{url}\"\nschema = \"{name}_stock\"\n\
              [stores.stock.objects.Item]\ntable = \"{name}.items\"\nkey = \"name\"\n\
-             [stores.stock.operations]\nshelf = 'SELECT \"left\" FROM {name}.items'\n{}",
+             [stores.stock.operations]\nshelf = 'SELECT \"left\" FROM {name}.items'\n[stores.ledger]\n{}",
             pages(&url, &name)
         );
         let binding = Binding::parse(&binding).expect("the binding is right");

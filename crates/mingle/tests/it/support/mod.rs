@@ -33,7 +33,7 @@ impl Setup {
     /// With a binding, and with faults at some stores.
     pub fn with(text: &str, binding: &str, faults: &BTreeMap<&str, Arc<FaultPlan>>) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let binding = bound(&program, binding);
         let world = TestWorld::new(7);
         let mut counters = BTreeMap::new();
         let wrap = |name: &str, store: Arc<dyn DataStore>| -> Arc<dyn DataStore> {
@@ -54,7 +54,7 @@ impl Setup {
     /// With nothing around its stores, and one session for all calls.
     pub fn plain(text: &str, binding: &str) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let binding = bound(&program, binding);
         let world = TestWorld::new(7);
         let opened =
             Database::open_wrapped(program, &binding, None, world.clone(), |_, store| store);
@@ -87,6 +87,15 @@ impl Setup {
     pub fn round_trips(&self, store: &str) -> u64 {
         self.counters[store].now().round_trips()
     }
+}
+
+/// A binding; what it does not bind is in this process.
+pub fn bound(program: &mingle_lang::Program, binding: &str) -> Binding {
+    let mut binding = Binding::parse(binding).expect("the test's binding is right");
+    for store in &program.checked.stores {
+        binding.stores.entry(store.name.to_string()).or_default();
+    }
+    binding
 }
 
 impl scenarios::Site for Setup {

@@ -44,7 +44,7 @@ impl Stores {
         wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Self {
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}\n{text}"));
-        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let binding = super::bound(&program, binding);
         let world = TestWorld::new(seed);
         let opened = Database::open_idle(program.clone(), &binding, None, world.clone(), wrap);
         let opened = world.block_on(opened).unwrap_or_else(|error| panic!("{error}"));

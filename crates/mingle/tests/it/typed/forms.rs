@@ -123,7 +123,8 @@ async fn a_binding_and_a_folder_say_where_data_is() {
     use super::groups::{Database, User};
 
     let folder = tempfile::tempdir().expect("a folder for the test");
-    let binding = Binding::parse("[stores.inboxes]\nreplicas = 2").expect("it is right");
+    let binding =
+        Binding::parse("[stores.groups]\n[stores.inboxes]\nreplicas = 2").expect("it is right");
     let db = Database::connect().binding(&binding).folder(folder.path()).await;
     let db = db.expect("it opens");
     assert!(folder.path().read_dir().expect("it is a folder").count() > 0);

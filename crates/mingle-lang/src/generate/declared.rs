@@ -1,0 +1,72 @@
+//! What every generated program declares.
+
+use std::fmt::Write as _;
+
+/// Names and levels of the stores of every generated program, strongest first.
+pub const STORES: [(&str, &str); 5] = [
+    ("bank", "linearizable"),
+    ("shop", "linearizable"),
+    ("feed", "causal"),
+    ("wall", "causal"),
+    ("logs", "eventual"),
+];
+
+/// Keys that generated programs use, so that their refs alias.
+pub const KEYS: [&str; 3] = ["a", "b", "c"];
+
+/// The fields of every kind of object, in order.
+const FIELDS: [&str; 14] = ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h"];
+
+/// The index of a field of every kind of object.
+///
+/// # Panics
+///
+/// When no field has this name.
+pub fn field(name: &str) -> u16 {
+    FIELDS.iter().position(|field| *field == name).expect("a field of generated programs") as u16
+}
+
+/// The operations of the store of this index, by name: what they do, in the words of the embedded
+/// engine.
+pub fn operations(store: usize) -> [(&'static str, String); 5] {
+    [
+        ("size", format!("builtin:size O{store}.e")),
+        ("maybe", format!("builtin:value O{store}.m")),
+        ("lines", format!("builtin:value O{store}.g")),
+        ("push", format!("builtin:append O{store}.g")),
+        ("bump", format!("builtin:add O{store}.c")),
+    ]
+}
+
+/// The declarations that every generated program starts with: in each store one kind of object
+/// with a field of every type.
+pub fn declarations() -> String {
+    let mut text = String::new();
+    for (index, (store, level)) in STORES.iter().enumerate() {
+        writeln!(
+            text,
+            "store {store}: {level} {{ query size(o: ref O{index}) -> int; query maybe(o: ref O{index}) -> option<int>; \
+             query lines(o: ref O{index}) -> list<int>; command push(o: ref O{index}, x: int); \
+             command bump(o: ref O{index}, x: int); }}"
+        )
+        .expect("writing to a string cannot fail");
+    }
+    text.push_str("struct Pair { first: int, second: bool, }\n");
+    for (index, (store, _)) in STORES.iter().enumerate() {
+        let next = (index + 1) % STORES.len();
+        writeln!(
+            text,
+            "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
+             p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
+             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; }}"
+        )
+        .expect("writing to a string cannot fail");
+    }
+    text.push_str("fn twice(x: int) -> int { x + x }\n");
+    text.push_str("fn pick(b: bool, x: int, y: int) -> int { let z = if b { x } else { y }; z }\n");
+    for index in 0..STORES.len() {
+        writeln!(text, "fn sum{index}(o: ref O{index}) -> int {{ o.n + o.c.value() }}")
+            .expect("writing to a string cannot fail");
+    }
+    text
+}

@@ -1,0 +1,284 @@
+//! Transactions that cannot be finished for now, and those that an operator has ended.
+//!
+//! A transaction is parked where a later store has refused its part for good: a mark beside its intent
+//! says why. Whoever would have to wait for it is refused before it commits anything. An operator tries
+//! it again once the cause is removed, or abandons it: its first parts stay, the others are taken for
+//! done and never are, and a record that stays says so.
+
+use std::collections::BTreeSet;
+
+use mingle_model::{Name, Time, TransactionId};
+use mingle_store::{
+    Commit, Data, Guard, Read, RecordKey, RecordKind, Session as StoreSession, StoreError, Write,
+};
+use serde::{Deserialize, Serialize};
+
+use crate::error::Error;
+use crate::help::{Helped, Helper};
+use crate::intent::{Unreadable, Witness, decode, encode, write_parts};
+use crate::planted::Planted;
+use crate::records::{is_visible, read_parts, unreadable, visible_reads};
+use crate::runtime::Runtime;
+use crate::stats::Counted;
+use crate::sweep::Swept;
+use crate::transaction::Execution;
+use crate::worklist::Worklist;
+
+/// How often a commit witness is tried in the place of a part that is abandoned.
+const TRIES_MAX: u32 = 20;
+
+/// A transaction that an operator has ended before it was finished.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Abandoned {
+    /// Its id.
+    pub id: TransactionId,
+    /// Its name.
+    pub transaction: Name,
+    /// The store that it wrote first.
+    pub intent: Name,
+    /// The stores that did not get their part, and never will.
+    pub missing: Vec<Name>,
+    /// Why it could not be finished.
+    pub parked: String,
+    /// Why it was abandoned.
+    pub because: String,
+    /// When.
+    pub at: Time,
+}
+
+/// What is kept of one.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    transaction: Name,
+    missing: Vec<Name>,
+    parked: String,
+    because: String,
+    at: Time,
+}
+
+impl Runtime {
+    /// A later phase was refused and will be refused again: says so to whoever meets it.
+    pub(crate) async fn park(&self, execution: &Execution, reason: &str) -> Error {
+        let begun = execution.begun.as_ref().expect("what is parked has begun");
+        self.stats.count(Counted::Parked);
+        let error = Error::Parked { id: begun.id, reason: reason.to_owned() };
+        if let Some(store) = self.store_called(&begun.intent) {
+            let key = RecordKey::of(RecordKind::Parked, begun.id, 0);
+            let parked = Write::Record(key, reason.as_bytes().into());
+            // If that fails, whoever tries next parks it.
+            let _ = self.write_records(store, None, vec![parked]).await;
+        }
+        error
+    }
+
+    /// Refuses a transaction before its first commit, which `is_decisive`, if it would have to wait
+    /// for a parked one afterwards.
+    pub(crate) async fn refuse_behind_parked(
+        &self,
+        execution: &Execution,
+        (index, is_decisive): (usize, bool),
+        found: &Worklist,
+    ) -> Result<(), Error> {
+        let later = execution.plan.phases.get(index + 1..).unwrap_or_default();
+        let later: BTreeSet<Name> =
+            later.iter().filter_map(|phase| execution.store_name(phase)).collect();
+        if !is_decisive || later.is_empty() || self.planted != Planted::None {
+            return Ok(());
+        }
+        let mut asked = BTreeSet::new();
+        for name in &later {
+            let Some(store) = self.store_called(name) else { continue };
+            let waits = execution.worklist.waits_at(name).chain(found.waits_at(name));
+            for (id, awaited) in waits {
+                let is_known = execution.id == Some(id)
+                    || self.own().is_running(id)
+                    || self.known().is_visible(store, execution.replica.as_ref(), id);
+                if !is_known && !awaited.is_reader && asked.insert(id) {
+                    self.refuse_if_parked(id, &awaited.intent).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn refuse_if_parked(&self, id: TransactionId, intent: &Name) -> Result<(), Error> {
+        let Some(store) = self.store_called(intent) else { return Ok(()) };
+        let read = [Read::Record(RecordKey::of(RecordKind::Parked, id, 0))];
+        // A store that does not answer says nothing about who is parked.
+        let Ok(answers) = self.read_records(store, None, &read).await else { return Ok(()) };
+        match answers.into_iter().next() {
+            Some(Data::Record(Some(reason))) => {
+                let reason = String::from_utf8_lossy(&reason).into_owned();
+                Err(Error::Parked { id, reason })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Tries one transaction that is parked once more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when none of this id is unfinished; [`Error::Parked`] when a store refuses it
+    /// still; else when a store fails.
+    pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
+        let place = self.place_of(id).await?;
+        let deadline = self.world.elapsed() + self.settings.deadline;
+        let helper =
+            Helper { replica: None, chain: Vec::new(), deadline, insists: true, pushes: false };
+        match self.help(id, &place, helper).await? {
+            Helped::Finished | Helped::Over => {}
+            Helped::NotFound => return Err(none_called(id)),
+            Helped::Busy => {
+                return Err(Error::Waiting { store: place, id, deadline: self.settings.deadline });
+            }
+        }
+        // What it leaves is cleaned up.
+        self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)
+    }
+
+    /// Ends a transaction that is parked: the parts that have committed stay, the others never come,
+    /// and nobody waits for them any more.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Misuse`] when none of this id is parked; else when a store fails: then it may be done
+    /// again.
+    pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
+        let place = self.place_of(id).await?;
+        let found = self.intent_and_mark(id, &place).await.map_err(Error::Store)?;
+        let Some((intent, Some(parked))) = found else {
+            return Err(Error::Misuse(format!(
+                "transaction {id} is not parked: only one that a store has refused can be abandoned"
+            )));
+        };
+        let execution = self.resumed(id, &place, intent).await?;
+        let missing = self.missing_of(id, &execution).await?;
+        let names: Vec<Name> = missing.iter().map(|store| self.name_at(*store)).collect();
+        let kept = Kept {
+            transaction: execution.plan.name.clone(),
+            missing: names,
+            parked,
+            because: because.to_owned(),
+            at: self.world.now(),
+        };
+        let store = self.store_called(&place).ok_or_else(|| none_called(id))?;
+        let writes = write_parts(RecordKind::Abandoned, id, &encode(&kept));
+        self.write_records(store, None, writes).await.map_err(Error::Store)?;
+        // The last part first: whoever goes on meanwhile meets the mark before a part that depends on
+        // one that never ran.
+        for missing in missing.into_iter().rev() {
+            self.take_for_done(&execution, id, missing).await?;
+        }
+        let mark = Write::Discard(RecordKey::of(RecordKind::Parked, id, 0));
+        self.write_records(store, None, vec![mark]).await.map_err(Error::Store)?;
+        tracing::warn!(%id, transaction = %kept.transaction, because, "a transaction was abandoned");
+        self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)?;
+        Ok(abandoned(id, place, kept))
+    }
+
+    /// The transactions that were abandoned, at whichever store they began.
+    ///
+    /// # Errors
+    ///
+    /// When a store fails.
+    pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
+        let mut found = Vec::new();
+        for store in 0..self.stores.len() {
+            let kind = RecordKind::Abandoned;
+            let records = self.all_records(store, None, kind, None).await.map_err(Error::Store)?;
+            for (key, first) in records {
+                let Some((id, 0)) = key.transaction() else { continue };
+                let session = StoreSession::default();
+                let begun = self.stores[store].begin(&session).await;
+                let mut transaction = begun.map_err(Error::Store)?;
+                let bytes = read_parts(&mut *transaction, kind, id, 0, &first).await?;
+                let kept: Kept =
+                    decode(&bytes).map_err(|Unreadable| unreadable("abandonment", id))?;
+                found.push(abandoned(id, self.name_at(store), kept));
+            }
+        }
+        Ok(found)
+    }
+
+    /// The store that holds a transaction's intent.
+    async fn place_of(&self, id: TransactionId) -> Result<Name, Error> {
+        for store in 0..self.stores.len() {
+            let place = self.name_at(store);
+            if self.intent_and_mark(id, &place).await.map_err(Error::Store)?.is_some() {
+                return Ok(place);
+            }
+        }
+        Err(none_called(id))
+    }
+
+    /// The stores at which a transaction is still to leave a commit witness, in the order of its
+    /// phases.
+    async fn missing_of(
+        &self,
+        id: TransactionId,
+        execution: &Execution,
+    ) -> Result<Vec<usize>, Error> {
+        let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
+        let last = execution.last_witnessed().map_or(0, |last| last + 1);
+        let mut missing = Vec::new();
+        for phase in execution.plan.phases.get(first + 1..last).unwrap_or_default() {
+            let store = execution.store_name(phase).and_then(|name| self.store_called(&name));
+            let Some(store) = store else { continue };
+            let replica = self.home_at(execution, store);
+            let answers = self.read_records(store, replica, &visible_reads(id)).await;
+            if !is_visible(id, &answers.map_err(Error::Store)?) {
+                missing.push(store);
+            }
+        }
+        Ok(missing)
+    }
+
+    /// Where a transaction's phases run at a store, if it keeps to one replica.
+    fn home_at(&self, execution: &Execution, store: usize) -> Option<Name> {
+        self.replica_at(store, execution.home.as_ref())
+    }
+
+    /// Leaves a commit witness in the place of a part that never runs, unless it has run.
+    async fn take_for_done(
+        &self,
+        execution: &Execution,
+        id: TransactionId,
+        store: usize,
+    ) -> Result<(), Error> {
+        let session =
+            StoreSession { replica: self.home_at(execution, store), ..StoreSession::default() };
+        let mut attempts = 0;
+        loop {
+            let mut transaction = self.stores[store].begin(&session).await.map_err(Error::Store)?;
+            let reads = visible_reads(id);
+            let answers = transaction.read(&reads).await.map_err(Error::Store)?;
+            let answers: Vec<Data> = answers.into_iter().map(|answer| answer.data).collect();
+            if is_visible(id, &answers) {
+                return Ok(());
+            }
+            let guards = vec![
+                Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0)),
+                Guard::Below(RecordKey::of_origin(RecordKind::Floor, id.origin), id.sequence),
+            ];
+            let writes = write_parts(RecordKind::Witness, id, &encode(&Witness::Abandoned));
+            match transaction.commit(Commit { writes, guards, ..Commit::default() }).await {
+                Ok(_) => return Ok(()),
+                Err(StoreError::Conflict | StoreError::Unknown { .. }) if attempts < TRIES_MAX => {
+                    attempts += 1;
+                    self.world.sleep(self.backoff(attempts)).await;
+                }
+                Err(error) => return Err(Error::Store(error)),
+            }
+        }
+    }
+}
+
+fn none_called(id: TransactionId) -> Error {
+    Error::Misuse(format!("no transaction {id} is unfinished"))
+}
+
+fn abandoned(id: TransactionId, intent: Name, kept: Kept) -> Abandoned {
+    let Kept { transaction, missing, parked, because, at } = kept;
+    Abandoned { id, transaction, intent, missing, parked, because, at }
+}
