@@ -55,11 +55,12 @@ fn documentation() -> Command {
 pub type Generated = (&'static str, &'static str, &'static str, (&'static str, &'static str));
 
 /// More generated programs than the tests take of the same properties.
-const GENERATED: [Generated; 4] = [
+const GENERATED: [Generated; 5] = [
     ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "3000")),
     ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "3000")),
-    ("crates/mingle-runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "40")),
+    ("crates/mingle-runtime", "it", "split_runs_end_as_plain_runs", ("MINGLE_SPLIT_SECONDS", "20")),
     ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "20")),
+    ("crates/mingle-runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "20")),
 ];
 
 /// Adds properties of generated programs.
@@ -87,9 +88,9 @@ fn add_simulations(artifacts: &Artifacts, jobs: &mut Jobs) -> Outcome {
         command.args(arguments).current_dir(root());
         Ok::<_, String>(command)
     };
-    let short = simulate(&["--seeds", "700", "--jobs", "2"])?;
+    let short = simulate(&["--seeds", "350", "--jobs", "2"])?;
     jobs.add("simulation", short, Lane::Computes, 30);
-    let short = simulate(&["geo", "--seeds", "600", "--jobs", "2"])?;
+    let short = simulate(&["geo", "--seeds", "300", "--jobs", "2"])?;
     jobs.add("simulation of geo", short, Lane::Computes, 40);
     for (kind, seed) in seeds::recorded()? {
         let seed = seed.to_string();

@@ -71,7 +71,7 @@ fn macros() -> Outcome {
 }
 
 /// How much longer than the short run.
-const GENERATED: [Generated; 4] = [
+const GENERATED: [Generated; 5] = [
     ("crates/mingle-lang", "lib", "random_programs", ("PROPTEST_CASES", "100000")),
     ("crates/mingle-lang", "it", "random_programs", ("PROPTEST_CASES", "100000")),
     (
@@ -81,6 +81,7 @@ const GENERATED: [Generated; 4] = [
         ("MINGLE_SPLIT_SECONDS", "600"),
     ),
     ("crates/mingle-runtime", "it", "weaker_data_never_shows", ("MINGLE_SPLIT_SECONDS", "300")),
+    ("crates/mingle-runtime", "it", "runs_at_once", ("MINGLE_SPLIT_SECONDS", "600")),
 ];
 
 fn generated_programs() -> Outcome {
