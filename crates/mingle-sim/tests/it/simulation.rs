@@ -118,7 +118,7 @@ const FOUND: &[(&str, u64)] = &[
     ("BlindWrites", 2),
     ("NoInheritance", 118),
     ("RowsReplaced", 8),
-    ("NoRowsInLastPhase", 85),
+    ("NoRowsInLastPhase", 609),
     ("IntentAfterCommit", 2),
     ("NoIntent", 2),
     ("UnguardedWitness", 7),
@@ -144,7 +144,7 @@ const FOUND: &[(&str, u64)] = &[
     ("ReadersNotAwaited", 48),
     ("AbortIgnored", 366),
     ("ConflictsForgotten", 1),
-    ("OutcomesForgotten", 12),
+    ("OutcomesForgotten", 60),
     ("CommitsDropped", 1),
 ];
 
