@@ -58,18 +58,38 @@ fn forced<'a>(
 
 /// Whether the forced edges of one transaction close a cycle. Each of them leads to a writer that
 /// is read from, so a cycle passes through these alone: from one to the next by causality and then
-/// a forced edge.
+/// a forced edge. Of the writers in one chain the first few come before a node, so each forced edge
+/// gets one edge for each chain, from a node that stands for these first few.
 fn breaks(index: &Index, clocks: &Clocks, reader: usize, node: &Node) -> bool {
     let mut targets: Vec<usize> = node.reads.iter().map(|(_, writer)| *writer).collect();
-    targets.sort_unstable();
+    let place = |target: &usize| (index.nodes[*target].chain, index.nodes[*target].position);
+    targets.sort_unstable_by_key(place);
     targets.dedup();
-    let mut between = Graph::new(targets.len());
-    for (key, writer, other) in forced(index, clocks, reader, node) {
-        let Ok(to) = targets.binary_search(&writer) else { continue };
-        for (from, target) in targets.iter().enumerate() {
-            if *target == other || clocks.is_before(*target, other) {
-                between.add(from, to, Reason::WwForced { key, reader });
+    let chains: Vec<&[usize]> =
+        targets.chunk_by(|a, b| index.nodes[*a].chain == index.nodes[*b].chain).collect();
+    // The node of the target at `first + n` stands at `n`; that of all in its chain up to it, `count` further.
+    let (count, mut first) = (targets.len(), 0);
+    let mut between = Graph::new(2 * count);
+    for chain in &chains {
+        for target in first..first + chain.len() {
+            between.add(target, count + target, Reason::So);
+            if target > first {
+                between.add(count + target - 1, count + target, Reason::So);
             }
+        }
+        first += chain.len();
+    }
+    for (key, writer, other) in forced(index, clocks, reader, node) {
+        let Ok(to) = targets.binary_search_by_key(&place(&writer), place) else { continue };
+        let mut first = 0;
+        for chain in &chains {
+            let comes_before =
+                |target: &usize| *target == other || clocks.is_before(*target, other);
+            let before = chain.partition_point(comes_before);
+            if before > 0 {
+                between.add(count + first + before - 1, to, Reason::WwForced { key, reader });
+            }
+            first += chain.len();
         }
     }
     between.order().is_none()

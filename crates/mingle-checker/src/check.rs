@@ -4,7 +4,10 @@ use mingle_model::Level;
 
 use crate::history::{History, Outcome};
 use crate::index::{INIT, Index};
-use crate::limits::{SEARCH_CANDIDATES_MAX, SHRINK_CANDIDATES_MAX, SHRINK_TRANSACTIONS_MAX};
+use crate::limits::{
+    SEARCH_CANDIDATES_MAX, SHRINK_CANDIDATES_MAX, SHRINK_OPERATIONS_MAX, SHRINK_RUNS,
+    SHRINK_TRANSACTIONS_MAX,
+};
 use crate::model::Model;
 use crate::serial::Rules;
 use crate::verdict::{Anomaly, Basis, Counterexample, Verdict, Witness};
@@ -81,7 +84,7 @@ fn mixed(history: &History) -> Verdict {
     if let Some(reason) = unknown {
         return Verdict::Unknown(reason);
     }
-    let bases = [Basis::Search, Basis::RecordedOrder];
+    let bases = [Basis::Search, Basis::GivenOrder, Basis::RecordedOrder];
     let used = |basis: &Basis| parts.iter().any(|part| part.basis == *basis);
     let basis = bases.into_iter().find(used).unwrap_or(Basis::Axioms);
     Verdict::Satisfied(Witness { model: Model::Mixed, basis, order: Vec::new(), parts })
@@ -146,9 +149,7 @@ fn without_time(index: &Index, model: Model) -> Option<String> {
 fn no_order(history: &History, model: Model) -> Verdict {
     let mut smallest = resolved(history);
     if history.transactions().len() <= SHRINK_TRANSACTIONS_MAX {
-        while let Some(smaller) = shrink_once(&smallest, model) {
-            smallest = smaller;
-        }
+        smallest = Shrinking { model, left: SHRINK_OPERATIONS_MAX }.run(smallest);
     }
     let index = Index::new(&smallest)
         .map(|index| serial::check(&index, rules(model), SEARCH_CANDIDATES_MAX));
@@ -161,19 +162,60 @@ fn no_order(history: &History, model: Model) -> Verdict {
     violated(&smallest, model, Basis::Search, Anomaly::NoOrder)
 }
 
-/// One pass over all operations; none if each is needed.
-fn shrink_once(history: &History, model: Model) -> Option<History> {
-    let mut smallest: Option<History> = None;
-    for transaction in history.transactions() {
-        for place in (0..transaction.operations.len()).rev() {
-            let present = smallest.as_ref().unwrap_or(history);
-            let smaller = present.keep(|found, other| (found.id, other) != (transaction.id, place));
-            if is_out_of_order(&smaller, model) {
-                smallest = Some(smaller);
+/// Makes a history without an order smaller, within a bound.
+struct Shrinking {
+    model: Model,
+    /// The number of operations that tries may still look at.
+    left: usize,
+}
+
+impl Shrinking {
+    /// Leaves out runs of operations, long ones first and single ones last, until each operation is needed or the
+    /// bound is met.
+    fn run(&mut self, mut smallest: History) -> History {
+        let mut width = (operations(&smallest) / SHRINK_RUNS).max(1);
+        loop {
+            let (smaller, is_changed) = self.pass(smallest, width);
+            smallest = smaller;
+            if width == 1 && (!is_changed || self.left == 0) {
+                return smallest;
             }
+            width = (width / 2).max(1);
         }
     }
-    smallest
+
+    /// One pass over all operations, `width` of one transaction at a time, the last ones first. Says whether anything
+    /// was left out.
+    fn pass(&mut self, mut smallest: History, width: usize) -> (History, bool) {
+        let mut is_changed = false;
+        let sizes: Vec<(i64, usize)> = smallest
+            .transactions()
+            .iter()
+            .map(|found| (found.id, found.operations.len()))
+            .collect();
+        for (id, size) in sizes {
+            let mut end = size;
+            while end > 0 {
+                let run = end.saturating_sub(width)..end;
+                end = run.start;
+                let cost = operations(&smallest);
+                if cost > self.left {
+                    self.left = 0;
+                    return (smallest, is_changed);
+                }
+                self.left -= cost;
+                let smaller = smallest.keep(|found, other| found.id != id || !run.contains(&other));
+                if is_out_of_order(&smaller, self.model) {
+                    (smallest, is_changed) = (smaller, true);
+                }
+            }
+        }
+        (smallest, is_changed)
+    }
+}
+
+fn operations(history: &History) -> usize {
+    history.transactions().iter().map(|transaction| transaction.operations.len()).sum()
 }
 
 /// The same history with the orders that are used, and no others that would be used once some
@@ -181,7 +223,8 @@ fn shrink_once(history: &History, model: Model) -> Option<History> {
 fn resolved(history: &History) -> History {
     let mut resolved = history.clone();
     if let Ok(index) = Index::new(history) {
-        resolved.record(|transaction, key| index.recorded_number(transaction, key));
+        let numbers = index.recorded_numbers();
+        resolved.record(|transaction, key| numbers.get(&(transaction, key)).copied());
     }
     resolved
 }

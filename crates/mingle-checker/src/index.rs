@@ -1,7 +1,7 @@
 //! A history with small numbers for its keys and transactions, and each read led back to its
 //! writer: what all checkers work on.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use crate::history::{History, INITIAL, Kind, Outcome, Transaction};
 use crate::verdict::{Anomaly, BadRead};
@@ -20,10 +20,30 @@ pub(crate) struct Node {
     pub position: usize,
     /// What comes directly before it in its session.
     pub after: usize,
-    /// The keys that it reads from others, each with the writer.
+    /// The keys that it reads from others, each with the writer, in the order of the reads.
     pub reads: Vec<(usize, usize)>,
+    /// The keys of `reads`, sorted, each with its place there.
+    pub read_places: Vec<(usize, usize)>,
     /// The keys that it writes, sorted, each with its place in the recorded order of the key.
     pub writes: Vec<(usize, Option<u64>)>,
+}
+
+impl Node {
+    /// The place of a key in `reads`, if the transaction reads it from another.
+    pub fn read_place(&self, key: usize) -> Option<usize> {
+        let found = self.read_places.binary_search_by_key(&key, |(key, _)| *key).ok()?;
+        Some(self.read_places[found].1)
+    }
+
+    /// True if the transaction reads the key from another.
+    pub fn is_reader_of(&self, key: usize) -> bool {
+        self.read_place(key).is_some()
+    }
+
+    /// True if the transaction writes the key.
+    pub fn is_writer_of(&self, key: usize) -> bool {
+        self.writes.binary_search_by_key(&key, |(key, _)| *key).is_ok()
+    }
 }
 
 /// Those who write one key in one chain, in its order.
@@ -102,11 +122,15 @@ impl<'h> Index<'h> {
         }
     }
 
-    /// The same for the index of a transaction in the history, and a key as it has it.
-    pub fn recorded_number(&self, transaction: usize, key: i64) -> Option<u64> {
-        let node = self.nodes.iter().position(|node| node.source == Some(transaction))?;
-        let key = self.keys.iter().position(|known| *known == key)?;
-        self.number(node, key)
+    /// The recorded place of each write, by the index of its transaction in the history and the key as it has it.
+    pub fn recorded_numbers(&self) -> HashMap<(usize, i64), u64> {
+        let writes =
+            self.nodes.iter().enumerate().flat_map(|(node, Node { source, writes, .. })| {
+                writes.iter().filter_map(move |(key, _)| {
+                    Some((((*source)?, self.keys[*key]), self.number(node, *key)?))
+                })
+            });
+        writes.collect()
     }
 }
 
@@ -198,6 +222,7 @@ impl<'h> Builder<'h> {
             position: 0,
             after: INIT,
             reads: Vec::new(),
+            read_places: Vec::new(),
             writes: Vec::new(),
         };
         Self {
@@ -246,15 +271,16 @@ impl<'h> Builder<'h> {
     ) -> Result<(), Anomaly> {
         let mut own: HashMap<i64, i64> = HashMap::new();
         let mut read: HashMap<i64, i64> = HashMap::new();
-        let (mut reads, mut writes) = (Vec::new(), Vec::new());
+        let mut reads = Vec::new();
+        // The last write of a key counts.
+        let mut writes: BTreeMap<usize, Option<u64>> = BTreeMap::new();
         for operation in &transaction.operations {
             let (key, value) = (operation.key, operation.value);
             let bad = |what| Err(Anomaly::Read { transaction: transaction.id, key, value, what });
             if operation.kind == Kind::Write {
                 own.insert(key, value);
                 let number = self.key(key);
-                writes.retain(|(other, _)| *other != number);
-                writes.push((number, operation.version));
+                writes.insert(number, operation.version);
                 continue;
             }
             if let Some(&expected) = own.get(&key) {
@@ -275,11 +301,15 @@ impl<'h> Builder<'h> {
             }
             read.insert(key, value);
         }
-        writes.sort_unstable();
+        let places = reads.iter().enumerate().map(|(place, (key, _))| (*key, place));
+        let mut read_places: Vec<(usize, usize)> = places.collect();
+        read_places.sort_unstable();
+        let writes = writes.into_iter().collect();
         let (chain, after) = self.place(transaction);
         let position = self.lengths[chain];
         self.lengths[chain] += 1;
-        self.nodes.push(Node { source: Some(index), chain, position, after, reads, writes });
+        let source = Some(index);
+        self.nodes.push(Node { source, chain, position, after, reads, read_places, writes });
         Ok(())
     }
 
@@ -310,11 +340,15 @@ impl<'h> Builder<'h> {
     fn finish(self) -> Index<'h> {
         let mut writers: Vec<Writers> = self.keys.iter().map(|_| vec![(0, vec![INIT])]).collect();
         let mut is_versioned = vec![false; self.keys.len()];
+        // Where a chain stands among the writers of a key.
+        let mut places: HashMap<(usize, usize), usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
             for (key, version) in &node.writes {
                 is_versioned[*key] |= version.is_some();
                 let by_chain = &mut writers[*key];
-                match by_chain.iter_mut().find(|(chain, _)| *chain == node.chain) {
+                // The initial values are at the first place, and a chain of their own.
+                let place = *places.entry((*key, node.chain)).or_insert(by_chain.len());
+                match by_chain.get_mut(place) {
                     Some((_, writers)) => writers.push(index),
                     None => by_chain.push((node.chain, vec![index])),
                 }

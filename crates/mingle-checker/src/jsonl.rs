@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mingle_model::Level;
+use mingle_model::{Level, parse_json};
 use serde_json::{Map, Value, json};
 
 use crate::history::{History, Interval, Kind, Operation, Outcome, Transaction};
@@ -101,7 +101,7 @@ type Object = Map<String, Value>;
 fn transaction(line: &str) -> Result<Transaction, String> {
     const FIELDS: [&str; 8] =
         ["transaction", "session", "outcome", "begin", "end", "commit", "final", "operations"];
-    let value: Value = serde_json::from_str(line)
+    let value = parse_json(line.as_bytes())
         .map_err(|error| format!("not JSON: {error}; expected one object a line"))?;
     let object = as_object(&value, "a transaction", &FIELDS)?;
     Ok(Transaction {

@@ -24,6 +24,12 @@ pub const CYCLE_EDGES_MAX: u64 = 50_000_000;
 /// Transactions of a history without an order that is made smaller by trying to leave out each.
 pub const SHRINK_TRANSACTIONS_MAX: usize = 64;
 
+/// Operations that these tries look at in all; past that the smallest history so far is reported.
+pub const SHRINK_OPERATIONS_MAX: usize = 5_000_000;
+
+/// The number of runs of operations that a large history is cut into at first, to leave out each.
+pub const SHRINK_RUNS: usize = 1_024;
+
 /// Violations of causality among which the one with the shortest cycle is reported.
 pub const CAUSAL_CANDIDATES_MAX: usize = 32;
 

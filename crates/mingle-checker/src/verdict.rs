@@ -45,6 +45,8 @@ pub enum Basis {
     /// The order of writes that the history records. Where that order breaks the model, another
     /// one, that the store did not use, might not.
     RecordedOrder,
+    /// The order in which the history lists its transactions explains every read.
+    GivenOrder,
     /// Orders were searched.
     Search,
 }
@@ -54,6 +56,7 @@ impl fmt::Display for Basis {
         f.write_str(match self {
             Self::Axioms => "by the axioms",
             Self::RecordedOrder => "by the recorded order of writes",
+            Self::GivenOrder => "by the order of the history",
             Self::Search => "by search",
         })
     }

@@ -7,7 +7,7 @@
 
 use crate::clocks::{Clocks, Layout};
 use crate::graph::{Graph, Reason, Step};
-use crate::index::{INIT, Index};
+use crate::index::{INIT, Index, Node};
 use crate::verdict::Basis;
 
 /// What a checker found, in numbers of the index.
@@ -55,17 +55,37 @@ pub(crate) fn read_atomic(index: &Index) -> Found {
     let mut graph = base(index, true);
     force_visible(index, &clocks, &mut graph);
     for (reader, node) in index.live() {
-        for &(key, writer) in &node.reads {
-            for &(_, other) in &node.reads {
-                let writes = &index.nodes[other].writes;
-                let is_writer = writes.binary_search_by_key(&key, |(key, _)| *key).is_ok();
-                if other != writer && is_writer {
-                    graph.add(other, writer, Reason::WwForced { key, reader });
-                }
-            }
+        for (place, other) in read_along(index, node) {
+            let (key, writer) = node.reads[place];
+            graph.add(other, writer, Reason::WwForced { key, reader });
         }
     }
     conclude(index, graph)
+}
+
+/// For each read of a transaction, by its place, the other writers of its key that the transaction also reads from.
+fn read_along(index: &Index, node: &Node) -> Vec<(usize, usize)> {
+    let mut writers: Vec<usize> = node.reads.iter().map(|(_, writer)| *writer).collect();
+    writers.sort_unstable();
+    writers.dedup();
+    let mut found = Vec::new();
+    for other in writers {
+        let writes = &index.nodes[other].writes;
+        let mut add = |place: usize| {
+            if node.reads[place].1 != other {
+                found.push((place, other));
+            }
+        };
+        // The shorter of the two lists is walked: the reads of one transaction are not multiplied by each other.
+        if writes.len() < node.reads.len() {
+            writes.iter().filter_map(|(key, _)| node.read_place(*key)).for_each(&mut add);
+        } else {
+            let is_writer = |place: &usize| index.nodes[other].is_writer_of(node.reads[*place].0);
+            (0..node.reads.len()).filter(is_writer).for_each(&mut add);
+        }
+    }
+    found.sort_unstable();
+    found
 }
 
 /// Causal convergence: visible is what comes before by sessions and reads.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use mingle_lang::diagnostic::Code;
-use mingle_lang::explain::{explain, render, to_json};
+use mingle_lang::explain::{explain_all, render, to_json};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
@@ -77,7 +77,7 @@ fn program(args: &Args, color: Color) -> Result<Exit, Failure> {
     let wanted = args.transaction.as_deref();
     let plans = program.plans.iter().filter(|plan| wanted.is_none_or(|name| name == &*plan.name));
     let workers = workers(&args.subject, args.config.as_deref());
-    let explained = plans.map(|plan| explain(&checked.source, program, plan));
+    let explained = explain_all(&checked.source, program, plans).into_iter();
     let explained: Vec<_> =
         explained.map(|one| one.with_workers(|store| workers.contains(store))).collect();
     if let (Some(name), true) = (wanted, explained.is_empty()) {

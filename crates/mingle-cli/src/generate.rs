@@ -146,5 +146,6 @@ fn text(language: &Language, checked: &Checked, name: &str) -> Option<String> {
 fn rust(checked: &Checked, name: &str) -> Option<String> {
     let items = mingle_gen::rust::items(checked, &format!("`{name}`"))?;
     let text = mingle_gen::rust::text(items);
+    let name = mingle_gen::one_line(name);
     Some(format!("// Generated from {name} by `mingle gen rust`.\n\n{text}"))
 }

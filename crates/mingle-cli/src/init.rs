@@ -12,6 +12,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use mingle::{Binding, TokioWorld, plan_migrations};
+use mingle_gen::one_line;
 use mingle_store_postgres::{PostgresConfig, describe};
 
 use crate::exit::{Exit, Failure};
@@ -68,6 +69,10 @@ pub fn run(args: &Args) -> Result<Exit, Failure> {
     {
         return Err(Failure::usage(format!("{there} is there already: `--force` overwrites it")));
     }
+    if args.schema.contains('.') {
+        let message = "a schema with a dot in its name cannot be named in a binding";
+        return Err(Failure::usage(message));
+    }
     let (address, variable) = address.without_password(&name);
     let design = block_on(async {
         let _progress = Progress::start("looking at the tables");
@@ -107,9 +112,10 @@ async fn design(
     let design = objects::design(name, schema, &tables);
     if design.objects.is_empty() {
         let left_out: Vec<String> =
-            design.left_out.iter().map(|why| format!("\n  {why}")).collect();
+            design.left_out.iter().map(|why| format!("\n  {}", one_line(why))).collect();
         let message = format!(
-            "the schema {schema} has no table that could be an object{}",
+            "the schema {} has no table that could be an object{}",
+            one_line(schema),
             left_out.concat()
         );
         return Err(Failure::usage(message));

@@ -4,6 +4,7 @@
 //! - [`rust`]: types for objects and structs, a method for each transaction.
 //! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
 //! - `declared`: what a program declares, as it is written.
+//! - `lines`: text from outside within comments.
 //! - `names`: names of a program as names of another language.
 //! - [`Runtime`]: whether a client has its runtime in its file, or imports it from a package.
 //! - `text`: pieces of text that generators share.
@@ -11,6 +12,7 @@
 //! Nothing here reads a file, a clock or the environment.
 
 mod declared;
+mod lines;
 mod names;
 #[cfg(feature = "text")]
 pub mod python;
@@ -22,5 +24,6 @@ mod text;
 #[cfg(feature = "text")]
 pub mod typescript;
 
+pub use lines::one_line;
 #[cfg(feature = "text")]
 pub use shared::Runtime;

@@ -2,6 +2,8 @@
 //!
 //! Whether it is TypeScript and Python, and does what it says, is tested where the command is.
 
+mod hostile;
+
 use std::fs;
 use std::path::Path;
 

@@ -7,6 +7,7 @@
 //! - [`types`]: what a program declares: objects, fields, structs, in a [`Schema`].
 //! - [`level`]: consistency levels and their order.
 //! - [`json`]: the one JSON form of values, the same in every tool.
+//! - [`parse_json`]: JSON text without repeated members.
 //! - [`id`]: transactions, versions, stamps and witness rows.
 //! - [`limits`]: the named bounds on sizes.
 //! - [`random`]: seeded random numbers.
@@ -16,11 +17,13 @@ pub mod id;
 pub mod json;
 pub mod level;
 pub mod limits;
+mod parse;
 pub mod random;
 pub mod types;
 pub mod value;
 
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
+pub use parse::parse_json;
 pub use types::{Field, FieldType, ObjectType, Schema, Shape, StructType, Type};
 pub use value::{Float, Name, Ref, Time, Value};

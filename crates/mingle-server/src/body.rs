@@ -25,7 +25,7 @@ pub(crate) async fn read(
             "expected a body of type application/json",
         ));
     }
-    match serde_json::from_slice(&bytes) {
+    match mingle_model::parse_json(&bytes) {
         Ok(Json::Object(members)) => Ok(members),
         Ok(_) => Err(Problem::new(
             Code::InvalidArgument,

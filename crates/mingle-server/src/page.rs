@@ -3,7 +3,7 @@
 use axum::http::{HeaderValue, header};
 use axum::response::Response;
 use mingle_lang::Program;
-use mingle_lang::explain::{explain, to_json};
+use mingle_lang::explain::{explain_all, to_json};
 use mingle_model::Type;
 use serde_json::{Value as Json, json};
 
@@ -47,13 +47,13 @@ fn is_text(program: &Program, value_type: &Type) -> bool {
 /// What the page shows of a program: its text, and of each transaction head and phases.
 pub(crate) fn program(program: &Program) -> Json {
     let described = Described::of(program);
-    let transactions = program.plans.iter().map(|plan| {
-        let explained = explain(&described.checked.source, program, plan);
+    let explained = explain_all(&described.checked.source, program, &program.plans);
+    let transactions = program.plans.iter().zip(&explained).map(|(plan, explained)| {
         let params = plan.params.iter().map(|(name, param_type)| {
             let is_text = is_text(program, param_type);
             json!({ "name": &**name, "type": param_type.to_string(), "is_text": is_text })
         });
-        let phases = to_json(std::slice::from_ref(&explained));
+        let phases = to_json(std::slice::from_ref(explained));
         json!({
             "name": &*plan.name,
             "docs": plan.docs,

@@ -252,7 +252,7 @@ impl Database {
     /// What was expected and found.
     pub fn read_text(&self, text: &str, value_type: &Type) -> Result<Value, String> {
         let schema = self.program().schema();
-        let json_value = || serde_json::from_str::<Json>(text);
+        let json_value = || mingle_model::parse_json(text.as_bytes());
         match value_type {
             Type::String => json::read_string(text),
             Type::Time => Time::parse(text).map(Value::Time),

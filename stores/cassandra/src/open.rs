@@ -74,9 +74,14 @@ pub fn check_datacenters(
     Ok(())
 }
 
-/// A name as CQL wants it where it is not all in lower case.
+/// A name as CQL reads it, whatever is in it.
 pub fn quoted(name: &str) -> String {
-    format!("\"{name}\"")
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+/// A piece of text as CQL reads it.
+pub fn literal(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
 }
 
 /// Makes the keyspace, where it is not there, and the tables.
@@ -99,7 +104,8 @@ pub async fn make(
             );
             return Err(OpenError::Config { store: store.clone(), reason });
         }
-        let copies = config.replication.iter().map(|(name, count)| format!("'{name}': {count}"));
+        let copies =
+            config.replication.iter().map(|(name, count)| format!("{}: {count}", literal(name)));
         let copies: Vec<String> = copies.collect();
         let create = format!(
             "CREATE KEYSPACE IF NOT EXISTS {} WITH replication = \
@@ -128,4 +134,20 @@ pub async fn make(
         made.map_err(|error| unavailable(error.to_string()))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{literal, quoted};
+
+    #[test]
+    fn names_and_texts_end_where_they_should() {
+        assert_eq!(quoted(r#"a"; DROP KEYSPACE b; --"#), r#""a""; DROP KEYSPACE b; --""#);
+        assert_eq!(literal("oslo': 1}; DROP TABLE a; --"), "'oslo'': 1}; DROP TABLE a; --'");
+        for text in ["", "'", "''", "\"", "a'b\"c", "\n"] {
+            let (name, text_there) = (quoted(text), literal(text));
+            assert_eq!(name[1..name.len() - 1].replace("\"\"", "\""), text);
+            assert_eq!(text_there[1..text_there.len() - 1].replace("''", "'"), text);
+        }
+    }
 }

@@ -153,7 +153,7 @@ impl<'u> Search<'u> {
         });
         let may_commit = commits.is_none_or(|number| {
             nodes[number].writes.iter().all(|(key, _)| {
-                let reads = |number: usize| nodes[number].reads.iter().any(|(read, _)| read == key);
+                let reads = |number: usize| nodes[number].is_reader_of(*key);
                 // A unit that does both reads before it writes.
                 let own = usize::from(starts.is_some_and(reads));
                 self.registers[*key].pending == own
@@ -171,7 +171,7 @@ impl<'u> Search<'u> {
         };
         let node = &self.units.index.nodes[number];
         node.writes.iter().all(|(key, _)| {
-            let own = usize::from(node.reads.iter().any(|(read, _)| read == key));
+            let own = usize::from(node.is_reader_of(*key));
             self.units.reader_count(*key, number) == 0 && self.registers[*key].pending == own
         })
     }

@@ -3,7 +3,7 @@
 //! Saturation decides most small histories before the search sees them, so mistakes of the search
 //! would seldom show in the verdicts.
 
-use crate::history::History;
+use crate::history::{History, Kind};
 use crate::index::Index;
 use crate::limits::SEARCH_CANDIDATES_MAX;
 use crate::serial::search::{Answer, search};
@@ -49,6 +49,38 @@ fn history(random: &mut Random, transactions: u64, keys: u64) -> History {
 
 fn format_line(kind: char, key: usize, value: u64, session: u64, id: u64) -> String {
     format!("{kind}({key},{value},{session},{id})\n")
+}
+
+/// The order of the history is right exactly if it is one that a search without other choices would find: each read
+/// finds the last write before it.
+#[test]
+fn the_given_order_is_recognised_without_search() {
+    let (mut given, mut not) = (0, 0);
+    for is_split in [false, true] {
+        let rules = Rules { is_split, real_time: false };
+        for seed in 0..2_000 {
+            let mut random = Random(seed);
+            let history = history(&mut random, 4, 2);
+            let index = Index::new(&history).expect("every read has a writer");
+            let mut last = std::collections::HashMap::new();
+            let is_right = history.transactions().iter().all(|transaction| {
+                transaction.operations.iter().all(|operation| match operation.kind {
+                    Kind::Read => *last.get(&operation.key).unwrap_or(&0) == operation.value,
+                    Kind::Write => last.insert(operation.key, operation.value).is_none_or(|_| true),
+                })
+            });
+            let found = super::given::order(&Units::new(&index, rules));
+            assert_eq!(found.is_some(), is_right, "seed {seed}\n{history:?}");
+            if is_right {
+                // Not one candidate is looked at.
+                assert!(matches!(check(&index, rules, 0), Found::Order(..)), "seed {seed}");
+                given += 1;
+            } else {
+                not += 1;
+            }
+        }
+    }
+    assert!(given > 200 && not > 200, "{given} and {not}");
 }
 
 #[test]

@@ -122,6 +122,11 @@ fn is_over(key: &ForeignKey, column: &str) -> bool {
 /// Why a table is no object, if it is none and no collection either.
 fn unfit(table: &TableDescription) -> Option<String> {
     let name = &table.name;
+    if table.name.contains('.') {
+        return Some(format!(
+            "table {name}: a binding reads the dot in its name as the end of a schema's"
+        ));
+    }
     if table.kind != "table" {
         let kind = table.kind;
         return Some(format!("{kind} {name}: only tables are mapped; a `query` may read it"));
@@ -172,6 +177,10 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     }
     for table in tables {
         let Some(why) = unfit(table) else { continue };
+        if table.name.contains('.') {
+            design.left_out.push(why);
+            continue;
+        }
         match join::collections(table, &known) {
             Some(join) => {
                 let owner = design.objects.iter_mut().find(|object| object.name == join.owner);

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
 
+use mingle_gen::one_line;
 use mingle_lang::syntax::{lex, parse};
 
 use super::names::of_variable;
@@ -10,7 +11,8 @@ use super::objects::{Collection, Design, Field, Object};
 
 /// The program.
 pub fn program(design: &Design) -> String {
-    let Design { store, schema, .. } = design;
+    let Design { store, .. } = design;
+    let schema = one_line(&design.schema);
     let mut text = format!(
         "// Begun with the tables of the schema {schema}, which stay as they are. The binding, \
          mingle.toml,\n// says which object is in which table.\n\nstore {store}: linearizable;\n"
@@ -23,7 +25,7 @@ pub fn program(design: &Design) -> String {
     }
     if !design.left_out.is_empty() {
         text += "\n// Left out:\n";
-        text.extend(design.left_out.iter().map(|why| format!("// - {why}\n")));
+        text.extend(design.left_out.iter().map(|why| format!("// - {}\n", one_line(why))));
     }
     let source = lex(text);
     let (parsed, diagnostics) = parse(&source);
@@ -36,7 +38,8 @@ pub fn program(design: &Design) -> String {
 }
 
 fn declaration(store: &str, object: &Object) -> String {
-    let Object { name, table, key, .. } = object;
+    let Object { name, key, .. } = object;
+    let table = one_line(&object.table);
     let mut text = String::new();
     if let [_, _, ..] = &key.parts[..] {
         write!(text, "\n/// The key of {table}.\nstruct {} {{\n", key.declared)
@@ -54,12 +57,12 @@ fn declaration(store: &str, object: &Object) -> String {
     }
     for Collection { name, declared, remark, .. } in &object.collections {
         if let Some(remark) = remark {
-            writeln!(text, "    // {remark}").expect("a string takes all");
+            writeln!(text, "    // {}", one_line(remark)).expect("a string takes all");
         }
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
     }
     for why in &object.left_out {
-        writeln!(text, "    // Left out: {why}").expect("a string takes all");
+        writeln!(text, "    // Left out: {}", one_line(why)).expect("a string takes all");
     }
     text + "}\n"
 }
@@ -93,7 +96,8 @@ fn find(object: &Object) -> String {
 }
 
 fn transaction(object: &Object) -> String {
-    let Object { name, table, .. } = object;
+    let Object { name, .. } = object;
+    let table = one_line(&object.table);
     let (find, variable) = (find(object), of_variable(name));
     let head = format!("transaction {find}({variable}: ref {name})");
     let shown = object.fields.iter().find(|field| field.declared.contains("string"));
@@ -172,11 +176,12 @@ pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
     let objects = if count == 1 { "object" } else { "objects" };
     let mut text = format!("wrote {file} ({count} {objects}) and mingle.toml\n");
     for why in &design.left_out {
-        writeln!(text, "left out: {why}").expect("a string takes all");
+        writeln!(text, "left out: {}", one_line(why)).expect("a string takes all");
     }
     for object in &design.objects {
         for why in &object.left_out {
-            writeln!(text, "left out: {}.{why}", object.table).expect("a string takes all");
+            let why = one_line(&format!("{}.{why}", object.table));
+            writeln!(text, "left out: {why}").expect("a string takes all");
         }
     }
     let own = format!("mingle_{}", design.store);
@@ -201,3 +206,6 @@ pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
     .expect("a string takes all");
     text
 }
+
+#[cfg(test)]
+mod tests;

@@ -96,7 +96,7 @@ impl Reader<'_> {
             if text.is_empty() && self.rest.is_empty() {
                 return Err(format!("expected `{close}` at the end"));
             }
-            let value = serde_json::from_str(text)
+            let value = mingle_model::parse_json(text.as_bytes())
                 .map_err(|error| format!("expected JSON at `{}`: {error}", self.rest))?;
             self.rest = self.rest[text.len()..].trim_start();
             values.push(value);

@@ -25,8 +25,8 @@ mod types;
 use mingle_lang::Checked;
 
 use crate::declared::Declared;
+use crate::lines::{doc_lines, one_line};
 use crate::shared::Runtime;
-use crate::text::{clean, doc_lines};
 use names::Names;
 pub use package::runtime;
 
@@ -62,7 +62,7 @@ pub fn text(checked: &Checked, origin: &str) -> Option<String> {
 pub fn text_with(checked: &Checked, origin: &str, runtime: Runtime) -> Option<String> {
     let declared = Declared::of(checked)?;
     let types = Names::of_types(declared.type_names());
-    let context = Context { declared, types, origin: clean(origin) };
+    let context = Context { declared, types, origin: one_line(origin) };
     Some(context.file(runtime))
 }
 

@@ -4,14 +4,18 @@ use mingle_lang::Plan;
 use proc_macro2::TokenStream;
 use quote::quote;
 
+use crate::lines::one_line;
+
 use super::names::Names;
 use super::{Context, allowed, doc};
 
 impl Context<'_> {
     /// The type whose methods are the transactions.
     pub(super) fn database(&self) -> TokenStream {
-        let docs =
-            format!(" The program {} over its stores: a method for each transaction.", self.origin);
+        let docs = format!(
+            " The program {} over its stores: a method for each transaction.",
+            one_line(self.origin)
+        );
         let (text, allowed) = (&*self.program.text, allowed());
         let names = Names::of_methods(self.program.plans.iter().map(|plan| &plan.name));
         let methods = self.program.plans.iter().map(|plan| self.method(&names, plan));

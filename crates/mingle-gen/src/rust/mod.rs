@@ -19,6 +19,7 @@ use proc_macro2::TokenStream;
 use quote::quote;
 
 use crate::declared::Declared;
+use crate::lines::doc_lines;
 use names::Names;
 
 /// What the generator knows of a program.
@@ -85,6 +86,6 @@ fn allowed() -> TokenStream {
 /// A doc comment, or `otherwise` where there is none.
 fn doc(text: &str, otherwise: &str) -> TokenStream {
     let text = if text.is_empty() { otherwise } else { text };
-    let lines = text.lines().map(|line| format!(" {line}"));
+    let lines = doc_lines(text).into_iter().map(|line| format!(" {line}"));
     quote! { #(#[doc = #lines])* }
 }

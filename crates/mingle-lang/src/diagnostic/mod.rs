@@ -4,6 +4,7 @@
 //! `m0301.md`, the words of the message in `m0301.rs`. The rest of the compiler hands over facts
 //! and never chooses words.
 
+mod cut;
 mod edit;
 pub(crate) mod flow;
 mod json;
@@ -239,7 +240,7 @@ impl Diagnostics {
             self.omitted += 1;
         } else {
             self.warnings += usize::from(!is_error);
-            self.found.push(diagnostic);
+            self.found.push(cut::cut(diagnostic));
         }
     }
 

@@ -4,6 +4,7 @@ mod cost;
 mod text;
 
 use std::collections::HashSet;
+use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
 
@@ -70,7 +71,22 @@ pub struct ExplainedPhase {
 /// assert_eq!(explained.phases[0].reads, ["o.n"]);
 /// ```
 pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
+    explain_at(&TextPlaces::new(source), program, plan)
+}
+
+/// Explains how several transactions run. The places of the text are found once for all of them, so this is linear
+/// in the program, where [`explain`] for each transaction is not.
+pub fn explain_all<'p>(
+    source: &Source,
+    program: &Program,
+    plans: impl IntoIterator<Item = &'p Arc<Plan>>,
+) -> Vec<Explained> {
     let places = TextPlaces::new(source);
+    plans.into_iter().map(|plan| explain_at(&places, program, plan)).collect()
+}
+
+fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explained {
+    let source = places.source();
     let merged = plan.flat.merged_slots();
     let params: Vec<String> =
         plan.params.iter().map(|(name, found)| format!("{name}: {found}")).collect();
@@ -83,7 +99,7 @@ pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
             .phases
             .iter()
             .map(|phase| {
-                Explainer { source, places: &places, plan, phase, merged: &merged }.explain(program)
+                Explainer { source, places, plan, phase, merged: &merged }.explain(program)
             })
             .collect(),
     }
@@ -328,5 +344,31 @@ impl Explainer<'_> {
             _ => span,
         };
         self.text(Span { start: span.start, end: inner.end })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fmt::Write as _;
+
+    use super::*;
+
+    /// The table of places is as long as the text: one for each transaction would be quadratic.
+    #[test]
+    fn places_are_found_once_for_all_transactions() {
+        let mut text = "store s: causal; object O in s { key k: int; n: int; }\n".to_owned();
+        for number in 0..50 {
+            writeln!(text, "transaction t{number}(o: ref O) {{ o.n += {number}; }}")
+                .expect("a string takes it");
+        }
+        let checked = crate::check(text);
+        let program = checked.program.as_ref().expect("a program");
+        let before = TextPlaces::made();
+        let all = explain_all(&checked.source, program, &program.plans);
+        assert_eq!(TextPlaces::made() - before, 1);
+        let one_by_one: Vec<_> =
+            program.plans.iter().map(|plan| explain(&checked.source, program, plan)).collect();
+        assert_eq!(all, one_by_one);
+        assert_eq!((all.len(), TextPlaces::made() - before), (50, 51));
     }
 }

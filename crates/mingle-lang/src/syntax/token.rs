@@ -221,9 +221,24 @@ pub struct TextPlaces<'a> {
 /// Bytes for which characters are counted beforehand.
 const BLOCK: usize = 4096;
 
+#[cfg(test)]
+thread_local! {
+    static MADE: std::cell::Cell<usize> = const { std::cell::Cell::new(0) };
+}
+
+#[cfg(test)]
+impl TextPlaces<'_> {
+    /// The number of tables that this thread has made.
+    pub(crate) fn made() -> usize {
+        MADE.get()
+    }
+}
+
 impl<'a> TextPlaces<'a> {
     /// The table for one source.
     pub fn new(source: &'a Source) -> Self {
+        #[cfg(test)]
+        MADE.set(MADE.get() + 1);
         let bytes = source.text.as_bytes();
         let breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
         let line_starts =

@@ -10,6 +10,7 @@ use scylla::value::{CqlValue, Row};
 
 use super::{Collection, CollectionMapping, Column, Mapped, ObjectMapping};
 use crate::config::{CassandraConfig, OpenError};
+use crate::open::quoted;
 use crate::scalar::{self, Kind};
 
 /// Checks all mappings; gives them by object, and what somebody should know of their tables.
@@ -85,10 +86,6 @@ async fn time_to_live(cluster: &Session, table: &str) -> Result<i32, String> {
 fn split(table: &str) -> Result<(&str, &str), String> {
     let named = table.split_once('.').filter(|(_, table)| !table.contains('.'));
     named.ok_or_else(|| format!("expected KEYSPACE.TABLE, found {table:?}"))
-}
-
-fn quoted(name: &str) -> String {
-    format!("\"{}\"", name.replace('"', "\"\""))
 }
 
 struct Check<'a> {

@@ -381,8 +381,9 @@ impl Opening {
 
     /// Statements as people read them, each with its server.
     fn shown(&self, planned: &[Planned]) -> Migration {
-        let shown =
-            planned.iter().map(|(index, sql)| format!("-- at {}\n{sql}", self.names[*index]));
+        // A comment ends with its line, and a binding may name a server as it likes.
+        let at = |index: usize| self.names[index].replace(|c: char| c.is_control(), " ");
+        let shown = planned.iter().map(|(index, sql)| format!("-- at {}\n{sql}", at(*index)));
         Migration { statements: shown.collect() }
     }
 }

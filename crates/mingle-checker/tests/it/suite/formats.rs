@@ -48,6 +48,35 @@ fn the_examples_of_the_book() {
 }
 
 #[test]
+fn a_field_that_is_there_twice_is_refused() {
+    let inner = r#""kind":"write","key":1,"value":5,"store":"s","level":"causal""#;
+    let lines = [
+        (
+            format!(
+                r#"{{"transaction":1,"transaction":1,"session":1,"operations":[{{{inner}}}]}}"#
+            ),
+            "transaction",
+        ),
+        (
+            format!(
+                r#"{{"transaction":1,"session":1,"operations":[],"operations":[{{{inner}}}]}}"#
+            ),
+            "operations",
+        ),
+        (format!(r#"{{"transaction":1,"session":1,"operations":[{{{inner},"key":2}}]}}"#), "key"),
+        (
+            format!(r#"{{"transaction":1,"session":1,"operations":[{{{inner},"\u006bey":2}}]}}"#),
+            "key",
+        ),
+    ];
+    for (line, field) in lines {
+        let error = read_jsonl(&format!("\n{line}\n")).expect_err(&line);
+        assert_eq!(error.line, 2, "{error}");
+        assert!(error.message.contains(&format!("the member `{field}` is there twice")), "{error}");
+    }
+}
+
+#[test]
 fn the_plain_form_of_outcomes() {
     let line = |id: i64, outcome: &str, kind: &str, value: i64| {
         format!(

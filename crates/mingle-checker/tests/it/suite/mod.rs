@@ -6,3 +6,4 @@ mod formats;
 mod golden;
 mod random;
 mod scale;
+mod wide;

@@ -1,0 +1,148 @@
+//! A schema is not trusted: whatever its names hold, the files hold what was designed and no more.
+
+use mingle_model::Type;
+use mingle_store_postgres::{ColumnDescription, ForeignKey, TableDescription};
+
+use super::{binding, next, program};
+use crate::init::objects::design;
+
+/// What ends comments, strings or lines in one of the files, or stands for something there.
+const PIECES: [&str; 22] = [
+    "\n",
+    "\r\n",
+    "\r",
+    "\u{85}",
+    "\u{2028}",
+    "\u{1b}[2J",
+    "\u{202e}",
+    "\0",
+    "\"",
+    "'",
+    "\"\"\"",
+    "\\",
+    "*/",
+    "//",
+    "///",
+    "]",
+    "${HOME}",
+    "}\n",
+    "transaction evil() { }",
+    "\nobject Evil in shop { key k: int; }\n",
+    " ",
+    "=",
+];
+
+/// A generator that is good enough for this (Knuth's MMIX constants).
+struct Random(u64);
+
+impl Random {
+    fn name(&mut self, first: &str) -> String {
+        let mut name = first.to_owned();
+        for _ in 0..4 {
+            self.0 = self
+                .0
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            name += PIECES[((self.0 >> 33) as usize) % PIECES.len()];
+        }
+        name
+    }
+}
+
+fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
+    let sql_type = fits.as_ref().map_or_else(Clone::clone, ToString::to_string);
+    ColumnDescription { name, sql_type, fits, is_not_null: true, has_default: false }
+}
+
+fn table(name: String, columns: Vec<ColumnDescription>, keys: usize) -> TableDescription {
+    let key = columns.iter().take(keys).map(|column| column.name.clone()).collect();
+    TableDescription { name, kind: "table", columns, key, foreign_keys: Vec::new() }
+}
+
+/// An object, one with a struct as its key, a join table with something left out, a table without a key.
+fn tables(random: &mut Random) -> Vec<TableDescription> {
+    let odd = random.name("odd type");
+    let item = table(
+        random.name("items"),
+        vec![
+            column(random.name("id"), Ok(Type::Int)),
+            column(random.name("title"), Ok(Type::String)),
+            column(random.name("shape"), Err(odd)),
+        ],
+        1,
+    );
+    let place = table(
+        random.name("places"),
+        vec![
+            column(random.name("x"), Ok(Type::Int)),
+            column(random.name("y"), Ok(Type::Int)),
+            column(random.name("n"), Ok(Type::Int)),
+        ],
+        2,
+    );
+    let mut tags = table(
+        random.name("tags"),
+        vec![
+            column(random.name("item"), Ok(Type::Int)),
+            column(random.name("tag"), Ok(Type::String)),
+        ],
+        2,
+    );
+    let more =
+        ColumnDescription { is_not_null: false, ..column(random.name("note"), Ok(Type::String)) };
+    tags.columns.push(more);
+    tags.foreign_keys.push(ForeignKey {
+        columns: vec![tags.key[0].clone()],
+        schema: "public".into(),
+        table: item.name.clone(),
+        target: item.key.clone(),
+    });
+    let loose = table(random.name("loose"), vec![column(random.name("a"), Ok(Type::Int))], 0);
+    vec![item, place, tags, loose]
+}
+
+#[test]
+fn hostile_names_add_nothing() {
+    let mut random = Random(1);
+    for round in 0..2_000 {
+        let tables = tables(&mut random);
+        let design = design("shop", "public", &tables);
+        assert_eq!(design.objects.len(), 2, "{tables:?}");
+        let text = program(&design);
+        let checked = mingle_lang::check(&*text);
+        assert!(!checked.has_errors(), "round {round}: {:?}\n{text}", checked.diagnostics);
+        let compiled = checked.program.as_ref().expect("a program");
+        assert_eq!(compiled.checked.objects.len(), 2, "{text}");
+        assert!(compiled.plans.iter().all(|plan| plan.name.starts_with("find_")), "{text}");
+        let is_odd = |c: char| c.is_control() && c != '\n';
+        assert!(!text.contains(is_odd) && !text.contains(['\u{2028}', '\u{202e}']), "{text:?}");
+
+        let bound: toml::Table = binding(&design, "postgres://h/d").parse().expect("it is TOML");
+        let store = bound["stores"]["shop"].as_table().expect("a store");
+        assert_eq!((bound.len(), store.len()), (1, 3), "{store:?}");
+        let objects = store["objects"].as_table().expect("objects");
+        let mut found: Vec<&str> =
+            objects.values().filter_map(|object| object["table"].as_str()).collect();
+        let mut expected = [tables[0].name.as_str(), &tables[1].name];
+        found.sort_unstable();
+        expected.sort_unstable();
+        assert_eq!(found, expected);
+
+        let said = next(&design, "shop.mingle", None);
+        assert!(!said.contains(is_odd), "{said:?}");
+    }
+}
+
+/// A binding reads `a.b` as the table `b` of the schema `a`.
+#[test]
+fn a_table_with_a_dot_in_its_name_is_left_out() {
+    let mut random = Random(2);
+    let mut tables = tables(&mut random);
+    tables[1].name = "secret.places".into();
+    tables[2].name = "secret.tags".into();
+    let design = design("shop", "public", &tables);
+    assert_eq!(design.objects.len(), 1);
+    assert!(design.objects[0].collections.is_empty());
+    let dotted = design.left_out.iter().filter(|why| why.starts_with("table secret."));
+    assert_eq!(dotted.count(), 2, "{:?}", design.left_out);
+}

@@ -1,0 +1,44 @@
+//! Text from outside within comments of generated text.
+//!
+//! A comment ends where its line ends, and languages disagree on what ends a line. So whatever does so in any of them is
+//! replaced, and what changes the order in which text is shown as well: what a person reads is what a compiler reads.
+
+/// A text as one line, for a comment that ends with its line, in any language.
+///
+/// # Examples
+///
+/// ```
+/// assert_eq!(mingle_gen::one_line("orders\n}\ntransaction pay() {}"), "orders\u{fffd}}\u{fffd}transaction pay() {}");
+/// assert_eq!(mingle_gen::one_line("bücher\t2"), "bücher\t2");
+/// ```
+pub fn one_line(text: &str) -> String {
+    let is_kept = |c: char| !breaks_lines(c) && !changes_order(c);
+    let kept = text.chars().map(|c| if is_kept(c) { c } else { '\u{fffd}' });
+    kept.collect::<String>().trim_end().to_owned()
+}
+
+/// The lines of a doc comment, without characters that no source text should hold.
+pub(crate) fn doc_lines(docs: &str) -> Vec<String> {
+    docs.lines().map(one_line).collect()
+}
+
+fn breaks_lines(c: char) -> bool {
+    (c.is_control() && c != '\t') || matches!(c, '\u{2028}' | '\u{2029}')
+}
+
+/// True for characters that override the direction of the text that follows.
+fn changes_order(c: char) -> bool {
+    matches!(c, '\u{200e}' | '\u{200f}' | '\u{61c}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_line_ends_where_it_should_not() {
+        let lines = doc_lines("a\u{85}b\u{2028}c\rd\0\n\n  e \t");
+        assert_eq!(lines, ["a\u{fffd}b\u{fffd}c\u{fffd}d\u{fffd}", "", "  e"]);
+        assert_eq!(one_line("a\u{202e}b\u{2066}c"), "a\u{fffd}b\u{fffd}c");
+    }
+}

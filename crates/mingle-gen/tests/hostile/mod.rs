@@ -1,0 +1,143 @@
+//! Whatever doc comments and file names hold, the code outside of comments is the same.
+
+use mingle_gen::{python, rust, typescript};
+use mingle_lang::{Checked, check};
+
+/// What ends comments, strings or lines in some language, or hides what is there.
+const PIECES: [&str; 26] = [
+    "*/",
+    "/*",
+    "//",
+    "\"\"\"",
+    "'''",
+    "\"",
+    "'",
+    "\\",
+    "\\\"\"\"",
+    "#",
+    "`",
+    "${x}",
+    "</script>",
+    "{{x}}",
+    "\r",
+    "\u{85}",
+    "\u{2028}",
+    "\u{2029}",
+    "\u{b}",
+    "\u{c}",
+    "\0",
+    "\u{202e}",
+    "evil()",
+    "import os",
+    " ",
+    "--",
+];
+
+/// A generator that is good enough for this (Knuth's MMIX constants).
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 =
+            self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        ((self.0 >> 33) as usize) % bound
+    }
+
+    fn text(&mut self) -> String {
+        (0..=self.below(6)).map(|_| PIECES[self.below(PIECES.len())]).collect()
+    }
+}
+
+/// A program with this doc comment wherever one may stand.
+fn program(docs: &str) -> Checked {
+    let docs: Vec<String> = docs.lines().map(|line| format!("/// {line}\n")).collect();
+    let docs = docs.concat();
+    let checked = check(format!(
+        "store s: causal;\n{docs}struct P {{\n{docs}x: int,\n}}\n{docs}object O in s {{\n{docs}key k: int;\n{docs}n: int;\n}}\n\
+         {docs}transaction bump(o: ref O, p: P) {{ o.n += p.x; }}\n"
+    ));
+    assert!(!checked.has_errors(), "{:?}", checked.diagnostics);
+    checked
+}
+
+/// TypeScript without comments and blank lines.
+fn typescript_code(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("/**") {
+        code += &rest[..start];
+        let end = rest[start..].find("*/").expect("a comment ends");
+        rest = &rest[start + end + 2..];
+    }
+    code += rest;
+    squeeze(&code, "//")
+}
+
+/// Python without comments, docstrings and blank lines.
+fn python_code(text: &str) -> String {
+    let mut code = String::new();
+    let mut rest = text;
+    while let Some(start) = rest.find("\"\"\"") {
+        code += &rest[..start];
+        rest = &rest[start + 3..];
+        // A backslash takes what follows it along.
+        let mut end = 0;
+        while !rest[end..].starts_with("\"\"\"") {
+            let is_escape = rest[end..].starts_with('\\');
+            let step = rest[end..].chars().take(1 + usize::from(is_escape)).map(char::len_utf8);
+            end += step.sum::<usize>();
+        }
+        rest = &rest[end + 3..];
+    }
+    code += rest;
+    squeeze(&code, "#")
+}
+
+/// The lines that are neither blank nor a comment. Every character that ends a line in some language counts.
+fn squeeze(code: &str, comment: &str) -> String {
+    let ends =
+        |c: char| matches!(c, '\n' | '\r' | '\u{b}' | '\u{c}' | '\u{85}' | '\u{2028}' | '\u{2029}');
+    let lines = code.split(ends).map(str::trim);
+    let kept = lines.filter(|line| !line.is_empty() && !line.starts_with(comment));
+    kept.collect::<Vec<_>>().join("\n")
+}
+
+/// Rust without doc comments.
+fn rust_code(text: &str) -> String {
+    assert!(!text.contains('\r'), "a bare return in a doc comment is an error of Rust's");
+    let kept = text.lines().filter(|line| !line.trim().starts_with("///"));
+    let file: syn::File = syn::parse_str(&kept.collect::<Vec<_>>().join("\n")).expect("it is Rust");
+    let program = format!("{:?}", file.items.len());
+    program + &file.items.iter().map(kind).collect::<String>()
+}
+
+fn kind(item: &syn::Item) -> String {
+    match item {
+        syn::Item::Struct(found) => format!(" struct {}", found.ident),
+        syn::Item::Impl(found) => format!(" impl of {}", found.items.len()),
+        other => format!(" {:?}", std::mem::discriminant(other)),
+    }
+}
+
+#[test]
+fn comments_end_where_they_should() {
+    let typescript_of = |checked: &Checked, name: &str| {
+        typescript_code(&typescript::text(checked, name).expect("a program"))
+    };
+    let python_of = |checked: &Checked, name: &str| {
+        python_code(&python::text(checked, name).expect("a program"))
+    };
+    let rust_of = |checked: &Checked, name: &str| {
+        rust_code(&rust::text(rust::items(checked, name).expect("a program")))
+    };
+    let plain = program("plain");
+    let expected = [typescript_of(&plain, "a"), python_of(&plain, "a"), rust_of(&plain, "a")];
+    let mut random = Random(17);
+    for _ in 0..50 {
+        let (docs, name) = (random.text(), random.text() + "\n" + &random.text());
+        let checked = program(&docs);
+        let found =
+            [typescript_of(&checked, &name), python_of(&checked, &name), rust_of(&checked, &name)];
+        assert_eq!(found, expected, "{docs:?}, {name:?}");
+    }
+}
