@@ -1,5 +1,7 @@
 //! `mingle recover`: what was left unfinished.
 
+use std::str::FromStr;
+
 use mingle::{Abandoned, Error, Swept, Unfinished};
 use mingle_model::{TransactionId, Value};
 use serde_json::{Value as Json, json};
@@ -33,8 +35,14 @@ pub struct Args {
     list: bool,
 
     /// Try only this transaction once more; without ID, all that are parked, as without --retry.
-    #[arg(long, value_name = "ID", num_args = 0..=1, conflicts_with = "list")]
-    retry: Option<Option<TransactionId>>,
+    #[arg(
+        long,
+        value_name = "ID",
+        num_args = 0..=1,
+        default_missing_value = "",
+        conflicts_with = "list"
+    )]
+    retry: Option<Retry>,
 
     /// End this parked transaction: what has committed stays, the rest never comes.
     #[arg(long, value_name = "ID", requires = "because", conflicts_with_all = ["list", "retry"])]
@@ -52,6 +60,21 @@ pub struct Args {
     place: Place,
 }
 
+/// The parked transactions that are tried once more.
+#[derive(Clone, Copy)]
+enum Retry {
+    All,
+    One(TransactionId),
+}
+
+impl FromStr for Retry {
+    type Err = <TransactionId as FromStr>::Err;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        if text.is_empty() { Ok(Self::All) } else { text.parse().map(Self::One) }
+    }
+}
+
 /// Runs it.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
@@ -66,7 +89,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let mut swept = Swept::default();
         if let (Some(id), Some(because)) = (args.abandon, &args.because) {
             opened.database.abandon(id, because).await.map_err(failure)?;
-        } else if let Some(Some(id)) = args.retry {
+        } else if let Some(Retry::One(id)) = args.retry {
             match opened.database.retry(id).await {
                 Ok(()) => {}
                 Err(error @ Error::Misuse(_)) => return Err(failure(error)),

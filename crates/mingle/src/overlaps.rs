@@ -98,9 +98,9 @@ fn places(engine: &Engine, object: &hir::Object) -> Vec<(String, Option<u16>)> {
         Engine::Postgres(config) => {
             let Some(mapping) = config.objects.get(name) else { return Vec::new() };
             let database = address(&config.url);
-            let table = |name: &str| match name.contains('.') {
-                true => format!("table {name} at {database}"),
-                false => format!("table public.{name} at {database}"),
+            let table = |name: &str| {
+                let schema = if name.contains('.') { "" } else { "public." };
+                format!("table {schema}{name} at {database}")
             };
             let fields = mapping
                 .fields

@@ -50,8 +50,8 @@ fn a_store_that_is_forgotten_is_named_with_the_line_to_add() {
 fn what_opening_refuses_without_a_server_a_check_refuses() {
     let with = |store: &str, lines: &str| {
         let others = ["strong", "weak", "logs"].into_iter().filter(|other| *other != store);
-        let others: String = others.map(|other| format!("[stores.{other}]\n")).collect();
-        format!("{others}[stores.{store}]\n{lines}")
+        let others: Vec<String> = others.map(|other| format!("[stores.{other}]\n")).collect();
+        format!("{}[stores.{store}]\n{lines}", others.concat())
     };
     let postgres = "engine = \"postgres\"\nurl = \"postgres://db/shop\"\n";
     let servers =
