@@ -98,8 +98,11 @@ fn doc(indent: &str, text: &str, otherwise: &str) -> String {
     }
     let text = lines.join("\n").replace('\\', "\\\\").replace("\"\"\"", "\\\"\\\"\\\"");
     let text = match text.strip_suffix('"') {
-        Some(text) => format!("{text}\\\""),
-        None => text,
+        // The quote is escaped already where an odd number of backslashes stands before it.
+        Some(before) if before.chars().rev().take_while(|c| *c == '\\').count() % 2 == 0 => {
+            format!("{before}\\\"")
+        }
+        _ => text,
     };
     let text = text.replace('\n', &format!("\n{indent}")).replace(&format!("\n{indent}\n"), "\n\n");
     let end = if lines.len() > 1 { format!("\n{indent}") } else { String::new() };
