@@ -61,7 +61,7 @@ impl Bench {
         let (through, schema) = (watch.proxy.address(), unique("sent"));
         let binding = format!(
             "[stores.bank]\nengine = \"postgres\"\nschema = \"{schema}\"\npool = 1\n\
-             url = \"{before}{through}/{rest}\"\n"
+             url = \"{before}{through}/{rest}\"\n[stores.pages]\n"
         );
         let mut binding = Binding::parse(&binding).expect("it is one");
         // Nothing is sent but for the calls.

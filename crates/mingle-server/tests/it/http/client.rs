@@ -74,7 +74,11 @@ impl Served {
     pub fn with(text: &str, binding: &str, change: impl FnOnce(&mut Config)) -> Self {
         let runtime = Runtime::new().expect("a runtime starts");
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
-        let binding = Binding::parse(binding).expect("the test's binding is right");
+        let mut binding = Binding::parse(binding).expect("the test's binding is right");
+        // The other stores are in this process too.
+        for store in &program.checked.stores {
+            binding.stores.entry(store.name.to_string()).or_default();
+        }
         let mut config = Config::default();
         change(&mut config);
         let (database, server) = runtime.block_on(async {

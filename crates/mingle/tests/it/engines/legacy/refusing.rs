@@ -209,6 +209,7 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     // Whoever meets it is told so; the tables are as free for the other program as before.
     let met = site.call("place", &arguments).expect_err("it meets the parked one");
     assert!(met.to_string().contains("orders_customer_fkey"), "{met}");
+    assert_eq!(site.show("Entry", "monday")["total"], json!(5), "it has committed nothing");
     legacy.execute("UPDATE legacy.customers SET credit = 60 WHERE email = 'ana@x.org'");
     let swept = block_on(site.database.recover()).expect("the stores answer");
     assert!(swept.finished.is_empty(), "the obstacle is still there");
@@ -217,10 +218,10 @@ fn what_may_refuse_a_later_phase_is_said_at_the_start_and_parks_the_transaction(
     legacy.execute("INSERT INTO legacy.customers VALUES ('eve@x.org', 'Eve', 0)");
     let swept = block_on(site.database.recover()).expect("the stores answer");
     assert!(swept.finished.contains(&left.id), "{swept:?}");
-    // The one that had met it follows by itself.
+    // The one that had met it was refused, and does not follow.
     assert!(site.settles(), "it does not come to rest");
     assert_eq!(unfinished(&site), []);
-    assert_eq!(site.show("Entry", "monday")["total"], json!(10));
+    assert_eq!(site.show("Entry", "monday")["total"], json!(5));
     let orders = "SELECT total FROM legacy.orders WHERE customer = 'eve@x.org'";
     assert_eq!(legacy.number(orders), 5);
     assert_eq!(site.show("Note", ORDER)["line"], json!("placed"));
