@@ -90,7 +90,7 @@ fn add_simulations(artifacts: &Artifacts, jobs: &mut Jobs) -> Outcome {
     };
     let short = simulate(&["--seeds", "350", "--jobs", "2"])?;
     jobs.add("simulation", short, Lane::Computes, 30);
-    let short = simulate(&["geo", "--seeds", "300", "--jobs", "2"])?;
+    let short = simulate(&["geo", "--seeds", "600", "--jobs", "2"])?;
     jobs.add("simulation of geo", short, Lane::Computes, 40);
     for (kind, seed) in seeds::recorded()? {
         let seed = seed.to_string();
