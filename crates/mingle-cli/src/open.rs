@@ -66,6 +66,7 @@ pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Fai
 }
 
 /// As [`open`], for a command that stays.
+#[cfg(feature = "server")]
 pub async fn open_to_stay(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, binding, data| {
         Database::open(program, &binding, Some(data)).await

@@ -26,6 +26,7 @@ pub struct Database {
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
     /// Stores that can do more than others, by engine.
+    #[cfg_attr(not(any(feature = "embedded", feature = "postgres")), allow(dead_code))]
     pub(crate) known: Known,
 }
 

@@ -8,7 +8,7 @@
 mod cassandra;
 #[cfg(feature = "embedded")]
 mod embedded;
-#[cfg_attr(not(feature = "cassandra"), allow(dead_code))]
+#[cfg_attr(not(all(feature = "cassandra", feature = "embedded")), allow(dead_code))]
 mod keys;
 #[cfg(feature = "postgres")]
 mod postgres;
@@ -251,6 +251,16 @@ impl WrittenRuntime {
     }
 }
 
+// Without any engine there is nothing to bind.
+#[cfg_attr(
+    not(any(
+        feature = "cassandra",
+        feature = "embedded",
+        feature = "postgres",
+        feature = "redis"
+    )),
+    allow(unreachable_code, unused_variables)
+)]
 fn bind(
     name: &str,
     mut written: toml::Table,

@@ -94,7 +94,7 @@ pub(crate) async fn open_store(
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
     let schema = store_schema(program, id, bound);
     // Without any engine there is nothing that takes these.
-    let _ = (folder, &world, &known);
+    let _ = (folder, &world, &known, &schema);
     match &bound.engine {
         Engine::Unbound => Err(OpenError::Binding(format!(
             "stores.{}: the binding has no engine for it, and this build of Mingle has no embedded one",

@@ -60,6 +60,7 @@ impl<T> Call<T> {
         Self { database, inner, outcome: PhantomData }
     }
 
+    #[cfg(feature = "postgres")]
     pub(super) fn into_parts(self) -> (Arc<Database>, mingle_runtime::Call) {
         (self.database, self.inner)
     }
