@@ -176,7 +176,11 @@ async fn hand_block(
             "join_group" => {
                 application.join_group(&object(&arguments[0]), &object(&arguments[1])).await
             }
-            _ => application.inboxes.create_user(&arguments[0], Time(1_000)).await.map(|_| ()),
+            _ => application
+                .inboxes
+                .create_user(&arguments[0], Time::from_millis(1_000))
+                .await
+                .map(|_| ()),
         };
         done.map_err(|error| error.to_string())?;
         times[index] += begin.elapsed();

@@ -267,7 +267,7 @@ fn given_up(said: &[(String, GivenUp)], (file, name): (&str, &str), format: Form
         };
         lines.push(format!(
             "{store}: {name} is given up; what it committed up to {} stays\n  {lost}\n",
-            Time((given_up.cut_us / 1_000).cast_signed()),
+            Time::from_micros(given_up.cut_us.cast_signed()),
         ));
     }
     lines.push(format!(

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mingle_model::limits::{LIST_ITEMS_MAX, STRING_BYTES_MAX, VALUE_BYTES_MAX, VALUE_DEPTH_MAX};
 use mingle_model::random::mix;
-use mingle_model::{Float, Name, Ref, Time, Value};
+use mingle_model::{Float, Name, Ref, Value};
 
 /// A local operation.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
@@ -168,10 +168,12 @@ pub fn apply(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
         (Op::StructField(index), [Value::Struct(values)]) => values[usize::from(*index)].clone(),
         (Op::MakeRef(kind), [key]) => Value::Ref(Ref::new(kind.clone(), key.clone())),
         (Op::KeyOf, [Value::Ref(object)]) => object.key().clone(),
-        (Op::IntFromTime, [Value::Time(time)]) => Int(time.0),
-        (Op::AddTime, [Value::Time(a), Int(b)]) => Value::Time(Time(a.0.saturating_add(*b))),
-        (Op::SubtractMs, [Value::Time(a), Int(b)]) => Value::Time(Time(a.0.saturating_sub(*b))),
-        (Op::SubtractTime, [Value::Time(a), Value::Time(b)]) => Int(a.0.saturating_sub(b.0)),
+        (Op::IntFromTime, [Value::Time(time)]) => Int(time.millis()),
+        (Op::AddTime, [Value::Time(a), Int(b)]) => Value::Time(a.plus_millis(*b)),
+        (Op::SubtractMs, [Value::Time(a), Int(b)]) => {
+            Value::Time(a.plus_millis(b.saturating_neg()))
+        }
+        (Op::SubtractTime, [Value::Time(a), Value::Time(b)]) => Int(a.millis_since(*b)),
         (_, [Int(..), ..]) => int_op(op, args),
         (_, [Value::Float(..), ..]) => float_op(op, args),
         _ => return text_or_list_op(op, args),

@@ -104,7 +104,7 @@ mod tests {
             Value::from(1.5),
             Value::from("x"),
             Value::Bytes([1, 2].into()),
-            Value::Time(Time(7)),
+            Value::Time(Time::from_micros(7)),
             Value::Struct([Value::from(1), Value::NONE].into()),
             Value::some(Value::list([Value::from("y")])),
             Value::from(Ref::new("User", Value::from("ana"))),

@@ -46,10 +46,7 @@ pub fn to_json(schema: &Schema, value: &Value, value_type: &Type) -> Json {
         (Value::Float(value), _) => float_to_json(*value),
         (Value::String(value), _) => Json::String(value.to_string()),
         (Value::Bytes(value), _) => Json::String(BASE64.encode(value)),
-        (Value::Time(value), _) => match value.to_rfc3339() {
-            Some(text) => Json::String(text),
-            None => int_to_json(value.0),
-        },
+        (Value::Time(value), _) => Json::String(value.to_string()),
         (Value::Struct(values), Type::Struct(name)) => {
             let declared = &schema.structs[name];
             let fields = declared.fields.iter().zip(values.iter());
@@ -167,15 +164,10 @@ impl Reader<'_> {
                 _ => Err(expected("bytes in base64", json)),
             },
             Type::Time => match json {
-                // Beyond 2^53 the milliseconds stand as a string.
-                Json::String(text) => match text.parse::<i64>() {
-                    Ok(ms) if ms.unsigned_abs() > JSON_NUMBER_MAX.unsigned_abs() => {
-                        Ok(Value::Time(Time(ms)))
-                    }
-                    _ => Time::parse(text).map(Value::Time),
-                },
+                Json::String(text) => Time::parse(text).map(Value::Time),
                 _ => read_int(json)
-                    .map(|ms| Value::Time(Time(ms)))
+                    .and_then(|ms| ms.checked_mul(1_000))
+                    .map(|micros| Value::Time(Time::from_micros(micros)))
                     .ok_or_else(|| expected("a time as in RFC 3339", json)),
             },
             Type::Ref(name) => {
@@ -325,11 +317,14 @@ mod tests {
     #[test]
     fn times_beyond_the_years_of_rfc_3339_read_back() {
         let schema = Schema::default();
-        for ms in [0, 1 << 53, (1 << 53) + 1, -(1 << 53) - 1, i64::MAX, i64::MIN] {
-            let time = Value::Time(Time(ms));
+        for micros in [0, 1, 1 << 53, (1 << 53) + 1, -(1 << 53) - 1, i64::MAX, i64::MIN] {
+            let time = Value::Time(Time::from_micros(micros));
             let json = to_json(&schema, &time, &Type::Time);
             assert_eq!(from_json(&schema, &json, &Type::Time), Ok(time), "{json}");
         }
+        let number = from_json(&schema, &Json::from(1_500), &Type::Time);
+        assert_eq!(number, Ok(Value::Time(Time::from_millis(1_500))), "a number is milliseconds");
+        assert!(from_json(&schema, &Json::from(i64::MAX), &Type::Time).is_err());
         let small = from_json(&schema, &Json::String("20261120".into()), &Type::Time);
         assert!(small.is_err_and(|error| error.message.contains("RFC 3339")));
     }

@@ -192,7 +192,7 @@ impl Schema {
             Type::Float => Value::Float(Float(0.0)),
             Type::String => Value::from(""),
             Type::Bytes => Value::Bytes(Arc::new([])),
-            Type::Time => Value::Time(Time(0)),
+            Type::Time => Value::Time(Time::default()),
             Type::Struct(name) => {
                 let declared = &self.structs[name];
                 Value::Struct(

@@ -269,7 +269,7 @@ impl Runtime {
     /// When the phases of a transaction that begins now take place: later than all that this
     /// process has seen at stores whose writes bear timestamps.
     pub(crate) fn time_of_phases(&self) -> u64 {
-        let now = u64::try_from(self.world.now().0).unwrap_or(0).saturating_mul(1_000);
+        let now = u64::try_from(self.world.now().micros()).unwrap_or(0);
         self.stores.iter().map(|store| store.time()).fold(now, u64::max)
     }
 

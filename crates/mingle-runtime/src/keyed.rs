@@ -352,9 +352,9 @@ impl Runtime {
     ///
     /// When a store fails.
     pub async fn forget_keys(&self, age: Duration) -> Result<usize, Error> {
-        let now = self.world.now().0;
+        let now = self.world.now();
         let age = i64::try_from(age.as_millis()).unwrap_or(i64::MAX);
-        let before = Time(now.saturating_sub(age));
+        let before = now.plus_millis(age.saturating_neg());
         let mut forgotten = 0;
         for store in 0..self.stores.len() {
             let mut from = [].as_slice().into();

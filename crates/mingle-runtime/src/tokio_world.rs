@@ -46,7 +46,7 @@ impl Default for TokioWorld {
 impl World for TokioWorld {
     fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn elapsed(&self) -> Duration {

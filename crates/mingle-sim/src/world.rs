@@ -158,7 +158,7 @@ impl SimulatedWorld {
 
 impl World for SimulatedWorld {
     fn now(&self) -> Time {
-        Time(START + lock(&self.inner).elapsed.as_millis() as i64)
+        Time::from_millis(START + lock(&self.inner).elapsed.as_millis() as i64)
     }
 
     fn elapsed(&self) -> Duration {

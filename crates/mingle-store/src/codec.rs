@@ -117,8 +117,9 @@ pub fn decode(schema: &Schema, bytes: &[u8], value_type: &Type) -> Result<Value,
 }
 
 fn time(text: &str) -> Option<Value> {
-    let ms = text.strip_suffix("ms").unwrap_or(text).parse();
-    let time = ms.map(Time).ok().or_else(|| Time::parse(text).ok());
+    // A number alone is milliseconds, as many programs that are not ours write it.
+    let millis = text.parse::<i64>().ok().and_then(|ms| ms.checked_mul(1_000));
+    let time = millis.map(Time::from_micros).or_else(|| Time::parse(text).ok());
     time.map(Value::Time)
 }
 
@@ -189,7 +190,7 @@ mod tests {
                 let length = bits as usize % 5;
                 Value::Bytes(bits.to_le_bytes()[..length].into())
             }
-            Type::Time => Value::Time(Time(bits as i64 >> (bits % 40))),
+            Type::Time => Value::Time(Time::from_micros(bits as i64 >> (bits % 40))),
             Type::Struct(name) => {
                 let fields = schema.structs[name].fields.clone();
                 let fields = fields.iter().map(|(_, of)| any_value(schema, random, of));

@@ -46,7 +46,7 @@ struct Task {
 }
 
 /// 2026-11-20T00:00:00Z, when every test begins.
-const START: Time = Time(1_795_132_800_000);
+const START: Time = Time::from_millis(1_795_132_800_000);
 
 impl TestWorld {
     /// A world whose randomness comes from `seed`.
@@ -145,7 +145,7 @@ impl Inner {
 impl World for TestWorld {
     fn now(&self) -> Time {
         let passed = i64::try_from(self.elapsed().as_millis()).unwrap_or(i64::MAX);
-        Time(START.0.saturating_add(passed))
+        START.plus_millis(passed)
     }
 
     fn elapsed(&self) -> Duration {

@@ -11,7 +11,7 @@ pub(crate) struct StillWorld;
 
 impl World for StillWorld {
     fn now(&self) -> Time {
-        Time(0)
+        Time::from_micros(0)
     }
 
     fn elapsed(&self) -> Duration {

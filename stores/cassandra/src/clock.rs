@@ -27,7 +27,7 @@ impl Clock {
 
     /// A timestamp that nobody in this process was given, after all that was seen.
     pub fn next(&self) -> i64 {
-        let now = self.world.now().0.saturating_mul(1_000).max(1);
+        let now = self.world.now().micros().max(1);
         let step = |last: i64| Some(last.saturating_add(1).max(now));
         let last = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
         last.unwrap_or_else(|last| last).saturating_add(1).max(now)

@@ -163,7 +163,11 @@ pub fn encode(
         (Value::Float(value), _) => Scalar::Double(value.0.to_bits()),
         (Value::Bool(value), _) => Scalar::Bool(*value),
         (Value::Bytes(bytes), _) => Scalar::Blob(bytes.to_vec()),
-        (Value::Time(time), _) => Scalar::Moment(time.0),
+        // A `timestamp` has milliseconds: what is finer would be another time.
+        (Value::Time(time), _) if time.micros() % 1_000 != 0 => {
+            return Err(format!("{value} is beyond what a timestamp holds, which is milliseconds"));
+        }
+        (Value::Time(time), _) => Scalar::Moment(time.millis()),
         (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
     })
 }
@@ -203,7 +207,7 @@ pub fn decode(
         (Type::Float, CqlValue::Double(value)) => Value::Float(Float(*value)),
         (Type::Bool, CqlValue::Boolean(value)) => Value::Bool(*value),
         (Type::Bytes, CqlValue::Blob(bytes)) => Value::Bytes(bytes.as_slice().into()),
-        (Type::Time, CqlValue::Timestamp(at)) => Value::Time(Time(at.0)),
+        (Type::Time, CqlValue::Timestamp(at)) => Value::Time(moment(at.0)?),
         // What counts: `count(*)` is a bigint, and a native counter reads as one.
         (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
         (_, CqlValue::Text(text)) => {
@@ -212,6 +216,12 @@ pub fn decode(
         }
         _ => return Err(odd()),
     })
+}
+
+/// The time of so many milliseconds.
+fn moment(millis: i64) -> Result<Time, String> {
+    let micros = millis.checked_mul(1_000).map(Time::from_micros);
+    micros.ok_or_else(|| format!("expected a time, found a timestamp of {millis} ms"))
 }
 
 /// The sixteen bytes of an identifier's text.
@@ -242,7 +252,7 @@ mod tests {
             (Kind::Double, Type::Float, Value::from(-0.5)),
             (Kind::Bool, Type::Bool, Value::Bool(true)),
             (Kind::Blob, Type::Bytes, Value::Bytes([0, 255].as_slice().into())),
-            (Kind::Moment, Type::Time, Value::Time(Time(-1))),
+            (Kind::Moment, Type::Time, Value::Time(Time::from_millis(-1))),
             (Kind::Text, Type::List(Type::Int.into()), Value::list([Value::Int(1)])),
             (Kind::Big, Type::Option(Type::Int.into()), Value::NONE),
             (Kind::Big, Type::Option(Type::Int.into()), Value::some(Value::Int(7))),
@@ -257,6 +267,7 @@ mod tests {
             (Kind::Tiny, Type::Int, Value::Int(128)),
             (Kind::Ascii, Type::String, Value::from("é")),
             (Kind::Uuid, Type::String, Value::from("x")),
+            (Kind::Moment, Type::Time, Value::Time(Time::from_micros(-1))),
         ] {
             let refused = encode(&schema, kind, &value, &of);
             assert!(refused.is_err_and(|why| why.contains("beyond")), "{kind:?}");

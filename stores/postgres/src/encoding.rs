@@ -86,7 +86,7 @@ fn put(value: &Value, bytes: &mut Vec<u8>, float: &dyn Fn(Float) -> u64) {
         }
         Value::Time(value) => {
             bytes.push(5);
-            bytes.extend(value.0.to_be_bytes());
+            bytes.extend(value.micros().to_be_bytes());
         }
         Value::Struct(values) => put_many(bytes, 6, values, float),
         Value::Option(None) => bytes.push(7),
@@ -124,7 +124,7 @@ pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
         2 => Value::Float(Float(f64::from_bits(u64::from_be_bytes(take(bytes)?)))),
         3 => Value::from(take_text(bytes)?),
         4 => Value::Bytes(take_bytes(bytes)?.into()),
-        5 => Value::Time(Time(i64::from_be_bytes(take(bytes)?))),
+        5 => Value::Time(Time::from_micros(i64::from_be_bytes(take(bytes)?))),
         6 => Value::Struct(take_many(bytes)?.into()),
         7 => Value::NONE,
         8 => Value::some(decode(bytes)?),
@@ -173,7 +173,7 @@ mod tests {
             text.clone(),
             Value::from(""),
             Value::Bytes(b"\0a".as_slice().into()),
-            Value::Time(Time(-1)),
+            Value::Time(Time::from_micros(-1)),
             Value::Struct(vec![text.clone(), Value::NONE].into()),
             Value::some(Value::NONE),
             Value::list([text.clone(), text.clone()]),

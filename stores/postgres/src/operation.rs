@@ -16,7 +16,7 @@ use crate::error::message;
 use crate::layout::Layout;
 use crate::limits::QUERY_ROWS_MAX;
 use crate::session::Step;
-use crate::wire::{self, EPOCH_MS, Param, Row, cell};
+use crate::wire::{self, Param, Row, cell};
 
 /// The operations of a store, by name.
 pub type Operations = BTreeMap<Name, Operation>;
@@ -173,13 +173,9 @@ fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
     }
 }
 
-/// Moments that `timestamptz` reaches, with something to spare: 4712 BC to AD 294000.
-const MOMENTS: std::ops::Range<i64> = -210_800_000_000_000..9_200_000_000_000_000;
-
 fn encode(schema: &Schema, value: &Value, value_type: &Type) -> Result<Param, String> {
     Ok(match (value, value_type) {
-        (Value::Time(time), _) if MOMENTS.contains(&time.0) => Param::Moment(time.0),
-        (Value::Time(time), _) => return Err(format!("{time} is beyond what timestamptz holds")),
+        (Value::Time(time), _) => wire::moment_param(*time)?,
         (Value::Ref(object), Type::Ref(kind)) if schema.objects.contains_key(kind) => {
             encode(schema, object.key(), &schema.objects[kind].key_type)?
         }
@@ -296,6 +292,9 @@ fn column_value(
             json::from_json(schema, &parsed, value_type)
                 .map_err(|error| format!("{}: {error}", misfit()))
         }
+        Type::Time => wire::moment(raw)
+            .map(Value::Time)
+            .map_err(|found| format!("column {} holds {found}", name())),
         _ => decode(&row.column_type(index), raw, value_type).ok_or_else(misfit),
     }
 }
@@ -306,11 +305,6 @@ fn decode(found: &SqlType, raw: &[u8], wanted: &Type) -> Option<Value> {
         SqlType::INT2 => Some(Value::Int(i16::from_be_bytes(raw.try_into().ok()?).into())),
         SqlType::INT4 => Some(Value::Int(i32::from_be_bytes(raw.try_into().ok()?).into())),
         SqlType::FLOAT4 => Some(Value::from(f64::from(f32::from_be_bytes(raw.try_into().ok()?)))),
-        SqlType::TIMESTAMPTZ | SqlType::TIMESTAMP => {
-            let micros = i64::from_be_bytes(raw.try_into().ok()?);
-            let ms = micros.div_euclid(1000).checked_add(EPOCH_MS)?;
-            Some(Value::Time(mingle_model::Time(ms)))
-        }
         _ => wire::scalar(wanted, raw),
     }
 }

@@ -7,8 +7,12 @@ use mingle_model::{Float, Time, Value};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
 
-/// 2000-01-01 in milliseconds since 1970: PostgreSQL counts from there.
-pub const EPOCH_MS: i64 = 946_684_800_000;
+/// 2000-01-01 in microseconds since 1970: PostgreSQL counts from there.
+const EPOCH_US: i64 = 946_684_800_000_000;
+
+/// The first moment that `timestamptz` surely reaches, in 4711 BC, in microseconds since 1970. Its last is after all
+/// that there are.
+const MOMENT_MIN: i64 = -210_800_000_000_000_000;
 
 /// A parameter of a statement.
 #[derive(Clone, Debug, PartialEq)]
@@ -19,8 +23,8 @@ pub enum Param {
     Bool(bool),
     /// `bigint`.
     Int(i64),
-    /// `timestamptz`, in milliseconds since 1970.
-    Moment(i64),
+    /// `timestamptz`.
+    Moment(Time),
     /// `double precision`.
     Float(f64),
     /// `text`, or `json` in its text form.
@@ -58,9 +62,7 @@ impl ToSql for Param {
             Self::Bool(value) => value.to_sql(sql_type, out),
             Self::Int(value) => value.to_sql(sql_type, out),
             // Microseconds since 2000.
-            Self::Moment(ms) => {
-                ms.saturating_sub(EPOCH_MS).saturating_mul(1000).to_sql(sql_type, out)
-            }
+            Self::Moment(time) => time.micros().saturating_sub(EPOCH_US).to_sql(sql_type, out),
             Self::Float(value) => value.to_sql(sql_type, out),
             Self::Text(text) => text.as_str().to_sql(sql_type, out),
             Self::Bytes(bytes) => bytes.as_slice().to_sql(sql_type, out),
@@ -209,7 +211,7 @@ pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
     Some(match value_type {
         Type::Bool => Value::Bool(*raw.first()? != 0),
         Type::Int => Value::Int(read_int(raw)?),
-        Type::Time => Value::Time(Time(read_int(raw)?)),
+        Type::Time => Value::Time(Time::from_micros(read_int(raw)?)),
         Type::Float => {
             Value::Float(Float(f64::from_bits(u64::from_be_bytes(raw.try_into().ok()?))))
         }
@@ -217,6 +219,35 @@ pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
         Type::Bytes => Value::Bytes(raw.into()),
         _ => return None,
     })
+}
+
+/// The moment in a `timestamptz`, or in a `timestamp` that is meant in UTC.
+///
+/// # Errors
+///
+/// What it holds, when that is no time: infinity, or a moment beyond those of [`Time`].
+pub fn moment(raw: &[u8]) -> Result<Time, String> {
+    match read_int(raw) {
+        Some(i64::MAX) => Err("infinity, which is no time".into()),
+        Some(i64::MIN) => Err("-infinity, which is no time".into()),
+        Some(micros) => micros
+            .checked_add(EPOCH_US)
+            .map(Time::from_micros)
+            .ok_or_else(|| format!("a time after {}", Time::MAX)),
+        None => Err("no time".into()),
+    }
+}
+
+/// The parameter for a moment.
+///
+/// # Errors
+///
+/// When it is before those of `timestamptz`.
+pub fn moment_param(time: Time) -> Result<Param, String> {
+    if time.micros() < MOMENT_MIN {
+        return Err(format!("{time} is beyond what timestamptz holds"));
+    }
+    Ok(Param::Moment(time))
 }
 
 /// The parameter for a scalar; none for what is none.
@@ -227,7 +258,7 @@ pub fn param(value: &Value) -> Option<Param> {
         Value::Float(value) => Param::Float(value.0),
         Value::String(text) => Param::Text(text.to_string()),
         Value::Bytes(raw) => Param::Bytes(raw.to_vec()),
-        Value::Time(time) => Param::Int(time.0),
+        Value::Time(time) => Param::Int(time.micros()),
         _ => return None,
     })
 }

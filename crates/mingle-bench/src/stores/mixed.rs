@@ -103,7 +103,7 @@ impl Caller {
             "check_inbox" => outbox.check_inbox(object(0)).await.map(|_| ()),
             "add_post" => outbox.add_post(link, object(0), &arguments[1]).await.map(|_| ()),
             "join_group" => outbox.join_group(link, object(0), object(1)).await,
-            _ => outbox.create_user(&arguments[0], Time(1_000)).await.map(|_| ()),
+            _ => outbox.create_user(&arguments[0], Time::from_millis(1_000)).await.map(|_| ()),
         }?;
         Ok(link.take_again())
     }

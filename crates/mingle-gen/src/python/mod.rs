@@ -11,8 +11,8 @@
 //!
 //! # Choices
 //!
-//! - A `time` is a `datetime` with a time zone. What is further off than those reach is a `FarTime`,
-//!   a datetime that remembers.
+//! - A `time` is a `datetime` with a time zone. What is further off than those reach is an
+//!   `ExactTime`, a datetime that remembers.
 //! - Handles and structs are frozen, so they can be keys of dictionaries.
 //! - All that is not for the caller begins with an underscore.
 

@@ -91,28 +91,28 @@ class Options:
     idempotency_key: str | None = None
 
 
-class FarTime(datetime):
+class ExactTime(datetime):
     """A time beyond what a datetime can hold. As a datetime it stands at the end of those."""
 
-    #: Since 1970-01-01T00:00:00Z; this is what is sent.
-    milliseconds: int
+    #: Microseconds since 1970-01-01T00:00:00Z; this is what is sent.
+    epoch_microseconds: int
 
     @classmethod
-    def at(cls, milliseconds: int) -> FarTime:
-        end = datetime.max if milliseconds > 0 else datetime.min
+    def at(cls, epoch_microseconds: int) -> ExactTime:
+        end = datetime.max if epoch_microseconds > 0 else datetime.min
         clock = (end.hour, end.minute, end.second, end.microsecond)
         far = cls(end.year, end.month, end.day, *clock, tzinfo=timezone.utc)
-        far.milliseconds = milliseconds
+        far.epoch_microseconds = epoch_microseconds
         return far
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, FarTime) and self.milliseconds == other.milliseconds
+        return isinstance(other, ExactTime) and self.epoch_microseconds == other.epoch_microseconds
 
     def __hash__(self) -> int:
-        return hash(self.milliseconds)
+        return hash(self.epoch_microseconds)
 
     def __repr__(self) -> str:
-        return f"FarTime.at({self.milliseconds})"
+        return f"ExactTime.at({self.epoch_microseconds})"
 
 
 class MingleError(Exception):
@@ -586,29 +586,34 @@ def _bytes_from_json(found: Any, path: str) -> bytes:
 
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
-_MILLISECOND = timedelta(milliseconds=1)
+_MICROSECOND = timedelta(microseconds=1)
 _RFC_3339 = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z")
-#: The years 0 to 3 have as many milliseconds; a datetime begins with the year 1.
-_FOUR_YEARS = 1461 * 86_400_000
+_MICROSECONDS = re.compile(r"(-?[0-9]+)us")
+#: The years 0 to 3 have as many microseconds; a datetime begins with the year 1.
+_FOUR_YEARS = 1461 * 86_400_000_000
 
 
-def _time_to_json(value: datetime) -> int | str:
-    if isinstance(value, FarTime):
-        return _int_to_json(value.milliseconds)
+def _time_to_json(value: datetime) -> str:
+    if isinstance(value, ExactTime):
+        return f"{_int_to_json(value.epoch_microseconds)}us"
     if value.tzinfo is None:
         raise ValueError(f"expected a datetime with a time zone, found {value!r}")
-    milliseconds = (value - _EPOCH) // _MILLISECOND
+    microseconds = (value - _EPOCH) // _MICROSECOND
     try:
-        utc = _EPOCH + milliseconds * _MILLISECOND
+        utc = _EPOCH + microseconds * _MICROSECOND
     except OverflowError:
-        return milliseconds
-    return utc.replace(tzinfo=None).isoformat(timespec="milliseconds") + "Z"
+        return f"{microseconds}us"
+    return utc.replace(tzinfo=None).isoformat(timespec="microseconds") + "Z"
 
 
 def _time_from_json(found: Any, path: str) -> datetime:
-    matched = _RFC_3339.fullmatch(found) if isinstance(found, str) else None
+    text = _text(found, path)
+    matched = _RFC_3339.fullmatch(text)
     if matched is None:
-        milliseconds = _int_from_json(found, path)
+        far = _MICROSECONDS.fullmatch(text)
+        if far is None:
+            return _expected("a time", found, path)
+        microseconds = int(far.group(1))
     else:
         year, rest, fraction = matched.groups()
         is_zero = year == "0000"
@@ -616,12 +621,12 @@ def _time_from_json(found: Any, path: str) -> datetime:
             moment = datetime.strptime(("0004" if is_zero else year) + rest, "%Y-%m-%dT%H:%M:%S")
         except ValueError:
             return _expected("a time", found, path)
-        milliseconds = (moment.replace(tzinfo=timezone.utc) - _EPOCH) // _MILLISECOND
-        milliseconds += int((fraction or "").ljust(3, "0")[:3]) - (_FOUR_YEARS if is_zero else 0)
+        microseconds = (moment.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
+        microseconds += int((fraction or "").ljust(6, "0")[:6]) - (_FOUR_YEARS if is_zero else 0)
     try:
-        return _EPOCH + milliseconds * _MILLISECOND
+        return _EPOCH + microseconds * _MICROSECOND
     except OverflowError:
-        return FarTime.at(milliseconds)
+        return ExactTime.at(microseconds)
 
 
 def _bool_from_json(found: Any, path: str) -> bool:

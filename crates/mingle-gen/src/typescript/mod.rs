@@ -14,8 +14,8 @@
 //!
 //! - An `int` is a `bigint`, since numbers lose what is beyond 2^53, and a type that is now this,
 //!   now that cannot be added to anything. A parameter takes a `number` too.
-//! - A `time` is a `Date`. What is further off than dates reach is a `FarTime`, a date that
-//!   remembers.
+//! - A `time` is a `Date`. What dates do not hold, parts of a millisecond or what is further off, is an
+//!   `ExactTime`, a date that remembers.
 //! - All that is not for the caller is called `$…`: no name of a program is.
 
 mod client;

@@ -130,12 +130,12 @@ mod tests {
 
     #[test]
     fn a_client_imports_what_it_uses() {
-        let text = imports("/** Some users. */\nconst a: Session = $int(\"FarTime\");\n");
+        let text = imports("/** Some users. */\nconst a: Session = $int(\"ExactTime\");\n");
         let (imported, exported) = text.split_once("export {").expect("it exports something");
         assert!(imported.contains("  Session,\n") && imported.contains("  $int,\n"), "{imported}");
-        assert!(!imported.contains("Some") && !imported.contains("FarTime"), "{imported}");
+        assert!(!imported.contains("Some") && !imported.contains("ExactTime"), "{imported}");
         assert!(
-            exported.contains("  type Some,\n") && exported.contains("  FarTime,\n"),
+            exported.contains("  type Some,\n") && exported.contains("  ExactTime,\n"),
             "{exported}"
         );
         assert!(

@@ -127,14 +127,18 @@ export class Session {
   }
 }
 
-/** A time beyond what a `Date` can hold. As a date it stands at the end of those. */
-export class FarTime extends Date {
-  /** Since 1970-01-01T00:00:00Z; this is what is sent. */
-  readonly milliseconds: bigint;
+/**
+ * A time that a `Date` cannot hold: one that is not in whole milliseconds, or beyond its ends. As a date it stands
+ * at its millisecond, or at the end.
+ */
+export class ExactTime extends Date {
+  /** Microseconds since 1970-01-01T00:00:00Z; this is what is sent. */
+  readonly epochMicroseconds: bigint;
 
-  constructor(milliseconds: bigint) {
-    super(milliseconds > 0n ? $DATE_MS_MAX : -$DATE_MS_MAX);
-    this.milliseconds = milliseconds;
+  constructor(epochMicroseconds: bigint) {
+    const ms = $floorDivide(epochMicroseconds, 1000n);
+    super(Math.max(-$DATE_MS_MAX, Math.min($DATE_MS_MAX, Number(ms))));
+    this.epochMicroseconds = epochMicroseconds;
   }
 }
 
@@ -616,23 +620,36 @@ const $bytes: $Codec<Uint8Array> = {
   },
 };
 
+/** The quotient, cut towards the past. */
+function $floorDivide(a: bigint, b: bigint): bigint {
+  const quotient = a / b;
+  return a % b < 0n ? quotient - 1n : quotient;
+}
+
+/** A plain date where it holds the time exactly. */
+function $dateOf(epochMicroseconds: bigint): Date {
+  const date = new Date(Number($floorDivide(epochMicroseconds, 1000n)));
+  const isExact = epochMicroseconds % 1000n === 0n && !Number.isNaN(date.getTime());
+  return isExact ? date : new ExactTime(epochMicroseconds);
+}
+
 const $time: $Codec<Date> = {
   encode: (value) => {
-    if (value instanceof FarTime) return $intJson(value.milliseconds);
+    if (value instanceof ExactTime) return `${$intJson(value.epochMicroseconds)}us`;
     const ms = value.getTime();
     if (Number.isNaN(ms)) throw new RangeError("expected a time, found an invalid Date");
     const text = value.toISOString();
-    // RFC 3339 has years of four digits; beyond them stand milliseconds.
-    return text.length === 24 ? text : ms;
+    // RFC 3339 has years of four digits; beyond them stand microseconds.
+    return text.length === 24 ? text : `${BigInt(ms) * 1000n}us`;
   },
   decode: (json, path) => {
-    if (typeof json === "string" && /^\d{4}-\d\d-\d\dT/.test(json)) {
-      const date = new Date(json);
-      return Number.isNaN(date.getTime()) ? $expected("a time", json, path) : date;
-    }
-    const milliseconds = $int.decode(json, path);
-    const ms = Number(milliseconds);
-    return Math.abs(ms) <= $DATE_MS_MAX ? new Date(ms) : new FarTime(milliseconds);
+    const text = $string.decode(json, path);
+    const far = /^(-?\d+)us$/.exec(text)?.[1];
+    if (far !== undefined) return $dateOf(BigInt(far));
+    const [, whole, fraction] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z$/.exec(text) ?? [];
+    const ms = whole === undefined ? Number.NaN : Date.parse(`${whole}Z`);
+    if (Number.isNaN(ms)) return $expected("a time", json, path);
+    return $dateOf(BigInt(ms) * 1000n + BigInt((fraction ?? "").padEnd(6, "0").slice(0, 6)));
   },
 };
 

@@ -148,7 +148,7 @@ struct OneNumber {
 
 impl World for OneNumber {
     fn now(&self) -> Time {
-        Time(1_000)
+        Time::from_millis(1_000)
     }
 
     fn elapsed(&self) -> Duration {
@@ -405,7 +405,7 @@ impl History<'_> {
     ) -> Result<Option<Value>, Abort> {
         let transaction =
             self.program.checked.transaction("t").expect("every generated program has it");
-        let bounds = (Time(1_000), seed_of(run), 1_000_000);
+        let bounds = (Time::from_millis(1_000), seed_of(run), 1_000_000);
         let outside = Outside { operations: Some(&operate), endorsed };
         plain::run_with(&self.program.checked, transaction, arguments, state, bounds, outside)
     }

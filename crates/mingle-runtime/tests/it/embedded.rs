@@ -40,7 +40,7 @@ pub fn differ_embedded(seed: u64) -> Verdict {
     let split = ready(runtime.call_in_place(&call)).map(|report| report.result);
     let mut plain_state = state.clone();
     let transaction = program.checked.transaction("t").expect("every generated program has it");
-    let now = Time(1_000);
+    let now = Time::from_millis(1_000);
     let plain = plain::run_with(
         &program.checked,
         transaction,

@@ -37,7 +37,7 @@ impl QuickWorld {
 
 impl World for QuickWorld {
     fn now(&self) -> Time {
-        Time(1_000)
+        Time::from_millis(1_000)
     }
 
     fn elapsed(&self) -> Duration {
@@ -265,7 +265,7 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
         transaction,
         &arguments,
         &mut plain_state,
-        (Time(1_000), unique_seed(seed), 1_000_000),
+        (Time::from_millis(1_000), unique_seed(seed), 1_000_000),
         Outside { operations: Some(&operate), ..Outside::default() },
     );
     let agree = match (&plain, &split) {

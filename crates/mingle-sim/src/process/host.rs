@@ -295,7 +295,7 @@ impl World for Process {
             let drawn = clock.random.below(usize::try_from(2 * most + 1).unwrap_or(1)) as i64;
             clock.offset_ms = drawn - most;
         }
-        Time(outer.now().0.saturating_add(clock.offset_ms))
+        outer.now().plus_millis(clock.offset_ms)
     }
 
     fn elapsed(&self) -> Duration {
@@ -459,14 +459,14 @@ mod tests {
         let world = SimulatedWorld::new(1);
         let process = start(&world);
         process.jump(-5_000);
-        assert_eq!(process.now().0, world.now().0 - 5_000);
-        assert_eq!(process.restart().now().0, world.now().0 - 5_000, "the machine's clock");
+        assert_eq!(process.now(), world.now().plus_millis(-5_000));
+        assert_eq!(process.restart().now(), world.now().plus_millis(-5_000), "the machine's clock");
         let rates = ClockRates { one_in: 3, most: MS(1_000) };
         let jumping = Process::start(world.clone(), "j", 9, rates);
         let mut offsets = Vec::new();
         for _ in 0..200 {
             let elapsed = jumping.elapsed();
-            offsets.push(jumping.now().0 - world.now().0);
+            offsets.push(jumping.now().millis_since(world.now()));
             world.run(world.sleep(MS(1)));
             assert!(jumping.elapsed() > elapsed);
         }

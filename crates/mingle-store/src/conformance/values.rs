@@ -44,7 +44,7 @@ fn odd_values(value_type: &Type) -> Vec<Value> {
         Type::Bytes => [&b""[..], b"\0", b"\0\0", b"\0\xff", b"\0\x01", b"\xff", b"\xff\xff", b"a"]
             .map(|bytes| Value::Bytes(bytes.into()))
             .to_vec(),
-        Type::Time => ints.map(|ms| Value::Time(Time(ms))).to_vec(),
+        Type::Time => ints.map(|micros| Value::Time(Time::from_micros(micros))).to_vec(),
         Type::Struct(_) => vec![
             point(0, None),
             point(0, Some("")),

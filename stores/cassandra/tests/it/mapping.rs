@@ -162,7 +162,7 @@ async fn both_sides_see_what_the_other_writes() {
     let writes = vec![
         Write::Assign(at("ana", AGE), Value::Int(8)),
         Write::Assign(at("ana", MAIL), Value::some(text("ana@example.com"))),
-        Write::Assign(at("ana", SEEN), Value::Time(Time(86_400_000))),
+        Write::Assign(at("ana", SEEN), Value::Time(Time::from_millis(86_400_000))),
         Write::Insert(at("ana", TAGS), text("new")),
         Write::Put(at("ana", MARKS), Value::Int(1), Value::from(1.5)),
         Write::Put(at("ana", MARKS), Value::Int(2), Value::from(2.5)),

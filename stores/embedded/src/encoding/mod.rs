@@ -33,7 +33,7 @@ mod tests {
             odd_floats.prop_map(Value::from),
             "[\u{1}ab\u{ff}\u{10ffff}]{0,4}".prop_map(Value::from),
             bytes.prop_map(|bytes| Value::Bytes(bytes.into())),
-            any::<i64>().prop_map(|ms| Value::Time(Time(ms))),
+            any::<i64>().prop_map(|micros| Value::Time(Time::from_micros(micros))),
             Just(Value::NONE),
         ];
         leaf.prop_recursive(4, 16, 3, |inner| {

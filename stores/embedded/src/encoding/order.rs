@@ -30,7 +30,7 @@ pub fn encode(value: &Value, key: &mut Vec<u8>) {
         }
         Value::Time(value) => {
             key.push(5);
-            encode_int(value.0, key);
+            encode_int(value.micros(), key);
         }
         Value::Struct(values) => {
             key.push(6);
@@ -102,7 +102,7 @@ pub fn decode(key: &mut &[u8]) -> Value {
         2 => Value::Float(decode_float(key)),
         3 => Value::from(decode_text(key)),
         4 => Value::Bytes(decode_bytes(key).into()),
-        5 => Value::Time(Time(decode_int(key))),
+        5 => Value::Time(Time::from_micros(decode_int(key))),
         6 => Value::Struct(decode_many(key).into()),
         7 if take(key) == END => Value::NONE,
         7 => Value::some(decode(key)),

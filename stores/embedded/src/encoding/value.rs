@@ -76,7 +76,7 @@ fn write(writer: &mut Writer, value: &Value) {
         }
         Value::Time(value) => {
             writer.u8(5);
-            writer.u64(value.0.cast_unsigned());
+            writer.u64(value.micros().cast_unsigned());
         }
         Value::Struct(values) => write_many(writer, 6, values),
         Value::Option(None) => writer.u8(7),
@@ -122,7 +122,7 @@ fn read(reader: &mut Reader<'_>) -> Value {
         2 => Value::Float(Float(f64::from_bits(reader.u64()))),
         3 => Value::from(read_text(reader)),
         4 => Value::Bytes(reader.bytes().into()),
-        5 => Value::Time(Time(reader.u64().cast_signed())),
+        5 => Value::Time(Time::from_micros(reader.u64().cast_signed())),
         6 => Value::Struct(read_many(reader).into()),
         7 => Value::NONE,
         8 => Value::some(read(reader)),

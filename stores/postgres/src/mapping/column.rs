@@ -30,8 +30,8 @@ enum Cast {
     Text,
     /// As text in the one form that a UUID is written in.
     Uuid,
-    /// As milliseconds, from a `timestamptz` or `timestamp`.
-    Moment,
+    /// As a `timestamptz`; a `timestamp` is meant in UTC. It keeps so many digits of a second's parts.
+    Moment { is_zoned: bool, digits: u32 },
     /// As JSON.
     Json,
     /// A counter: as text.
@@ -60,6 +60,8 @@ pub(crate) struct Described {
     pub(crate) is_generated: bool,
     /// Digits before and after the point of a `numeric`, if it says.
     pub(crate) digits: Option<(i64, i64)>,
+    /// How many digits of a second's parts a `timestamp` keeps.
+    pub(crate) second_digits: u32,
 }
 
 /// The scalar that stands for a type in a column: that of the key for a `ref`.
@@ -142,7 +144,10 @@ impl Column {
             Type::Bytes if base == "bytea" => Cast::Plain,
             Type::Bytes => return misfit("bytea"),
             Type::Time => match base {
-                "timestamp with time zone" | "timestamp without time zone" => Cast::Moment,
+                "timestamp with time zone" | "timestamp without time zone" => Cast::Moment {
+                    is_zoned: base == "timestamp with time zone",
+                    digits: found.second_digits,
+                },
                 _ => return misfit("timestamp with time zone"),
             },
             _ => match base {
@@ -199,9 +204,10 @@ impl Column {
             Cast::Whole => format!("${number}::bigint::{sql_type}"),
             Cast::Text | Cast::Uuid | Cast::Json => format!("${number}::text::{sql_type}"),
             Cast::Sum => format!("${number}::text::numeric"),
-            Cast::Moment => format!(
-                "(timestamptz 'epoch' + ${number}::bigint * interval '1 millisecond')::{sql_type}"
-            ),
+            Cast::Moment { is_zoned: true, .. } => format!("${number}::timestamptz::{sql_type}"),
+            Cast::Moment { .. } => {
+                format!("(${number}::timestamptz AT TIME ZONE 'UTC')::{sql_type}")
+            }
         }
     }
 
@@ -212,7 +218,8 @@ impl Column {
             Cast::Plain => name.clone(),
             Cast::Whole => format!("{name}::bigint"),
             Cast::Text | Cast::Uuid | Cast::Json | Cast::Sum => format!("{name}::text"),
-            Cast::Moment => format!("floor(extract(epoch FROM {name}) * 1000)::bigint"),
+            Cast::Moment { is_zoned: true, .. } => format!("{name}::timestamptz"),
+            Cast::Moment { .. } => format!("({name}::timestamp AT TIME ZONE 'UTC')"),
         }
     }
 
@@ -242,7 +249,20 @@ impl Column {
                 self.name
             ));
         }
-        wire::param(value).ok_or_else(|| format!("column {} cannot hold {value}", self.name))
+        let beyond = || format!("column {} cannot hold {value}", self.name);
+        match (self.cast, value) {
+            (Cast::Moment { digits, .. }, Value::Time(time)) => {
+                // The database would round it, and the row then have another value.
+                if time.micros() % 10_i64.pow(6_u32.saturating_sub(digits)) != 0 {
+                    return Err(format!(
+                        "{}: it keeps {digits} digits of a second's parts",
+                        beyond()
+                    ));
+                }
+                wire::moment_param(*time).map_err(|why| format!("column {}: {why}", self.name))
+            }
+            _ => wire::param(value).ok_or_else(beyond),
+        }
     }
 
     /// The value in a cell; none where a column that is no `option` holds null.
@@ -265,6 +285,11 @@ impl Column {
                 json::from_json(&layout.schema, &parsed, &self.value_type)
                     .map_err(|error| format!("{}: {error}", misfit()))?
             }
+            Cast::Moment { .. } => {
+                let time = wire::moment(raw);
+                let time = time.map_err(|found| format!("column {} holds {found}", self.name))?;
+                of_scalar(&layout.schema, &self.value_type, Value::Time(time)).ok_or_else(misfit)?
+            }
             _ => scalar_value(&layout.schema, &self.value_type, raw).ok_or_else(misfit)?,
         };
         Ok(Some(if self.is_option { Value::some(value) } else { value }))
@@ -272,13 +297,14 @@ impl Column {
 }
 
 fn scalar_value(schema: &Schema, value_type: &Type, raw: &[u8]) -> Option<Value> {
-    match value_type {
-        Type::Ref(kind) => {
-            let key = scalar_value(schema, &schema.objects.get(kind)?.key_type, raw)?;
-            Some(Value::Ref(Ref::new(kind.clone(), key)))
-        }
-        scalar => wire::scalar(scalar, raw),
-    }
+    of_scalar(schema, value_type, wire::scalar(scalar(schema, value_type), raw)?)
+}
+
+/// The value of a type whose scalar is this one: a `ref` has it as its key.
+fn of_scalar(schema: &Schema, value_type: &Type, value: Value) -> Option<Value> {
+    let Type::Ref(kind) = value_type else { return Some(value) };
+    let key = of_scalar(schema, &schema.objects.get(kind)?.key_type, value)?;
+    Some(Value::Ref(Ref::new(kind.clone(), key)))
 }
 
 /// Whether text is a UUID as PostgreSQL writes it: another form would name the same row.
@@ -306,6 +332,7 @@ mod tests {
             has_default: false,
             is_generated: false,
             digits: None,
+            second_digits: 6,
         }
     }
 

@@ -228,7 +228,9 @@ a.atthasdef OR a.attidentity <> '' OR t.typdefault IS NOT NULL, \
 a.attgenerated <> '' OR a.attidentity = 'a', \
 CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) = 1700 AND \
 greatest(a.atttypmod, t.typtypmod) >= 4 \
-THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END \
+THEN greatest(a.atttypmod, t.typtypmod)::bigint - 4 END, \
+CASE WHEN coalesce(nullif(t.typbasetype, 0), t.oid) IN (1114, 1184) \
+THEN nullif(greatest(a.atttypmod, t.typtypmod), -1) END \
 FROM pg_attribute AS a JOIN pg_type AS t ON t.oid = a.atttypid \
 LEFT JOIN pg_type AS b ON b.oid = t.typbasetype \
 WHERE a.attrelid = $1::text::regclass AND a.attnum > 0 AND NOT a.attisdropped \
@@ -291,6 +293,7 @@ impl Table {
             has_default: row.get(6),
             is_generated: row.get(7),
             digits: row.get::<_, Option<i64>>(8).map(|bits| ((bits >> 16) & 0xffff, bits & 0x7ff)),
+            second_digits: row.get::<_, Option<i32>>(9).map_or(6, i32::unsigned_abs),
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;

@@ -71,7 +71,8 @@ impl MappedAsk {
         let Kind { place: Place::Mapped(mapped), .. } = layout.kind(object.kind())? else {
             return Err(format!("object {} is not mapped", object.kind()));
         };
-        mapped.answer(layout, read, rows)
+        let of = |why| format!("{object} in {}: {why}", mapped.table_of(field(read)));
+        mapped.answer(layout, read, rows).map_err(of)
     }
 }
 
@@ -93,6 +94,18 @@ fn field(read: &Read) -> Option<&Address> {
 }
 
 impl Mapped {
+    /// The table that a field is read from, or the object itself.
+    fn table_of(&self, field: Option<&Address>) -> &str {
+        match field.map(|address| &self.fields[usize::from(address.field)]) {
+            Some(
+                MappedField::Set { rows, .. }
+                | MappedField::Map { rows, .. }
+                | MappedField::Log { rows, .. },
+            ) => &rows.table,
+            _ => &self.table,
+        }
+    }
+
     fn step(&self, layout: &Layout, read: &Read) -> Result<Step, String> {
         let object = read.object().ok_or("a read of no object")?;
         let mut params = self.key(layout, object.key())?;

@@ -13,4 +13,5 @@ mod programs;
 mod replicated;
 mod sent;
 mod support;
+mod times;
 mod tls;

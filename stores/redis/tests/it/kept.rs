@@ -37,7 +37,7 @@ async fn a_person_can_read_what_is_kept() {
         Write::Assign(at(0), text("ana@example.com")),
         Write::Assign(at(1), Value::Int(-40)),
         Write::Assign(at(2), Value::Float(Float(-0.0))),
-        Write::Assign(at(3), Value::Time(Time(0))),
+        Write::Assign(at(3), Value::Time(Time::default())),
         Write::Assign(at(4), bob),
         Write::Assign(at(5), Value::NONE),
         Write::Add(at(6), 12),

@@ -90,16 +90,17 @@ async fn every_type_comes_back_as_it_went() {
     assert_eq!(db.echo(&outer, &points, Some(None)).await.as_ref(), Ok(&outer));
     assert_eq!(db.echo(&outer, &points, None).await, Ok(inner.clone()));
     let of = Result::new([0, 255]);
-    let what = String { r#type: 1, move_to: true, at: Time(7), raw: vec![0], of: of.clone() };
+    let what =
+        String { r#type: 1, move_to: true, at: Time::from_millis(7), raw: vec![0], of: of.clone() };
     assert_eq!(db.keep(&Vec::new(of.clone()), &what).await, Ok(Some(what)));
     assert_eq!((of.self_(), Vec::new(of.clone()).of()), (&[0, 255][..], &of));
     assert_eq!(db.bytes(b"a", None).await, Ok(b"a".to_vec()));
     assert_eq!(db.bytes(b"a", Some(b"")).await, Ok(vec![]));
-    let day = Day::new(Time(1_000));
+    let day = Day::new(Time::from_millis(1_000));
     assert_eq!(db.points(&day, &points).await, Ok(points.to_vec()));
     assert_eq!(db.half(&Number::new(3), 3.0).await, Ok(1.5));
     assert!(!db.flip(&Flag::new(true)).await.expect("it is local").on());
-    assert_eq!(db.later(&day, 5).await, Ok(Time(1_005)));
+    assert_eq!(db.later(&day, 5).await, Ok(Time::from_millis(1_005)));
     assert_eq!(db.connect_(true).await, Ok(true));
     assert_eq!(db.r#async(4).await, Ok(4));
     assert_eq!((db.add_one(Some(1)).await, db.add_one(None).await), (Ok(Some(2)), Ok(None)));
@@ -111,7 +112,7 @@ fn handles_and_structs_are_read_and_written_by_serde() {
     use odd::{Result, String};
 
     let of = Result::new([1]);
-    let what = String { r#type: 1, move_to: true, at: Time(7), raw: vec![2], of };
+    let what = String { r#type: 1, move_to: true, at: Time::from_millis(7), raw: vec![2], of };
     let json = serde_json::to_value(&what).expect("it can be written");
     let expected = serde_json::json!({"type": 1, "moveTo": true, "at": 7, "raw": [2], "of": [1]});
     assert_eq!(json, expected);

@@ -186,9 +186,9 @@ impl Drop for Net {
 impl Inner {
     /// The time for the core.
     pub fn now(&self) -> Now {
-        let wall_ms = u64::try_from(self.world.now().0).unwrap_or(0);
+        let wall_us = u64::try_from(self.world.now().micros()).unwrap_or(0);
         let mono_us = u64::try_from(self.world.elapsed().as_micros()).unwrap_or(u64::MAX);
-        Now { wall_us: wall_ms.saturating_mul(1_000), mono_us }
+        Now { wall_us, mono_us }
     }
 
     fn next_due(&self) -> Duration {

@@ -32,7 +32,7 @@ impl RealWorld {
 impl World for RealWorld {
     fn now(&self) -> Time {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        Time(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
+        Time::from_millis(i64::try_from(since.as_millis()).unwrap_or(i64::MAX))
     }
 
     fn elapsed(&self) -> Duration {

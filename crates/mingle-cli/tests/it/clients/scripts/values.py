@@ -8,7 +8,7 @@ from clients.odd import (
     Client,
     Day,
     Empty,
-    FarTime,
+    ExactTime,
     Flag,
     InvalidCallError,
     Number,
@@ -75,16 +75,24 @@ for ms in (1, -1, 253_402_300_799_999, -62_135_596_800_000):
     assert client.later(Day(moment), 0) == moment
     shown_day = client.show(Day(moment))
     assert shown_day is not None and shown_day.start == moment
+for us in (1, -1, 999_999, -62_135_596_800_000_000, 253_402_300_799_999_999):
+    moment = epoch + us * timedelta(microseconds=1)
+    assert client.later(Day(moment), 0) == moment
+    assert client.later(Day(moment), 1 if us < 0 else -1) == moment + (1 if us < 0 else -1) * millisecond
+    client.points(Day(moment), points)
+    shown_day = client.show(Day(moment))
+    assert shown_day is not None and shown_day.start == moment
 elsewhere = timezone(timedelta(hours=-3))
 there = datetime(2026, 1, 1, tzinfo=elsewhere)
 assert client.later(Day(there), 1) == there + millisecond
 for ms in (253_402_300_800_000, -62_135_596_800_001, -62_167_219_200_001, 2**63 - 1, -(2**63)):
     far = client.later(Day(epoch), ms)
-    assert isinstance(far, FarTime) and far.milliseconds == ms and far == FarTime.at(ms), far
+    us = max(-(2**63), min(2**63 - 1, 1000 * ms))
+    assert isinstance(far, ExactTime) and far.epoch_microseconds == us and far == ExactTime.at(us), far
     assert client.later(Day(far), 0) == far
     shown_day = client.show(Day(far))
     assert shown_day is not None and shown_day.at == far
-assert isinstance(client.later(Day(datetime.max.replace(tzinfo=elsewhere)), 0), FarTime)
+assert isinstance(client.later(Day(datetime.max.replace(tzinfo=elsewhere)), 0), ExactTime)
 
 day = Day(epoch)
 client.points(day, points)

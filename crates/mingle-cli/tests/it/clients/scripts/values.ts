@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import {
-  Client, Day, FarTime, Flag, InvalidCallError, Number_, Result, Session_, User, UserFields,
+  Client, Day, ExactTime, Flag, InvalidCallError, Number_, Result, Session_, User, UserFields,
   type Option, type String_,
 } from "./clients/odd.js";
 
@@ -54,9 +54,16 @@ for (const ms of [1, -1, 253_402_300_799_999, 253_402_300_800_000, -62_167_219_2
   assert.equal((await client.later(new Day(new Date(ms)), 0)).getTime(), ms);
   assert.equal((await client.show(new Day(new Date(ms))))?.start.getTime(), ms);
 }
+for (const us of [1n, -1n, 999n, -999n, 1_000_001n, -62_167_219_200_000_000n - 1n, 253_402_300_799_999_999n]) {
+  const time = new ExactTime(us);
+  assert.deepEqual(await client.later(new Day(time), 0), time);
+  assert.equal(time.getTime(), Number(us < 0n ? (us - 999n) / 1000n : us / 1000n));
+  assert.deepEqual((await client.show(new Day(time)))?.start, time);
+}
+const inBounds = (ms: bigint) => BigInt.asIntN(64, ms * 1000n) === ms * 1000n ? ms * 1000n : ms < 0n ? -(2n ** 63n) : 2n ** 63n - 1n;
 for (const ms of far) {
   const time = await client.later(new Day(start), ms);
-  assert.ok(time instanceof FarTime && time.milliseconds === ms && time.getTime() !== 0);
+  assert.ok(time instanceof ExactTime && time.epochMicroseconds === inBounds(ms) && time.getTime() !== 0);
   assert.deepEqual(await client.later(new Day(time), 0), time);
   assert.deepEqual((await client.show(new Day(time)))?.at, time);
 }
