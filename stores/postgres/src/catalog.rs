@@ -16,7 +16,6 @@ use crate::layout::{Field, Kind, Layout, Place, Shape, system};
 use crate::mapping::Mapped;
 use crate::name::{fit, literal, of_collection, quote};
 use crate::tables;
-use crate::text::Texts;
 use crate::wire::{int, text};
 
 /// One declaration: of a field, of an object (no field), or of something else (no object).
@@ -146,7 +145,7 @@ impl Catalog {
             own,
             kinds,
             key_indexes,
-            texts: Texts::default(),
+            texts: Arc::default(),
         };
         Ok(Merged { layout, migration })
     }
@@ -240,7 +239,7 @@ impl Merging<'_> {
     }
 
     fn mapped_kind(&mut self, object: &ObjectType, mapped: Mapped) -> Result<Kind, OpenError> {
-        let place = format!("mapped {}", mapped.table);
+        let place = format!("mapped {}", mapped.rows.table);
         let what = format!("the key of object {}", object.name);
         self.keep((&object.name, ""), &what, &object.key_type.to_string(), 0, &place)?;
         let fields = object.fields.iter().map(|field| Field {

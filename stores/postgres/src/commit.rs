@@ -108,7 +108,10 @@ pub async fn commit(
     let planned =
         plan(&inner, &mut transaction.done, &commit).map_err(|why| transaction.refused(why))?;
     let mut steps = planned.steps;
-    transaction.ready(&steps).await?;
+    if let Err(failure) = transaction.ready(&steps).await {
+        drop(transaction.lease.take());
+        return Err(Box::pin(inner.explain(failure, &commit.writes)).await);
+    }
     if !is_open {
         steps.insert(0, begin());
     }
@@ -131,9 +134,14 @@ pub async fn commit(
             Ok(committed(&results, version, transaction.done.seen))
         }
         Verdict::Unknown => Err(unknown()),
-        Verdict::Failed(Failure::Stale(reason)) => {
-            lease.connection().forget();
-            Err(transaction.unavailable(reason))
+        Verdict::Failed(
+            failure @ (Failure::Stale(_) | Failure::Unlike(_) | Failure::Hidden(_)),
+        ) => {
+            if matches!(failure, Failure::Stale(_)) {
+                lease.connection().forget();
+            }
+            drop(transaction.lease.take());
+            Err(Box::pin(inner.explain(failure, &commit.writes)).await)
         }
         Verdict::Failed(failure) => Err(Box::pin(explain(transaction, &commit, failure)).await),
     }

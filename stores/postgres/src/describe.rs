@@ -25,6 +25,10 @@ pub struct TableDescription {
     pub key: Vec<String>,
     /// Its foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
+    /// Why no object can be in it, whatever its columns are.
+    pub obstacle: Option<String>,
+    /// What is to be known of it.
+    pub remarks: Vec<String>,
 }
 
 /// A column of a table.
@@ -55,6 +59,9 @@ pub struct ForeignKey {
     /// Its columns, in the order of `columns`.
     pub target: Vec<String>,
 }
+
+const ROW_SECURITY: &str = "row level security is on: rows that its policies hide from the binding's user are as if \
+                            they were not there, and a write of one is refused";
 
 const RELATIONS: &str = "\
 SELECT c.relname::text, c.relkind::text, coalesce((SELECT array_agg(a.attname::text ORDER BY k.place) \
@@ -118,9 +125,13 @@ async fn tables(client: &Client, schema: &str) -> Result<Vec<TableDescription>, 
             columns: Vec::new(),
             key: row.get(2),
             foreign_keys: Vec::new(),
+            obstacle: None,
+            remarks: Vec::new(),
         };
         if kind == "table" && !table.name.contains('.') {
             let found = Table::load(client, &format!("{schema}.{}", table.name)).await?;
+            table.obstacle = found.obstacle();
+            table.remarks.extend(found.has_row_security.then(|| ROW_SECURITY.to_owned()));
             let described = found.columns.iter().map(|found| {
                 let is_key = table.key.contains(&found.name);
                 column(found, is_key)

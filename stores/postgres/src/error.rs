@@ -18,6 +18,11 @@ pub const WITNESSED: &str = "MG002";
 /// What is written cannot be, for the reason that the message is.
 pub const REFUSED: &str = "MG003";
 
+/// Codes of SQLSTATE that come where a column has another type than it had, or is gone: an unfit value, a number out
+/// of range, a column, table, type, operator or function that is not there, types that do not go together.
+const UNLIKE: [&str; 10] =
+    ["22003", "22P02", "22007", "22008", "42703", "42P01", "42704", "42883", "42804", "42846"];
+
 /// What went wrong, in full: the server's own message with all that it says beside.
 pub fn message(error: &Error) -> String {
     match error.as_db_error() {
@@ -131,6 +136,10 @@ pub enum Failure {
     Refused(String),
     /// A table was changed, and its statements must be prepared anew.
     Stale(String),
+    /// The server says no in a way that it would where tables that were there before are no longer what they were.
+    Unlike(String),
+    /// A row has the key of one that was written, but the statement did not see it.
+    Hidden(String),
     /// The connection is gone.
     Lost(String),
 }
@@ -159,7 +168,7 @@ impl Failure {
         }
         match code.get(..2).unwrap_or_default() {
             "40" => Self::Conflict,
-            "23" if is_race(complaint, layout) => Self::Conflict,
+            "23" if is_race(complaint, layout) => Self::Hidden(complaint.to_string()),
             "23" if is_ours && (code == "23505" || code == "23P01") => Self::Conflict,
             "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(complaint.to_string()),
             _ if code == SqlState::LOCK_NOT_AVAILABLE.code() => Self::Conflict,
@@ -167,6 +176,7 @@ impl Failure {
             _ if code == SqlState::READ_ONLY_SQL_TRANSACTION.code() => {
                 Self::Unavailable(complaint.to_string())
             }
+            _ if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string()),
             _ => Self::Refused(complaint.to_string()),
         }
     }
@@ -175,11 +185,13 @@ impl Failure {
     pub fn before_commit(self, store: &Name) -> StoreError {
         let store = store.clone();
         match self {
-            Self::Conflict | Self::Witnessed | Self::Taken => StoreError::Conflict,
+            Self::Conflict | Self::Witnessed | Self::Taken | Self::Hidden(_) => {
+                StoreError::Conflict
+            }
             Self::Unavailable(reason) | Self::Stale(reason) | Self::Lost(reason) => {
                 StoreError::Unavailable { store, reason }
             }
-            Self::Refused(reason) => StoreError::Refused { store, reason },
+            Self::Refused(reason) | Self::Unlike(reason) => StoreError::Refused { store, reason },
         }
     }
 }

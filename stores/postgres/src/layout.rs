@@ -12,6 +12,7 @@ use crate::mapping::Mapped;
 use crate::text::Texts;
 
 /// Everything that a store keeps.
+#[derive(Clone)]
 pub struct Layout {
     /// The program's declarations.
     pub schema: Arc<Schema>,
@@ -23,10 +24,11 @@ pub struct Layout {
     /// and entries.
     pub key_indexes: BTreeSet<(String, String)>,
     /// Texts of statements.
-    pub texts: Texts,
+    pub texts: Arc<Texts>,
 }
 
 /// One kind of object.
+#[derive(Clone)]
 pub struct Kind {
     /// Its name.
     pub name: Name,
@@ -39,6 +41,7 @@ pub struct Kind {
 }
 
 /// Which tables a kind is in.
+#[derive(Clone)]
 pub enum Place {
     /// Tables of our own.
     Own {

@@ -23,6 +23,7 @@
 //! Invariant: what a commit demands of the state at its end, rather than of its snapshot, is a row
 //! lock: PostgreSQL refuses one on a row that was changed since the snapshot.
 
+mod again;
 mod catalog;
 mod codec;
 mod commit;

@@ -1,7 +1,7 @@
 //! The store, and opening it.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Duration;
 
 use mingle_model::{Level, Name, TransactionId};
@@ -10,6 +10,7 @@ use mingle_store::{
     Transaction, World,
 };
 
+use crate::again::Declared;
 use crate::catalog::{Catalog, Merged};
 use crate::commit;
 use crate::config::{Migrate, OpenError, PostgresConfig};
@@ -29,20 +30,35 @@ use crate::transaction::PostgresTransaction;
 
 /// A store in PostgreSQL.
 pub struct Postgres {
-    inner: Arc<Inner>,
+    current: Arc<Current>,
     capabilities: Capabilities,
 }
 
-/// What all transactions of a store share.
+/// What transactions that begin now share: another one once tables that were there before have changed.
+pub(crate) struct Current(RwLock<Arc<Inner>>);
+
+impl Current {
+    pub(crate) fn get(&self) -> Arc<Inner> {
+        Arc::clone(&self.0.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set(&self, inner: Arc<Inner>) {
+        *self.0.write().unwrap_or_else(PoisonError::into_inner) = inner;
+    }
+}
+
+/// What transactions of a store share.
 pub(crate) struct Inner {
     pub(crate) store: Name,
     pub(crate) layout: Layout,
+    /// What the program and the binding say of tables that were there before.
+    pub(crate) declared: Arc<Declared>,
     pub(crate) operations: Operations,
     pub(crate) pool: Arc<Pool>,
     /// How long outcomes are kept, as an interval.
     pub(crate) keep: String,
     /// Which of them are old.
-    ageing: Ageing,
+    pub(crate) ageing: Arc<Ageing>,
     /// What its own connections have, once that was looked at.
     pub(crate) own: Mutex<Option<Arc<Own>>>,
 }
@@ -125,17 +141,22 @@ impl Postgres {
         let operations = opening.operations(&lease, &merged.layout).await?;
         drop(lease);
         let config = opening.config;
-        let inner = Arc::new(Inner {
-            store: opening.schema.store.clone(),
-            layout: merged.layout,
-            operations,
-            pool: opening.pool,
-            keep: interval(config.keep_outcomes),
-            ageing: Ageing::new(config.keep_outcomes),
-            own: Mutex::new(None),
+        let store = opening.schema.store.clone();
+        let current = Arc::new_cyclic(|current| {
+            let (schema, objects) = (opening.schema.clone(), config.objects);
+            Current(RwLock::new(Arc::new(Inner {
+                store: store.clone(),
+                layout: merged.layout,
+                declared: Arc::new(Declared { schema, objects, current: current.clone() }),
+                operations,
+                pool: opening.pool,
+                keep: interval(config.keep_outcomes),
+                ageing: Arc::new(Ageing::new(config.keep_outcomes)),
+                own: Mutex::new(None),
+            })))
         });
         let capabilities = Capabilities {
-            store: opening.schema.store.clone(),
+            store,
             level: opening.schema.level,
             atomic_commit: true,
             serializable: true,
@@ -146,22 +167,23 @@ impl Postgres {
             operations_per_round_trip: READS_MAX,
             round_trip: config.round_trip,
         };
-        Ok(Arc::new(Self { inner, capabilities }))
+        Ok(Arc::new(Self { current, capabilities }))
     }
 
-    pub(crate) fn inner(&self) -> &Arc<Inner> {
-        &self.inner
+    pub(crate) fn inner(&self) -> Arc<Inner> {
+        self.current.get()
     }
 
     /// The schema of our own tables.
-    pub fn schema(&self) -> &str {
-        &self.inner.layout.own
+    pub fn schema(&self) -> String {
+        self.inner().layout.own.clone()
     }
 
     /// What of the tables that were there before may refuse a change of an object, whatever the
     /// program checks, by kind.
     pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, MayRefuse> {
-        let kinds = self.inner.layout.kinds.iter();
+        let inner = self.inner();
+        let kinds = inner.layout.kinds.iter();
         let mapped = kinds.filter_map(|(name, kind)| match &kind.place {
             Place::Mapped(mapped) if !mapped.constraints.is_empty() => {
                 Some((name.clone(), mapped.constraints.clone()))
@@ -173,7 +195,7 @@ impl Postgres {
 
     /// How many connections are idle, and how many more may be taken at once.
     pub fn connections(&self) -> (usize, usize) {
-        self.inner.pool.idle_and_free()
+        self.inner().pool.idle_and_free()
     }
 }
 
@@ -363,12 +385,12 @@ impl DataStore for Postgres {
         &'a self,
         _session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        let transaction: Box<dyn Transaction> =
-            Box::new(PostgresTransaction::new(Arc::clone(&self.inner)));
+        let transaction: Box<dyn Transaction> = Box::new(PostgresTransaction::new(self.inner()));
         Box::pin(std::future::ready(Ok(transaction)))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(commit::ask(&self.inner, id))
+        let inner = self.inner();
+        Box::pin(async move { commit::ask(&inner, id).await })
     }
 }

@@ -107,11 +107,10 @@ impl PostgresTransaction {
 
     /// Its connection, on which all these steps are prepared, and whether its transaction has begun
     /// there. Nothing is begun yet if it has not.
-    pub(crate) async fn ready(&mut self, steps: &[Step]) -> Result<bool, StoreError> {
+    pub(crate) async fn ready(&mut self, steps: &[Step]) -> Result<bool, Failure> {
         let is_open = self.lease.is_some();
         if !is_open {
-            let leased = self.inner.pool.lease().await;
-            self.lease = Some(leased.map_err(|why| self.unavailable(why))?);
+            self.lease = Some(self.inner.pool.lease().await.map_err(Failure::Unavailable)?);
         }
         let lease = self.lease.as_ref().expect("it was put there above");
         let failure = match lease.prepare(steps).await {
@@ -119,15 +118,16 @@ impl PostgresTransaction {
             Some(Err(error)) => Failure::of(&error, &self.inner.layout),
             None => Failure::Lost("no answer in time".into()),
         };
-        let error = failure.before_commit(&self.inner.store);
-        if !is_open {
-            self.lease = None;
-        }
-        Err(error)
+        Err(failure)
     }
 
-    /// Sends steps in one round trip, before the commit, or with it.
-    async fn send(&mut self, steps: Vec<Step>, end: End) -> Result<Vec<Vec<Row>>, StoreError> {
+    /// Sends steps in one round trip, before the commit, or with it. Some of them may be those of `writes`.
+    async fn send(
+        &mut self,
+        steps: Vec<Step>,
+        end: End,
+        writes: &[Write],
+    ) -> Result<Vec<Vec<Row>>, StoreError> {
         if let Some(broken) = self.broken() {
             return Err(broken);
         }
@@ -135,7 +135,14 @@ impl PostgresTransaction {
             return Err(self.refused("nothing comes after the last reads".into()));
         }
         self.waits = true;
-        let sent = self.try_send(steps, end).await;
+        let sent = match self.try_send(steps, end).await {
+            Ok(rows) => Ok(rows),
+            Err(failure) => {
+                // A look at what went wrong needs a connection too.
+                self.lease = None;
+                Err(Box::pin(self.inner.explain(failure, writes)).await)
+            }
+        };
         self.waits = false;
         self.broken = sent.as_ref().err().cloned();
         self.has_ended = end != End::Later;
@@ -149,11 +156,7 @@ impl PostgresTransaction {
         sent
     }
 
-    async fn try_send(
-        &mut self,
-        mut steps: Vec<Step>,
-        end: End,
-    ) -> Result<Vec<Vec<Row>>, StoreError> {
+    async fn try_send(&mut self, mut steps: Vec<Step>, end: End) -> Result<Vec<Vec<Row>>, Failure> {
         let is_open = self.ready(&steps).await?;
         let is_alone = !is_open && end == End::Unwritten && steps.len() == 1;
         if is_alone {
@@ -168,7 +171,7 @@ impl PostgresTransaction {
         let lease = self.lease.as_mut().expect("it is ready");
         lease.soil();
         let Some(results) = lease.run(&steps).await else {
-            return Err(self.unavailable("no answer in time"));
+            return Err(Failure::Lost("no answer in time".into()));
         };
         let skipped = usize::from(!is_open && !is_alone);
         let mut rows = Vec::with_capacity(results.len());
@@ -180,7 +183,7 @@ impl PostgresTransaction {
                     if matches!(failure, Failure::Stale(_)) {
                         lease.connection().forget();
                     }
-                    return Err(failure.before_commit(&self.inner.store));
+                    return Err(failure);
                 }
             }
         }
@@ -205,7 +208,7 @@ impl PostgresTransaction {
             true => End::Unwritten,
             false => End::Later,
         };
-        let results = self.send(plan.take_steps(), end).await?;
+        let results = self.send(plan.take_steps(), end, &[]).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
         if self.has_ended {
             // Nothing comes after it that would have to know.
@@ -222,7 +225,7 @@ impl PostgresTransaction {
         let inner = Arc::clone(&self.inner);
         let flush = self.done.flush(&inner, &writes);
         let (steps, writing) = flush.map_err(|why| self.refused(why))?;
-        self.send(steps, End::Later).await?;
+        self.send(steps, End::Later, &writes).await?;
         self.done.has_flushed(writing, &writes);
         Ok(())
     }

@@ -233,7 +233,7 @@ pub fn moment(raw: &[u8]) -> Result<Time, String> {
         Some(micros) => micros
             .checked_add(EPOCH_US)
             .map(Time::from_micros)
-            .ok_or_else(|| format!("a time after {}", Time::MAX)),
+            .ok_or_else(|| "a time after the year 294246, the last that there is".into()),
         None => Err("no time".into()),
     }
 }

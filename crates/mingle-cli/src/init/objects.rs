@@ -36,6 +36,8 @@ pub struct Object {
     pub collections: Vec<Collection>,
     /// What of its table is left out, and why: a line each.
     pub left_out: Vec<String>,
+    /// What is to be known of its table: a line each.
+    pub remarks: Vec<String>,
 }
 
 /// The key of an object.
@@ -131,6 +133,9 @@ fn unfit(table: &TableDescription) -> Option<String> {
         let kind = table.kind;
         return Some(format!("{kind} {name}: only tables are mapped; a `query` may read it"));
     }
+    if let Some(why) = &table.obstacle {
+        return Some(format!("table {name}: {why}"));
+    }
     match &table.key[..] {
         [] => Some(format!("table {name}: it has no primary key")),
         [key] => {
@@ -177,7 +182,7 @@ pub fn design(store: &str, schema: &str, tables: &[TableDescription]) -> Design 
     }
     for table in tables {
         let Some(why) = unfit(table) else { continue };
-        if table.name.contains('.') {
+        if table.name.contains('.') || table.obstacle.is_some() {
             design.left_out.push(why);
             continue;
         }
@@ -257,7 +262,8 @@ fn object(table: &TableDescription, known: &Known<'_>, name: String) -> Object {
             Key { name: part.name.clone(), declared: part.declared.clone(), parts }
         }
     };
-    Object { name, table: table.name.clone(), key, fields, collections: Vec::new(), left_out }
+    let (table, remarks) = (table.name.clone(), table.remarks.clone());
+    Object { name, table, key, fields, collections: Vec::new(), left_out, remarks }
 }
 
 impl Object {

@@ -61,6 +61,9 @@ fn declaration(store: &str, object: &Object) -> String {
         }
         writeln!(text, "    {name}: {declared};").expect("a string takes all");
     }
+    for remark in &object.remarks {
+        writeln!(text, "    // {}", one_line(remark)).expect("a string takes all");
+    }
     for why in &object.left_out {
         writeln!(text, "    // Left out: {}", one_line(why)).expect("a string takes all");
     }
@@ -179,6 +182,10 @@ pub fn next(design: &Design, file: &str, variable: Option<&str>) -> String {
         writeln!(text, "left out: {}", one_line(why)).expect("a string takes all");
     }
     for object in &design.objects {
+        for remark in &object.remarks {
+            let remark = one_line(&format!("{}: {remark}", object.table));
+            writeln!(text, "note: {remark}").expect("a string takes all");
+        }
         for why in &object.left_out {
             let why = one_line(&format!("{}.{why}", object.table));
             writeln!(text, "left out: {why}").expect("a string takes all");

@@ -31,7 +31,7 @@ pub struct Place {
 impl Place {
     pub fn new(store: &Postgres, requests: Requests) -> Self {
         let capabilities = mingle_store::DataStore::capabilities(store).clone();
-        Self { inner: Arc::clone(store.inner()), capabilities, requests }
+        Self { inner: store.inner(), capabilities, requests }
     }
 }
 

@@ -92,12 +92,13 @@ impl Postgres {
         &self,
         host: &'a mut impl HostTransaction,
     ) -> Result<Joined<'a>, JoinError> {
-        let own = sameness::own(self.inner()).await.map_err(JoinError::Store)?;
+        let inner = self.inner();
+        let own = sameness::own(&inner).await.map_err(JoinError::Store)?;
         let (sender, requests) = unbounded_channel();
         let place = Place::new(self, sender);
         let mut joined = Joined {
             driver: host.host().0,
-            inner: Arc::clone(self.inner()),
+            inner: Arc::clone(&inner),
             place: Arc::new(place),
             requests,
             restore: String::new(),
@@ -112,7 +113,7 @@ impl Postgres {
         found.check_level(&joined.inner.store).map_err(JoinError::Misuse)?;
         if !found.is_same(&own) {
             // The server may have been started again since it was last looked at.
-            let own = sameness::look(self.inner()).await.map_err(JoinError::Store)?;
+            let own = sameness::look(&inner).await.map_err(JoinError::Store)?;
             if !found.is_same(&own) {
                 let why = found.differs(&own, &joined.inner.store);
                 return Err(JoinError::Misuse(why));

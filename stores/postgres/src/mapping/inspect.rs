@@ -7,7 +7,9 @@ use mingle_store::StoreSchema;
 use tokio_postgres::Client;
 
 use super::column::{Column, Described};
-use super::{CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Rows};
+use super::{
+    CollectionMapping, Mapped, MappedField, MayRefuse, ObjectMapping, Order, Positions, Rows,
+};
 use crate::catalog::own_objects;
 use crate::error::message;
 use crate::name::quote;
@@ -22,6 +24,12 @@ pub(crate) struct Table {
     unique: Vec<(String, String, Vec<String>)>,
     /// What may refuse a change, apart from columns.
     constraints: MayRefuse,
+    /// Triggers that run before a row is changed.
+    triggers: Vec<String>,
+    /// Tables that inherit from it, and have rows of their own.
+    children: Vec<String>,
+    /// Whether policies say which of its rows are seen and changed.
+    pub(crate) has_row_security: bool,
 }
 
 /// Checks all mappings of a store; which object does not fit, and why.
@@ -86,6 +94,9 @@ async fn check(
     mapping: &ObjectMapping,
 ) -> Result<Mapped, String> {
     let table = Table::load(client, &mapping.table).await?;
+    if let Some(obstacle) = table.obstacle() {
+        return Err(obstacle);
+    }
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
     let numbered = table.numbered(&mapping.key);
@@ -127,7 +138,8 @@ async fn check(
             table.name
         ));
     }
-    Ok(Mapped { table: table.name, keys, numbered, fields, constraints, key_indexes })
+    let rows = table.rows(keys);
+    Ok(Mapped { rows, numbered, fields, constraints, key_indexes })
 }
 
 /// The types of the columns of a key.
@@ -150,11 +162,14 @@ async fn check_collection(
     what: &str,
 ) -> Result<(MappedField, MayRefuse, Vec<(String, String)>), String> {
     let table = Table::load(client, &mapping.table).await?;
+    if let Some(obstacle) = table.obstacle() {
+        return Err(obstacle);
+    }
     let keys = table.keys(schema, key_types, &mapping.key, what)?;
     if let Some(column) = table.numbered(&mapping.key) {
         return Err(format!("{what}: the database alone gives {column} (GENERATED ALWAYS)"));
     }
-    let rows = Rows { table: table.name.clone(), keys };
+    let rows = table.rows(keys);
     let element = |name: &str, declared: &Type| -> Result<Column, String> {
         if matches!(declared, Type::Option(_)) {
             return Err(format!("{what}: a column of elements cannot hold {declared}"));
@@ -186,8 +201,8 @@ async fn check_collection(
             MappedField::Map { rows, entry: element(name, entry)?, value }
         }
         FieldType::Log(inner) => {
-            let (order, is_numbered) = check_order(&table, mapping.order.as_deref(), what)?;
-            MappedField::Log { rows, line: element(&mapping.value, inner)?, order, is_numbered }
+            let order = check_order(client, &table, mapping.order.as_deref(), what).await?;
+            MappedField::Log { rows, line: element(&mapping.value, inner)?, order }
         }
         _ => return Err(format!("{what} is no collection")),
     };
@@ -201,24 +216,56 @@ async fn check_collection(
     Ok((field, may_refuse, indexes))
 }
 
-/// The column that says the order of a log's lines, and whether the database fills it.
-fn check_order(table: &Table, order: Option<&str>, what: &str) -> Result<(String, bool), String> {
-    let Some(order) = order else {
+/// The column that says the order of a log's lines, and where positions come from.
+async fn check_order(
+    client: &Client,
+    table: &Table,
+    order: Option<&str>,
+    what: &str,
+) -> Result<Order, String> {
+    let Some(name) = order else {
         return Err(format!(
             "{what} is a log, which needs `order`, the column that says the order"
         ));
     };
-    let described = table.column(order)?;
-    let is_whole = matches!(&*described.base, "smallint" | "integer" | "bigint");
-    if !is_whole && !described.has_default {
-        return Err(format!(
-            "column {order} is {}, but the order of {what} needs an integer, or a column that the \
-             database fills",
-            described.shown
-        ));
-    }
-    Ok((quote(order), described.has_default))
+    let described = table.column(name)?;
+    let wrong = |why: &str| {
+        Err(format!("column {name} is {}, but the order of {what} needs {why}", described.shown))
+    };
+    let positions = match &*described.base {
+        "smallint" | "integer" | "bigint" if !described.has_default => Positions::Counted,
+        "smallint" | "integer" | "bigint" => {
+            let found = client.query_opt(SEQUENCE, &[&table.name, &name]).await;
+            let found = found.map_err(|error| message(&error))?;
+            match found.map(|row| (row.get(0), row.get(1), row.get(2))) {
+                Some((1_i64, 1_i64.., false)) => Positions::Sequence,
+                Some((cache @ 2.., _, _)) => {
+                    return wrong(&format!(
+                        "numbers in the order of their commits, and its sequence gives them out in blocks \
+                         (CACHE {cache}): CACHE 1 would fit"
+                    ));
+                }
+                Some(_) => return wrong("a sequence that counts up and does not begin anew"),
+                None => return wrong("a sequence as its default, or no default"),
+            }
+        }
+        "timestamp with time zone" | "timestamp without time zone" if described.has_default => {
+            let step_us = 10_u32.pow(6_u32.saturating_sub(described.second_digits));
+            Positions::Clock { sql_type: described.sql_type.clone(), step_us }
+        }
+        _ => return wrong("an integer, or a timestamp that the database fills"),
+    };
+    Ok(Order { name: quote(name), positions })
 }
+
+/// The sequence that fills a column: how many numbers a connection takes at once, its step, and whether it begins anew.
+const SEQUENCE: &str = "\
+SELECT s.seqcache, s.seqincrement, s.seqcycle FROM pg_sequence AS s \
+WHERE s.seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass OR s.seqrelid IN \
+(SELECT d.refobjid FROM pg_attrdef AS f JOIN pg_attribute AS a ON a.attrelid = f.adrelid AND a.attnum = f.adnum \
+JOIN pg_depend AS d ON d.classid = 'pg_attrdef'::regclass AND d.objid = f.oid \
+AND d.refclassid = 'pg_class'::regclass \
+WHERE f.adrelid = $1::text::regclass AND a.attname = $2::text) LIMIT 1";
 
 const COLUMNS: &str = "\
 SELECT a.attname::text, format_type(coalesce(nullif(t.typbasetype, 0), t.oid), NULL), \
@@ -261,6 +308,15 @@ FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal
 UNION ALL SELECT 'row security of ' || r.oid::regclass::text, true, true FROM pg_class AS r \
 WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
 
+/// Triggers that run before rows are changed (bits 1 and 2 of their type), tables that inherit, and whether there are
+/// policies.
+const REST: &str = "\
+SELECT coalesce((SELECT array_agg(g.tgname::text ORDER BY g.tgname) FROM pg_trigger AS g \
+WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgtype & 3 = 3), '{}'), \
+coalesce((SELECT array_agg(i.inhrelid::regclass::text ORDER BY i.inhrelid::regclass::text) FROM pg_inherits AS i \
+WHERE i.inhparent = c.oid AND c.relkind = 'r'), '{}'), c.relrowsecurity \
+FROM pg_class AS c WHERE c.oid = $1::text::regclass";
+
 impl Table {
     /// What the database says of a table, `customers` or `shop.customers`.
     ///
@@ -297,6 +353,7 @@ impl Table {
         });
         let unique = client.query(UNIQUE, &[&quoted]).await.map_err(failed)?;
         let rows = client.query(CONSTRAINTS, &[&quoted]).await.map_err(failed)?;
+        let rest = client.query_one(REST, &[&quoted]).await.map_err(failed)?;
         let that = |column: usize| {
             let found = rows.iter().filter(|row| row.get(column));
             found.map(|row| row.get(0)).collect()
@@ -306,6 +363,27 @@ impl Table {
             columns: columns.collect(),
             unique: unique.iter().map(|row| (row.get(0), row.get(1), row.get(2))).collect(),
             constraints: MayRefuse { writes: that(1), deletions: that(2) },
+            triggers: rest.get(0),
+            children: rest.get(1),
+            has_row_security: rest.get(2),
+        })
+    }
+
+    /// Rows of an object, whose key stands in these columns.
+    fn rows(&self, keys: Vec<Column>) -> Rows {
+        Rows { table: self.name.clone(), keys, triggers: self.triggers.clone() }
+    }
+
+    /// Why no object can be in it, if none can: a key that is unique in the table is not so in those that inherit
+    /// from it, whose rows every statement sees.
+    pub(crate) fn obstacle(&self) -> Option<String> {
+        let children = self.children.join(", ");
+        (!children.is_empty()).then(|| {
+            format!(
+                "{} has tables that inherit from it ({children}), whose rows it shows as its own: no key of it is \
+                 unique; partitions would fit",
+                self.name
+            )
         })
     }
 

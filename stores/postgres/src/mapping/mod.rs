@@ -97,12 +97,10 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
 }
 
 /// A mapping that was checked against the tables.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
-    /// The table, quoted and with its schema.
-    pub(crate) table: String,
-    /// The columns of the key.
-    pub(crate) keys: Vec<Column>,
+    /// The row of an object.
+    pub(crate) rows: Rows,
     /// The column of the key that the database alone gives, if it does: then rows are changed and
     /// deleted, but not made.
     pub(crate) numbered: Option<String>,
@@ -115,7 +113,7 @@ pub(crate) struct Mapped {
 }
 
 /// Where a field is.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MappedField {
     /// A register or counter, in the object's row.
     Column {
@@ -128,22 +126,47 @@ pub(crate) enum MappedField {
     /// A map, in rows of its own.
     Map { rows: Rows, entry: Column, value: Column },
     /// A log, in rows of its own.
-    Log {
-        rows: Rows,
-        line: Column,
-        /// The column of the order, quoted.
-        order: String,
-        /// Whether the database numbers new lines itself.
-        is_numbered: bool,
-    },
+    Log { rows: Rows, line: Column, order: Order },
 }
 
-/// The table of a collection.
-#[derive(Clone, Debug)]
+/// The column that says the order of a log's lines.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Order {
+    /// Its name, quoted.
+    pub(crate) name: String,
+    pub(crate) positions: Positions,
+}
+
+/// Where the positions of new lines come from. They are given while the object's anchor is locked, so that lines
+/// commit in their order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Positions {
+    /// A sequence of the database.
+    Sequence,
+    /// One more than the last.
+    Counted,
+    /// The server's clock, or after the last line by the least that a column of the type keeps.
+    Clock { sql_type: String, step_us: u32 },
+}
+
+impl MappedField {
+    /// The rows of a collection.
+    pub(crate) fn rows(&self) -> Option<&Rows> {
+        match self {
+            Self::Column { .. } => None,
+            Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
+        }
+    }
+}
+
+/// Rows of an object in a table.
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub(crate) table: String,
     /// The columns that hold the object's key.
     pub(crate) keys: Vec<Column>,
+    /// Triggers that run before a row is changed, and may keep it from being.
+    pub(crate) triggers: Vec<String>,
 }
 
 /// The condition that rows are those of the object whose key comes as the first parameters.
@@ -165,12 +188,18 @@ pub(crate) fn key_values(keys: &[Column]) -> String {
 }
 
 impl Mapped {
+    /// The tables that it is in, quoted and with their schemas.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
+        let rows = self.fields.iter().filter_map(MappedField::rows);
+        [&self.rows].into_iter().chain(rows).map(|rows| &*rows.table)
+    }
+
     /// The parameters of an object's key.
     pub(crate) fn key(&self, layout: &Layout, key: &Value) -> Result<Vec<Param>, String> {
         let parts = match key {
             Value::Struct(parts) => &parts[..],
             single => std::slice::from_ref(single),
         };
-        self.keys.iter().zip(parts).map(|(column, part)| column.param(layout, part)).collect()
+        self.rows.keys.iter().zip(parts).map(|(column, part)| column.param(layout, part)).collect()
     }
 }

@@ -96,14 +96,8 @@ fn field(read: &Read) -> Option<&Address> {
 impl Mapped {
     /// The table that a field is read from, or the object itself.
     fn table_of(&self, field: Option<&Address>) -> &str {
-        match field.map(|address| &self.fields[usize::from(address.field)]) {
-            Some(
-                MappedField::Set { rows, .. }
-                | MappedField::Map { rows, .. }
-                | MappedField::Log { rows, .. },
-            ) => &rows.table,
-            _ => &self.table,
-        }
+        let field = field.and_then(|address| self.fields.get(usize::from(address.field)));
+        &field.and_then(MappedField::rows).unwrap_or(&self.rows).table
     }
 
     fn step(&self, layout: &Layout, read: &Read) -> Result<Step, String> {
@@ -146,11 +140,11 @@ impl Mapped {
     /// The text that answers a read of a field, or of whether an object is there: the same for all reads of
     /// that sort.
     fn text(&self, field: Option<u16>, read: &Read) -> String {
-        let (table, condition) = (&self.table, of_object(&self.keys));
+        let (table, condition) = (&self.rows.table, of_object(&self.rows.keys));
         let Some(field) = field.map(|field| &self.fields[usize::from(field)]) else {
             return format!("SELECT {VERSION} FROM {table} WHERE {condition}");
         };
-        let next = self.keys.len() + 1;
+        let next = self.rows.keys.len() + 1;
         match (field, read) {
             (MappedField::Column { column, .. }, _) => {
                 format!("SELECT {VERSION}, {} FROM {table} WHERE {condition}", column.selected())
@@ -179,7 +173,8 @@ impl Mapped {
             (MappedField::Log { rows, .. }, Read::LogSize(_)) => {
                 rows.select(&format!("max({VERSION}), count(*)"), "")
             }
-            (MappedField::Log { rows, line, order, .. }, read) => {
+            (MappedField::Log { rows, line, order }, read) => {
+                let order = &order.name;
                 let window = if matches!(read, Read::LogLast(..)) {
                     format!(" ORDER BY {order} DESC LIMIT ${next}::bigint")
                 } else {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use mingle_model::{Ref, Value};
 use mingle_store::{Address, Write};
 
-use super::{Mapped, MappedField, Rows, key_values, names, of_object};
+use super::{Mapped, MappedField, Order, Positions, Rows, key_values, names, of_object};
 use crate::layout::{Layout, Place};
 use crate::session::Step;
 use crate::wire::Param;
@@ -105,7 +105,7 @@ impl Mapped {
         let Some(object) = write.object() else { return Ok(()) };
         let key = self.key(layout, object.key())?;
         if let Write::Delete(_) = write {
-            self.delete(&key, steps);
+            self.delete(layout, &key, steps);
             return Ok(());
         }
         if let Some(assigned) = assigned {
@@ -125,14 +125,11 @@ impl Mapped {
         Ok(())
     }
 
-    fn delete(&self, key: &[Param], steps: &mut Vec<Step>) {
-        for field in &self.fields {
-            if let Some(rows) = field.rows() {
-                steps.push(Step::new(rows.delete(""), key.to_vec()));
-            }
+    fn delete(&self, layout: &Layout, key: &[Param], steps: &mut Vec<Step>) {
+        let rows = self.fields.iter().filter_map(MappedField::rows);
+        for rows in rows.chain([&self.rows]) {
+            steps.push(rows.delete(layout, "", key.to_vec()));
         }
-        let sql = format!("DELETE FROM {} WHERE {}", self.table, of_object(&self.keys));
-        steps.push(Step::new(sql, key.to_vec()));
     }
 
     /// Writes columns of the object's row, which is made if it is not there.
@@ -159,15 +156,20 @@ impl Mapped {
             columns.push(name.clone());
             values.push(value);
         }
-        let (table, condition) = (&self.table, of_object(&self.keys));
-        let found = if changes.is_empty() {
-            format!("WITH found AS (SELECT FROM {table} WHERE {condition})")
-        } else {
+        let Rows { table, keys, .. } = &self.rows;
+        let condition = of_object(keys);
+        // A trigger may give the row another key. Where there is none the key is not asked for: a new row need not be
+        // one that its policies show.
+        let kept = if self.rows.triggers.is_empty() { "true" } else { &condition };
+        let mut first = vec![format!("found AS (SELECT FROM {table} WHERE {condition})")];
+        if !changes.is_empty() {
             let changes = changes.join(", ");
-            format!("WITH found AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING 1)")
-        };
+            first.push(format!(
+                "changed AS (UPDATE {table} SET {changes} WHERE {condition} RETURNING {kept} AS is_kept)"
+            ));
+        }
         if let Some(column) = &self.numbered {
-            return Ok(self.change(layout, column, &found, params));
+            return Ok(self.change(layout, column, &first, params));
         }
         for (index, field) in (0u16..).zip(&self.fields) {
             if let MappedField::Column { column, fill: Some(fill) } = field
@@ -181,27 +183,45 @@ impl Mapped {
                 values.push(column.parameter(params.len()));
             }
         }
-        let columns = [vec![names(&self.keys)], columns].concat().join(", ");
-        let values = [vec![key_values(&self.keys)], values].concat().join(", ");
-        let sql = format!(
-            "{found} INSERT INTO {table} ({columns}) SELECT {values} \
-             WHERE NOT EXISTS (SELECT FROM found)"
-        );
-        Ok(Step::new(sql, params))
+        let columns = [vec![names(keys)], columns].concat().join(", ");
+        let values = [vec![key_values(keys)], values].concat().join(", ");
+        first.push(format!(
+            "made AS (INSERT INTO {table} ({columns}) SELECT {values} \
+             WHERE NOT EXISTS (SELECT FROM found) RETURNING {kept} AS is_kept)"
+        ));
+        let is_written = if changes.is_empty() {
+            "EXISTS (SELECT FROM found) OR EXISTS (SELECT FROM made WHERE is_kept)"
+        } else {
+            "EXISTS (SELECT FROM changed WHERE is_kept) OR EXISTS (SELECT FROM made WHERE is_kept)"
+        };
+        Ok(self.rows.expect(layout, &first, is_written, params))
     }
 }
 
 impl Mapped {
     /// Changes a row, which must be there: the database alone gives this column of the key.
-    fn change(&self, layout: &Layout, column: &str, found: &str, mut params: Vec<Param>) -> Step {
+    fn change(
+        &self,
+        layout: &Layout,
+        column: &str,
+        first: &[String],
+        mut params: Vec<Param>,
+    ) -> Step {
+        let Rows { table, .. } = &self.rows;
         params.push(Param::Text(format!(
-            "no such row is in {}, and a new one cannot be made here: the database alone gives its \
-             {column} (GENERATED ALWAYS)",
-            self.table
+            "no such row is in {table}, and a new one cannot be made here: the database alone gives its \
+             {column} (GENERATED ALWAYS)"
         )));
-        let (refuse, reason) = (layout.system("refuse"), params.len());
+        params.push(Param::Text(self.rows.unwritten()));
+        let (refuse, none, unwritten) = (layout.system("refuse"), params.len() - 1, params.len());
+        let changed = match first.len() {
+            1 => "found",
+            _ => "changed WHERE is_kept",
+        };
+        let first = first.join(", ");
         let sql = format!(
-            "{found} SELECT {refuse}(${reason}::text) WHERE NOT EXISTS (SELECT FROM found)"
+            "WITH {first} SELECT {refuse}(CASE WHEN EXISTS (SELECT FROM found) THEN ${unwritten}::text \
+             ELSE ${none}::text END) WHERE NOT EXISTS (SELECT FROM {changed})"
         );
         Step::new(sql, params)
     }
@@ -216,80 +236,139 @@ fn is_counter(mapped: &Mapped, field: u16) -> bool {
 }
 
 impl MappedField {
-    fn rows(&self) -> Option<&Rows> {
-        match self {
-            Self::Column { .. } => None,
-            Self::Set { rows, .. } | Self::Map { rows, .. } | Self::Log { rows, .. } => Some(rows),
-        }
-    }
-
     fn step(&self, layout: &Layout, mut key: Vec<Param>, write: &Write) -> Result<Step, String> {
         let next = key.len() + 1;
-        let sql = match (self, write) {
+        Ok(match (self, write) {
             (Self::Set { rows, element }, Write::Insert(_, value)) => {
                 key.push(element.param(layout, value)?);
-                let (name, value) = (&element.name, element.parameter(next));
-                rows.insert_unless_there(name, &value, &format!("{name} = {value}"))
+                rows.insert_unless_there(layout, (&element.name, &element.parameter(next)), key)
             }
             (Self::Set { rows, element: column }, Write::Remove(_, value))
             | (Self::Map { rows, entry: column, .. }, Write::Erase(_, value)) => {
                 key.push(column.param(layout, value)?);
-                rows.delete(&format!(" AND {} = {}", column.name, column.parameter(next)))
+                let condition = format!(" AND {} = {}", column.name, column.parameter(next));
+                rows.delete(layout, &condition, key)
             }
             (Self::Map { rows, entry, value }, Write::Put(_, at, put)) => {
                 key.extend([entry.param(layout, at)?, value.param(layout, put)?]);
                 let (at, put) = (entry.parameter(next), value.parameter(next + 1));
-                rows.put((&entry.name, &at), (&value.name, &put))
+                rows.put(layout, (&entry.name, &at), (&value.name, &put), key)
             }
-            (Self::Log { rows, line, order, is_numbered }, Write::Append(_, appended)) => {
+            (Self::Log { rows, line, order }, Write::Append(_, appended)) => {
                 key.push(line.param(layout, appended)?);
-                rows.append((&line.name, &line.parameter(next)), order, *is_numbered)
+                rows.append(layout, (&line.name, &line.parameter(next)), order, key)
             }
             (field, _) => match field.rows() {
-                Some(rows) => rows.delete(""),
+                Some(rows) => rows.delete(layout, "", key),
                 None => return Err("a column has no elements".into()),
             },
-        };
-        Ok(Step::new(sql, key))
+        })
     }
 }
 
 impl Rows {
-    fn delete(&self, condition: &str) -> String {
-        format!("DELETE FROM {} WHERE {}{condition}", self.table, of_object(&self.keys))
+    /// What is said where a row was not written that should have been, and no statement failed.
+    fn unwritten(&self) -> String {
+        let (table, triggers) = (&self.table, self.triggers.join(", "));
+        let by = match self.triggers.len() {
+            0 => "a trigger, a rule or a policy of the table".to_owned(),
+            1 => format!("trigger {triggers}, a rule or a policy of the table"),
+            _ => format!("one of the triggers {triggers}, a rule or a policy of the table"),
+        };
+        format!("{by} kept a row of {table} from being written as it was given")
     }
 
-    fn insert_unless_there(&self, column: &str, value: &str, condition: &str) -> String {
-        let (table, keys, values) = (&self.table, names(&self.keys), key_values(&self.keys));
-        let object = of_object(&self.keys);
-        format!(
-            "INSERT INTO {table} ({keys}, {column}) SELECT {values}, {value} \
-             WHERE NOT EXISTS (SELECT FROM {table} WHERE {object} AND {condition})"
-        )
+    /// A statement that refuses unless something holds once its first parts have run.
+    fn expect(
+        &self,
+        layout: &Layout,
+        first: &[String],
+        holds: &str,
+        mut params: Vec<Param>,
+    ) -> Step {
+        params.push(Param::Text(self.unwritten()));
+        let (first, refuse, reason) = (first.join(", "), layout.system("refuse"), params.len());
+        let sql = format!("WITH {first} SELECT {refuse}(${reason}::text) WHERE NOT ({holds})");
+        Step::new(sql, params)
     }
 
-    fn put(&self, entry: (&str, &str), value: (&str, &str)) -> String {
-        let (table, keys, values) = (&self.table, names(&self.keys), key_values(&self.keys));
-        let object = of_object(&self.keys);
-        let ((entry, at), (value, put)) = (entry, value);
-        format!(
-            "WITH updated AS (UPDATE {table} SET {value} = {put} \
-             WHERE {object} AND {entry} = {at} RETURNING 1) \
-             INSERT INTO {table} ({keys}, {entry}, {value}) SELECT {values}, {at}, {put} \
-             WHERE NOT EXISTS (SELECT FROM updated)"
-        )
+    fn delete(&self, layout: &Layout, condition: &str, params: Vec<Param>) -> Step {
+        let (table, object) = (&self.table, of_object(&self.keys));
+        let first = [
+            format!("found AS (SELECT count(*) AS rows FROM {table} WHERE {object}{condition})"),
+            format!("gone AS (DELETE FROM {table} WHERE {object}{condition} RETURNING 1)"),
+        ];
+        let holds = "(SELECT rows FROM found) <= (SELECT count(*) FROM gone)";
+        self.expect(layout, &first, holds, params)
     }
 
-    fn append(&self, line: (&str, &str), order: &str, is_numbered: bool) -> String {
+    fn insert_unless_there(
+        &self,
+        layout: &Layout,
+        (column, value): (&str, &str),
+        params: Vec<Param>,
+    ) -> Step {
         let (table, keys, values) = (&self.table, names(&self.keys), key_values(&self.keys));
-        let (column, value) = line;
-        if is_numbered {
-            return format!("INSERT INTO {table} ({keys}, {column}) VALUES ({values}, {value})");
-        }
         let object = of_object(&self.keys);
-        format!(
-            "INSERT INTO {table} ({keys}, {column}, {order}) SELECT {values}, {value}, \
-             coalesce((SELECT max({order}) + 1 FROM {table} WHERE {object}), 1)"
-        )
+        let first = [
+            format!("found AS (SELECT FROM {table} WHERE {object} AND {column} = {value})"),
+            format!(
+                "made AS (INSERT INTO {table} ({keys}, {column}) SELECT {values}, {value} \
+                 WHERE NOT EXISTS (SELECT FROM found) RETURNING 1)"
+            ),
+        ];
+        let holds = "EXISTS (SELECT FROM found) OR EXISTS (SELECT FROM made)";
+        self.expect(layout, &first, holds, params)
+    }
+
+    fn put(
+        &self,
+        layout: &Layout,
+        (entry, at): (&str, &str),
+        (value, put): (&str, &str),
+        params: Vec<Param>,
+    ) -> Step {
+        let (table, keys, values) = (&self.table, names(&self.keys), key_values(&self.keys));
+        let condition = format!("{} AND {entry} = {at}", of_object(&self.keys));
+        let first = [
+            format!("found AS (SELECT FROM {table} WHERE {condition})"),
+            format!(
+                "changed AS (UPDATE {table} SET {value} = {put} WHERE {condition} RETURNING 1)"
+            ),
+            format!(
+                "made AS (INSERT INTO {table} ({keys}, {entry}, {value}) SELECT {values}, {at}, {put} \
+                 WHERE NOT EXISTS (SELECT FROM found) RETURNING 1)"
+            ),
+        ];
+        let holds = "EXISTS (SELECT FROM changed) OR EXISTS (SELECT FROM made)";
+        self.expect(layout, &first, holds, params)
+    }
+
+    /// Adds a line. Others that append to the log wait until this commit has ended: the object's anchor is locked.
+    fn append(
+        &self,
+        layout: &Layout,
+        (column, value): (&str, &str),
+        order: &Order,
+        params: Vec<Param>,
+    ) -> Step {
+        let (table, keys, values) = (&self.table, names(&self.keys), key_values(&self.keys));
+        let (name, object) = (&order.name, of_object(&self.keys));
+        let last = format!("(SELECT max({name}) FROM {table} WHERE {object})");
+        let position = match &order.positions {
+            Positions::Sequence => None,
+            Positions::Counted => Some(format!("coalesce({last} + 1, 1)")),
+            Positions::Clock { sql_type, step_us } => Some(format!(
+                "greatest(clock_timestamp()::{sql_type}, {last} + interval '{step_us} microseconds')"
+            )),
+        };
+        let (more, position) = match position {
+            Some(position) => (format!(", {name}"), format!(", {position}")),
+            None => Default::default(),
+        };
+        let made = format!(
+            "made AS (INSERT INTO {table} ({keys}, {column}{more}) SELECT {values}, {value}{position} RETURNING 1)"
+        );
+        self.expect(layout, &[made], "EXISTS (SELECT FROM made)", params)
     }
 }

@@ -12,7 +12,6 @@ use crate::codec::Codec;
 use crate::config::OpenError;
 use crate::layout::{Field, Kind, Layout, Place, system};
 use crate::name::literal;
-use crate::text::Texts;
 use crate::wire::text;
 
 /// The format of the tables that this version makes and reads.
@@ -139,7 +138,7 @@ pub fn layout(schema: &StoreSchema, own: String) -> Layout {
         own,
         kinds: kinds.collect::<BTreeMap<Name, Kind>>(),
         key_indexes: BTreeSet::new(),
-        texts: Texts::default(),
+        texts: Arc::default(),
     }
 }
 

@@ -116,14 +116,19 @@ impl<'a> Writing<'a> {
     /// nobody gives the object a witness row in the meantime.
     fn lock(&mut self, writes: &[Write]) -> Result<(), String> {
         let mut objects: BTreeMap<&Ref, bool> = BTreeMap::new();
-        let mut witnessed: BTreeSet<&Ref> = BTreeSet::new();
+        let mut exclusive: BTreeSet<&Ref> = BTreeSet::new();
         let mut changes_rows = true;
         for write in writes {
             let (object, changes) = match write {
                 Write::Insert(address, _) | Write::Put(address, ..) => (&address.object, false),
                 Write::Witness(WitnessRow { object: Some(object), .. }) => {
-                    witnessed.insert(object);
+                    exclusive.insert(object);
                     (object, true)
+                }
+                // Lines commit in the order of their positions, which they get under this lock.
+                Write::Append(address, _) => {
+                    exclusive.insert(&address.object);
+                    (&address.object, true)
                 }
                 other => match other.object() {
                     Some(object) => (object, true),
@@ -148,7 +153,7 @@ impl<'a> Writing<'a> {
                     self.push(lock(table, changes), id);
                 }
                 Place::Mapped(_) => {
-                    let changes = witnessed.contains(object);
+                    let changes = exclusive.contains(object);
                     self.lock_anchor(&object_digest(object), changes);
                 }
             }

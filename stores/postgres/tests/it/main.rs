@@ -1,10 +1,12 @@
 //! Stores in PostgreSQL.
 
+mod changed;
 mod conformance;
 mod crash;
 mod engine;
 mod guards;
 mod histories;
+mod logs;
 mod mapping;
 mod migration;
 mod numbered;
@@ -15,3 +17,4 @@ mod sent;
 mod support;
 mod times;
 mod tls;
+mod unwritten;

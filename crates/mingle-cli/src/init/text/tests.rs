@@ -56,7 +56,8 @@ fn column(name: String, fits: Result<Type, String>) -> ColumnDescription {
 
 fn table(name: String, columns: Vec<ColumnDescription>, keys: usize) -> TableDescription {
     let key = columns.iter().take(keys).map(|column| column.name.clone()).collect();
-    TableDescription { name, kind: "table", columns, key, foreign_keys: Vec::new() }
+    let (foreign_keys, obstacle, remarks) = (Vec::new(), None, Vec::new());
+    TableDescription { name, kind: "table", columns, key, foreign_keys, obstacle, remarks }
 }
 
 /// An object, one with a struct as its key, a join table with something left out, a table without a key.

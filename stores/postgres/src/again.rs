@@ -1,0 +1,165 @@
+//! A second look at tables that were there before, once a statement has failed: they may be no longer what they
+//! were when the store was opened, or hide a row.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::{Arc, Mutex, Weak};
+
+use mingle_model::{Name, Ref};
+use mingle_store::{Data, Read, StoreError, StoreSchema, Write};
+
+use crate::error::Failure;
+use crate::layout::{Kind, Layout, Place};
+use crate::mapping::inspect::inspect;
+use crate::mapping::{Mapped, ObjectMapping};
+use crate::pool::Lease;
+use crate::reading::Plan;
+use crate::session::Step;
+use crate::store::{Current, Inner};
+use crate::text::Texts;
+use crate::wire::boolean;
+
+/// What the program and the binding say of tables that were there before.
+pub struct Declared {
+    /// The program's declarations.
+    pub schema: StoreSchema,
+    /// The binding's.
+    pub objects: BTreeMap<String, ObjectMapping>,
+    /// What transactions that begin share.
+    pub(crate) current: Weak<Current>,
+}
+
+impl Inner {
+    /// What to say of a statement that failed before a commit. Where a table has changed since the store was opened,
+    /// it is described anew, and the next attempt goes by that.
+    pub(crate) async fn explain(&self, failure: Failure, writes: &[Write]) -> StoreError {
+        match failure {
+            // The next attempt prepares its statements anew.
+            Failure::Stale(_) => StoreError::Conflict,
+            Failure::Unlike(reason) => self.describe_anew(reason).await,
+            Failure::Hidden(reason) => match self.hidden(writes).await {
+                Ok(true) => self.refused(format!(
+                    "a row that is written exists already, but is not visible (row level security): {reason}"
+                )),
+                Ok(false) | Err(_) => StoreError::Conflict,
+            },
+            failure => failure.before_commit(&self.store),
+        }
+    }
+
+    fn refused(&self, reason: String) -> StoreError {
+        StoreError::Refused { store: self.store.clone(), reason }
+    }
+
+    async fn describe_anew(&self, reason: String) -> StoreError {
+        if !self.layout.kinds.values().any(|kind| matches!(kind.place, Place::Mapped(_))) {
+            return self.refused(reason);
+        }
+        let Ok(mut lease) = self.pool.lease().await else { return self.refused(reason) };
+        // The connection is not for the pool any more: a task moves its line.
+        lease.soil();
+        let Declared { schema, objects, current } = &*self.declared;
+        match inspect(lease.connection().client(), schema, objects).await {
+            Err((object, why)) => self.refused(format!(
+                "{reason}; the tables are not what they were when the store was opened: object {object}: {why}"
+            )),
+            Ok(found) => {
+                let Some(layout) = changed(&self.layout, found) else { return self.refused(reason) };
+                if let Some(current) = current.upgrade() {
+                    current.set(Arc::new(self.with(layout)));
+                }
+                StoreError::Conflict
+            }
+        }
+    }
+
+    fn with(&self, layout: Layout) -> Self {
+        Self {
+            store: self.store.clone(),
+            layout,
+            declared: Arc::clone(&self.declared),
+            operations: self.operations.clone(),
+            pool: Arc::clone(&self.pool),
+            keep: self.keep.clone(),
+            ageing: Arc::clone(&self.ageing),
+            own: Mutex::new(None),
+        }
+    }
+
+    /// Whether a row that these write is not to be seen, in a table with row security.
+    async fn hidden(&self, writes: &[Write]) -> Result<bool, String> {
+        let (mut reads, mut tables) = (Vec::new(), BTreeSet::new());
+        for write in writes {
+            let Some(object) = write.object() else { continue };
+            let Some(mapped) = mapped(&self.layout, object) else { continue };
+            tables.extend(mapped.tables());
+            reads.push(match write {
+                Write::Insert(address, element) => Read::Contains(address.clone(), element.clone()),
+                Write::Put(address, entry, _) => Read::Entry(address.clone(), entry.clone()),
+                _ => Read::Exists(object.clone()),
+            });
+        }
+        let mut lease = self.pool.lease().await?;
+        if !has_security(&mut lease, tables).await? {
+            return Ok(false);
+        }
+        let mut plan = Plan::new(&self.layout, &self.operations, &reads)?;
+        let results = run(&mut lease, plan.take_steps()).await?;
+        let answers = plan.answers(&results)?.answers;
+        Ok(answers
+            .iter()
+            .any(|answer| matches!(answer.data, Data::Bool(false) | Data::Register(None))))
+    }
+}
+
+/// Runs steps in a transaction of their own.
+async fn run(lease: &mut Lease, steps: Vec<Step>) -> Result<Vec<Vec<crate::wire::Row>>, String> {
+    let count = steps.len();
+    let steps = Step::beside(steps);
+    let prepared = lease.prepare(&steps).await.ok_or("no answer in time")?;
+    prepared.map_err(|wrong| wrong.to_string())?;
+    lease.soil();
+    let results = lease.run(&steps).await.ok_or("no answer in time")?;
+    let rows: Result<Vec<_>, _> = results.into_iter().collect();
+    let mut rows = rows.map_err(|wrong| wrong.to_string())?;
+    lease.clean();
+    // What BEGIN and COMMIT say.
+    rows.remove(0);
+    rows.truncate(count);
+    Ok(rows)
+}
+
+async fn has_security(lease: &mut Lease, tables: BTreeSet<&str>) -> Result<bool, String> {
+    let ask = |table: &str| {
+        let table = crate::name::literal(table);
+        Step::new(format!("SELECT row_security_active({table}::regclass)"), Vec::new())
+    };
+    let found = run(lease, tables.into_iter().map(ask).collect()).await?;
+    Ok(found.iter().flatten().any(|row| boolean(row, 0)))
+}
+
+fn mapped<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
+    match &layout.kinds.get(object.kind())?.place {
+        Place::Mapped(mapped) => Some(mapped),
+        Place::Own { .. } => None,
+    }
+}
+
+/// The layout with mappings that were checked anew; none where they are as before.
+fn changed(layout: &Layout, mut found: BTreeMap<Name, Mapped>) -> Option<Layout> {
+    let mut is_changed = false;
+    let mut kinds: BTreeMap<Name, Kind> = layout.kinds.clone();
+    for (name, kind) in &mut kinds {
+        let (Place::Mapped(old), Some(new)) = (&mut kind.place, found.remove(name)) else {
+            continue;
+        };
+        is_changed |= **old != new;
+        **old = new;
+    }
+    let key_indexes = kinds.values().filter_map(|kind| match &kind.place {
+        Place::Mapped(mapped) => Some(mapped.key_indexes.iter().cloned()),
+        Place::Own { .. } => None,
+    });
+    let key_indexes = key_indexes.flatten().collect();
+    let texts = Arc::new(Texts::default());
+    is_changed.then(|| Layout { kinds, key_indexes, texts, ..layout.clone() })
+}
