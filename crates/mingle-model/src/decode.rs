@@ -9,7 +9,8 @@ use std::sync::Arc;
 use serde::de::{Deserialize, Deserializer, Error as _};
 
 use crate::limits::DECODED_DEPTH_MAX;
-use crate::value::{Float, Ref, Time, Value};
+use crate::time::Time;
+use crate::value::{Float, Ref, Value};
 
 thread_local! {
     /// How many values are being read within each other.

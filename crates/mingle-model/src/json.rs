@@ -10,8 +10,9 @@ use base64::engine::general_purpose::STANDARD as BASE64;
 use serde_json::{Map, Number, Value as Json};
 
 use crate::limits::{JSON_DEPTH_MAX, JSON_NUMBER_MAX, LIST_ITEMS_MAX, STRING_BYTES_MAX};
+use crate::time::Time;
 use crate::types::{Schema, Type};
-use crate::value::{Float, Ref, Time, Value};
+use crate::value::{Float, Ref, Value};
 
 /// JSON that is not a value of the type that was asked for.
 #[derive(Clone, Debug, PartialEq, Eq)]

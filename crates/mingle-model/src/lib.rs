@@ -19,11 +19,13 @@ pub mod level;
 pub mod limits;
 mod parse;
 pub mod random;
+mod time;
 pub mod types;
 pub mod value;
 
 pub use id::{Origin, RowKind, Stamp, TransactionId, Version, WitnessRow};
 pub use level::{Level, LevelId, Levels};
 pub use parse::parse_json;
+pub use time::Time;
 pub use types::{Field, FieldType, ObjectType, Schema, Shape, StructType, Type};
-pub use value::{Float, Name, Ref, Time, Value};
+pub use value::{Float, Name, Ref, Value};

@@ -4,7 +4,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
-use crate::value::{Float, Name, Ref, Time, Value};
+use crate::time::Time;
+use crate::value::{Float, Name, Ref, Value};
 
 /// The type of a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

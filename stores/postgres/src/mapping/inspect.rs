@@ -93,10 +93,7 @@ async fn check(
     object: &ObjectType,
     mapping: &ObjectMapping,
 ) -> Result<Mapped, String> {
-    let table = Table::load(client, &mapping.table).await?;
-    if let Some(obstacle) = table.obstacle() {
-        return Err(obstacle);
-    }
+    let table = Table::of_objects(client, &mapping.table).await?;
     let key_types = key_types(schema, &object.key_type);
     let keys = table.keys(schema, &key_types, &mapping.key, &object.name)?;
     let numbered = table.numbered(&mapping.key);
@@ -161,10 +158,7 @@ async fn check_collection(
     mapping: &CollectionMapping,
     what: &str,
 ) -> Result<(MappedField, MayRefuse, Vec<(String, String)>), String> {
-    let table = Table::load(client, &mapping.table).await?;
-    if let Some(obstacle) = table.obstacle() {
-        return Err(obstacle);
-    }
+    let table = Table::of_objects(client, &mapping.table).await?;
     let keys = table.keys(schema, key_types, &mapping.key, what)?;
     if let Some(column) = table.numbered(&mapping.key) {
         return Err(format!("{what}: the database alone gives {column} (GENERATED ALWAYS)"));
@@ -367,6 +361,16 @@ impl Table {
             children: rest.get(1),
             has_row_security: rest.get(2),
         })
+    }
+
+    /// A table that objects may be in.
+    ///
+    /// # Errors
+    ///
+    /// When it is no table, or none of objects.
+    async fn of_objects(client: &Client, name: &str) -> Result<Self, String> {
+        let table = Self::load(client, name).await?;
+        table.obstacle().map_or(Ok(table), Err)
     }
 
     /// Rows of an object, whose key stands in these columns.

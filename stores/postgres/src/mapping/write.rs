@@ -147,12 +147,8 @@ impl Mapped {
             };
             params.push(param);
             let (name, value) = (&column.name, column.parameter(params.len()));
-            let is_sum = is_counter(self, field);
-            changes.push(if is_sum {
-                format!("{name} = coalesce({name}, 0) + {value}")
-            } else {
-                format!("{name} = {value}")
-            });
+            let sum = is_counter(self, field).then(|| format!("coalesce({name}, 0) + "));
+            changes.push(format!("{name} = {}{value}", sum.unwrap_or_default()));
             columns.push(name.clone());
             values.push(value);
         }

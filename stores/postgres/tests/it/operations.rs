@@ -262,6 +262,9 @@ async fn a_table_that_was_changed_is_asked_anew() {
     let change = format!("ALTER TABLE {table} ALTER amount TYPE bigint");
     client.batch_execute(&change).await.expect("a change");
     let stale = read(&*store, &[ask("amount", &[])]).await;
-    assert!(matches!(stale, Err(StoreError::Conflict)), "the next attempt prepares it anew; it gave {stale:?}");
+    assert!(
+        matches!(stale, Err(StoreError::Conflict)),
+        "the next attempt prepares it anew; it gave {stale:?}"
+    );
     assert_eq!(data(&*store, ask("amount", &[])).await, Data::Result(Value::Int(1)));
 }
