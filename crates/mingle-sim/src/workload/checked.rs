@@ -54,7 +54,7 @@ fn broken(store: Store, how: String) -> Broken {
 fn seen(history: &History, store: Store) -> Result<Checked, Broken> {
     let mut transactions = Vec::new();
     for (index, operation) in history.operations.iter().enumerate() {
-        let steps = steps(history, operation, store);
+        let steps = steps(history, operation, store, &|_| true);
         if !steps.is_empty() {
             transactions.push(transaction(index, operation, store, steps));
         }
@@ -86,9 +86,15 @@ fn transaction(index: usize, operation: &Operation, store: Store, steps: Vec<Ste
     }
 }
 
-/// What an operation did at a store, if it did anything there in the end.
-fn steps(history: &History, operation: &Operation, store: Store) -> Vec<Step> {
+/// What an operation did at a store, if it did anything there in the end, as if the logs had no other tags than these.
+pub(super) fn steps(
+    history: &History,
+    operation: &Operation,
+    store: Store,
+    counts: &dyn Fn(&str) -> bool,
+) -> Vec<Step> {
     let tag = operation.call.tag_text();
+    let counts = |entry: &&String| counts(tag_of(entry));
     let mut steps = Vec::new();
     let reads: &[(Object, Vec<String>)] = match &operation.end {
         End::Done { seen, .. } => seen,
@@ -96,7 +102,8 @@ fn steps(history: &History, operation: &Operation, store: Store) -> Vec<Step> {
     };
     let by_id = history.by_id.contains(&store);
     for (object, entries) in reads.iter().filter(|(object, _)| object.store() == store) {
-        let mut others = entries.iter().rev().filter(|entry| tag_of(entry) != tag);
+        let others = entries.iter().rev().filter(counts);
+        let mut others = others.filter(|entry| tag_of(entry) != tag);
         let last = others.next().map_or("", |entry| tag_of(entry));
         if !by_id {
             steps.push(step(Kind::Read, *object, last, None));
@@ -105,7 +112,8 @@ fn steps(history: &History, operation: &Operation, store: Store) -> Vec<Step> {
         }
     }
     for object in operation.call.writes().into_iter().filter(|object| object.store() == store) {
-        if let Some(at) = history.log(object).iter().position(|entry| *entry == tag) {
+        let mut log = history.log(object).iter().filter(counts);
+        if let Some(at) = log.position(|entry| *entry == tag) {
             steps.push(step(Kind::Write, object, &tag, Some(at as u64 + 1)));
             if by_id {
                 steps.push(alone(step(Kind::Write, object, &tag, None)));

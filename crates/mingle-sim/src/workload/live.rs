@@ -14,7 +14,7 @@ use super::promises::{Broken, check};
 use super::run::{await_clients, end, end_faults, recover, start};
 use super::setup::Plan;
 use super::stage::{Stage, Stores, program, schema, stage_over};
-use super::{Verdict, checked};
+use super::{Verdict, checked, mixed};
 use crate::flaw::Flaw;
 use crate::process::Partitions;
 
@@ -72,7 +72,8 @@ pub async fn judge_live(
     end(&stage);
     check(&history, PATIENCE)?;
     checked::models(&history, &[])?;
-    let covered = covered(&stage, &history);
+    let mut covered = covered(&stage, &history);
+    covered.extend(mixed::mixed(&history)?);
     let transactions = history.operations.iter().filter(|done| done.end.is_done()).count() as u64;
     Ok(Verdict { digest: 0, covered, transactions })
 }

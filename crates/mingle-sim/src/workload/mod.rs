@@ -8,7 +8,7 @@
 //! - [`live`]: the same clients in real time, over servers that are not simulated;
 //! - [`history`]: what clients saw, and what was left;
 //! - [`promises`]: what must hold of that; `visibility` is the largest of them;
-//! - [`checked`]: the same as histories of registers, for `mingle-checker`.
+//! - [`checked`]: the same as histories of registers, for `mingle-checker`; [`mixed`]: of all stores together.
 
 pub mod calls;
 pub mod checked;
@@ -16,6 +16,7 @@ mod clients;
 mod gather;
 pub mod history;
 pub mod live;
+pub mod mixed;
 pub mod promises;
 pub mod run;
 pub mod setup;
@@ -51,9 +52,11 @@ pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     let ran = run(plan, flaw);
     check(&ran.history, PATIENCE)?;
     checked::models(&ran.history, &ran.events)?;
+    let mut covered = ran.covered;
+    covered.extend(mixed::mixed(&ran.history)?);
     let done = ran.history.operations.iter().filter(|operation| operation.end.is_done());
     let transactions = done.count() as u64;
-    Ok(Verdict { digest: ran.digest, covered: ran.covered, transactions })
+    Ok(Verdict { digest: ran.digest, covered, transactions })
 }
 
 /// As [`judge`], where a panic is a failure too.

@@ -1,0 +1,319 @@
+//! All stores of a run judged together: mixed consistency (MixT, Definition 4.1), with what `docs/promises.md` says may
+//! still be seen as exceptions, which are counted. There is none among `isolated` transactions.
+//!
+//! A transaction that is part of a violation, is not isolated and visits several stores is told in smaller parts from
+//! then on: first each store's reads apart from its writes, which stay one. Where real time is part of what is
+//! demanded, as at linearizable stores, each store's part may then be told by itself. Without real time it may not:
+//! the writes of a transaction are seen as one by all that come after it, whatever they read first.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
+
+use mingle_checker::history::{Interval, Kind as StepKind, Operation as Step, Transaction};
+use mingle_checker::verdict::Anomaly;
+use mingle_checker::{Counterexample, History as Checked, Model, Outcome, Verdict, check};
+
+use super::calls::{Kind, Store};
+use super::checked::steps;
+use super::history::{End, History, Operation};
+use super::promises::Broken;
+
+/// How a transaction is told.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+enum Told {
+    /// As one.
+    #[default]
+    Whole,
+    /// The reads of each store, one after the other, and then all writes as one.
+    ReadsApart,
+    /// The part at each store by itself.
+    InParts,
+}
+
+/// Which documented anomaly explains that a transaction is told so.
+const fn exception(told: Told) -> &'static str {
+    match told {
+        Told::Whole => "none",
+        Told::ReadsApart => "exception: stores read at different times (old, then new; write skew)",
+        Told::InParts => "exception: one store's part seen before another's (not there yet)",
+    }
+}
+
+/// What is demanded of some stores together.
+struct Demand {
+    /// Whether it is about the strong stores alone.
+    is_strong: bool,
+    model: Model,
+    /// In how small parts a transaction may be told.
+    most: Told,
+}
+
+/// The projections of Definition 4.1 that are of more than one store here, and the strong one without real time.
+const DEMANDS: [Demand; 3] = [
+    Demand { is_strong: true, model: Model::StrictSerializability, most: Told::InParts },
+    Demand { is_strong: true, model: Model::Serializability, most: Told::ReadsApart },
+    Demand { is_strong: false, model: Model::Causal, most: Told::ReadsApart },
+];
+
+/// Judges all stores of a run together; gives how often which documented anomaly was seen.
+///
+/// # Errors
+///
+/// A violation that none of them explains.
+pub fn mixed(history: &History) -> Result<BTreeMap<String, u64>, Broken> {
+    isolated(history)?;
+    let mut exceptions: BTreeMap<String, u64> = BTreeMap::new();
+    for demand in &DEMANDS {
+        for granted in grant(history, demand)? {
+            *exceptions.entry(exception(granted).to_owned()).or_default() += 1;
+        }
+    }
+    Ok(exceptions)
+}
+
+/// Tells transactions in smaller parts, one after the other, until a model is satisfied; gives how each was told.
+fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
+    let mut told: BTreeMap<usize, Told> = BTreeMap::new();
+    let mut granted = Vec::new();
+    loop {
+        let whole = Checked::new(told_as(history, demand, &told));
+        let whole = whole.map_err(|error| broken(error.to_string()))?;
+        let found = match check(&whole, demand.model) {
+            Verdict::Violated(found) => found,
+            Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok(granted),
+        };
+        let concerned = concerned(history, &found);
+        let next = [Told::ReadsApart, Told::InParts].into_iter().find_map(|next| {
+            let is_open = |index: &&usize| {
+                told.get(*index).copied().unwrap_or_default() < next
+                    && has_use(&history.operations[**index], next)
+            };
+            // What only reads is looked at first: most often it is the reason.
+            let open = concerned.iter().filter(is_open);
+            let index = open.min_by_key(|index| history.operations[**index].call.writes().len())?;
+            (next <= demand.most).then_some((*index, next))
+        });
+        let Some((index, next)) = next else {
+            return Err(broken(Verdict::Violated(found).to_string()));
+        };
+        told.insert(index, next);
+        granted.push(next);
+    }
+}
+
+/// Whether it makes a difference to tell a transaction so.
+fn has_use(operation: &Operation, told: Told) -> bool {
+    match told {
+        Told::Whole => false,
+        Told::ReadsApart => operation.call.visits().iter().any(|visit| visit.reads.is_some()),
+        Told::InParts => operation.call.writes().len() > 1,
+    }
+}
+
+fn broken(how: String) -> Broken {
+    Broken { promise: "P1 mixed consistency", how }
+}
+
+/// Whether a call's transaction is declared `isolated`.
+fn is_isolated(operation: &Operation) -> bool {
+    matches!(operation.call.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank)
+}
+
+/// Stores whose level is the one of the demand or stronger, and that show a commit as a whole.
+fn stores(history: &History, demand: &Demand) -> impl Iterator<Item = Store> + use<> {
+    let (is_strong, skips) = (demand.is_strong, history.is_eventual || history.is_torn);
+    let is_left_out =
+        move |store: Store| is_strong && store.is_causal() || skips && store == Store::Feed;
+    Store::ALL.into_iter().filter(move |store| !is_left_out(*store))
+}
+
+/// Operations in a counterexample that are at several stores. Where one of them is not isolated, an isolated one may be
+/// told in parts too: it owes nothing to others.
+fn concerned(history: &History, found: &Counterexample) -> BTreeSet<usize> {
+    let all: BTreeSet<usize> = numbers(&found.anomaly)
+        .into_iter()
+        .filter_map(|id| usize::try_from(id % PART).ok())
+        .filter(|index| *index < history.operations.len())
+        .collect();
+    let is_among_isolated = all.iter().all(|index| is_isolated(&history.operations[*index]));
+    let several = |index: &usize| history.operations[*index].call.visits().len() > 1;
+    all.into_iter().filter(|index| several(index) && !is_among_isolated).collect()
+}
+
+fn numbers(anomaly: &Anomaly) -> Vec<i64> {
+    match anomaly {
+        Anomaly::Read { transaction, .. } => vec![*transaction],
+        Anomaly::Cycle { edges, support } => {
+            let all = edges.iter().chain(support.iter().flatten());
+            all.flat_map(|edge| [edge.from, edge.to]).flatten().collect()
+        }
+        Anomaly::Diverged { reads, .. } => reads.iter().map(|(reader, _)| *reader).collect(),
+        Anomaly::Lost { reader, writer, .. } => vec![*reader, *writer],
+        Anomaly::NoOrder => Vec::new(),
+    }
+}
+
+/// The number of a part of an operation is that of the operation and so many times its place.
+const PART: i64 = 1_000_000;
+
+fn told_as(history: &History, demand: &Demand, told: &BTreeMap<usize, Told>) -> Vec<Transaction> {
+    let mut transactions = Vec::new();
+    for (index, operation) in history.operations.iter().enumerate() {
+        let told = told.get(&index).copied().unwrap_or_default();
+        let (mut parts, mut writes): (Vec<Vec<Step>>, Vec<Step>) = Default::default();
+        for store in stores(history, demand) {
+            let found = steps(history, operation, store, &|_| true);
+            match told {
+                Told::Whole => writes.extend(found),
+                Told::InParts => parts.push(found),
+                Told::ReadsApart => {
+                    let (written, read) =
+                        found.into_iter().partition(|step| step.kind == StepKind::Write);
+                    parts.push(read);
+                    writes.extend::<Vec<Step>>(written);
+                }
+            }
+        }
+        parts.push(writes);
+        let parts = parts.into_iter().filter(|steps| !steps.is_empty());
+        for (place, steps) in parts.enumerate() {
+            transactions.push(transaction(index, place, operation, steps));
+        }
+    }
+    transactions
+}
+
+fn transaction(index: usize, place: usize, operation: &Operation, steps: Vec<Step>) -> Transaction {
+    let nanos = |time: Duration| u64::try_from(time.as_nanos()).unwrap_or(u64::MAX);
+    let (outcome, end) = match &operation.end {
+        End::Done { has_rest: false, .. } => (Outcome::Committed, nanos(operation.ended)),
+        // Its later parts take effect some time.
+        End::Done { .. } => (Outcome::Committed, u64::MAX),
+        _ => (Outcome::Unknown, u64::MAX),
+    };
+    // A twin began before the call that it stands behind had ended.
+    let session = if operation.call.is_twin { 1_000 + index } else { operation.client };
+    Transaction {
+        id: index as i64 + PART * place as i64,
+        session: session as i64,
+        outcome,
+        interval: Some(Interval { begin: nanos(operation.began), end }),
+        commit: None,
+        is_final: false,
+        operations: steps,
+    }
+}
+
+/// Isolated transactions by themselves, over both strong stores: without any exception.
+fn isolated(history: &History) -> Result<(), Broken> {
+    let all = || history.operations.iter().enumerate().filter(|(_, one)| is_isolated(one));
+    let tags: BTreeSet<String> = all().map(|(_, one)| one.call.tag_text()).collect();
+    let told = all().map(|(index, one)| {
+        let found = [Store::Bank, Store::Shop]
+            .into_iter()
+            .flat_map(|store| steps(history, one, store, &|tag| tags.contains(tag)));
+        transaction(index, 0, one, found.collect())
+    });
+    let told: Vec<Transaction> = told.filter(|told| !told.operations.is_empty()).collect();
+    let told = Checked::new(told).map_err(|error| broken(error.to_string()))?;
+    let verdict = check(&told, Model::StrictSerializability);
+    if verdict.is_violated() {
+        return Err(Broken { promise: "P5 isolated", how: verdict.to_string() });
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::super::calls::{ClientCall, Object};
+    use super::super::history::Final;
+    use super::*;
+
+    /// A call of a client of its own on the objects number 0, at some second.
+    fn call(kind: Kind, tag: u32, second: u64, seen: &[(Object, &[&str])]) -> Operation {
+        let call = ClientCall {
+            kind,
+            account: 0,
+            shelf: 0,
+            board: 0,
+            inbox: 0,
+            tag,
+            patience_ms: None,
+            until: None,
+            is_twin: false,
+            moves_to: None,
+            process: None,
+        };
+        let text = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
+        let seen = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
+        let visits = call.visits().len();
+        Operation {
+            client: tag as usize,
+            call,
+            began: Duration::from_secs(second),
+            ended: Duration::from_secs(second + 10),
+            end: End::Done { seen, mark: 0, has_rest: false, visits },
+            after: Vec::new(),
+        }
+    }
+
+    fn history(operations: Vec<Operation>, logs: &[(Object, &[&str])]) -> History {
+        let log = |(object, entries): &(Object, &[&str])| {
+            let entries = entries.iter().map(|entry| (*entry).to_owned()).collect();
+            (*object, vec![Final { entries, ..Final::default() }])
+        };
+        let finals = logs.iter().map(log).collect();
+        History { operations, finals, ..History::default() }
+    }
+
+    const ACCOUNT: Object = Object::Account(0);
+    const SHELF: Object = Object::Shelf(0);
+    const INBOX: Object = Object::Inbox(0);
+
+    #[test]
+    fn a_documented_anomaly_is_an_exception_that_is_counted() {
+        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (INBOX, &["1"])];
+        let transfer = || call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
+        let look = |account, inbox| call(Kind::Look, 2, 0, &[(ACCOUNT, account), (INBOX, inbox)]);
+        let clean = mixed(&history(vec![transfer(), look(&["1"], &["1"])], logs));
+        assert_eq!(clean, Ok(BTreeMap::new()));
+        let old_then_new = mixed(&history(vec![transfer(), look(&[], &["1"])], logs));
+        let counted = BTreeMap::from([(exception(Told::ReadsApart).to_owned(), 1)]);
+        assert_eq!(old_then_new, Ok(counted));
+    }
+
+    #[test]
+    fn what_no_page_documents_is_a_violation() {
+        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1"]), (INBOX, &["1"])];
+        let transfer = call(Kind::Transfer, 1, 0, &[(ACCOUNT, &[])]);
+        // New at the first store, and old at the second: what it has seen it has to find there.
+        let look = call(Kind::Look, 2, 0, &[(ACCOUNT, &["1"]), (INBOX, &[])]);
+        let found = mixed(&history(vec![transfer, look], logs));
+        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
+        // Two writers that are ordered differently at two stores.
+        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["2", "1"])];
+        let order =
+            |tag, account, shelf| call(Kind::Order, tag, 0, &[(ACCOUNT, account), (SHELF, shelf)]);
+        let found = mixed(&history(vec![order(1, &[], &["2"]), order(2, &["1"], &[])], logs));
+        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
+    }
+
+    #[test]
+    fn isolated_transactions_have_no_exception() {
+        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["2"]), (SHELF, &["1"])];
+        // Each reads what the other writes, and neither sees it.
+        let skew = vec![
+            call(Kind::BankToShop, 1, 0, &[(ACCOUNT, &[])]),
+            call(Kind::ShopToBank, 2, 0, &[(SHELF, &[])]),
+        ];
+        let found = mixed(&history(skew, logs));
+        assert_eq!(found.map_err(|broken| broken.promise), Err("P5 isolated"));
+        let one_sees = vec![
+            call(Kind::BankToShop, 1, 0, &[(ACCOUNT, &[])]),
+            call(Kind::ShopToBank, 2, 0, &[(SHELF, &["1"])]),
+        ];
+        assert_eq!(mixed(&history(one_sees, logs)), Ok(BTreeMap::new()));
+    }
+}
