@@ -2,8 +2,8 @@
 //!
 //! Message Groups with `groups` far away and `inboxes` near, against all of it in PostgreSQL and
 //! against the same written by hand with an outbox; then small transactions at PostgreSQL alone,
-//! against the same statements sent by hand; and transactions over one row in PostgreSQL and one in
-//! Cassandra, against two plain writes. All sides use one server of our own, in blocks that
+//! against the same statements sent by hand; appends to a log in a table that was there before; and
+//! transactions over one row in PostgreSQL and one in Cassandra, against two plain writes. All sides use one server of our own, in blocks that
 //! alternate, forwards and backwards.
 //!
 //! # Departures
@@ -11,6 +11,7 @@
 //! - MixT's near store is a server, Cassandra; here it is the embedded engine at a distance.
 
 mod by_hand;
+mod log;
 mod mixed;
 mod outbox;
 mod page;
@@ -60,7 +61,7 @@ pub struct Options {
     /// Round trip to the near store (MixT §8.1).
     #[arg(long, default_value = "1ms")]
     near: Distance,
-    /// Measure only one of the three: `mixed`, `single` or `pair`.
+    /// Measure only one of the four: `mixed`, `single`, `log` or `pair`.
     #[arg(long)]
     only: Option<Part>,
     /// Where the page goes.
@@ -81,6 +82,8 @@ enum Part {
     Mixed,
     /// Small transactions.
     Single,
+    /// Appends to a mapped log.
+    Log,
     /// One row in PostgreSQL and one in Cassandra.
     Pair,
 }
@@ -143,7 +146,8 @@ impl Progress {
         let blocks = |part, count| if options.runs(part) { count * options.rounds } else { 0 };
         let single = blocks(Part::Single, if options.quick { 48 } else { 80 });
         let pair = blocks(Part::Pair, 2 * pair::SIDES * pair::CLIENTS.len());
-        let count = blocks(Part::Mixed, 6) + single + pair;
+        let log = blocks(Part::Log, 2 * log::Side::ALL.len() * log::CLIENTS.len());
+        let count = blocks(Part::Mixed, 6) + single + log + pair;
         let progress = ProgressBar::new(count as u64);
         let style = ProgressStyle::with_template("{wide_bar} {pos}/{len} {msg}");
         progress.set_style(style.map_err(|error| error.to_string())?);
@@ -163,6 +167,7 @@ impl Progress {
 pub struct Outcome {
     mixed: Option<mixed::Outcome>,
     single: Option<single::Outcome>,
+    log: Option<log::Outcome>,
     pair: Option<pair::Outcome>,
 }
 
@@ -245,9 +250,12 @@ pub fn run(options: &Options) -> Result<(), String> {
 async fn measure(options: &Options) -> Result<Outcome, String> {
     let servers = Servers::start(options.seed).await?;
     let progress = Progress::new(options)?;
-    let (mut mixed, mut single, mut pair) = (None, None, None);
+    let (mut mixed, mut single, mut log, mut pair) = (None, None, None, None);
     if options.runs(Part::Single) {
         single = Some(single::measure(options, &servers, &progress).await?);
+    }
+    if options.runs(Part::Log) {
+        log = Some(log::measure(options, &servers, &progress).await?);
     }
     if options.runs(Part::Mixed) {
         mixed = Some(mixed::measure(options, &servers, &progress).await?);
@@ -256,5 +264,5 @@ async fn measure(options: &Options) -> Result<Outcome, String> {
         pair = Some(pair::measure(options, &servers, &progress).await?);
     }
     progress.0.finish_and_clear();
-    Ok(Outcome { mixed, single, pair })
+    Ok(Outcome { mixed, single, log, pair })
 }

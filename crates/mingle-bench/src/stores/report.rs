@@ -4,6 +4,7 @@ use super::mixed::{self, Side};
 use super::pair;
 use super::single::{self, Cell, TRANSACTIONS};
 use super::{Options, Outcome, mixed::Outcome as Mixed, single::Outcome as Single};
+use super::{log, log::Outcome as Log};
 use crate::groups::MIX;
 use crate::predict::PAPER_RATIO;
 
@@ -25,8 +26,26 @@ pub fn print(outcome: &Outcome, options: &Options) {
     if let Some(single) = &outcome.single {
         print_single(single, options);
     }
+    if let Some(log) = &outcome.log {
+        print_log(log, options);
+    }
     if let Some(pair) = &outcome.pair {
         print_pair(pair, options);
+    }
+}
+
+fn print_log(log: &Log, options: &Options) {
+    println!(
+        "\nAppends to a log in a table that was there before, by those of all clients to one log; {} rounds, forwards \
+         and backwards, blocks of {} s.\n",
+        options.rounds, options.short
+    );
+    println!("{:<12}{:>26}{:>26}", "", "a log for each client", "INSERT by hand");
+    for cell in &log.cells {
+        let plural = if cell.clients == 1 { "" } else { "s" };
+        let ratio = |side: log::Side| cell.ratios[side as usize].shown();
+        let clients = format!("{} client{plural}", cell.clients);
+        println!("{clients:<12}{:>26}{:>26}", ratio(log::Side::Own), ratio(log::Side::Plain));
     }
 }
 
