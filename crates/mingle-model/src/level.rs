@@ -1,6 +1,6 @@
 //! Consistency levels and their order (MixT, §4.1: a lattice ordered by strength).
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
@@ -54,18 +54,21 @@ pub struct LevelId(pub u16);
 ///
 /// let mut levels = Levels::default();
 /// let (linearizable, causal) = (levels.find("linearizable").unwrap(), levels.find("causal").unwrap());
-/// let regional = levels.add_between("regional".into(), linearizable, causal).unwrap();
+/// let regional = levels.add_between("regional".into(), &[linearizable], &[causal]).unwrap();
 /// let snapshot = levels.find("snapshot").unwrap();
 /// assert!(levels.is_at_least(linearizable, regional) && levels.is_at_least(regional, causal));
 /// assert!(!levels.is_at_least(regional, snapshot) && !levels.is_at_least(snapshot, regional));
 /// assert_eq!(levels.carrier(regional), Level::Linearizable);
+/// // Stronger than two that are incomparable: their join.
+/// let both = levels.add_between("both".into(), &[linearizable], &[regional, snapshot]).unwrap();
+/// assert!(levels.is_at_least(both, regional) && levels.is_at_least(both, snapshot));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Levels {
     names: Vec<Name>,
     ids: HashMap<Name, LevelId>,
-    /// Of each level that is not built in, the one above it and the one below it; both are older.
-    between: Vec<(LevelId, LevelId)>,
+    /// Of each level that is not built in, those above it and those below it; all of them are older.
+    between: Vec<(Vec<LevelId>, Vec<LevelId>)>,
     carriers: Vec<Level>,
 }
 
@@ -94,21 +97,28 @@ impl Levels {
     }
 
     /// Whether `a` is `b`, or stronger.
-    pub fn is_at_least(&self, mut a: LevelId, mut b: LevelId) -> bool {
-        let between = |level: LevelId| {
-            usize::from(level.0).checked_sub(Level::ALL.len()).map(|added| self.between[added])
+    pub fn is_at_least(&self, a: LevelId, b: LevelId) -> bool {
+        let bounds = |level: LevelId| {
+            usize::from(level.0).checked_sub(Level::ALL.len()).map(|added| &self.between[added])
         };
         // What the younger one was put between says how it stands to everything older.
-        while a != b {
-            if let Some((above, _)) = between(b).filter(|_| b > a) {
-                b = above;
-            } else if let Some((_, below)) = between(a) {
-                a = below;
-            } else {
-                return a < b;
+        let (mut open, mut seen) = (vec![(a, b)], HashSet::new());
+        while let Some((a, b)) = open.pop() {
+            if a == b {
+                return true;
+            }
+            if !seen.insert((a, b)) {
+                continue;
+            }
+            if let Some((above, _)) = bounds(b).filter(|_| b > a) {
+                open.extend(above.iter().map(|above| (a, *above)));
+            } else if let Some((_, below)) = bounds(a) {
+                open.extend(below.iter().map(|below| (*below, b)));
+            } else if a < b {
+                return true;
             }
         }
-        true
+        false
     }
 
     /// Whether `a` is strictly stronger than `b`.
@@ -116,15 +126,23 @@ impl Levels {
         a != b && self.is_at_least(a, b)
     }
 
-    /// Adds a level below `above` and above `below`. Gives none when `above` is not strictly
-    /// stronger than `below`, or the program has 65,535 levels.
-    pub fn add_between(&mut self, name: Name, above: LevelId, below: LevelId) -> Option<LevelId> {
-        if !self.is_stronger(above, below) {
+    /// Adds a level below each of `above` and above each of `below`. Gives none when some of `above` is not strictly
+    /// stronger than some of `below`, either is empty, or the program has 65,535 levels.
+    pub fn add_between(
+        &mut self,
+        name: Name,
+        above: &[LevelId],
+        below: &[LevelId],
+    ) -> Option<LevelId> {
+        let fits = |above: &LevelId| below.iter().all(|below| self.is_stronger(*above, *below));
+        if below.is_empty() || !above.iter().all(fits) {
             return None;
         }
+        let carriers = above.iter().map(|above| self.carriers[usize::from(above.0)]);
+        let carrier = carriers.max()?;
         let added = LevelId(u16::try_from(self.names.len()).ok()?);
-        self.between.push((above, below));
-        self.carriers.push(self.carriers[usize::from(above.0)]);
+        self.between.push((above.to_vec(), below.to_vec()));
+        self.carriers.push(carrier);
         self.ids.entry(name.clone()).or_insert(added);
         self.names.push(name);
         Some(added)

@@ -43,20 +43,27 @@ impl<'a> Checker<'a> {
             let ItemKind::Level { name, above, below } = &item.kind else {
                 continue;
             };
-            let (Some(above_id), Some(below_id)) = (self.level(above), self.level(below)) else {
-                continue;
+            let ids = |checker: &mut Self, names: &[Ident]| -> Option<Vec<_>> {
+                let found: Vec<_> = names.iter().map(|name| checker.level(name)).collect();
+                found.into_iter().collect()
             };
+            let (above_ids, below_ids) = (ids(self, above), ids(self, below));
+            let (Some(above_ids), Some(below_ids)) = (above_ids, below_ids) else { continue };
             if self.program.levels.find(&name.name).is_some() {
                 let first = spans.get(&*name.name).copied();
                 self.diagnostics.push(m0102::render(&name.name, name.span, first));
-            } else if self
-                .program
-                .levels
-                .add_between(name.name.clone(), above_id, below_id)
-                .is_none()
-            {
-                let above = (&*above.name, above.span);
-                self.diagnostics.push(m0103::render(above, (&*below.name, below.span)));
+            } else {
+                let levels = &mut self.program.levels;
+                levels.add_between(name.name.clone(), &above_ids, &below_ids);
+                let pairs = above.iter().zip(&above_ids).flat_map(|above| {
+                    below.iter().zip(&below_ids).map(move |below| (above, below))
+                });
+                for ((above, above_id), (below, below_id)) in pairs {
+                    if !levels.is_stronger(*above_id, *below_id) {
+                        let above = (&*above.name, above.span);
+                        self.diagnostics.push(m0103::render(above, (&*below.name, below.span)));
+                    }
+                }
             }
             spans.entry(&name.name).or_insert(name.span);
         }

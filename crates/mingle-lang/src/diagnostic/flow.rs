@@ -26,8 +26,10 @@ impl std::fmt::Display for Place {
 pub(crate) struct Fact {
     /// Where the weaker data comes from.
     pub(crate) source: Place,
-    /// The stronger store that it reaches.
+    /// The store that it reaches, whose level is stronger or incomparable.
     pub(crate) target: Place,
+    /// Whether the levels are incomparable.
+    pub(crate) is_incomparable: bool,
     /// Whether the effect there is a read.
     pub(crate) is_read: bool,
     /// Whether it is the check of a keyed `new`.
@@ -36,6 +38,16 @@ pub(crate) struct Fact {
     pub(crate) labels: Vec<Label>,
     /// The effect.
     pub(crate) span: Span,
+}
+
+impl Fact {
+    /// The store that is reached, in a title.
+    pub(crate) fn reached(&self) -> String {
+        if self.is_incomparable {
+            return format!("the store {}, neither weaker nor stronger", self.target);
+        }
+        format!("the stronger store {}", self.target)
+    }
 }
 
 pub(crate) fn read(source: &Place) -> String {

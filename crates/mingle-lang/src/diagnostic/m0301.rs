@@ -5,6 +5,6 @@ use super::{Code, Diagnostic};
 
 pub(crate) fn render(fact: Fact) -> Diagnostic {
     let verb = if fact.is_read { "an argument of a read of" } else { "written to" };
-    let title = format!("data from {} is {verb} the stronger store {}", fact.source, fact.target);
+    let title = format!("data from {} is {verb} {}", fact.source, fact.reached());
     diagnostic(Code::M0301, title, fact)
 }

@@ -5,6 +5,6 @@ use super::{Code, Diagnostic};
 
 pub(crate) fn render(fact: Fact) -> Diagnostic {
     let verb = if fact.is_read { "read" } else { "written" };
-    let title = format!("a condition on {} decides whether the stronger store {} is {verb}", fact.source, fact.target);
+    let title = format!("a condition on {} decides whether {} is {verb}", fact.source, fact.reached());
     diagnostic(Code::M0302, title, fact)
 }

@@ -5,6 +5,6 @@ use super::{Code, Diagnostic};
 
 pub(crate) fn render(fact: Fact) -> Diagnostic {
     let verb = if fact.is_read { "read" } else { "written" };
-    let title = format!("a ref from {} names the object that is {verb} in the stronger store {}", fact.source, fact.target);
+    let title = format!("a ref from {} names the object that is {verb} in {}", fact.source, fact.reached());
     diagnostic(Code::M0303, title, fact)
 }

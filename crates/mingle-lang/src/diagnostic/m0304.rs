@@ -5,6 +5,6 @@ use super::{Code, Diagnostic};
 
 pub(crate) fn render(fact: Fact) -> Diagnostic {
     let what = if fact.is_new { "this `new`" } else { "this `require`" };
-    let title = format!("{what} depends on {}, but the transaction writes the stronger store {}", fact.source, fact.target);
+    let title = format!("{what} depends on {}, but the transaction writes {}", fact.source, fact.reached());
     diagnostic(Code::M0304, title, fact)
 }

@@ -45,7 +45,7 @@ impl Analysis<'_> {
 
     /// The same analysis with true provenance: an endorsement inside does not count.
     pub(super) fn with_true_sources(&self) -> Self {
-        let stores_only = (1 << self.stores.len()) - 1;
+        let stores_only = self.store_sources();
         let own = |stmt: &Kind| self.own_sources(stmt) & stores_only;
         let sources = self.graph.spread(self.flat, own, true);
         let contexts = self.contexts_with(&sources);

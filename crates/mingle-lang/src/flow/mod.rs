@@ -12,7 +12,7 @@ mod order;
 mod path;
 mod rules;
 
-use mingle_model::Levels;
+use mingle_model::{LevelId, Levels};
 
 use crate::diagnostic::Diagnostics;
 use crate::flat::{Access, Flat, Kind, ReadKind, Separated, Slot, StmtId, separate};
@@ -183,6 +183,12 @@ impl Analysis<'_> {
         1 << self.stores.binary_search(&store).expect("the transaction visits this store")
     }
 
+    /// The sources that are stores; the others are endorsements.
+    pub(crate) fn store_sources(&self) -> Sources {
+        let endorsements = Sources::BITS - self.stores.len() as u32;
+        Sources::MAX.checked_shr(endorsements).unwrap_or(0)
+    }
+
     pub(crate) fn endorsement_bit(&self, endorsement: u32) -> Sources {
         1 << (self.stores.len() + endorsement as usize)
     }
@@ -199,7 +205,7 @@ impl Analysis<'_> {
 
     /// Whether a slot depends on what stores say, apart from what is endorsed.
     pub(crate) fn depends_on_stores(&self, slot: Slot) -> bool {
-        self.sources[slot.index()] & ((1 << self.stores.len()) - 1) != 0
+        self.sources[slot.index()] & self.store_sources() != 0
     }
 
     /// The sources that a statement itself adds to what it assigns.
@@ -265,14 +271,16 @@ impl Analysis<'_> {
     pub(crate) fn weaker_than(&self, sources: Sources, target: StoreId) -> Sources {
         let target = self.program.level_of(target);
         bits(sources)
-            .filter(|bit| {
-                let level = match self.stores.get(*bit) {
-                    Some(store) => self.program.level_of(*store),
-                    None => self.flat.endorsements[*bit - self.stores.len()].level,
-                };
-                !self.levels().is_at_least(level, target)
-            })
+            .filter(|bit| !self.levels().is_at_least(self.level_of(*bit), target))
             .fold(0, |all, bit| all | 1 << bit)
+    }
+
+    /// The level of a source.
+    pub(crate) fn level_of(&self, bit: usize) -> LevelId {
+        match self.stores.get(bit) {
+            Some(store) => self.program.level_of(*store),
+            None => self.flat.endorsements[bit - self.stores.len()].level,
+        }
     }
 
     /// The stores in a set of sources.

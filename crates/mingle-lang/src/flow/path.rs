@@ -44,12 +44,14 @@ impl Analysis<'_> {
             }
         }
         let weakest = bits(weaker).next().expect("some source is weaker");
+        let (level, reached) = (self.level_of(weakest), self.program.level_of(used.target));
         let source = self.source_words(weakest);
         let target = self.store_words(used.target);
         let span = self.flat.get(used.stmt).span;
         let fact = words::Fact {
             source,
             target,
+            is_incomparable: !self.levels().is_at_least(reached, level),
             is_read: matches!(self.flat.get(used.stmt).kind, Kind::Read(_)),
             is_new: matches!(
                 &self.flat.get(used.stmt).kind,

@@ -291,7 +291,7 @@ impl Checking<'_, '_> {
         if sources == 0 {
             return;
         }
-        let endorsed = sources >> analysis.stores.len() << analysis.stores.len();
+        let endorsed = sources & !analysis.store_sources();
         if endorsed != 0 {
             self.needs.endorsed.push((endorsed, used.target));
         }

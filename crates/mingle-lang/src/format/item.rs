@@ -31,9 +31,14 @@ impl Formatter<'_> {
         let close = item.span.end - 1;
         match &item.kind {
             ItemKind::Level { name, above, below } => {
-                for (word, ident) in [("level", name), ("between", above), ("and", below)] {
+                let names = [std::slice::from_ref(name), above, below];
+                for (word, names) in ["level", "between", "and"].into_iter().zip(names) {
                     docs.extend([Doc::text(word), Doc::Space]);
-                    self.ident(ident, docs);
+                    for ident in names {
+                        self.ident(ident, docs);
+                        docs.extend([Doc::text(","), Doc::Space]);
+                    }
+                    docs.truncate(docs.len() - 2);
                     docs.push(Doc::Space);
                 }
                 docs.pop();

@@ -78,6 +78,13 @@ transaction long(first_parameter: ref User, second_parameter: option<list<string
 }
 
 #[test]
+fn levels_with_several_bounds() {
+    let text = "level both between linearizable,snapshot and left , right;";
+    check_rules(text);
+    assert_eq!(formatted(text), "level both between linearizable, snapshot and left, right;\n");
+}
+
+#[test]
 fn statements() {
     insta::assert_snapshot!(check(
         "transaction t(u: ref User, n: int) -> int {

@@ -85,7 +85,9 @@ impl Found {
         let docs = &item.docs;
         match &item.kind {
             ItemKind::Level { name, above, below } => {
-                let (name_text, above, below) = (&name.name, &above.name, &below.name);
+                let names =
+                    |all: &[Ident]| all.iter().map(|one| &*one.name).collect::<Vec<_>>().join(", ");
+                let (name_text, above, below) = (&name.name, names(above), names(below));
                 let shown = format!("level {name_text} between {above} and {below}");
                 self.add(Kind::Level, name, shown, docs);
             }

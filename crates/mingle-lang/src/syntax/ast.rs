@@ -34,14 +34,14 @@ pub struct Item {
 /// What an item is.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ItemKind {
-    /// `level name between above and below;`
+    /// `level name between above, above and below, below;`
     Level {
         /// The new level.
         name: Ident,
-        /// The level above it.
-        above: Ident,
-        /// The level below it.
-        below: Ident,
+        /// The levels above it.
+        above: Vec<Ident>,
+        /// The levels below it.
+        below: Vec<Ident>,
     },
     /// `store name: level;`, with operations or without.
     Store(Store),

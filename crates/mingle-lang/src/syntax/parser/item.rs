@@ -1,7 +1,7 @@
 //! Items and types.
 
 use super::super::ast::{
-    Function, Item, ItemKind, Object, ObjectField, Operation, Param, Program, Store, Struct,
+    Function, Ident, Item, ItemKind, Object, ObjectField, Operation, Param, Program, Store, Struct,
     Transaction, TypeExpr, TypeKind,
 };
 use super::super::token::{Punct, TokenKind};
@@ -51,11 +51,19 @@ impl Parser<'_> {
         self.advance();
         let name = self.ident("the name of the level")?;
         self.expect_word("between")?;
-        let above = self.ident("the level above")?;
+        let above = self.levels("the level above")?;
         self.expect_word("and")?;
-        let below = self.ident("the level below")?;
+        let below = self.levels("the level below")?;
         self.close(Punct::Semicolon, "the level")?;
         Ok(ItemKind::Level { name, above, below })
+    }
+
+    fn levels(&mut self, what: &str) -> Parse<Vec<Ident>> {
+        let mut levels = vec![self.ident(what)?];
+        while self.eat(Punct::Comma) {
+            levels.push(self.ident(what)?);
+        }
+        Ok(levels)
     }
 
     fn store(&mut self) -> Parse<Store> {

@@ -102,3 +102,39 @@ fn whatever_decides_can_be_endorsed() {
         assert!(found, "{}", shown(&checked));
     }
 }
+
+#[test]
+fn levels() {
+    page(include_str!("rules/levels.md"));
+}
+
+#[test]
+fn an_incomparable_level_is_not_called_stronger() {
+    let text = "level left between linearizable and causal;\n\
+                level right between linearizable and causal;\n\
+                store a: left;\nstore b: right;\n\
+                object A in a { key id: int; n: int; }\nobject B in b { key id: int; n: int; }\n\
+                transaction copy(from: ref A, to: ref B) { to.n = from.n; }\n";
+    let found = shown(&check(text));
+    assert!(found.contains("the store `b` (right), neither weaker nor stronger"), "{found}");
+    assert!(!found.contains("the stronger store"), "{found}");
+}
+
+#[test]
+fn a_transaction_may_visit_as_many_stores_as_there_are_sources() {
+    let program = |stores: usize| {
+        let store = |n: usize| {
+            format!("store s{n}: causal;\nobject O{n} in s{n} {{ key id: int; n: int; }}\n")
+        };
+        let all: String = (0..stores).map(store).collect();
+        let sum: Vec<String> = (0..stores).map(|n| format!("O{n}[1].n")).collect();
+        let sum = sum.join(" + ");
+        format!("{all}transaction sum() -> int {{ return {sum}; }}\n")
+    };
+    for stores in [127, 128] {
+        let checked = check(program(stores).as_str());
+        assert!(checked.program.is_some(), "{stores}: {}", shown(&checked));
+    }
+    let found = shown(&check(program(129).as_str()));
+    assert!(found.contains("128"), "{found}");
+}
