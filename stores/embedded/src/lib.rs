@@ -4,6 +4,7 @@
 //!
 //! - [`config`]: what can be set, and why a store cannot be opened.
 //! - [`storage`]: ordered rows with snapshots and atomic commits, in memory or in a redb file.
+//! - `folder`, `kept`: the files of a program's stores; `mending`: a store that opens again after its disk failed.
 //! - `encoding`: values, keys and rows as bytes.
 //! - `catalog`, `layout`: what is kept of the schema, and the durable ids in keys.
 //! - `builtin`: the bodies of declared operations.
@@ -28,10 +29,13 @@ mod catalog;
 pub mod config;
 mod core;
 mod encoding;
+mod folder;
 mod geo;
 mod guarding;
+mod kept;
 mod layout;
 pub mod limits;
+mod mending;
 mod open;
 mod outcome;
 mod reading;

@@ -3,6 +3,7 @@
 mod builtin;
 mod conformance;
 mod crash;
+mod damage;
 mod engine;
 mod geo;
 mod geo_faults;
@@ -15,6 +16,7 @@ mod geo_strong_faults;
 mod guards;
 mod links;
 mod open;
+mod reopen;
 mod serial;
 mod suite;
 mod support;

@@ -109,42 +109,39 @@ impl Net {
         world: Arc<dyn World>,
         storage: Option<&dyn Storage>,
     ) -> Result<Self, StorageError> {
-        let count = config.datacenters.len() as u8;
         let view = storage.map(Storage::snapshot).transpose()?;
-        let mut disk = view.as_ref().map(|_| Disk::new());
-        let mut sites = Vec::new();
-        for dc in (0..count).map(DcId) {
-            let disk = disk.as_mut().zip(view.as_deref().map(|view| view as &dyn View));
-            sites.push(Site::open(dc, config, disk)?);
-        }
-        if let Some(why) = sites[0].lost.as_ref().filter(|_| sites.iter().all(|s| s.lost.is_some()))
-        {
-            return Err(StorageError::new(why.clone()));
-        }
-        let settings = sites[0].replicas[0].config();
-        let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
-        let mut inner = Inner {
-            config: config.clone(),
-            links,
-            sites,
-            members: Members::default(),
-            agreed: None,
-            travelling: BTreeMap::new(),
-            lines: Lines::default(),
-            local: VecDeque::new(),
-            clients: BTreeMap::new(),
-            next: 0,
-            tick_at: world.elapsed(),
-            tick: Duration::from_millis(tick),
-            pause: Duration::from_millis(pause),
-            busy_until: Duration::ZERO,
-            driver_due: Duration::ZERO,
-            alarms: VecDeque::new(),
-            disk,
-            world: Arc::clone(&world),
-        };
-        inner.recall_members();
+        let view = view.as_deref().map(|view| view as &dyn View);
+        let inner = Inner::load(config, links, &world, view)?;
         Ok(Self { signal: Arc::default(), world, inner: Mutex::new(inner) })
+    }
+
+    /// Has all data centers begin again with what the disk has of them. Their clients find out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Net::new`].
+    pub fn reload(&self, view: &dyn View) -> Result<(), StorageError> {
+        let mut inner = self.lock();
+        let mut fresh =
+            Inner::load(&inner.config, inner.links.clone(), &self.world, Some(view))?;
+        fresh.next = inner.next;
+        fresh.alarms = std::mem::take(&mut inner.alarms);
+        fresh.clients = std::mem::take(&mut inner.clients);
+        for mailbox in fresh.clients.values_mut() {
+            mailbox.queue.clear();
+            if let Some(waker) = mailbox.waker.take() {
+                waker.wake();
+            }
+        }
+        let before = std::mem::replace(&mut *inner, fresh);
+        inner.stay_busy();
+        drop(inner);
+        // Its writer finds that another one has taken its place.
+        if let Some(disk) = before.disk {
+            disk.signal.raise();
+        }
+        self.signal.raise();
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -184,6 +181,50 @@ impl Drop for Net {
 }
 
 impl Inner {
+    /// All data centers, with what the disk has of them.
+    fn load(
+        config: &GeoConfig,
+        links: Option<LinkTable>,
+        world: &Arc<dyn World>,
+        view: Option<&dyn View>,
+    ) -> Result<Self, StorageError> {
+        let count = config.datacenters.len() as u8;
+        let mut disk = view.map(|_| Disk::new());
+        let mut sites = Vec::new();
+        for dc in (0..count).map(DcId) {
+            let disk = disk.as_mut().zip(view);
+            sites.push(Site::open(dc, config, disk)?);
+        }
+        if let Some(why) = sites[0].lost.as_ref().filter(|_| sites.iter().all(|s| s.lost.is_some()))
+        {
+            return Err(StorageError::new(why.clone()));
+        }
+        let settings = sites[0].replicas[0].config();
+        let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
+        let mut inner = Self {
+            config: config.clone(),
+            links,
+            sites,
+            members: Members::default(),
+            agreed: None,
+            travelling: BTreeMap::new(),
+            lines: Lines::default(),
+            local: VecDeque::new(),
+            clients: BTreeMap::new(),
+            next: 0,
+            tick_at: world.elapsed(),
+            tick: Duration::from_millis(tick),
+            pause: Duration::from_millis(pause),
+            busy_until: Duration::ZERO,
+            driver_due: Duration::ZERO,
+            alarms: VecDeque::new(),
+            disk,
+            world: Arc::clone(world),
+        };
+        inner.recall_members();
+        Ok(inner)
+    }
+
     /// The time for the core.
     pub fn now(&self) -> Now {
         let wall_ms = u64::try_from(self.world.now().0).unwrap_or(0);
@@ -317,6 +358,11 @@ impl Inner {
             sites[usize::from(dc.0)].replicas[usize::from(partition.0)].checkpoint()
         };
         self.disk.as_mut().map(|disk| work(disk, &checkpoint))
+    }
+
+    /// Whether what this signal wakes writes the logs: another one does, once they were loaded again.
+    pub fn is_written_by(&self, signal: &Arc<Signal>) -> bool {
+        self.disk.as_ref().is_some_and(|disk| Arc::ptr_eq(&disk.signal, signal))
     }
 
     /// The disk has failed: nothing goes on.
