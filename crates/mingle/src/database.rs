@@ -133,6 +133,18 @@ impl Database {
         &self.warnings
     }
 
+    /// The stores that cannot serve, as far as this process knows without asking a server: an error for
+    /// each whose disk has failed. Such a store opens its file again, at most once a second, when it is
+    /// used or asked here.
+    pub async fn failed_stores(&self) -> Vec<mingle_store::StoreError> {
+        let mut failed = Vec::new();
+        for index in 0..self.program().checked.stores.len() {
+            let store = self.runtime.store(StoreId(index as u32));
+            failed.extend(store.health().await.err());
+        }
+        failed
+    }
+
     /// Lets a session go on without what was lost with data centers that were given up, and says what
     /// that is. Until then its calls are refused where they would need it. Nothing is done again.
     ///

@@ -25,7 +25,8 @@ pub fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, Ope
         path: path.clone(),
         reason,
     };
-    let made = place.make().and_then(|()| place.made()).map_err(|error| failed(error.to_string()))?;
+    let made =
+        place.make().and_then(|()| place.made()).map_err(|error| failed(error.to_string()))?;
     let was_made = made.contains(&*schema.store);
     let disk = DiskStorage::open(&path, !was_made).map_err(|error| match error {
         DiskError::Locked => {
@@ -40,7 +41,9 @@ pub fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, Ope
     })?;
     let catalog = disk.snapshot().and_then(|view| view.get(key::CATALOG));
     if was_made && catalog.map_err(|error| failed(error.to_string()))?.is_none() {
-        return Err(failed("the file has no store in it, and the store was made here before".into()));
+        return Err(failed(
+            "the file has no store in it, and the store was made here before".into(),
+        ));
     }
     Ok(disk)
 }

@@ -82,7 +82,9 @@ impl Attempt<'_> {
                     *state = State::Well;
                 }
             }
-            Err(error) => self.why = format!("its disk failed, and it does not open again: {error}"),
+            Err(error) => {
+                self.why = format!("its disk failed, and it does not open again: {error}")
+            }
         }
     }
 }

@@ -68,7 +68,8 @@ impl Embedded {
             let core = Self::core(storage, config, schema, &config.replicas, world)?;
             let capabilities = capabilities(config, schema);
             if is_serializable(schema.level) {
-                let store: Arc<dyn DataStore> = Arc::new(SerializableStore::new(core, capabilities));
+                let store: Arc<dyn DataStore> =
+                    Arc::new(SerializableStore::new(core, capabilities));
                 return Ok(store);
             }
             let store = ReplicatedStore::new(core, capabilities, config)
@@ -422,7 +423,11 @@ fn check_moved(
     Ok(())
 }
 
-pub(crate) fn broken(config: &EmbeddedConfig, schema: &StoreSchema, error: &StorageError) -> OpenError {
+pub(crate) fn broken(
+    config: &EmbeddedConfig,
+    schema: &StoreSchema,
+    error: &StorageError,
+) -> OpenError {
     let folder = config.folder.clone().unwrap_or_default();
     OpenError::Storage {
         store: schema.store.clone(),

@@ -38,7 +38,8 @@ impl Shared {
     /// Ends the sessions that nobody uses.
     pub(super) fn drop_idle(&self) {
         for site in &self.sites {
-            let idle = std::mem::take(&mut *site.idle.lock().unwrap_or_else(PoisonError::into_inner));
+            let idle =
+                std::mem::take(&mut *site.idle.lock().unwrap_or_else(PoisonError::into_inner));
             drop(idle);
         }
     }

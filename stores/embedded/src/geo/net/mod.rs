@@ -122,8 +122,7 @@ impl Net {
     /// As [`Net::new`].
     pub fn reload(&self, view: &dyn View) -> Result<(), StorageError> {
         let mut inner = self.lock();
-        let mut fresh =
-            Inner::load(&inner.config, inner.links.clone(), &self.world, Some(view))?;
+        let mut fresh = Inner::load(&inner.config, inner.links.clone(), &self.world, Some(view))?;
         fresh.next = inner.next;
         fresh.alarms = std::mem::take(&mut inner.alarms);
         fresh.clients = std::mem::take(&mut inner.clients);
