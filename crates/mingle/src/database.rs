@@ -98,6 +98,10 @@ impl Database {
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
         let mut warnings = check_binding(&program, binding)?;
+        #[cfg(feature = "embedded")]
+        if let Some(folder) = folder {
+            crate::open::renamed::rename_stores(&program, binding, folder)?;
+        }
         let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
         let mut known = Known::default();
         for id in opening_order(&program, binding) {

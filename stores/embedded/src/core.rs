@@ -10,6 +10,7 @@ use crate::builtin::Builtins;
 use crate::encoding::key;
 use crate::layout::Layout;
 use crate::mending::Health;
+use crate::outcome::Sweep;
 use crate::storage::contain::contain;
 use crate::storage::{Snapshot, Storage, StorageError, StorageErrorKind, View};
 
@@ -28,6 +29,8 @@ pub struct Core {
     /// Whether the disk has failed: what it holds then is known only after it has been opened
     /// again, so nothing is served until then.
     pub health: Health,
+    /// Where the search for old outcomes is.
+    pub outcomes: Sweep,
     /// How often the disk was opened again.
     openings: AtomicU64,
 }
@@ -42,7 +45,8 @@ impl Core {
         world: Arc<dyn World>,
     ) -> Self {
         let (health, openings) = (Health::default(), AtomicU64::new(0));
-        Self { store, layout, builtins, storage, world, health, openings }
+        let outcomes = Sweep::default();
+        Self { store, layout, builtins, storage, world, health, outcomes, openings }
     }
 
     /// Whether the disk has failed, and was not opened again since.

@@ -86,6 +86,9 @@ impl Folder<'_> {
     ///
     /// When the disk fails.
     pub fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        if self.listed()?.is_some_and(|made| made.contains(to) && !made.contains(from)) {
+            return Ok(());
+        }
         self.change(|made| {
             made.remove(from);
             made.insert(to.to_owned());

@@ -16,9 +16,9 @@
 //! - `turnstile`: how commits are ordered, and share an `fsync`; `outcome`: what became of
 //!   one.
 //!
-//! What grows with use and is never given back: one row for each id that a commit carried
-//! ([`mingle_store::Commit::id`]), over data centers only where they are kept, and one small row for each
-//! object that was deleted, but not over data centers.
+//! What grows with use and is never given back: one small row for each process that ever committed with an
+//! id ([`mingle_store::Commit::id`]), over data centers one for each such id where they are kept; and one
+//! small row for each object that was deleted, but not over data centers.
 //!
 //! Invariant: nothing runs in the background, but in `geo`. What is due is done when somebody asks, so a
 //! test with a clock of its own sees the same each time. Data centers tell each other how far they are

@@ -1,5 +1,7 @@
 //! Opening a store.
 
+use std::collections::BTreeSet;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,7 +14,7 @@ use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::geo::{GeoConfig, GeoStore};
-use crate::kept::{contained, note_made, open_disk};
+use crate::kept::{self, contained, note_made, open_disk};
 use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
@@ -124,6 +126,25 @@ impl Embedded {
             let store = store.map_err(|error| broken(config, schema, &error))?;
             Ok(Arc::new(store))
         })
+    }
+
+    /// The stores whose files are in a folder.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read.
+    pub fn stores(folder: &Path) -> Result<BTreeSet<String>, OpenError> {
+        kept::stores(folder)
+    }
+
+    /// Gives a store of a folder another name, with all that it has; none of its stores may be open. Done
+    /// again, it changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When a store is in use, or transactions are not finished, which name it; when the disk fails.
+    pub fn rename(folder: &Path, from: &Name, to: &Name) -> Result<(), OpenError> {
+        kept::rename(folder, from, to)
     }
 
     /// Sees that a store can be opened, as far as that depends on nothing that is kept.

@@ -270,7 +270,9 @@ impl Engine {
                 Job::Deliver(replica, _) => {
                     self.judge_delivery(&mut draft, *replica, moves).map(Verdict::Delivered)
                 }
-                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
+                Job::Outcome(id, _) => {
+                    outcome::ask(&self.core, &mut draft, *id).map(Verdict::Outcome)
+                }
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
@@ -302,7 +304,7 @@ impl Engine {
         if let Some(objection) = self.object(draft, job)? {
             return Ok(Verdict::Failed(objection));
         }
-        outcome::note(draft, job.commit.id);
+        outcome::note(&self.core, draft, job.commit.id)?;
         if job.commit.writes.is_empty() {
             let stamp = self.seen(draft, job.replica)?;
             return Ok(Verdict::Committed(Committed { version: Version(job.seen), stamp }));

@@ -265,7 +265,9 @@ impl Engine {
         for job in jobs {
             let verdict = match job {
                 Job::Commit(job) => self.judge_commit(&mut draft, job),
-                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
+                Job::Outcome(id, _) => {
+                    outcome::ask(&self.core, &mut draft, *id).map(Verdict::Outcome)
+                }
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
@@ -309,7 +311,7 @@ impl Engine {
         if let Some(rows) = witness::unknown(&self.core, draft, 0, commit)? {
             return Ok(Verdict::Failed(StoreError::Witnessed { rows }));
         }
-        outcome::note(draft, commit.id);
+        outcome::note(&self.core, draft, commit.id)?;
         if commit.writes.is_empty() {
             return Ok(Verdict::Committed(committed(job.seen)));
         }

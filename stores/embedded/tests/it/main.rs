@@ -16,6 +16,8 @@ mod geo_strong_faults;
 mod guards;
 mod links;
 mod open;
+mod outcomes;
+mod rename;
 mod reopen;
 mod serial;
 mod suite;
