@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use mingle::{Binding, Database, OpenError, Session, check_binding};
-use mingle_model::Value;
+use mingle_model::{Ref, Value};
 
 /// A program with these stores, each with objects of its own.
 fn program(stores: &[&str]) -> String {
@@ -11,7 +11,7 @@ fn program(stores: &[&str]) -> String {
         format!(
             "store {store}: linearizable;
             object O_{store} in {store} {{ key k: string; n: counter; }}
-            transaction add_{store}() -> int {{ O_{store}(\"x\").n.add(1); return O_{store}(\"x\").n.value(); }}\n"
+            transaction add_{store}(o: ref O_{store}) -> int {{ o.n.add(1); return o.n.value(); }}\n"
         )
     });
     // Objects keep their names whatever their stores are called.
@@ -25,7 +25,9 @@ async fn open(folder: &Path, stores: &[&str], binding: &str) -> Result<Database,
 
 async fn add(folder: &Path, stores: &[&str], binding: &str, store: &str) -> i64 {
     let database = open(folder, stores, binding).await.unwrap_or_else(|error| panic!("{error}"));
-    let called = database.call(&format!("add_{store}"), Vec::new(), Session::default()).await;
+    let kind = format!("O_{store}").replace("O_ledger", "O_accounts");
+    let object = Value::Ref(Ref::new(kind.as_str(), Value::from("x")));
+    let called = database.call(&format!("add_{store}"), vec![object], Session::default()).await;
     match called.expect("it is called").result {
         Some(Value::Int(found)) => found,
         other => panic!("{other:?}"),

@@ -5,6 +5,7 @@
 //! somebody asks, and by the driver otherwise.
 
 mod line;
+mod mailbox;
 mod members;
 mod node;
 mod site;
@@ -12,7 +13,6 @@ mod view;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::time::Duration;
 
 use mingle_geo::members::Membership;
@@ -29,6 +29,7 @@ use crate::config::LinkTable;
 use crate::storage::{Storage, StorageError, View};
 
 use line::Lines;
+use mailbox::Mailbox;
 use node::PAUSE_MAX_STRONG;
 use site::Site;
 
@@ -90,13 +91,6 @@ struct Travelling {
     life: u64,
 }
 
-/// Where the answers to a client arrive.
-#[derive(Default)]
-struct Mailbox {
-    queue: VecDeque<(Address, Message)>,
-    waker: Option<Waker>,
-}
-
 impl Net {
     /// All data centers, with what `storage` has of them; empty if they are not kept.
     ///
@@ -126,12 +120,8 @@ impl Net {
         fresh.next = inner.next;
         fresh.alarms = std::mem::take(&mut inner.alarms);
         fresh.clients = std::mem::take(&mut inner.clients);
-        for mailbox in fresh.clients.values_mut() {
-            mailbox.queue.clear();
-            if let Some(waker) = mailbox.waker.take() {
-                waker.wake();
-            }
-        }
+        fresh.clients.values_mut().for_each(|mailbox| mailbox.queue.clear());
+        fresh.wake_clients();
         let before = std::mem::replace(&mut *inner, fresh);
         inner.stay_busy();
         drop(inner);
@@ -462,30 +452,6 @@ impl Inner {
         self.links.as_ref().is_none_or(|links| links.is_up(from, to))
     }
 
-    /// A new client, who can be written to.
-    pub fn add_client(&mut self) -> u64 {
-        self.next += 1;
-        self.clients.insert(self.next, Mailbox::default());
-        self.next
-    }
-
-    /// Forgets a client.
-    pub fn remove_client(&mut self, client: u64) {
-        self.clients.remove(&client);
-    }
-
-    /// The next answer to a client.
-    pub fn receive(&mut self, client: u64) -> Option<(Address, Message)> {
-        self.clients.get_mut(&client)?.queue.pop_front()
-    }
-
-    /// Whether there is an answer to a client, who is woken otherwise once there is.
-    pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
-        let Some(mailbox) = self.clients.get_mut(&client) else { return true };
-        mailbox.waker = Some(waker.clone());
-        !mailbox.queue.is_empty()
-    }
-
     /// Whether a data center runs.
     pub fn is_up(&self, dc: DcId) -> bool {
         self.sites[usize::from(dc.0)].is_up
@@ -499,11 +465,7 @@ impl Inner {
                 self.lose_line(dc, other);
             }
         }
-        for mailbox in self.clients.values_mut() {
-            if let Some(waker) = mailbox.waker.take() {
-                waker.wake();
-            }
-        }
+        self.wake_clients();
         self.stay_busy();
     }
 
