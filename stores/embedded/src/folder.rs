@@ -103,7 +103,10 @@ impl Folder<'_> {
         change(&mut made);
         let (path, new) = (self.list(), self.0.join(".stores-new"));
         let mut text = HEAD.to_owned();
-        made.iter().for_each(|name| text.extend([name, "\n"]));
+        for name in &made {
+            text.push_str(name);
+            text.push('\n');
+        }
         let mut file = File::create(&new)?;
         file.write_all(text.as_bytes())?;
         file.sync_all()?;

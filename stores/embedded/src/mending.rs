@@ -83,7 +83,7 @@ impl Attempt<'_> {
                 }
             }
             Err(error) => {
-                self.why = format!("its disk failed, and it does not open again: {error}")
+                self.why = format!("its disk failed, and it does not open again: {error}");
             }
         }
     }

@@ -8,6 +8,7 @@
 //! to the commit before it.
 
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -55,10 +56,10 @@ pub fn verify(file: Box<dyn StorageBackend>) -> Result<(), StorageError> {
     let mut builder = Builder::new();
     let opened = builder.set_cache_size(CACHE_BYTES).create_with_backend(scratch);
     let is_whole = opened.and_then(|mut database| database.check_integrity());
-    match is_whole.map_err(StorageError::of)? {
-        true => Ok(()),
-        false => Err(StorageError::damaged("a checksum does not match")),
+    if !is_whole.map_err(StorageError::of)? {
+        return Err(StorageError::damaged("a checksum does not match"));
     }
+    Ok(())
 }
 
 fn number(header: &[u8; HEADER_BYTES], slot: usize) -> u64 {
@@ -140,12 +141,14 @@ impl StorageBackend for Scratch {
         for number in offset / BLOCK..end.div_ceil(BLOCK) {
             let begin = number * BLOCK;
             let mut written = self.written();
-            if !written.contains_key(&number) {
-                let mut block = vec![0; BLOCK as usize];
-                self.read_below(begin, &mut block)?;
-                written.insert(number, block);
-            }
-            let block = written.get_mut(&number).expect("it was put there above");
+            let block = match written.entry(number) {
+                Entry::Occupied(known) => known.into_mut(),
+                Entry::Vacant(new) => {
+                    let mut block = vec![0; BLOCK as usize];
+                    self.read_below(begin, &mut block)?;
+                    new.insert(block)
+                }
+            };
             let (from, to) = (offset.max(begin), end.min(begin + BLOCK));
             let found = &data[(from - offset) as usize..(to - offset) as usize];
             block[(from - begin) as usize..(to - begin) as usize].copy_from_slice(found);

@@ -132,7 +132,8 @@ fn a_file_that_is_cut_off_empty_or_something_else_is_an_error() {
         let what = format!("cut off after {length} bytes");
         assert!(!is_intact(Kind::Serializable, folder.path(), &what), "{what}");
     }
-    for other in [&b""[..], b"x", b"SQLite format 3\0", &[0; 1 << 20]] {
+    let zeros = vec![0; 1 << 20];
+    for other in [&b""[..], b"x", b"SQLite format 3\0", &zeros] {
         fs::write(&file, other).expect("the file can be written");
         let what = format!("{} other bytes", other.len());
         assert!(!is_intact(Kind::Serializable, folder.path(), &what), "{what}");

@@ -60,7 +60,7 @@ fn kept_for_a_while(level: Level) {
         commit(&world, &store, id(u128::from(sequence % 7), sequence)).expect("a commit");
     }
     assert_eq!(world.block_on(store.outcome(id(9, 5))), Ok(Outcome::NotCommitted));
-    world.advance(OUTCOMES_KEPT - Duration::from_secs(5));
+    world.advance(OUTCOMES_KEPT.saturating_sub(Duration::from_secs(5)));
     for sequence in 201..=400 {
         commit(&world, &store, id(u128::from(sequence % 7), sequence)).expect("a commit");
     }
@@ -128,7 +128,7 @@ fn outcomes_of_an_earlier_version_are_kept_from_now_on() {
     let file = folder.path().join("notes.redb");
     let disk = DiskStorage::open(&file, false).expect("nobody has it open");
     let changes = (1..=50).map(|sequence| (key(sequence).into(), Some([1].as_slice().into())));
-    disk.commit(Changes::from_iter(changes)).expect("it is written");
+    disk.commit(changes.collect::<Changes>()).expect("it is written");
     drop(disk);
 
     let store = open(&world, Level::Linearizable, folder.path());
