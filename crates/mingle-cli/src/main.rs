@@ -94,7 +94,18 @@ enum Command {
     Man(man::Args),
 }
 
+/// What is contained becomes an error, which says what was wrong.
+fn silence_contained_panics() {
+    let usual = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        if !mingle::is_contained() {
+            usual(panic);
+        }
+    }));
+}
+
 fn main() -> ExitCode {
+    silence_contained_panics();
     let cli = Cli::parse();
     let exit = match cli.command {
         Command::Check(args) => Ok(check::run(&args, cli.color)),

@@ -59,6 +59,11 @@ async fn readyz(State(app): State<Arc<App>>) -> Answer {
     if app.is_stopping() {
         return Err(Problem::shutting_down());
     }
+    let failed = app.database.failed_stores().await;
+    if !failed.is_empty() {
+        let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
+        return Err(Problem::new(Code::Store, failed.join("; ")));
+    }
     Ok((StatusCode::OK, "ready\n").into_response())
 }
 

@@ -33,6 +33,16 @@ pub trait DataStore: Send + Sync {
     /// [`Outcome::NotCommitted`], no commit with that id takes effect any more.
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>>;
 
+    /// Whether the store serves, as far as this process knows without asking a server: a disk of its own
+    /// has not failed. One that has is opened again here once that is due.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`], with the reason.
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Ok(())))
+    }
+
     /// The engine that it lives in, if it shares it with other stores: transactions over those can be
     /// [united](DataStore::begin_united), and what it has seen says what all of them have.
     fn engine(&self) -> Option<EngineId> {

@@ -34,6 +34,8 @@ pub fn check_binding(program: &Program, binding: &Binding) -> Result<Vec<String>
     check_names(program, binding)?;
     check_all_bound(program, binding)?;
     #[cfg(feature = "embedded")]
+    crate::open::renamed::check_renamed(program, binding)?;
+    #[cfg(feature = "embedded")]
     let notes = crate::conflicts::check_conflicts(program, binding)?;
     #[cfg(not(feature = "embedded"))]
     let notes = Vec::new();

@@ -98,6 +98,10 @@ impl Database {
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
         let mut warnings = check_binding(&program, binding)?;
+        #[cfg(feature = "embedded")]
+        if let Some(folder) = folder {
+            crate::open::renamed::rename_stores(&program, binding, folder)?;
+        }
         let mut stores: BTreeMap<usize, Arc<dyn DataStore>> = BTreeMap::new();
         let mut known = Known::default();
         for id in opening_order(&program, binding) {
@@ -131,6 +135,18 @@ impl Database {
     /// could lose, and what could refuse a write once the transaction is committed elsewhere.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
+    }
+
+    /// The stores that cannot serve, as far as this process knows without asking a server: an error for
+    /// each whose disk has failed. Such a store opens its file again, at most once a second, when it is
+    /// used or asked here.
+    pub async fn failed_stores(&self) -> Vec<mingle_store::StoreError> {
+        let mut failed = Vec::new();
+        for index in 0..self.program().checked.stores.len() {
+            let store = self.runtime.store(StoreId(index as u32));
+            failed.extend(store.health().await.err());
+        }
+        failed
     }
 
     /// Lets a session go on without what was lost with data centers that were given up, and says what

@@ -124,6 +124,8 @@ pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
 #[cfg(feature = "embedded")]
+pub use mingle_store_embedded::storage::contain::is_contained;
+#[cfg(feature = "embedded")]
 pub use mingle_store_embedded::{Admitted, DatacenterState, DatacenterStatus, GeoStore, GivenUp};
 #[cfg(feature = "postgres")]
 pub use mingle_store_postgres::HostTransaction;

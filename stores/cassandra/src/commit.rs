@@ -13,7 +13,7 @@ use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
 use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, StoreError, Write};
-use scylla::value::{CqlValue, Row as CqlRow};
+use scylla::value::CqlValue;
 
 use crate::bind::blob;
 use crate::change::{Change, Place, RecordPlace};
@@ -379,7 +379,7 @@ impl Core {
         let values = vec![blob(&self.outcome_id(id)), blob(&redo), self.keep_outcomes()];
         match self.sites[0].take(Statement::TakeId, values).await {
             Ok(Taken::Set) => Ok(()),
-            Ok(Taken::Not(row)) if state(&row).as_deref() == Some("barred") => {
+            Ok(Taken::Not(row)) if is_barred(&row) => {
                 Err(self.refused(format!("{id} was said to be not committed")))
             }
             Ok(Taken::Not(_)) => Err(StoreError::Conflict),
@@ -397,13 +397,11 @@ impl Core {
             Taken::Set => return Ok(Outcome::NotCommitted),
             Taken::Not(row) => row,
         };
-        if state(&row).as_deref() == Some("barred") {
+        if is_barred(&row) {
             return Ok(Outcome::NotCommitted);
         }
-        // [applied], id, redo, settled, state: in order of the columns' names after the key.
-        let is_settled = row.columns.iter().skip(1).flatten().any(|c| c.as_boolean().is_some());
-        if !is_settled {
-            let redo = row.columns.get(2).cloned().flatten().and_then(|redo| bytes(Some(redo)));
+        if !row.contains_key("settled") {
+            let redo = row.get("redo").cloned().and_then(|redo| bytes(Some(redo)));
             let redo = redo.ok_or_else(|| self.refused("an outcome is not what it was"))?;
             let changes: Vec<Change> = postcard::from_bytes(&redo).unwrap_or_default();
             if changes.is_empty() {
@@ -448,8 +446,8 @@ fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
     keys.next().cloned()
 }
 
-fn state(row: &CqlRow) -> Option<String> {
-    row.columns.iter().flatten().find_map(|column| column.as_text().cloned())
+fn is_barred(outcome: &BTreeMap<String, CqlValue>) -> bool {
+    outcome.get("state").and_then(CqlValue::as_text).is_some_and(|state| state == "barred")
 }
 
 /// The guards that have to be judged: nobody can have raised a floor over a transaction that is fresh.

@@ -36,6 +36,7 @@ mod clock;
 mod commands;
 mod commit;
 pub mod config;
+mod cql_type;
 mod error;
 mod fetch;
 mod fold;

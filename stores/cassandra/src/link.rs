@@ -16,6 +16,7 @@ use scylla::policies::load_balancing::DefaultPolicy;
 use scylla::policies::retry::{FallthroughRetryPolicy, RetryPolicy};
 use scylla::policies::speculative_execution::SimpleSpeculativeExecutionPolicy;
 use scylla::response::PagingState;
+use scylla::response::query_result::{QueryResult, QueryRowsResult};
 use scylla::statement::Consistency;
 use scylla::statement::batch::{Batch, BatchType};
 use scylla::statement::prepared::PreparedStatement;
@@ -91,8 +92,17 @@ pub struct Site {
 pub enum Taken {
     /// It was set.
     Set,
-    /// It was not; what stands there.
-    Not(Row),
+    /// It was not; what stands there, by column.
+    Not(BTreeMap<String, CqlValue>),
+}
+
+/// The rows of an answer.
+#[derive(Default)]
+struct Answered {
+    /// Names of the columns, as this answer has them: a table may change while a statement over it is
+    /// kept.
+    columns: Vec<String>,
+    rows: Vec<Row>,
 }
 
 impl Site {
@@ -121,6 +131,7 @@ impl Site {
                 prepared.set_retry_policy(Some(once()));
             }
             prepared.set_page_size(PAGE_ROWS);
+            prepared.set_use_cached_result_metadata(false);
             let is_read = statement.is_read();
             prepared.set_consistency(if is_read {
                 config.read_consistency
@@ -169,7 +180,7 @@ impl Site {
         if let Some(consistency) = consistency {
             statement.set_consistency(consistency);
         }
-        self.rows_of(&statement, values, deadline).await
+        Ok(self.rows_of(&statement, values, deadline).await?.rows)
     }
 
     /// The columns and all rows of a query over a table that is not ours.
@@ -181,10 +192,12 @@ impl Site {
         let deadline = self.world.elapsed() + self.patience;
         let mut statement = self.cql(text).await?;
         statement.set_consistency(self.read_consistency);
-        let rows = self.rows_of(&statement, values, deadline).await?;
-        let columns = statement.get_current_result_set_col_specs();
-        let columns = columns.get().iter().map(|column| column.name().to_owned()).collect();
-        Ok((columns, rows))
+        let answered = self.rows_of(&statement, values, deadline).await;
+        if matches!(answered, Err(Failed::No(_))) {
+            // The table may be another one now.
+            self.others.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
+        }
+        answered.map(|Answered { columns, rows }| (columns, rows))
     }
 
     /// A statement over a table that is not ours.
@@ -199,6 +212,8 @@ impl Site {
         prepared.set_execution_profile_handle(Some(self.profile.clone()));
         prepared.set_is_idempotent(true);
         prepared.set_page_size(PAGE_ROWS);
+        // What the table was when the statement was prepared says nothing of the rows that come later.
+        prepared.set_use_cached_result_metadata(false);
         others().insert(text.to_owned(), prepared.clone());
         Ok(prepared)
     }
@@ -208,8 +223,8 @@ impl Site {
         statement: &PreparedStatement,
         values: Vec<Option<CqlValue>>,
         deadline: Duration,
-    ) -> Result<Vec<Row>, Failed> {
-        let mut rows = Vec::new();
+    ) -> Result<Answered, Failed> {
+        let mut all = Answered::default();
         let mut paging = PagingState::start();
         let mut pause = AGAIN_AFTER;
         loop {
@@ -220,14 +235,23 @@ impl Site {
                     let found = found
                         .into_rows_result()
                         .map_err(|error| Failed::No(format!("no rows came: {error}")))?;
+                    let columns = columns_of(&found);
+                    if !all.rows.is_empty() && all.columns != columns {
+                        // The table was changed between two pages.
+                        (all, paging) = (Answered::default(), PagingState::start());
+                        let changed = Failed::Unsent("the table is being changed".into());
+                        self.wait(changed, &mut pause, deadline).await?;
+                        continue;
+                    }
+                    all.columns = columns;
                     let typed =
                         found.rows::<Row>().map_err(|error| Failed::No(error.to_string()))?;
                     for row in typed {
-                        rows.push(row.map_err(|error| Failed::No(error.to_string()))?);
+                        all.rows.push(row.map_err(|error| Failed::No(error.to_string()))?);
                     }
                     match next.into_paging_control_flow() {
                         std::ops::ControlFlow::Continue(state) => paging = state,
-                        std::ops::ControlFlow::Break(()) => return Ok(rows),
+                        std::ops::ControlFlow::Break(()) => return Ok(all),
                     }
                 }
                 Err(failed) => self.wait(failed, &mut pause, deadline).await?,
@@ -372,14 +396,21 @@ fn profile(config: &CassandraConfig, datacenter: &str) -> ExecutionProfile {
     profile.build()
 }
 
-fn taken(found: scylla::response::query_result::QueryResult) -> Result<Taken, Failed> {
+fn columns_of(found: &QueryRowsResult) -> Vec<String> {
+    found.column_specs().iter().map(|column| column.name().to_owned()).collect()
+}
+
+fn taken(found: QueryResult) -> Result<Taken, Failed> {
     let odd = |error: String| Failed::Lost(format!("an odd answer to compare-and-set: {error}"));
     let rows = found.into_rows_result().map_err(|error| odd(error.to_string()))?;
     let row = rows.first_row::<Row>().map_err(|error| odd(error.to_string()))?;
-    match row.columns.first() {
-        Some(Some(CqlValue::Boolean(true))) => Ok(Taken::Set),
-        Some(Some(CqlValue::Boolean(false))) => Ok(Taken::Not(row)),
-        _ => Err(odd("it begins with no boolean".into())),
+    let columns = columns_of(&rows).into_iter().zip(row.columns);
+    let columns: BTreeMap<String, CqlValue> =
+        columns.filter_map(|(name, column)| Some((name, column?))).collect();
+    match columns.get("[applied]") {
+        Some(CqlValue::Boolean(true)) => Ok(Taken::Set),
+        Some(CqlValue::Boolean(false)) => Ok(Taken::Not(columns)),
+        _ => Err(odd("it does not say whether it was applied".into())),
     }
 }
 

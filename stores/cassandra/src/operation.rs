@@ -6,11 +6,11 @@ use std::collections::BTreeMap;
 use mingle_model::{Name, Schema, Type, Value};
 use mingle_store::{StoreOperation, StoreSchema};
 use scylla::client::session::Session;
-use scylla::frame::response::result::ColumnSpec;
 use scylla::value::Row;
 
 use crate::change::Change;
 use crate::config::OpenError;
+use crate::cql_type;
 use crate::scalar::{self, Kind, Scalar};
 
 /// The operations of one store that have a body, by name.
@@ -82,8 +82,8 @@ impl Operation {
         for (place, column) in self.places.iter_mut().zip(columns.iter()) {
             let (parameter, of) = &self.parameters[place.0];
             let odd = || {
-                let found = column.typ();
-                format!("parameter {parameter} is declared as {of}, but the body takes {found:?}")
+                let found = cql_type::name(column.typ());
+                format!("parameter {parameter} is declared as {of}, but the body takes {found}")
             };
             place.1 = Kind::of(column.typ()).ok_or_else(odd)?;
             scalar::check(schema, place.1, of).map_err(|_| odd())?;
@@ -94,26 +94,9 @@ impl Operation {
         }
         let found = prepared.get_current_result_set_col_specs();
         let found = found.get();
-        let names: Vec<&str> = found.iter().map(ColumnSpec::name).collect();
-        let row = match &self.result {
-            Some(Type::List(inner) | Type::Option(inner)) => inner,
-            Some(result) => result,
-            None => return Err("a query gives something".into()),
-        };
-        match row {
-            Type::Struct(name) => {
-                let declared = schema.structs.get(name).ok_or("an unknown struct")?;
-                let missing = declared.fields.iter().find(|(field, _)| !names.contains(&&**field));
-                if let Some((field, _)) = missing {
-                    let names = names.join(", ");
-                    return Err(format!("no column {field} for {name}; it gives {names}"));
-                }
-            }
-            _ if names.len() != 1 => {
-                return Err(format!("expected one column for {row}, found {}", names.join(", ")));
-            }
-            _ => {}
-        }
+        let names: Vec<String> = found.iter().map(|column| column.name().to_owned()).collect();
+        let result = self.result.as_ref().ok_or("a query gives something")?;
+        fit(schema, &names, row_type(result))?;
         Ok(self)
     }
 
@@ -198,6 +181,8 @@ impl Operation {
         let failed = |why: String| format!("operation {}: {why}", self.name);
         let value = |row: &Row, of: &Type| row_value(schema, columns, row, of).map_err(failed);
         let result = self.result.as_ref().ok_or_else(|| failed("it gives nothing".into()))?;
+        // The table may have been changed since the store was opened.
+        fit(schema, columns, row_type(result)).map_err(failed)?;
         match (result, rows) {
             (Type::List(inner), rows) => {
                 let items: Result<Vec<Value>, String> =
@@ -205,12 +190,37 @@ impl Operation {
                 items.map(Value::list)
             }
             (Type::Option(_), []) => Ok(Value::NONE),
-            (Type::Option(inner), [row]) if row.columns.first().is_some_and(Option::is_some) => {
-                value(row, inner).map(Value::some)
-            }
-            (Type::Option(_), [_]) => Ok(Value::NONE),
+            // Of an aggregate over no rows.
+            (Type::Option(_), [row]) if row.columns.iter().all(Option::is_none) => Ok(Value::NONE),
+            (Type::Option(inner), [row]) => value(row, inner).map(Value::some),
             (result, [row]) => value(row, result),
             (_, rows) => Err(failed(format!("{} rows where one is expected", rows.len()))),
+        }
+    }
+}
+
+/// The type of one row of a result.
+fn row_type(result: &Type) -> &Type {
+    match result {
+        Type::List(inner) | Type::Option(inner) => inner,
+        result => result,
+    }
+}
+
+/// Sees that rows with these columns fit a type.
+fn fit(schema: &Schema, columns: &[String], row: &Type) -> Result<(), String> {
+    let Type::Struct(name) = row else {
+        return match columns {
+            [_] => Ok(()),
+            _ => Err(format!("expected one column for {row}, found {}", columns.join(", "))),
+        };
+    };
+    let declared = schema.structs.get(name).ok_or("an unknown struct")?;
+    let is_missing = |field: &Name| !columns.iter().any(|column| **column == **field);
+    match declared.fields.iter().find(|(field, _)| is_missing(field)) {
+        None => Ok(()),
+        Some((field, _)) => {
+            Err(format!("no column {field} for {name}; it gives {}", columns.join(", ")))
         }
     }
 }

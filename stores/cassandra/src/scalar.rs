@@ -9,6 +9,8 @@
 //! | `option` | a column that may be null |
 //! | all others | `text`, as JSON |
 
+use std::fmt;
+
 use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
 use scylla::cluster::metadata::{ColumnType, NativeType};
 use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
@@ -49,6 +51,25 @@ impl Kind {
             NativeType::Uuid => Self::Uuid,
             NativeType::Timeuuid => Self::TimeUuid,
             _ => return None,
+        })
+    }
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Text => "text",
+            Self::Ascii => "ascii",
+            Self::Blob => "blob",
+            Self::Bool => "boolean",
+            Self::Tiny => "tinyint",
+            Self::Small => "smallint",
+            Self::Int => "int",
+            Self::Big => "bigint",
+            Self::Double => "double",
+            Self::Moment => "timestamp",
+            Self::Uuid => "uuid",
+            Self::TimeUuid => "timeuuid",
         })
     }
 }
@@ -124,7 +145,7 @@ pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), Strin
         Type::Time => kind == Kind::Moment,
         _ => kind == Kind::Text,
     };
-    if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of {kind:?}")) }
+    if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of type {kind}")) }
 }
 
 /// A value as it goes into a column of a kind that fits its type.
@@ -138,7 +159,7 @@ pub fn encode(
     value: &Value,
     value_type: &Type,
 ) -> Result<Scalar, String> {
-    let beyond = || format!("{value} is beyond what a column of {kind:?} holds");
+    let beyond = || format!("{value} is beyond what a column of type {kind} holds");
     Ok(match (value, value_type) {
         (Value::Option(None), _) => Scalar::Null,
         (Value::Option(Some(inner)), Type::Option(of)) if !matches!(**of, Type::Option(_)) => {
@@ -182,7 +203,10 @@ pub fn decode(
     column: Option<&CqlValue>,
     value_type: &Type,
 ) -> Result<Value, String> {
-    let odd = || format!("expected {value_type}, found {column:?}");
+    let odd = || match column {
+        None => format!("expected {value_type}, found null"),
+        Some(found) => format!("expected {value_type}, found {found}"),
+    };
     match value_type {
         Type::Option(inner) if !matches!(**inner, Type::Option(_)) => {
             let inner = column.map(|_| decode(schema, column, inner)).transpose()?;

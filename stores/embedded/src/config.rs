@@ -166,6 +166,13 @@ pub enum OpenError {
         /// What the disk said.
         reason: String,
     },
+    /// The folder of the stores cannot be read.
+    Folder {
+        /// Which folder.
+        folder: PathBuf,
+        /// What the disk said.
+        reason: String,
+    },
     /// The program declares otherwise what the store keeps.
     Changed {
         /// Which store.
@@ -199,6 +206,9 @@ impl fmt::Display for OpenError {
             ),
             Self::Storage { store, path, reason } => {
                 write!(f, "store {store}: cannot open {}: {reason}", path.display())
+            }
+            Self::Folder { folder, reason } => {
+                write!(f, "cannot read the folder {}: {reason}", folder.display())
             }
             Self::Changed { store, what, kept, wanted } => {
                 write!(f, "store {store} keeps {what} as `{kept}`, but the program says `{wanted}`")

@@ -1,14 +1,18 @@
 //! What both engines share: one store's rows, layout and world.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_model::{Name, TransactionId};
 use mingle_store::{StoreError, World};
 
 use crate::builtin::Builtins;
+use crate::encoding::key;
 use crate::layout::Layout;
-use crate::storage::{Snapshot, Storage, StorageError};
+use crate::mending::Health;
+use crate::outcome::Sweep;
+use crate::storage::contain::contain;
+use crate::storage::{Snapshot, Storage, StorageError, StorageErrorKind, View};
 
 /// One open store.
 pub struct Core {
@@ -22,9 +26,13 @@ pub struct Core {
     pub storage: Box<dyn Storage>,
     /// Clock, tasks and randomness.
     pub world: Arc<dyn World>,
-    /// Set once the disk has failed: what it holds then is known only after the store has been
-    /// opened again, so nothing is served until then.
-    broken: AtomicBool,
+    /// Whether the disk has failed: what it holds then is known only after it has been opened
+    /// again, so nothing is served until then.
+    pub health: Health,
+    /// Where the search for old outcomes is.
+    pub outcomes: Sweep,
+    /// How often the disk was opened again.
+    openings: AtomicU64,
 }
 
 impl Core {
@@ -36,22 +44,41 @@ impl Core {
         storage: Box<dyn Storage>,
         world: Arc<dyn World>,
     ) -> Self {
-        Self { store, layout, builtins, storage, world, broken: AtomicBool::new(false) }
+        let (health, openings) = (Health::default(), AtomicU64::new(0));
+        let outcomes = Sweep::default();
+        Self { store, layout, builtins, storage, world, health, outcomes, openings }
     }
 
-    /// Whether the disk has failed.
+    /// Whether the disk has failed, and was not opened again since.
     pub fn is_broken(&self) -> bool {
-        self.broken.load(Ordering::Acquire)
+        self.health.is_broken()
+    }
+
+    /// How often the disk was opened again: what a transaction has seen counts only as long as this
+    /// stays the same.
+    pub fn openings(&self) -> u64 {
+        self.openings.load(Ordering::Acquire)
     }
 
     /// Refuses once the disk has failed.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`], since a restart may help.
+    /// [`StoreError::Unavailable`], since the disk may work again.
     pub fn check(&self) -> Result<(), StoreError> {
-        if self.is_broken() {
-            return Err(self.unavailable("its disk has failed; open the store again".into()));
+        self.health.trouble().map_or(Ok(()), |why| Err(self.unavailable(why)))
+    }
+
+    /// Refuses what began before the disk failed.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::check`].
+    pub fn check_since(&self, openings: u64) -> Result<(), StoreError> {
+        self.check()?;
+        if self.openings() != openings {
+            let why = "its disk failed while the transaction ran; the store is open again";
+            return Err(self.unavailable(why.into()));
         }
         Ok(())
     }
@@ -68,8 +95,48 @@ impl Core {
 
     /// Notes that the disk failed, and says so.
     pub fn fail(&self, error: &StorageError) -> StoreError {
-        self.broken.store(true, Ordering::Release);
-        self.unavailable(format!("its disk failed: {error}"))
+        let why = match error.kind {
+            StorageErrorKind::Failed => format!("its disk failed: {error}"),
+            StorageErrorKind::Damaged => error.to_string(),
+            // That was noted when it failed.
+            StorageErrorKind::Closed => return self.unavailable(error.to_string()),
+        };
+        self.health.fail(why.clone(), self.world.elapsed());
+        self.unavailable(why)
+    }
+
+    /// Opens the disk again after a failure, and has `reload` take from it what is kept in memory.
+    ///
+    /// # Errors
+    ///
+    /// Why that fails.
+    pub fn reopen(
+        &self,
+        reload: impl FnOnce(&dyn View) -> Result<(), StorageError>,
+    ) -> Result<(), StorageError> {
+        self.storage.reopen()?;
+        let view = self.storage.snapshot()?;
+        if view.get(key::CATALOG)?.is_none() {
+            return Err(StorageError::new("its file has no store in it"));
+        }
+        contain(|| reload(&*view)).unwrap_or_else(|panic| Err(StorageError::damaged(panic)))?;
+        self.openings.fetch_add(1, Ordering::AcqRel);
+        Ok(())
+    }
+
+    /// Runs what reads rows: one of a disk that makes no sense is an error, and stops the store.
+    ///
+    /// # Errors
+    ///
+    /// That of the work, and [`StoreError::Unavailable`] if the disk is damaged.
+    pub fn contained<T>(
+        &self,
+        work: impl FnOnce() -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        if !self.storage.is_durable() {
+            return work();
+        }
+        contain(work).unwrap_or_else(|panic| Err(self.fail(&StorageError::damaged(panic))))
     }
 
     /// The error for what failed within a transaction.

@@ -45,3 +45,12 @@ pub const CACHE_BYTES: usize = 64 << 20;
 /// In at most so many pairs the transactions of a store over data centers conflict. Each pair of a
 /// transaction is one more key for each item that it uses, in what is certified.
 pub const CONFLICTS_MAX: usize = 256;
+
+/// After its disk failed, a store tries to open it again so often.
+pub const REOPEN_EVERY: std::time::Duration = std::time::Duration::from_secs(1);
+
+/// What became of a commit with an id is known for at least so long.
+pub const OUTCOMES_KEPT: std::time::Duration = std::time::Duration::from_mins(10);
+
+/// A commit with an id looks at so many outcomes of others, and removes those that are old.
+pub const OUTCOMES_SWEPT: usize = 4;

@@ -1,5 +1,6 @@
 //! Opening a store.
 
+use std::collections::BTreeSet;
 use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,10 +14,10 @@ use crate::config::{EmbeddedConfig, OpenError};
 use crate::core::Core;
 use crate::encoding::key;
 use crate::geo::{GeoConfig, GeoStore};
+use crate::kept::{self, contained, note_made, open_disk};
 use crate::limits::{CONFLICTS_MAX, REPLICAS_MAX};
 use crate::replicated::ReplicatedStore;
 use crate::serializable::SerializableStore;
-use crate::storage::disk::{DiskError, DiskStorage};
 use crate::storage::memory::MemoryStorage;
 use crate::storage::{Changes, Direction, Storage, StorageError};
 
@@ -43,7 +44,9 @@ impl Embedded {
             return Self::open_over(Box::<MemoryStorage>::default(), &config, &schema, world);
         };
         let disk = open_disk(folder, &schema)?;
-        Self::open_over(Box::new(disk), &config, &schema, world)
+        let store = Self::open_over(Box::new(disk), &config, &schema, world)?;
+        note_made(&config, &schema)?;
+        Ok(store)
     }
 
     /// Opens a store over rows that are kept elsewhere; `config.folder` only names the place in
@@ -62,14 +65,19 @@ impl Embedded {
             return Ok(Self::open_geo_over(storage, config, schema, world)?);
         }
         check(config, schema)?;
-        let core = Self::core(storage, config, schema, &config.replicas, world)?;
-        let capabilities = capabilities(config, schema);
-        if is_serializable(schema.level) {
-            return Ok(Arc::new(SerializableStore::new(core, capabilities)));
-        }
-        let store = ReplicatedStore::new(core, capabilities, config)
-            .map_err(|error| broken(config, schema, &error))?;
-        Ok(Arc::new(store))
+        let is_durable = storage.is_durable();
+        contained(is_durable, config, schema, || {
+            let core = Self::core(storage, config, schema, &config.replicas, world)?;
+            let capabilities = capabilities(config, schema);
+            if is_serializable(schema.level) {
+                let store: Arc<dyn DataStore> =
+                    Arc::new(SerializableStore::new(core, capabilities));
+                return Ok(store);
+            }
+            let store = ReplicatedStore::new(core, capabilities, config)
+                .map_err(|error| broken(config, schema, &error))?;
+            Ok(Arc::new(store))
+        })
     }
 
     /// Opens a store over several data centers: [`EmbeddedConfig::geo`] says which.
@@ -90,7 +98,9 @@ impl Embedded {
             }
             None => Box::<MemoryStorage>::default(),
         };
-        Self::open_geo_over(storage, config, schema, world)
+        let store = Self::open_geo_over(storage, config, schema, world)?;
+        note_made(config, schema)?;
+        Ok(store)
     }
 
     /// Opens a store over several data centers over rows that are kept elsewhere; `config.folder` only
@@ -109,10 +119,32 @@ impl Embedded {
         // It gives no less where a program asks for less.
         let level = if geo.is_strong { schema.level } else { Level::Causal };
         let schema = &StoreSchema { level, ..schema.clone() };
-        let core = Self::core(storage, config, schema, &geo.datacenters, world)?;
-        let store = GeoStore::new(core, schema.level, &geo, config.links.clone());
-        let store = store.map_err(|error| broken(config, schema, &error))?;
-        Ok(Arc::new(store))
+        let is_durable = storage.is_durable();
+        contained(is_durable, config, schema, || {
+            let core = Self::core(storage, config, schema, &geo.datacenters, world)?;
+            let store = GeoStore::new(core, schema.level, &geo, config.links.clone());
+            let store = store.map_err(|error| broken(config, schema, &error))?;
+            Ok(Arc::new(store))
+        })
+    }
+
+    /// The stores whose files are in a folder.
+    ///
+    /// # Errors
+    ///
+    /// When the folder cannot be read.
+    pub fn stores(folder: &Path) -> Result<BTreeSet<String>, OpenError> {
+        kept::stores(folder)
+    }
+
+    /// Gives a store of a folder another name, with all that it has; none of its stores may be open. Done
+    /// again, it changes nothing.
+    ///
+    /// # Errors
+    ///
+    /// When a store is in use, or transactions are not finished, which name it; when the disk fails.
+    pub fn rename(folder: &Path, from: &Name, to: &Name) -> Result<(), OpenError> {
+        kept::rename(folder, from, to)
     }
 
     /// Sees that a store can be opened, as far as that depends on nothing that is kept.
@@ -191,9 +223,14 @@ impl Embedded {
         let schema = &StoreSchema { level, ..schema.clone() };
         let form = format!("with {other}, {}", form_of(config, schema));
         let places = config.geo.as_ref().map_or(&[][..], |geo| &geo.datacenters);
-        let core = Self::core_of((storage, form), config, schema, places, world)?;
-        let store = host.beside(core, schema.level, &geo);
-        store.map(Arc::new).map_err(|error| broken(config, schema, &error))
+        let is_durable = storage.is_durable();
+        let store = contained(is_durable, config, schema, || {
+            let core = Self::core_of((storage, form), config, schema, places, world)?;
+            let store = host.beside(core, schema.level, &geo);
+            store.map_err(|error| broken(config, schema, &error))
+        })?;
+        note_made(config, schema)?;
+        Ok(Arc::new(store))
     }
 
     fn core(
@@ -275,22 +312,6 @@ fn check_conflicts(geo: &GeoConfig, schema: &StoreSchema) -> Result<(), String> 
         }
         _ => Ok(()),
     }
-}
-
-fn open_disk(folder: &Path, schema: &StoreSchema) -> Result<DiskStorage, OpenError> {
-    let path = folder.join(format!("{}.redb", schema.store));
-    let failed = |reason: String| OpenError::Storage {
-        store: schema.store.clone(),
-        path: path.clone(),
-        reason,
-    };
-    std::fs::create_dir_all(folder).map_err(|error| failed(error.to_string()))?;
-    DiskStorage::open(&path).map_err(|error| match error {
-        DiskError::Locked => {
-            OpenError::Locked { store: schema.store.clone(), folder: folder.to_path_buf() }
-        }
-        DiskError::Failed(error) => failed(error.message),
-    })
 }
 
 fn is_serializable(level: Level) -> bool {
@@ -423,12 +444,16 @@ fn check_moved(
     Ok(())
 }
 
-fn broken(config: &EmbeddedConfig, schema: &StoreSchema, error: &StorageError) -> OpenError {
+pub(crate) fn broken(
+    config: &EmbeddedConfig,
+    schema: &StoreSchema,
+    error: &StorageError,
+) -> OpenError {
     let folder = config.folder.clone().unwrap_or_default();
     OpenError::Storage {
         store: schema.store.clone(),
         path: folder.join(format!("{}.redb", schema.store)),
-        reason: error.message.clone(),
+        reason: error.to_string(),
     }
 }
 

@@ -32,6 +32,10 @@ impl DataStore for CheckedStore {
         self.inner.capabilities()
     }
 
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.health()
+    }
+
     fn begin<'a>(
         &'a self,
         session: &'a Session,

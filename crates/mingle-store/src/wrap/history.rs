@@ -125,6 +125,10 @@ impl DataStore for RecordedStore {
         self.inner.capabilities()
     }
 
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.health()
+    }
+
     fn begin<'a>(
         &'a self,
         session: &'a Session,

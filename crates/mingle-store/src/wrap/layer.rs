@@ -157,6 +157,10 @@ impl<L: Layer> DataStore for Layered<L> {
         &self.capabilities
     }
 
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        self.inner.health()
+    }
+
     fn begin<'a>(
         &'a self,
         session: &'a Session,

@@ -31,6 +31,8 @@ pub struct EmbeddedBinding {
     pub with: Option<String>,
     /// Which transactions conflict; any two, if none.
     pub conflicts: Option<ConflictPairs>,
+    /// What the store was called before: its data in the folder get its name.
+    pub renamed_from: Option<String>,
 }
 
 impl EmbeddedBinding {
@@ -52,6 +54,7 @@ impl Default for EmbeddedBinding {
             geo: None,
             with: None,
             conflicts: None,
+            renamed_from: None,
         }
     }
 }
@@ -68,6 +71,7 @@ struct Written {
     between: Option<WrittenBetween>,
     with: Option<String>,
     conflicts: Option<WrittenConflicts>,
+    renamed_from: Option<String>,
 }
 
 #[derive(Deserialize)]
@@ -105,11 +109,13 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
     if let Some(host) = &written.with {
         check_alone(keys, &written)?;
         let (with, conflicts) = (Some(host.clone()), bind_conflicts(keys, written.conflicts)?);
-        return Ok(EmbeddedBinding { with, conflicts, ..EmbeddedBinding::default() });
+        let renamed_from = written.renamed_from;
+        return Ok(EmbeddedBinding { with, conflicts, renamed_from, ..EmbeddedBinding::default() });
     }
     let mut bound =
         EmbeddedBinding { geo: bind_geo(keys, &written)?, ..EmbeddedBinding::default() };
     bound.conflicts = bind_conflicts(keys, written.conflicts)?;
+    bound.renamed_from = written.renamed_from;
     match written.replicas {
         None => {}
         Some(WrittenReplicas::Names(names)) => bound.replicas = names,

@@ -279,6 +279,7 @@ fn bind(
         }
         return Ok(StoreBinding { engine: bind_worker(&keys, written)?, operations });
     }
+    check_renamed(&keys, engine.as_deref(), &written)?;
     let engine = match engine.as_deref() {
         #[cfg(feature = "embedded")]
         None | Some("embedded") => Engine::Embedded(embedded::bind(&keys, written)?),
@@ -291,6 +292,25 @@ fn bind(
         other => return Err(keys.wrong("engine", no_engine(other.unwrap_or("embedded")))),
     };
     Ok(StoreBinding { engine, operations })
+}
+
+/// Only a store in a folder is renamed by the binding: elsewhere it says where the data is.
+fn check_renamed(
+    keys: &Keys<'_>,
+    engine: Option<&str>,
+    written: &toml::Table,
+) -> Result<(), BindingError> {
+    let from = written.get("renamed_from").and_then(toml::Value::as_str).unwrap_or("NAME");
+    let instead = match engine {
+        Some("postgres") => format!("schema = \"mingle_{from}\""),
+        Some("redis") => format!("prefix = \"mingle:{from}:\""),
+        Some("cassandra") => format!("area = \"{from}\""),
+        _ => return Ok(()),
+    };
+    if !written.contains_key("renamed_from") {
+        return Ok(());
+    }
+    Err(keys.wrong("renamed_from", format!("the data stay where they are: write `{instead}`")))
 }
 
 /// Says why a name of an engine cannot be used: it is none, or this build lacks it.
@@ -322,6 +342,24 @@ fn bind_worker(keys: &Keys<'_>, _: toml::Table) -> Result<Engine, BindingError> 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_store_of_a_server_is_not_renamed_but_told_where_its_data_are() {
+        for (engine, expected) in [
+            ("postgres", "schema = \"mingle_old\""),
+            ("redis", "prefix = \"mingle:old:\""),
+            ("cassandra", "area = \"old\""),
+        ] {
+            let table = toml::Table::from_iter([("renamed_from".into(), "old".into())]);
+            let keys = Keys { path: "stores.new".into(), environment: &|_| None };
+            let error = check_renamed(&keys, Some(engine), &table).unwrap_err().to_string();
+            assert!(
+                error.contains("stores.new.renamed_from") && error.contains(expected),
+                "{error}"
+            );
+            assert!(check_renamed(&keys, Some(engine), &toml::Table::new()).is_ok());
+        }
+    }
 
     #[test]
     fn an_engine_that_is_none_or_that_this_build_lacks_is_named() {

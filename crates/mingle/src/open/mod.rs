@@ -11,6 +11,8 @@ mod late;
 mod postgres;
 #[cfg(feature = "redis")]
 mod redis;
+#[cfg(feature = "embedded")]
+pub(crate) mod renamed;
 #[cfg(feature = "worker")]
 mod worker;
 

@@ -22,6 +22,7 @@ mod long_group;
 mod operations;
 mod owed;
 mod recovery;
+mod renamed;
 mod round_trips;
 mod running;
 mod sessions;

@@ -10,6 +10,7 @@ use scylla::value::{CqlValue, Row};
 
 use super::{Collection, CollectionMapping, Column, Mapped, ObjectMapping};
 use crate::config::{CassandraConfig, OpenError};
+use crate::cql_type;
 use crate::open::quoted;
 use crate::scalar::{self, Kind};
 
@@ -119,11 +120,16 @@ impl Check<'_> {
                 let found = column(self.schema, &table, &mapping.table, called, of)?;
                 registers.insert(name, found);
             } else if mapping.columns.contains_key(&name) {
-                return Err(not_a_column(field, &mapping.columns[&name]));
+                let called = &mapping.columns[&name];
+                let found = table.columns.get(called).map(|column| &column.typ);
+                return Err(not_a_column(field, called, found));
             } else if let Some(mapped) = mapping.fields.get(&name) {
                 let found = self.collection(declared, field, mapped);
                 collections
                     .insert(name, found.map_err(|why| format!("field {}: {why}", field.name))?);
+            } else if let Some(column) = table.columns.get(&name) {
+                // It would be taken for what stands there, and other applications go on using that.
+                return Err(not_mapped(field, &mapping.table, &column.typ));
             }
         }
         Ok(Mapped { table: full(&mapping.table)?, key, registers, collections })
@@ -157,7 +163,7 @@ impl Check<'_> {
             (FieldType::Set(_), _, _) => {
                 return Err("a set needs neither `entry` nor `order`".into());
             }
-            _ => return Err(not_a_column(field, &mapping.value)),
+            _ => return Err(not_a_column(field, &mapping.value, None)),
         };
         let called = mapping.entry.as_ref().or(mapping.order.as_ref()).unwrap_or(&mapping.value);
         if table.partition_key != [mapping.key.clone()] || table.clustering_key != [called.clone()]
@@ -187,7 +193,10 @@ fn full(table: &str) -> Result<String, String> {
     Ok(format!("{}.{}", quoted(keyspace), quoted(table)))
 }
 
-fn not_a_column(field: &Field, column: &str) -> String {
+/// Why a field that is no register cannot be in this column.
+fn not_a_column(field: &Field, column: &str, found: Option<&ColumnType<'_>>) -> String {
+    let column = found
+        .map_or_else(|| column.to_owned(), |found| format!("{column} ({})", cql_type::name(found)));
     match field.field_type {
         FieldType::Counter => format!(
             "field {} is a counter, and column {column} cannot hold it: a native counter counts \
@@ -195,8 +204,29 @@ fn not_a_column(field: &Field, column: &str) -> String {
              leave it out, and it is kept in a table of our own",
             field.name
         ),
-        _ => format!("field {} is a {}, not a column", field.name, field.field_type),
+        _ => format!(
+            "field {} is a {}, which cannot be in column {column}: a native collection does not say when \
+             each element was written; map it to a table of its own (`fields.{}`)",
+            field.name, field.field_type, field.name
+        ),
     }
+}
+
+/// Why a field is not kept in a table of our own while the table has a column of its name.
+fn not_mapped(field: &Field, table: &str, found: &ColumnType<'_>) -> String {
+    let (name, found) = (&field.name, cql_type::name(found));
+    let (why, instead) = match field.field_type {
+        FieldType::Counter => ("no column can hold a counter", String::new()),
+        _ => (
+            "elements of a native collection do not say when they were written",
+            format!("map it to a table of its own (`fields.{name}`), or "),
+        ),
+    };
+    format!(
+        "field {name} is a {}, and column {name} of {table} is a {found}, in which it cannot be: {why}; \
+         {instead}give the field another name, and it is kept in a table of our own",
+        field.field_type
+    )
 }
 
 fn column(
@@ -219,7 +249,12 @@ fn column(
         ));
     }
     let kind = Kind::of(&found.typ);
-    let kind = kind.ok_or_else(|| format!("column {name} of {shown} is a {:?}", found.typ))?;
+    let kind = kind.ok_or_else(|| {
+        format!(
+            "column {name} of {shown} is a {}, which has no form in a program",
+            cql_type::name(&found.typ)
+        )
+    })?;
     scalar::check(schema, kind, of).map_err(|why| format!("column {name} of {shown}: {why}"))?;
     Ok(Column { name: quoted(name), kind })
 }

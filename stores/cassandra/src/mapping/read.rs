@@ -1,6 +1,6 @@
 //! Rows of tables that were there before, in the form of our own.
 
-use mingle_model::{Ref, Value};
+use mingle_model::{Ref, Type, Value};
 use mingle_store::codec;
 use scylla::value::{CqlValue, Row as CqlRow};
 
@@ -23,9 +23,10 @@ pub async fn rows(
     object: &Ref,
     part: &Part,
 ) -> Result<Vec<Row>, Failed> {
-    let read = Reading { site, layout, mapped, object };
+    let read = Reading { site, layout, mapped, object, is_named: false };
     match part {
-        Part::Field(field) | Part::Names(field) => read.field(field, None).await,
+        Part::Field(field) => read.field(field, None).await,
+        Part::Names(field) => Reading { is_named: true, ..read }.field(field, None).await,
         Part::Element(field, name) => read.field(field, Some(name)).await,
         Part::Last(field, most) => {
             let mut rows = read.field(field, None).await?;
@@ -40,6 +41,7 @@ pub async fn rows(
         }
         Part::Any => read.table_row().await,
         Part::Object => {
+            let read = Reading { is_named: true, ..read };
             let mut all = read.table_row().await?;
             for field in mapped.registers.keys().chain(mapped.collections.keys()) {
                 all.extend(read.field(field, None).await?);
@@ -58,6 +60,8 @@ struct Reading<'a> {
     layout: &'a Layout,
     mapped: &'a Mapped,
     object: &'a Ref,
+    /// Whether values are of no matter: of rows that are counted, or deleted.
+    is_named: bool,
 }
 
 fn odd(why: String) -> Failed {
@@ -110,13 +114,35 @@ impl Reading<'_> {
         Ok(all)
     }
 
-    /// A value of a column as text.
-    fn text(
+    /// The value of an entry or line as text. The row is there, so a null is not the absence of a value.
+    fn value(
         &self,
         found: Found<'_>,
-        of: &mingle_model::Type,
+        (collection, at): (&Collection, Option<&CqlValue>),
         column: Option<&CqlValue>,
     ) -> Result<Cell, Failed> {
+        let of = found.inner();
+        if column.is_some() || matches!(of, Type::Option(_)) {
+            return self.text(found, of, column);
+        }
+        if self.is_named {
+            return Ok(Cell::new());
+        }
+        let name = collection.value.as_ref().map_or("", |value| &value.name);
+        let (table, clustering) = (&collection.table, &collection.clustering.name);
+        let at = at.map_or_else(|| "null".to_owned(), ToString::to_string);
+        Err(odd(format!(
+            "{}.{}: column {name} of {table} is null where {} is {} and {clustering} is {at}, and the field \
+             has values of type {of}; give them there, or declare option<{of}>",
+            found.kind.name,
+            found.field.name,
+            collection.key.name,
+            self.object.key(),
+        )))
+    }
+
+    /// A value of a column as text.
+    fn text(&self, found: Found<'_>, of: &Type, column: Option<&CqlValue>) -> Result<Cell, Failed> {
         let schema = &self.layout.schema;
         let place = |why| odd(format!("{}.{}: {why}", found.kind.name, found.field.name));
         let value = scalar::decode(schema, column, of).map_err(place)?;
@@ -157,16 +183,16 @@ impl Reading<'_> {
             let time = next().and_then(|time| time.as_bigint()).unwrap_or(0);
             all.push(if is_log {
                 let dot = dot(at.as_ref());
-                let line = self.text(found, found.inner(), value.as_ref())?;
+                let line = self.value(found, (collection, at.as_ref()), value.as_ref())?;
                 row(&found.field.name, Cell::new(), dot, &line, time)
             } else {
+                let value = match collection.value {
+                    Some(_) => self.value(found, (collection, at.as_ref()), value.as_ref())?,
+                    None => Cell::new(),
+                };
                 let at: Value =
                     scalar::decode(&self.layout.schema, at.as_ref(), found.unit()).map_err(odd)?;
                 let at = self.layout.element(found, &at).map_err(odd)?;
-                let value = match collection.value {
-                    Some(_) => self.text(found, found.inner(), value.as_ref())?,
-                    None => Cell::new(),
-                };
                 let value = payload(&at, &value);
                 row(&found.field.name, at.name, Cell::new(), &value, time)
             });

@@ -1,5 +1,6 @@
 //! The adapter over real nodes.
 
+mod changing;
 mod commands;
 mod conformance;
 mod copies;
@@ -8,6 +9,7 @@ mod held;
 mod listing;
 mod lost;
 mod mapping;
+mod native;
 mod operations;
 mod secure;
 mod start;

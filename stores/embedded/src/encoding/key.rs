@@ -8,7 +8,8 @@
 //! | `l` data-center partition number | a part of a record of a replica's log |
 //! | `n` data-center | how often the data center began anew, if it did |
 //! | `m` | how many commits there were (serializable stores) |
-//! | `o` id | the outcome of that commit |
+//! | `o` id | the outcome of that commit, and when that was |
+//! | `p` origin | up to which number the outcomes of its commits are gone |
 //! | `r` replica | how far the replica is |
 //! | `u` number | an update that some replica lacks |
 //! | `q` replica number | the replica lacks that update |
@@ -26,7 +27,7 @@
 //! Kinds and fields stand as the catalog's durable ids, which begin at 1, so that rows of kind 0 are
 //! the runtime's own. A serializable store has one replica.
 
-use mingle_model::{TransactionId, Value};
+use mingle_model::{Origin, TransactionId, Value};
 use mingle_store::{RecordKey, RecordKind};
 
 use super::order;
@@ -49,9 +50,23 @@ const TRANSACTION: usize = 24;
 /// The key of the number of commits.
 pub const COMMITS: &[u8] = b"m";
 
+/// What the keys of outcomes begin with.
+pub const OUTCOMES: &[u8] = b"o";
+
 /// The key of a commit's outcome.
 pub fn outcome(id: TransactionId) -> Vec<u8> {
-    with(b"o", &transaction(id))
+    with(OUTCOMES, &transaction(id))
+}
+
+/// The commit whose outcome has this key.
+pub fn outcome_id(key: &[u8]) -> TransactionId {
+    let (origin, _) = key[OUTCOMES.len()..].split_first_chunk().expect("it ends in an id");
+    TransactionId { origin: Origin(u128::from_be_bytes(*origin)), sequence: number(key) }
+}
+
+/// The key of how many outcomes of a commit's origin are gone.
+pub fn outcomes_gone(id: TransactionId) -> Vec<u8> {
+    with(b"p", &id.origin.0.to_be_bytes())
 }
 
 /// A transaction as a part of keys: they are in its order.
@@ -86,9 +101,9 @@ pub fn queued(replica: u8, number: u64) -> Vec<u8> {
     key
 }
 
-/// The number at the end of a key.
+/// The number at the end of a key of an update, or of an outcome.
 pub fn number(key: &[u8]) -> u64 {
-    let tail = key.last_chunk().expect("the keys of updates end in eight bytes");
+    let tail = key.last_chunk().expect("such keys end in eight bytes");
     u64::from_be_bytes(*tail)
 }
 

@@ -166,21 +166,38 @@ pub enum Fate {
     Barred,
 }
 
-impl Fate {
+/// The row of a commit with an id.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct FateRow {
+    /// What became of it.
+    pub fate: Fate,
+    /// When that was, in seconds since 1970; an earlier version did not write it.
+    pub at: Option<u64>,
+}
+
+impl FateRow {
     /// The row form.
-    pub fn encode(self) -> [u8; 1] {
-        [match self {
-            Self::Committed => 1,
-            Self::Barred => 0,
-        }]
+    pub fn encode(self) -> Vec<u8> {
+        let mut writer = Writer::default();
+        writer.u8(match self.fate {
+            Fate::Committed => 1,
+            Fate::Barred => 0,
+        });
+        if let Some(at) = self.at {
+            writer.u64(at);
+        }
+        writer.0
     }
 
     /// From the row form.
     pub fn decode(row: &[u8]) -> Self {
-        match Reader(row).u8() {
-            0 => Self::Barred,
-            1 => Self::Committed,
+        let mut reader = Reader(row);
+        let fate = match reader.u8() {
+            0 => Fate::Barred,
+            1 => Fate::Committed,
             other => panic!("an outcome {other} is corrupt"),
-        }
+        };
+        let at = (!reader.is_empty()).then(|| reader.u64());
+        Self { fate, at }
     }
 }

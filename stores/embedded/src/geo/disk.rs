@@ -7,13 +7,14 @@
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Weak};
 use std::task::Poll;
 
 use mingle_geo::{DcId, Envelope, PartitionId, Persist, Record};
 
 use super::driver::Signal;
-use super::net::Net;
+use super::net::{Inner, Net};
 use crate::core::Core;
 use crate::storage::{Changes, Direction, StorageError, View};
 
@@ -312,29 +313,43 @@ async fn write(net: Weak<Net>, core: Weak<Core>, signal: Arc<Signal>) {
         .await;
         loop {
             let (Some(net), Some(core)) = (net.upgrade(), core.upgrade()) else { return };
-            let changes = net.with(|inner| inner.with_disk(Disk::take));
-            let Some(changes) = changes.flatten() else { break };
-            let world = Arc::clone(&core.world);
-            let writer = Arc::clone(&core);
-            let work = Box::new(move || {
-                if let Err(error) = writer.storage.commit(changes) {
-                    writer.fail(&error);
+            let take = |inner: &mut Inner| {
+                inner.is_written_by(&signal).then(|| inner.with_disk(Disk::take).flatten())
+            };
+            let Some(changes) = net.with(take) else { return };
+            let Some(changes) = changes else { break };
+            let is_safe = commit(&core, changes).await;
+            let goes_on = net.with(|inner| {
+                if !inner.is_written_by(&signal) {
+                    return false;
                 }
-            });
-            world.run_blocking(work).await;
-            let is_broken = core.is_broken();
-            net.with(|inner| {
+                if !is_safe {
+                    inner.stop();
+                    return false;
+                }
                 let written = inner.with_disk(|disk, _| disk.written()).unwrap_or_default();
-                if is_broken {
-                    return inner.stop();
-                }
                 for written in written {
                     inner.on_written(written);
                 }
+                true
             });
-            if is_broken {
+            if !goes_on {
                 return;
             }
         }
     }
+}
+
+/// Whether the changes stand on the disk.
+async fn commit(core: &Arc<Core>, changes: Changes) -> bool {
+    let is_safe = Arc::new(AtomicBool::new(false));
+    let (done, writer) = (Arc::clone(&is_safe), Arc::clone(core));
+    let work = Box::new(move || match writer.storage.commit(changes) {
+        Ok(()) => done.store(true, Ordering::Release),
+        Err(error) => {
+            writer.fail(&error);
+        }
+    });
+    core.world.run_blocking(work).await;
+    is_safe.load(Ordering::Acquire)
 }

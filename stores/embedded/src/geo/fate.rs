@@ -65,6 +65,12 @@ impl Fates {
         self.lock().has_forgotten(id)
     }
 
+    /// The disk was opened again: what was under way then is asked of it.
+    pub fn reopen(&self) {
+        let mut known = self.lock();
+        known.fates.retain(|_, fate| matches!(fate, Fate::Committed | Fate::Barred));
+    }
+
     /// Nobody was told after all that it did not take effect.
     pub fn forget(&self, id: TransactionId) {
         self.lock().fates.remove(&id);

@@ -45,6 +45,7 @@ mod name;
 mod net;
 mod outcome;
 mod relation;
+mod reopen;
 mod site;
 mod space;
 mod store;

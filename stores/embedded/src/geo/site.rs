@@ -35,6 +35,15 @@ impl Shared {
         client
     }
 
+    /// Ends the sessions that nobody uses.
+    pub(super) fn drop_idle(&self) {
+        for site in &self.sites {
+            let idle =
+                std::mem::take(&mut *site.idle.lock().unwrap_or_else(PoisonError::into_inner));
+            drop(idle);
+        }
+    }
+
     /// Keeps a session of the core for the next transaction.
     pub fn give_back(&self, mut client: Client) {
         client.rollback();

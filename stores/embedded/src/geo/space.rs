@@ -121,6 +121,12 @@ impl Engine {
         conflicts.get(transaction).copied().unwrap_or(0)
     }
 
+    /// All stores that live here, the one that was there first before the others.
+    pub fn members(&self) -> Vec<Arc<Shared>> {
+        let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
+        members.iter().filter_map(Weak::upgrade).collect()
+    }
+
     /// The store of this name, if it lives here.
     pub fn member(&self, store: &str) -> Option<Arc<Shared>> {
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);

@@ -211,9 +211,15 @@ impl DataStore for GeoStore {
         &'a self,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        let begun = self.shared.begin(session);
-        let begun = begun.map(|transaction| Box::new(transaction) as Box<dyn Transaction>);
-        Box::pin(std::future::ready(begun))
+        Box::pin(async {
+            self.shared.serve().await?;
+            let begun = self.shared.begin(session)?;
+            Ok(Box::new(begun) as Box<dyn Transaction>)
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(self.shared.serve())
     }
 
     fn engine(&self) -> Option<EngineId> {
@@ -224,13 +230,18 @@ impl DataStore for GeoStore {
         &'a self,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn United>, StoreError>> {
-        let begun = self.shared.begin(session).and_then(UnitedTransaction::new);
-        let begun = begun.map(|united| Box::new(united) as Box<dyn United>);
-        Box::pin(std::future::ready(begun))
+        Box::pin(async {
+            self.shared.serve().await?;
+            let united = UnitedTransaction::new(self.shared.begin(session)?)?;
+            Ok(Box::new(united) as Box<dyn United>)
+        })
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
-        Box::pin(self.shared.outcome(id))
+        Box::pin(async move {
+            self.shared.serve().await?;
+            self.shared.outcome(id).await
+        })
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {

@@ -22,6 +22,7 @@ use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::wire::Reader;
 use crate::limits::{BACKLOG_MAX, DELIVERIES_PER_COMMIT_MAX};
+use crate::mending::{Mend, serve};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, StorageError, View};
 use crate::turnstile::{Settle, Slot, Turnstile, submit};
@@ -136,19 +137,26 @@ impl DataStore for ReplicatedStore {
         &'a self,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        let checked = self.engine.core.check();
-        let begun = checked.and_then(|()| self.replica(session)).map(|replica| {
+        Box::pin(async {
+            serve(&self.engine).await?;
+            let replica = self.replica(session)?;
             let transaction: Box<dyn Transaction> =
                 Box::new(ReplicatedTransaction::new(&self.engine, replica, &session.after));
-            transaction
-        });
-        Box::pin(std::future::ready(begun))
+            Ok(transaction)
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(serve(&self.engine))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         let slot = Slot::new();
         let job = Job::Outcome(id, Arc::clone(&slot));
-        Box::pin(submit(&self.engine, slot, job))
+        Box::pin(async {
+            serve(&self.engine).await?;
+            submit(&self.engine, slot, job).await
+        })
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
@@ -173,6 +181,21 @@ enum Verdict {
     Failed(StoreError),
 }
 
+/// Nothing was written, so every job has failed for certain.
+fn refuse(jobs: &[Job], error: &StoreError) -> (Vec<Verdict>, bool) {
+    (jobs.iter().map(|_| Verdict::Failed(error.clone())).collect(), false)
+}
+
+impl Mend for Engine {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn reopen(&self) -> Result<(), StorageError> {
+        self.core.reopen(|view| self.inbox.reload(view, &*self.core.world))
+    }
+}
+
 impl Settle for Engine {
     type Job = Job;
 
@@ -186,7 +209,8 @@ impl Settle for Engine {
 
     fn settle(&self, jobs: Vec<Job>) {
         let mut moves = Moves::default();
-        let (verdicts, is_safe) = self.judge(&jobs, &mut moves);
+        let judged = self.core.contained(|| Ok(self.judge(&jobs, &mut moves)));
+        let (verdicts, is_safe) = judged.unwrap_or_else(|error| refuse(&jobs, &error));
         if is_safe {
             for (replica, number, origin) in moves.sent {
                 self.inbox.send(replica, number, origin, &*self.core.world);
@@ -234,13 +258,9 @@ impl Engine {
 
     /// A verdict for each job, and whether what they rest on is safe.
     fn judge(&self, jobs: &[Job], moves: &mut Moves) -> (Vec<Verdict>, bool) {
-        let refuse = |error: StoreError| {
-            let verdicts = jobs.iter().map(|_| Verdict::Failed(error.clone()));
-            (verdicts.collect(), false)
-        };
         let snapshot = match self.core.snapshot() {
             Ok(snapshot) => snapshot,
-            Err(error) => return refuse(error),
+            Err(error) => return refuse(jobs, &error),
         };
         let mut draft = Draft::new(&*snapshot, Changes::new());
         let mut verdicts = Vec::with_capacity(jobs.len());
@@ -250,12 +270,14 @@ impl Engine {
                 Job::Deliver(replica, _) => {
                     self.judge_delivery(&mut draft, *replica, moves).map(Verdict::Delivered)
                 }
-                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
+                Job::Outcome(id, _) => {
+                    outcome::ask(&self.core, &mut draft, *id).map(Verdict::Outcome)
+                }
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
                 // Nothing was written yet, so every job of the group has failed for certain.
-                Err(error) => return refuse(self.core.fail(&error)),
+                Err(error) => return refuse(jobs, &self.core.fail(&error)),
             }
         }
         if draft.changes.is_empty() {
@@ -282,7 +304,7 @@ impl Engine {
         if let Some(objection) = self.object(draft, job)? {
             return Ok(Verdict::Failed(objection));
         }
-        outcome::note(draft, job.commit.id);
+        outcome::note(&self.core, draft, job.commit.id)?;
         if job.commit.writes.is_empty() {
             let stamp = self.seen(draft, job.replica)?;
             return Ok(Verdict::Committed(Committed { version: Version(job.seen), stamp }));

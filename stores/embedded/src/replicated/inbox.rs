@@ -43,7 +43,18 @@ impl Inbox {
             delay: config.delay,
             jitter: config.jitter,
         };
-        for (replica, _) in config.replicas.iter().enumerate() {
+        inbox.reload(view, world)?;
+        Ok(inbox)
+    }
+
+    /// As they were left, in the place of what is here.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub fn reload(&self, view: &dyn View, world: &dyn World) -> Result<(), StorageError> {
+        for replica in 0..self.replicas.len() {
+            self.queues()[replica].clear();
             let replica = u8::try_from(replica).expect("replicas are bounded by REPLICAS_MAX");
             let mut numbers = Vec::new();
             let visit = &mut |key: &[u8], _: &[u8]| {
@@ -54,10 +65,10 @@ impl Inbox {
             for number in numbers {
                 let update = view.get(&key::update(number))?;
                 let update = update.expect(super::engine::KEPT);
-                inbox.send(replica, number, Update::origin(&update), world);
+                self.send(replica, number, Update::origin(&update), world);
             }
         }
-        Ok(inbox)
+        Ok(())
     }
 
     fn queues(&self) -> MutexGuard<'_, Vec<BTreeMap<(Duration, u64), u8>>> {

@@ -65,7 +65,9 @@ impl Engine {
         for (replica, _) in (0..).zip(&self.counted) {
             self.deliver(replica).await?;
             let snapshot = self.core.snapshot()?;
-            let seen = self.seen(&*snapshot, replica).map_err(|error| self.core.fail(&error))?;
+            let seen = self.core.contained(|| {
+                self.seen(&*snapshot, replica).map_err(|error| self.core.fail(&error))
+            })?;
             match &mut everywhere {
                 Some(everywhere) => everywhere.meet(&seen),
                 None => everywhere = Some(seen),

@@ -17,6 +17,8 @@ use crate::writing;
 /// A transaction at one replica.
 pub struct ReplicatedTransaction {
     engine: Arc<Engine>,
+    /// How often the disk had been opened again when it began.
+    openings: u64,
     replica: u8,
     /// What the replica must have seen first.
     after: Stamp,
@@ -33,6 +35,7 @@ impl ReplicatedTransaction {
     pub fn new(engine: &Arc<Engine>, replica: u8, after: &Stamp) -> Self {
         Self {
             engine: Arc::clone(engine),
+            openings: engine.core.openings(),
             replica,
             after: after.clone(),
             snapshot: None,
@@ -44,10 +47,13 @@ impl ReplicatedTransaction {
 
     /// Takes the snapshot with the first read, after what is due by then has been applied.
     async fn settle(&mut self) -> Result<(), StoreError> {
+        self.engine.core.check_since(self.openings)?;
         if self.snapshot.is_none() {
             self.engine.deliver(self.replica).await?;
             let snapshot = self.engine.core.snapshot()?;
-            self.engine.check_seen(&*snapshot, self.replica, &self.after)?;
+            let engine = &self.engine;
+            let (replica, after) = (self.replica, &self.after);
+            engine.core.contained(|| engine.check_seen(&*snapshot, replica, after))?;
             self.snapshot = Some(snapshot);
         }
         Ok(())
@@ -60,8 +66,9 @@ impl ReplicatedTransaction {
             return Ok(Committed { version: Version(self.seen), stamp: Stamp::default() });
         }
         self.settle().await?;
-        let stamp =
-            engine.seen(self.view(), self.replica).map_err(|error| engine.core.fail(&error))?;
+        let stamp = engine.core.contained(|| {
+            engine.seen(self.view(), self.replica).map_err(|error| engine.core.fail(&error))
+        })?;
         Ok(Committed { version: Version(self.seen), stamp })
     }
 
@@ -113,7 +120,8 @@ impl Transaction for ReplicatedTransaction {
         Box::pin(async move {
             self.settle().await?;
             let engine = Arc::clone(&self.engine);
-            self.read_now(reads).map_err(|why| engine.core.failure(why))
+            let core = &engine.core;
+            core.contained(|| self.read_now(reads).map_err(|why| core.failure(why)))
         })
     }
 
@@ -124,11 +132,12 @@ impl Transaction for ReplicatedTransaction {
             let writes = writing::prepare(&engine.core, writes, self.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
             self.flushed.extend(writes);
-            let mut draft = Draft::new(self.view(), Changes::new());
-            engine
-                .tentative(&mut draft, self.replica, &self.flushed)
-                .map_err(|error| engine.core.fail(&error))?;
-            self.changes = draft.changes;
+            self.changes = engine.core.contained(|| {
+                let mut draft = Draft::new(self.view(), Changes::new());
+                let done = engine.tentative(&mut draft, self.replica, &self.flushed);
+                done.map_err(|error| engine.core.fail(&error))?;
+                Ok(draft.changes)
+            })?;
             Ok(())
         })
     }

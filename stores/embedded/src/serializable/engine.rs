@@ -14,6 +14,7 @@ use crate::core::Core;
 use crate::encoding::key;
 use crate::encoding::row;
 use crate::encoding::wire::Reader;
+use crate::mending::{Mend, serve};
 use crate::reading::{ReadSet, Reading};
 use crate::storage::overlay::Draft;
 use crate::storage::{Changes, Snapshot, StorageError, View};
@@ -71,29 +72,39 @@ impl DataStore for SerializableStore {
         &'a self,
         _session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        let begun = self.engine.core.check().map(|()| {
+        Box::pin(async {
+            serve(&self.engine).await?;
             let transaction: Box<dyn Transaction> = Box::new(SerializableTransaction {
                 engine: Arc::clone(&self.engine),
+                openings: self.engine.core.openings(),
                 snapshot: None,
                 changes: Changes::new(),
                 flushed: Vec::new(),
                 read_set: ReadSet::default(),
                 seen: 0,
             });
-            transaction
-        });
-        Box::pin(std::future::ready(begun))
+            Ok(transaction)
+        })
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(serve(&self.engine))
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         let slot = Slot::new();
         let job = Job::Outcome(id, Arc::clone(&slot));
-        Box::pin(submit(&self.engine, slot, job))
+        Box::pin(async {
+            serve(&self.engine).await?;
+            submit(&self.engine, slot, job).await
+        })
     }
 }
 
 struct SerializableTransaction {
     engine: Arc<Engine>,
+    /// How often the disk had been opened again when it began.
+    openings: u64,
     snapshot: Option<Snapshot>,
     /// What the flushed writes change.
     changes: Changes,
@@ -106,6 +117,7 @@ struct SerializableTransaction {
 impl SerializableTransaction {
     fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
         let core = &self.engine.core;
+        core.check_since(self.openings)?;
         let snapshot = match &mut self.snapshot {
             Some(snapshot) => snapshot,
             empty => empty.insert(core.snapshot()?),
@@ -122,6 +134,7 @@ impl SerializableTransaction {
 
     fn flush_now(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         let core = &self.engine.core;
+        core.check_since(self.openings)?;
         let writes = writing::prepare(core, writes, self.flushed.len())
             .map_err(|reason| core.refused(reason))?;
         let snapshot = match &mut self.snapshot {
@@ -145,11 +158,13 @@ impl SerializableTransaction {
 
 impl Transaction for SerializableTransaction {
     fn read<'a>(&'a mut self, reads: &'a [Read]) -> BoxFuture<'a, Result<Vec<Answer>, StoreError>> {
-        Box::pin(std::future::ready(self.read_now(reads)))
+        let engine = Arc::clone(&self.engine);
+        Box::pin(std::future::ready(engine.core.contained(|| self.read_now(reads))))
     }
 
     fn flush(&mut self, writes: Vec<Write>) -> BoxFuture<'_, Result<(), StoreError>> {
-        Box::pin(std::future::ready(self.flush_now(writes)))
+        let engine = Arc::clone(&self.engine);
+        Box::pin(std::future::ready(engine.core.contained(|| self.flush_now(writes))))
     }
 
     fn commit(
@@ -160,6 +175,7 @@ impl Transaction for SerializableTransaction {
         Box::pin(async move {
             let engine = this.engine;
             drop(this.snapshot);
+            engine.core.check_since(this.openings)?;
             let late = writing::prepare(&engine.core, commit.writes, this.flushed.len())
                 .map_err(|reason| engine.core.refused(reason))?;
             commit.writes = this.flushed;
@@ -191,6 +207,21 @@ enum Verdict {
     Failed(StoreError),
 }
 
+/// Nothing was written, so every job has failed for certain.
+fn refuse(jobs: &[Job], error: &StoreError) -> (Vec<Verdict>, bool) {
+    (jobs.iter().map(|_| Verdict::Failed(error.clone())).collect(), false)
+}
+
+impl Mend for Engine {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn reopen(&self) -> Result<(), StorageError> {
+        self.core.reopen(|_| Ok(()))
+    }
+}
+
 impl Settle for Engine {
     type Job = Job;
 
@@ -203,7 +234,8 @@ impl Settle for Engine {
     }
 
     fn settle(&self, jobs: Vec<Job>) {
-        let (verdicts, committed) = self.judge(&jobs);
+        let judged = self.core.contained(|| Ok(self.judge(&jobs)));
+        let (verdicts, committed) = judged.unwrap_or_else(|error| refuse(&jobs, &error));
         for (job, verdict) in jobs.into_iter().zip(verdicts) {
             match job {
                 Job::Commit(job) => job.slot.fill(match verdict {
@@ -224,25 +256,23 @@ impl Settle for Engine {
 impl Engine {
     /// A verdict for each job, and whether what they rest on is safe.
     fn judge(&self, jobs: &[Job]) -> (Vec<Verdict>, bool) {
-        let refuse = |error: StoreError| {
-            let verdicts = jobs.iter().map(|_| Verdict::Failed(error.clone()));
-            (verdicts.collect(), false)
-        };
         let snapshot = match self.core.snapshot() {
             Ok(snapshot) => snapshot,
-            Err(error) => return refuse(error),
+            Err(error) => return refuse(jobs, &error),
         };
         let mut draft = Draft::new(&*snapshot, Changes::new());
         let mut verdicts = Vec::with_capacity(jobs.len());
         for job in jobs {
             let verdict = match job {
                 Job::Commit(job) => self.judge_commit(&mut draft, job),
-                Job::Outcome(id, _) => outcome::ask(&mut draft, *id).map(Verdict::Outcome),
+                Job::Outcome(id, _) => {
+                    outcome::ask(&self.core, &mut draft, *id).map(Verdict::Outcome)
+                }
             };
             match verdict {
                 Ok(verdict) => verdicts.push(verdict),
                 // Nothing was written yet, so every job of the group has failed for certain.
-                Err(error) => return refuse(self.core.fail(&error)),
+                Err(error) => return refuse(jobs, &self.core.fail(&error)),
             }
         }
         if draft.changes.is_empty() {
@@ -281,7 +311,7 @@ impl Engine {
         if let Some(rows) = witness::unknown(&self.core, draft, 0, commit)? {
             return Ok(Verdict::Failed(StoreError::Witnessed { rows }));
         }
-        outcome::note(draft, commit.id);
+        outcome::note(&self.core, draft, commit.id)?;
         if commit.writes.is_empty() {
             return Ok(Verdict::Committed(committed(job.seen)));
         }

@@ -1,16 +1,22 @@
 //! Rows in a redb file.
 //!
 //! Every commit is durable before it returns (redb's `Immediate`). Beside the file stands a lock
-//! file, so a second process is told.
+//! file, so a second process is told. After a failure the file is closed, and can be opened again.
 
+use std::fmt;
 use std::fs::{File, TryLockError};
-use std::path::Path;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
+use redb::backends::FileBackend;
 use redb::{
     Database, DatabaseError, Durability, ReadOnlyTable, ReadableDatabase, StorageBackend,
     TableDefinition,
 };
 
+use super::contain::contain;
+use super::verify::verify;
 use super::{Changes, Direction, Snapshot, Storage, StorageError, View, Visit, prefix_end};
 use crate::limits::CACHE_BYTES;
 use crate::storage::Bytes;
@@ -19,9 +25,31 @@ const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows"
 
 /// Storage in one file.
 pub struct DiskStorage {
+    place: Box<dyn Place>,
+    /// None while it is closed.
+    open: RwLock<Option<Open>>,
+}
+
+struct Open {
+    // Closed before others may have the file.
     database: Database,
     /// Held as long as the store is open; the system lets go of it when the process ends.
     _lock: Option<File>,
+}
+
+/// Where a database is, to be opened again and again.
+trait Place: Send + Sync {
+    /// Keeps others out.
+    fn lock(&self) -> Result<Option<File>, DiskError>;
+
+    /// True if a database can be made in a file that is empty.
+    fn may_be_empty(&self) -> bool;
+
+    /// Opens the file.
+    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError>;
+
+    /// Opens the database in it.
+    fn database(&self) -> Result<Database, DatabaseError>;
 }
 
 /// Why a file could not be opened.
@@ -29,6 +57,8 @@ pub struct DiskStorage {
 pub enum DiskError {
     /// Someone else has it open.
     Locked,
+    /// There is none.
+    Gone,
     /// Anything else.
     Failed(StorageError),
 }
@@ -39,71 +69,184 @@ impl From<StorageError> for DiskError {
     }
 }
 
+impl From<std::io::Error> for DiskError {
+    fn from(error: std::io::Error) -> Self {
+        Self::Failed(StorageError::new(error))
+    }
+}
+
+impl fmt::Display for DiskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Locked => f.write_str("another process has the file open"),
+            Self::Gone => f.write_str("the file is gone"),
+            Self::Failed(error) => error.fmt(f),
+        }
+    }
+}
+
 impl DiskStorage {
-    /// Opens the file at `path`, made if there is none.
+    /// Opens the file at `path`, made if there is none and `may_make` says so.
     ///
     /// A file is made beside its place and put there once it is safe, so whoever loses power
     /// during that has either no file or a whole one.
     ///
     /// # Errors
     ///
-    /// When another process or store has the file open, and when the disk fails.
-    pub fn open(path: &Path) -> Result<Self, DiskError> {
-        let lock = lock(&path.with_extension("lock"))?;
-        if !path.try_exists().map_err(StorageError::new)? {
-            let new = path.with_extension("new");
-            if new.try_exists().map_err(StorageError::new)? {
-                std::fs::remove_file(&new).map_err(StorageError::new)?;
+    /// When another process or store has the file open, when there is none and none may be made, when it
+    /// is damaged, and when the disk fails.
+    pub fn open(path: &Path, may_make: bool) -> Result<Self, DiskError> {
+        let place = FilePlace { path: path.to_owned() };
+        let lock = place.lock()?;
+        if !path.try_exists()? {
+            if !may_make {
+                return Err(DiskError::Gone);
             }
-            drop(Self::prepare(Database::create(&new), None)?);
-            std::fs::rename(&new, path).map_err(StorageError::new)?;
-            sync_folder(path).map_err(StorageError::new)?;
+            make(path)?;
         }
-        let database = Database::builder().set_cache_size(CACHE_BYTES).create(path);
-        Self::prepare(database, Some(lock))
+        Self::over(Box::new(place), lock)
     }
 
-    /// Opens a database over a backend; tests put a faulty one here.
+    /// Opens a database over a backend; tests put a faulty one here. To open it again takes a clone.
     ///
     /// # Errors
     ///
     /// When the backend fails.
-    pub fn open_backend(backend: impl StorageBackend) -> Result<Self, DiskError> {
-        Self::prepare(Database::builder().create_with_backend(backend), None)
+    pub fn open_backend(backend: impl StorageBackend + Clone) -> Result<Self, DiskError> {
+        Self::over(Box::new(BackendPlace(backend)), None)
     }
 
-    fn prepare(
-        opened: Result<Database, DatabaseError>,
-        lock: Option<File>,
-    ) -> Result<Self, DiskError> {
-        let database = opened.map_err(|error| match error {
-            DatabaseError::DatabaseAlreadyOpen => DiskError::Locked,
-            other => DiskError::Failed(StorageError::new(other)),
-        })?;
-        let transaction = database.begin_write().map_err(StorageError::new)?;
-        transaction.open_table(ROWS).map_err(StorageError::new)?;
-        transaction.commit().map_err(StorageError::new)?;
-        Ok(Self { database, _lock: lock })
+    fn over(place: Box<dyn Place>, lock: Option<File>) -> Result<Self, DiskError> {
+        let open = RwLock::new(Some(Open::at(&*place, lock)?));
+        Ok(Self { place, open })
+    }
+
+    fn open_now(&self) -> RwLockReadGuard<'_, Option<Open>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the database.
+    fn with<T>(
+        &self,
+        work: impl FnOnce(&Database) -> Result<T, redb::Error>,
+    ) -> Result<T, StorageError> {
+        let open = self.open_now();
+        let Open { database, .. } = open.as_ref().ok_or_else(StorageError::closed)?;
+        contained(|| work(database).map_err(StorageError::of))
     }
 }
 
-/// Takes the lock file at `path`, which keeps others out even while the file itself is made.
-fn lock(path: &Path) -> Result<File, DiskError> {
-    let file = File::options()
-        .create(true)
-        .truncate(false)
-        .write(true)
-        .open(path)
-        .map_err(StorageError::new)?;
-    match file.try_lock() {
-        Ok(()) => Ok(file),
-        Err(TryLockError::WouldBlock) => Err(DiskError::Locked),
-        Err(TryLockError::Error(error)) => Err(StorageError::new(error).into()),
+impl Open {
+    fn at(place: &dyn Place, lock: Option<File>) -> Result<Self, DiskError> {
+        let file = place.file()?;
+        let is_new = place.may_be_empty() && file.len()? == 0;
+        if !is_new {
+            contained(|| verify(file))?;
+        }
+        let database = contained(|| Ok(place.database()))?.map_err(|error| match error {
+            DatabaseError::DatabaseAlreadyOpen => DiskError::Locked,
+            other => DiskError::Failed(StorageError::of(other)),
+        })?;
+        let made = contained(|| {
+            let transaction = database.begin_write().map_err(StorageError::of)?;
+            transaction.open_table(ROWS).map_err(StorageError::of)?;
+            transaction.commit().map_err(StorageError::of)
+        });
+        let open = Self { database, _lock: lock };
+        match made {
+            Ok(()) => Ok(open),
+            Err(error) => {
+                open.close();
+                Err(error.into())
+            }
+        }
     }
+
+    fn close(self) {
+        // Closing writes, and what is damaged or gone makes that fail.
+        let Self { database, _lock } = self;
+        let _ = contain(move || drop(database));
+    }
+}
+
+/// Runs calls of redb: a panic there is damage.
+fn contained<T>(work: impl FnOnce() -> Result<T, StorageError>) -> Result<T, StorageError> {
+    contain(work).unwrap_or_else(|panic| Err(StorageError::damaged(panic)))
+}
+
+struct FilePlace {
+    path: PathBuf,
+}
+
+impl Place for FilePlace {
+    fn lock(&self) -> Result<Option<File>, DiskError> {
+        let path = self.path.with_extension("lock");
+        let file = File::options().create(true).truncate(false).write(true).open(path)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Err(DiskError::Locked),
+            Err(TryLockError::Error(error)) => Err(error.into()),
+        }
+    }
+
+    fn may_be_empty(&self) -> bool {
+        // It gets to its place whole.
+        false
+    }
+
+    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError> {
+        let file = File::open(&self.path).map_err(|error| match error.kind() {
+            ErrorKind::NotFound => DiskError::Gone,
+            _ => error.into(),
+        })?;
+        let backend = FileBackend::new(file).map_err(StorageError::of)?;
+        Ok(Box::new(backend))
+    }
+
+    fn database(&self) -> Result<Database, DatabaseError> {
+        Database::builder().set_cache_size(CACHE_BYTES).open(&self.path)
+    }
+}
+
+struct BackendPlace<B>(B);
+
+impl<B: StorageBackend + Clone> Place for BackendPlace<B> {
+    fn lock(&self) -> Result<Option<File>, DiskError> {
+        Ok(None)
+    }
+
+    fn may_be_empty(&self) -> bool {
+        true
+    }
+
+    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError> {
+        Ok(Box::new(self.0.clone()))
+    }
+
+    fn database(&self) -> Result<Database, DatabaseError> {
+        Database::builder().create_with_backend(self.0.clone())
+    }
+}
+
+/// Makes a file with no rows.
+fn make(path: &Path) -> Result<(), DiskError> {
+    let new = path.with_extension("new");
+    if new.try_exists()? {
+        std::fs::remove_file(&new)?;
+    }
+    contained(|| {
+        let database = Database::create(&new).map_err(StorageError::of)?;
+        let transaction = database.begin_write().map_err(StorageError::of)?;
+        transaction.open_table(ROWS).map_err(StorageError::of)?;
+        transaction.commit().map_err(StorageError::of)
+    })?;
+    std::fs::rename(&new, path)?;
+    sync_folder(path)?;
+    Ok(())
 }
 
 /// A file's name is safe only once its folder is.
-fn sync_folder(path: &Path) -> std::io::Result<()> {
+pub(crate) fn sync_folder(path: &Path) -> std::io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),
         _ => Ok(()),
@@ -112,41 +255,60 @@ fn sync_folder(path: &Path) -> std::io::Result<()> {
 
 impl Storage for DiskStorage {
     fn snapshot(&self) -> Result<Snapshot, StorageError> {
-        let transaction = self.database.begin_read().map_err(StorageError::new)?;
-        let table = transaction.open_table(ROWS).map_err(StorageError::new)?;
+        let table = self.with(|database| Ok(database.begin_read()?.open_table(ROWS)?))?;
         Ok(Box::new(DiskView(table)))
     }
 
     fn commit(&self, changes: Changes) -> Result<(), StorageError> {
-        let mut transaction = self.database.begin_write().map_err(StorageError::new)?;
-        transaction.set_durability(Durability::Immediate).map_err(StorageError::new)?;
-        {
-            let mut table = transaction.open_table(ROWS).map_err(StorageError::new)?;
-            for (key, value) in &changes {
-                match value {
-                    Some(value) => table.insert(&**key, &**value),
-                    None => table.remove(&**key),
+        self.with(|database| {
+            let mut transaction = database.begin_write()?;
+            transaction.set_durability(Durability::Immediate)?;
+            {
+                let mut table = transaction.open_table(ROWS)?;
+                for (key, value) in &changes {
+                    match value {
+                        Some(value) => table.insert(&**key, &**value),
+                        None => table.remove(&**key),
+                    }?;
                 }
-                .map_err(StorageError::new)?;
             }
-        }
-        transaction.commit().map_err(StorageError::new)
+            Ok(transaction.commit()?)
+        })
     }
 
     fn is_durable(&self) -> bool {
         true
     }
+
+    fn close(&self) {
+        let open = self.open.write().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(open) = open {
+            open.close();
+        }
+    }
+
+    fn reopen(&self) -> Result<(), StorageError> {
+        self.close();
+        let opened = self.place.lock().and_then(|lock| Open::at(&*self.place, lock));
+        let opened = opened.map_err(|error| match error {
+            DiskError::Failed(error) => error,
+            other => StorageError::new(other),
+        })?;
+        *self.open.write().unwrap_or_else(PoisonError::into_inner) = Some(opened);
+        Ok(())
+    }
+}
+
+impl Drop for DiskStorage {
+    fn drop(&mut self) {
+        self.close();
+    }
 }
 
 struct DiskView(ReadOnlyTable<&'static [u8], &'static [u8]>);
 
-impl View for DiskView {
-    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
-        let row = self.0.get(key).map_err(StorageError::new)?;
-        Ok(row.map(|row| Bytes::from(row.value())))
-    }
-
-    fn scan(
+impl DiskView {
+    fn scan_now(
         &self,
         prefix: &[u8],
         from: Option<&[u8]>,
@@ -162,17 +324,36 @@ impl View for DiskView {
             Some(end) => self.0.range(lower..&**end),
             None => self.0.range(lower..),
         }
-        .map_err(StorageError::new)?;
+        .map_err(StorageError::of)?;
         loop {
             let row = match direction {
                 Direction::Forward => rows.next(),
                 Direction::Backward => rows.next_back(),
             };
             let Some(row) = row else { return Ok(()) };
-            let (key, value) = row.map_err(StorageError::new)?;
+            let (key, value) = row.map_err(StorageError::of)?;
             if !visit(key.value(), value.value()) {
                 return Ok(());
             }
         }
+    }
+}
+
+impl View for DiskView {
+    fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
+        contained(|| {
+            let row = self.0.get(key).map_err(StorageError::of)?;
+            Ok(row.map(|row| Bytes::from(row.value())))
+        })
+    }
+
+    fn scan(
+        &self,
+        prefix: &[u8],
+        from: Option<&[u8]>,
+        direction: Direction,
+        visit: &mut Visit<'_>,
+    ) -> Result<(), StorageError> {
+        contained(|| self.scan_now(prefix, from, direction, visit))
     }
 }

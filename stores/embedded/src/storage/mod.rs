@@ -3,13 +3,17 @@
 //! - [`memory`]: a persistent ordered map; a snapshot costs nothing.
 //! - [`disk`]: redb, where a commit is on the disk before it returns.
 //! - [`overlay`]: changes that are not committed yet, over a snapshot.
+//! - [`contain`]: a panic of the storage library becomes an error; `verify` finds damage before a file is
+//!   opened.
 
 use std::fmt;
 use std::sync::Arc;
 
+pub mod contain;
 pub mod disk;
 pub mod memory;
 pub mod overlay;
+mod verify;
 
 /// A row's key or value: cheap to clone.
 pub type Bytes = Arc<[u8]>;
@@ -75,25 +79,80 @@ pub trait Storage: Send + Sync {
 
     /// Whether rows survive this process, for which a commit blocks on a disk.
     fn is_durable(&self) -> bool;
+
+    /// Lets go of the disk, after a failure: nothing can be read or written until it is opened again.
+    fn close(&self) {}
+
+    /// Opens the disk again.
+    ///
+    /// # Errors
+    ///
+    /// When that fails, or there is no disk.
+    fn reopen(&self) -> Result<(), StorageError> {
+        Err(StorageError::new("it is not on a disk"))
+    }
 }
 
 /// A disk that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError {
+    /// What failed.
+    pub kind: StorageErrorKind,
     /// What the disk said.
     pub message: String,
+}
+
+/// What failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StorageErrorKind {
+    /// The disk, or the system.
+    Failed,
+    /// What is on the disk is not what was written.
+    Damaged,
+    /// Nothing: the disk was closed since the snapshot was taken.
+    Closed,
 }
 
 impl StorageError {
     /// Wraps what a library said.
     pub fn new(cause: impl fmt::Display) -> Self {
-        Self { message: cause.to_string() }
+        Self { kind: StorageErrorKind::Failed, message: cause.to_string() }
+    }
+
+    /// What is on the disk is not what was written.
+    pub fn damaged(cause: impl fmt::Display) -> Self {
+        Self { kind: StorageErrorKind::Damaged, message: cause.to_string() }
+    }
+
+    /// The disk is closed.
+    pub fn closed() -> Self {
+        let message = "the store was closed after a failure of its disk".into();
+        Self { kind: StorageErrorKind::Closed, message }
+    }
+
+    /// What redb said.
+    pub fn of(cause: impl Into<redb::Error>) -> Self {
+        match cause.into() {
+            redb::Error::Corrupted(why) => Self::damaged(why),
+            redb::Error::DatabaseClosed => Self::closed(),
+            redb::Error::Io(why) if why.kind() == std::io::ErrorKind::InvalidData => {
+                Self::damaged(why)
+            }
+            other => Self::new(other),
+        }
     }
 }
 
 impl fmt::Display for StorageError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
+        match self.kind {
+            StorageErrorKind::Damaged => write!(
+                f,
+                "the file is damaged ({}); put a copy of it in its place that was made while no process had it open",
+                self.message
+            ),
+            StorageErrorKind::Failed | StorageErrorKind::Closed => f.write_str(&self.message),
+        }
     }
 }
 

@@ -9,6 +9,7 @@ use crate::support::members::{Alone, CITIES};
 use crate::support::{self, at, data, usual, write};
 use mingle_model::{Level, Stamp};
 use mingle_store::{Commit, Data, DataStore, Read, Session, StoreError, TestWorld, World, Write};
+use mingle_store_embedded::limits::REOPEN_EVERY;
 use mingle_store_embedded::storage::memory::MemoryStorage;
 use mingle_store_embedded::storage::{Changes, Snapshot, Storage, StorageError};
 use mingle_store_embedded::{Embedded, EmbeddedConfig, GeoConfig};
@@ -162,9 +163,13 @@ fn nothing_goes_on_once_the_disk_has_failed() {
     fails.store(true, Ordering::Relaxed);
     let lost = world.block_on(write(&store, &Session::at("oslo"), vec![Write::Add(at("a", 1), 1)]));
     assert_eq!(lost, Err(StoreError::Unknown { store: "notes".into(), id: None }));
-    for city in CITIES {
-        let error = world.block_on(write(&store, &Session::at(city), Vec::new()));
-        let error = error.expect_err("the disk has failed").to_string();
-        assert!(error.contains("its disk has failed; open the store again"), "{error}");
+    for expected in ["its disk failed: no space is left", "and it does not open again"] {
+        for city in CITIES {
+            let error = world.block_on(write(&store, &Session::at(city), Vec::new()));
+            let error = error.expect_err("the disk has failed").to_string();
+            assert!(error.contains(expected), "{error}");
+        }
+        // This one cannot be opened again.
+        world.block_on(world.sleep(REOPEN_EVERY));
     }
 }

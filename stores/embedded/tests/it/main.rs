@@ -3,6 +3,7 @@
 mod builtin;
 mod conformance;
 mod crash;
+mod damage;
 mod engine;
 mod geo;
 mod geo_faults;
@@ -15,6 +16,9 @@ mod geo_strong_faults;
 mod guards;
 mod links;
 mod open;
+mod outcomes;
+mod rename;
+mod reopen;
 mod serial;
 mod suite;
 mod support;

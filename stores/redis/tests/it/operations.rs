@@ -228,6 +228,35 @@ async fn what_cannot_be_done_is_said() {
     assert!(why.contains("cannot see what it wrote"), "{why}");
 }
 
+/// The server gets writes with the commit alone: a query first is answered, and one that would have to see
+/// them is refused. Nothing of a transaction that was refused so is written.
+#[tokio::test]
+async fn a_query_after_own_writes_is_refused_and_one_before_them_is_not() {
+    let Some(server) = mingle_services::shared(Engine::Redis).await else { return };
+    let (store, mut other, app) = board(server).await;
+    for own in [Write::Add(count(), 1), run("win", vec![Value::from(1.0), text("eve")])] {
+        let is_command = matches!(own, Write::Command { .. });
+        let mut open = store.begin(&Session::default()).await.expect("it begins");
+        let first = open.read(&[ask("size", vec![])]).await.expect("nothing is written yet");
+        assert_eq!(first[0].data, Data::Result(Value::Int(0)));
+        open.flush(vec![own.clone()]).await.expect("it flushes");
+        for query in [ask("size", vec![]), ask("score", vec![text("eve")])] {
+            let why = refusal(open.read(&[query]).await);
+            assert!(why.contains("cannot see what it wrote"), "{why}");
+        }
+        // What an object holds is known but for what a command may have done to it.
+        let read = open.read(&[Read::Counter(count())]).await;
+        if is_command {
+            assert!(refusal(read).contains("after a command"));
+        } else {
+            assert_eq!(read.expect("its own write is known")[0].data, Data::Counter(1));
+        }
+        drop(open);
+        assert_eq!(other.words(&["EXISTS", &format!("{app}board")]).await, redis::Value::Int(0));
+        assert_eq!(data(&store, Read::Counter(count())).await, Data::Counter(0));
+    }
+}
+
 #[tokio::test]
 async fn our_own_keys_are_written_by_transactions_alone() {
     let Some(server) = mingle_services::shared(Engine::Redis).await else { return };

@@ -3,6 +3,7 @@
 mod check;
 mod check_history;
 mod datacenters;
+mod disk;
 mod explain;
 mod fmt;
 mod generate;

@@ -20,17 +20,31 @@ const TEXT: &str = "store bank: linearizable; store feed: causal;
     transaction balance(of: ref Account) -> int { return of.balance; }
     ";
 
+const SERVE: [&str; 4] = ["serve", "bank.mingle", "--listen", "127.0.0.1:0"];
+
 /// A server that ends with the test.
-struct Serving {
+pub struct Serving {
     child: Child,
     address: String,
 }
 
 impl Serving {
     fn start(folder: &Path, args: &[&str]) -> Self {
-        let mut child = Command::new(env!("CARGO_BIN_EXE_mingle"))
-            .args(["serve", "bank.mingle", "--listen", "127.0.0.1:0"])
-            .args(args)
+        let mut command = Command::new(env!("CARGO_BIN_EXE_mingle"));
+        Self::started(command.args(SERVE).args(args), folder)
+    }
+
+    /// A server that does not end with this signal.
+    #[cfg(unix)]
+    pub fn start_ignoring(folder: &Path, signal: &str) -> Self {
+        let script = format!("trap '' {signal}; exec \"$@\"");
+        let mut command = Command::new("sh");
+        command.args(["-c", &script, "sh", env!("CARGO_BIN_EXE_mingle")]).args(SERVE);
+        Self::started(&mut command, folder)
+    }
+
+    fn started(command: &mut Command, folder: &Path) -> Self {
+        let mut child = command
             .current_dir(folder)
             .stdout(Stdio::piped())
             .stderr(Stdio::null())
@@ -44,18 +58,34 @@ impl Serving {
         Self { child, address }
     }
 
+    /// The number of the process.
+    #[cfg(target_os = "linux")]
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// All of the answer to a request.
+    #[cfg(target_os = "linux")]
+    pub fn get(&self, path: &str) -> String {
+        self.exchange(&format!(
+            "GET {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n"
+        ))
+    }
+
     /// All of the answer to a call.
-    fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
-        let mut stream = TcpStream::connect(&self.address).expect("it listens");
-        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
+    pub fn call(&self, transaction: &str, headers: &str, body: &str) -> String {
         let length = body.len();
-        write!(
-            stream,
+        self.exchange(&format!(
             "POST /v1/transactions/{transaction} HTTP/1.1\r\nhost: localhost\r\n\
              connection: close\r\ncontent-type: application/json\r\n{headers}\
              content-length: {length}\r\n\r\n{body}"
-        )
-        .expect("it listens");
+        ))
+    }
+
+    fn exchange(&self, request: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).expect("it listens");
+        stream.set_read_timeout(Some(Duration::from_mins(1))).expect("it is no zero");
+        stream.write_all(request.as_bytes()).expect("it listens");
         let mut text = String::new();
         stream.read_to_string(&mut text).expect("it answers");
         text

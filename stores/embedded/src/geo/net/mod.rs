@@ -5,6 +5,7 @@
 //! somebody asks, and by the driver otherwise.
 
 mod line;
+mod mailbox;
 mod members;
 mod node;
 mod site;
@@ -12,7 +13,6 @@ mod view;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::task::Waker;
 use std::time::Duration;
 
 use mingle_geo::members::Membership;
@@ -29,6 +29,7 @@ use crate::config::LinkTable;
 use crate::storage::{Storage, StorageError, View};
 
 use line::Lines;
+use mailbox::Mailbox;
 use node::PAUSE_MAX_STRONG;
 use site::Site;
 
@@ -90,13 +91,6 @@ struct Travelling {
     life: u64,
 }
 
-/// Where the answers to a client arrive.
-#[derive(Default)]
-struct Mailbox {
-    queue: VecDeque<(Address, Message)>,
-    waker: Option<Waker>,
-}
-
 impl Net {
     /// All data centers, with what `storage` has of them; empty if they are not kept.
     ///
@@ -109,42 +103,34 @@ impl Net {
         world: Arc<dyn World>,
         storage: Option<&dyn Storage>,
     ) -> Result<Self, StorageError> {
-        let count = config.datacenters.len() as u8;
         let view = storage.map(Storage::snapshot).transpose()?;
-        let mut disk = view.as_ref().map(|_| Disk::new());
-        let mut sites = Vec::new();
-        for dc in (0..count).map(DcId) {
-            let disk = disk.as_mut().zip(view.as_deref().map(|view| view as &dyn View));
-            sites.push(Site::open(dc, config, disk)?);
-        }
-        if let Some(why) = sites[0].lost.as_ref().filter(|_| sites.iter().all(|s| s.lost.is_some()))
-        {
-            return Err(StorageError::new(why.clone()));
-        }
-        let settings = sites[0].replicas[0].config();
-        let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
-        let mut inner = Inner {
-            config: config.clone(),
-            links,
-            sites,
-            members: Members::default(),
-            agreed: None,
-            travelling: BTreeMap::new(),
-            lines: Lines::default(),
-            local: VecDeque::new(),
-            clients: BTreeMap::new(),
-            next: 0,
-            tick_at: world.elapsed(),
-            tick: Duration::from_millis(tick),
-            pause: Duration::from_millis(pause),
-            busy_until: Duration::ZERO,
-            driver_due: Duration::ZERO,
-            alarms: VecDeque::new(),
-            disk,
-            world: Arc::clone(&world),
-        };
-        inner.recall_members();
+        let view = view.as_deref().map(|view| view as &dyn View);
+        let inner = Inner::load(config, links, &world, view)?;
         Ok(Self { signal: Arc::default(), world, inner: Mutex::new(inner) })
+    }
+
+    /// Has all data centers begin again with what the disk has of them. Their clients find out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Net::new`].
+    pub fn reload(&self, view: &dyn View) -> Result<(), StorageError> {
+        let mut inner = self.lock();
+        let mut fresh = Inner::load(&inner.config, inner.links.clone(), &self.world, Some(view))?;
+        fresh.next = inner.next;
+        fresh.alarms = std::mem::take(&mut inner.alarms);
+        fresh.clients = std::mem::take(&mut inner.clients);
+        fresh.clients.values_mut().for_each(|mailbox| mailbox.queue.clear());
+        fresh.wake_clients();
+        let before = std::mem::replace(&mut *inner, fresh);
+        inner.stay_busy();
+        drop(inner);
+        // Its writer finds that another one has taken its place.
+        if let Some(disk) = before.disk {
+            disk.signal.raise();
+        }
+        self.signal.raise();
+        Ok(())
     }
 
     fn lock(&self) -> MutexGuard<'_, Inner> {
@@ -184,6 +170,50 @@ impl Drop for Net {
 }
 
 impl Inner {
+    /// All data centers, with what the disk has of them.
+    fn load(
+        config: &GeoConfig,
+        links: Option<LinkTable>,
+        world: &Arc<dyn World>,
+        view: Option<&dyn View>,
+    ) -> Result<Self, StorageError> {
+        let count = config.datacenters.len() as u8;
+        let mut disk = view.map(|_| Disk::new());
+        let mut sites = Vec::new();
+        for dc in (0..count).map(DcId) {
+            let disk = disk.as_mut().zip(view);
+            sites.push(Site::open(dc, config, disk)?);
+        }
+        if let Some(why) = sites[0].lost.as_ref().filter(|_| sites.iter().all(|s| s.lost.is_some()))
+        {
+            return Err(StorageError::new(why.clone()));
+        }
+        let settings = sites[0].replicas[0].config();
+        let (tick, pause) = (settings.tick_ms, settings.tick_idle_ms);
+        let mut inner = Self {
+            config: config.clone(),
+            links,
+            sites,
+            members: Members::default(),
+            agreed: None,
+            travelling: BTreeMap::new(),
+            lines: Lines::default(),
+            local: VecDeque::new(),
+            clients: BTreeMap::new(),
+            next: 0,
+            tick_at: world.elapsed(),
+            tick: Duration::from_millis(tick),
+            pause: Duration::from_millis(pause),
+            busy_until: Duration::ZERO,
+            driver_due: Duration::ZERO,
+            alarms: VecDeque::new(),
+            disk,
+            world: Arc::clone(world),
+        };
+        inner.recall_members();
+        Ok(inner)
+    }
+
     /// The time for the core.
     pub fn now(&self) -> Now {
         let wall_us = u64::try_from(self.world.now().micros()).unwrap_or(0);
@@ -319,6 +349,11 @@ impl Inner {
         self.disk.as_mut().map(|disk| work(disk, &checkpoint))
     }
 
+    /// Whether what this signal wakes writes the logs: another one does, once they were loaded again.
+    pub fn is_written_by(&self, signal: &Arc<Signal>) -> bool {
+        self.disk.as_ref().is_some_and(|disk| Arc::ptr_eq(&disk.signal, signal))
+    }
+
     /// The disk has failed: nothing goes on.
     pub fn stop(&mut self) {
         for dc in 0..self.sites.len() {
@@ -417,30 +452,6 @@ impl Inner {
         self.links.as_ref().is_none_or(|links| links.is_up(from, to))
     }
 
-    /// A new client, who can be written to.
-    pub fn add_client(&mut self) -> u64 {
-        self.next += 1;
-        self.clients.insert(self.next, Mailbox::default());
-        self.next
-    }
-
-    /// Forgets a client.
-    pub fn remove_client(&mut self, client: u64) {
-        self.clients.remove(&client);
-    }
-
-    /// The next answer to a client.
-    pub fn receive(&mut self, client: u64) -> Option<(Address, Message)> {
-        self.clients.get_mut(&client)?.queue.pop_front()
-    }
-
-    /// Whether there is an answer to a client, who is woken otherwise once there is.
-    pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
-        let Some(mailbox) = self.clients.get_mut(&client) else { return true };
-        mailbox.waker = Some(waker.clone());
-        !mailbox.queue.is_empty()
-    }
-
     /// Whether a data center runs.
     pub fn is_up(&self, dc: DcId) -> bool {
         self.sites[usize::from(dc.0)].is_up
@@ -454,11 +465,7 @@ impl Inner {
                 self.lose_line(dc, other);
             }
         }
-        for mailbox in self.clients.values_mut() {
-            if let Some(waker) = mailbox.waker.take() {
-                waker.wake();
-            }
-        }
+        self.wake_clients();
         self.stay_busy();
     }
 

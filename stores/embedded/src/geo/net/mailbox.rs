@@ -1,0 +1,51 @@
+//! Where the answers to clients arrive.
+
+use std::collections::VecDeque;
+use std::task::Waker;
+
+use mingle_geo::Address;
+use mingle_geo::message::Message;
+
+use super::Inner;
+
+/// Where the answers to a client arrive.
+#[derive(Default)]
+pub struct Mailbox {
+    pub queue: VecDeque<(Address, Message)>,
+    pub waker: Option<Waker>,
+}
+
+impl Inner {
+    /// A new client, who can be written to.
+    pub fn add_client(&mut self) -> u64 {
+        self.next += 1;
+        self.clients.insert(self.next, Mailbox::default());
+        self.next
+    }
+
+    /// Forgets a client.
+    pub fn remove_client(&mut self, client: u64) {
+        self.clients.remove(&client);
+    }
+
+    /// The next answer to a client.
+    pub fn receive(&mut self, client: u64) -> Option<(Address, Message)> {
+        self.clients.get_mut(&client)?.queue.pop_front()
+    }
+
+    /// Whether there is an answer to a client, who is woken otherwise once there is.
+    pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
+        let Some(mailbox) = self.clients.get_mut(&client) else { return true };
+        mailbox.waker = Some(waker.clone());
+        !mailbox.queue.is_empty()
+    }
+
+    /// Has all clients look again.
+    pub(super) fn wake_clients(&mut self) {
+        for mailbox in self.clients.values_mut() {
+            if let Some(waker) = mailbox.waker.take() {
+                waker.wake();
+            }
+        }
+    }
+}

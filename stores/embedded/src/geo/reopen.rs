@@ -1,0 +1,53 @@
+//! The disk is opened again after a failure: all data centers begin again with what their logs have.
+
+use std::sync::Arc;
+
+use mingle_store::StoreError;
+
+use super::disk;
+use super::store::Shared;
+use crate::core::Core;
+use crate::mending::{Mend, serve};
+use crate::storage::StorageError;
+
+impl Shared {
+    /// Sees that the store serves. The data centers that several stores share are on the disk of the
+    /// first of them.
+    ///
+    /// # Errors
+    ///
+    /// [`StoreError::Unavailable`], with the reason.
+    pub(super) async fn serve(&self) -> Result<(), StoreError> {
+        for member in self.engine.members() {
+            if member.core.is_broken() {
+                serve(&member).await?;
+            }
+        }
+        self.core.check()
+    }
+}
+
+impl Mend for Shared {
+    fn core(&self) -> &Core {
+        &self.core
+    }
+
+    fn reopen(&self) -> Result<(), StorageError> {
+        if !self.space.prefix().is_empty() {
+            // The logs are those of another store.
+            return self.core.reopen(|_| Ok(()));
+        }
+        self.core.reopen(|view| {
+            self.net.reload(view)?;
+            for member in self.engine.members() {
+                member.drop_idle();
+                member.fates.reopen();
+            }
+            let signal = self.net.with(|inner| inner.with_disk(|disk, _| Arc::clone(&disk.signal)));
+            if let Some(signal) = signal {
+                disk::start(&self.net, &self.core, signal);
+            }
+            Ok(())
+        })
+    }
+}

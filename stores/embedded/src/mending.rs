@@ -1,0 +1,134 @@
+//! A store whose disk failed opens it again, once somebody asks for the store after a while.
+//!
+//! Nothing runs in the background: the first that begins a transaction, asks for an outcome or for the
+//! store's [health](mingle_store::DataStore::health) at least [`REOPEN_EVERY`] after the failure tries it.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use mingle_store::StoreError;
+
+use crate::core::Core;
+use crate::limits::REOPEN_EVERY;
+use crate::storage::StorageError;
+
+/// Whether a store's disk works.
+#[derive(Default)]
+pub struct Health(Mutex<State>);
+
+#[derive(Default)]
+enum State {
+    /// As far as is known.
+    #[default]
+    Well,
+    /// It has failed: why, and when the next attempt to open it again may begin.
+    Broken { why: String, retry_at: Duration },
+    /// It is being opened again; why it had failed.
+    Reopening { why: String },
+}
+
+impl Health {
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the disk has failed.
+    pub fn is_broken(&self) -> bool {
+        !matches!(*self.lock(), State::Well)
+    }
+
+    /// Why nothing is served, if nothing is.
+    pub fn trouble(&self) -> Option<String> {
+        match &*self.lock() {
+            State::Well => None,
+            State::Broken { why, .. } | State::Reopening { why } => Some(why.clone()),
+        }
+    }
+
+    /// Notes that the disk failed, or failed again while it was opened. The first reason stays.
+    pub fn fail(&self, why: String, now: Duration) {
+        let mut state = self.lock();
+        if !matches!(*state, State::Broken { .. }) {
+            *state = State::Broken { why, retry_at: now + REOPEN_EVERY };
+        }
+    }
+
+    /// Begins an attempt to open it again, if it is time for one.
+    fn begin(&self, now: Duration) -> Option<Attempt<'_>> {
+        let mut state = self.lock();
+        let State::Broken { why, retry_at } = &*state else { return None };
+        if now < *retry_at {
+            return None;
+        }
+        let why = why.clone();
+        *state = State::Reopening { why: why.clone() };
+        Some(Attempt { health: self, now, why })
+    }
+}
+
+/// An attempt to open a disk again; dropped, it has failed.
+struct Attempt<'a> {
+    health: &'a Health,
+    now: Duration,
+    why: String,
+}
+
+impl Attempt<'_> {
+    fn end(mut self, done: Result<(), StorageError>) {
+        match done {
+            Ok(()) => {
+                let mut state = self.health.lock();
+                if matches!(*state, State::Reopening { .. }) {
+                    *state = State::Well;
+                }
+            }
+            Err(error) => {
+                self.why = format!("its disk failed, and it does not open again: {error}");
+            }
+        }
+    }
+}
+
+impl Drop for Attempt<'_> {
+    fn drop(&mut self) {
+        let mut state = self.health.lock();
+        if let State::Reopening { .. } = *state {
+            let why = std::mem::take(&mut self.why);
+            *state = State::Broken { why, retry_at: self.now + REOPEN_EVERY };
+        }
+    }
+}
+
+/// An engine whose disk can be opened again.
+pub trait Mend: Send + Sync + 'static {
+    /// The store.
+    fn core(&self) -> &Core;
+
+    /// Opens the disk again, and takes from it what the engine keeps in memory.
+    ///
+    /// # Errors
+    ///
+    /// Why that fails.
+    fn reopen(&self) -> Result<(), StorageError>;
+}
+
+/// Sees that the store serves: opens its disk again if that failed a while ago.
+///
+/// # Errors
+///
+/// [`StoreError::Unavailable`], with the reason.
+pub async fn serve<E: Mend>(engine: &Arc<E>) -> Result<(), StoreError> {
+    let core = engine.core();
+    if core.is_broken() {
+        let blocking = Arc::clone(engine);
+        core.world.run_blocking(Box::new(move || attempt(&*blocking))).await;
+    }
+    core.check()
+}
+
+fn attempt(engine: &impl Mend) {
+    let core = engine.core();
+    if let Some(attempt) = core.health.begin(core.world.elapsed()) {
+        attempt.end(engine.reopen());
+    }
+}
