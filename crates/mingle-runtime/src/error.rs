@@ -133,6 +133,10 @@ impl Error {
             Self::Waiting { .. } => "waiting",
             Self::Parked { .. } => "parked",
             Self::ResultGone { .. } => "result_gone",
+            Self::Store(StoreError::Violated { violation, .. }) if violation.kind.is_conflict() => {
+                "constraint_conflict"
+            }
+            Self::Store(StoreError::Violated { .. }) => "constraint_violated",
             Self::KeyReused => "key_reused",
             Self::Incomplete { .. } => "incomplete",
             Self::Cancelled => "cancelled",

@@ -107,6 +107,7 @@ pub fn reason(error: &StoreError) -> &'static str {
         StoreError::Witnessed { .. } => "witnessed",
         StoreError::Refused { .. } => "refused",
     }
+        StoreError::Violated { .. } => "violated",
 }
 
 /// What recorders are told of where the figures come from.

@@ -225,6 +225,9 @@ impl Runtime {
     /// Whether what the phase asked its store to have seen was given up since the last time that this was
     /// asked.
     fn has_lost(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) -> bool {
+            StoreError::Violated { violation, .. } if has_begun => {
+                Err(self.park(execution, &violation.message).await)
+            }
         let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
             return false;
         };
