@@ -28,9 +28,16 @@ pub(crate) struct Control<'a> {
     pub(crate) deadline: Duration,
     /// How long it may take up to then.
     pub(crate) patience: Duration,
+    /// True if the deadline ends computation too: the caller gets an answer then, or nothing was begun.
+    pub(crate) ends_computation: bool,
 }
 
-impl Control<'_> {
+impl<'a> Control<'a> {
+    /// Driven for a caller.
+    pub(crate) fn of_caller(shared: &'a Shared, deadline: Duration, patience: Duration) -> Self {
+        Self { shared: Some(shared), deadline, patience, ends_computation: true }
+    }
+
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(shared) = self.shared {
             shared.tell(event);
@@ -218,6 +225,9 @@ impl Runtime {
             StoreError::Refused { reason, .. } if has_begun => {
                 Err(self.park(execution, &reason).await)
             }
+            StoreError::Violated { violation, .. } if has_begun => {
+                Err(self.park(execution, &violation.message).await)
+            }
             error => Err(Error::Store(error)),
         }
     }
@@ -225,9 +235,6 @@ impl Runtime {
     /// Whether what the phase asked its store to have seen was given up since the last time that this was
     /// asked.
     fn has_lost(&self, execution: &Execution, tries: &mut Tries, report: &PhaseReport) -> bool {
-            StoreError::Violated { violation, .. } if has_begun => {
-                Err(self.park(execution, &violation.message).await)
-            }
         let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
             return false;
         };

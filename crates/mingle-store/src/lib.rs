@@ -48,4 +48,4 @@ pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
 pub use violation::{Violation, ViolationKind};
 pub use worker::{Errand, Ran, Worker};
-pub use world::{BoxFuture, World};
+pub use world::{BoxFuture, Turn, World, yield_once};

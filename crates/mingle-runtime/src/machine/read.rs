@@ -11,6 +11,7 @@ use mingle_lang::split::Mutation;
 use mingle_model::{FieldType, Ref, Value};
 use mingle_store::{Address, Data, Read};
 
+use super::slice::values_in;
 use super::{Machine, Need, too_large};
 use crate::error::Error;
 use crate::overlay::{FieldView, FieldWrites};
@@ -161,6 +162,7 @@ impl<'a> Machine<'a> {
         requests: &mut Vec<Read>,
     ) -> Result<bool, Error> {
         let object = self.object(read);
+        self.take_own(read, &object);
         let values = match &read.kind {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
                 let own = self
@@ -193,6 +195,7 @@ impl<'a> Machine<'a> {
             ReadKind::Contents(kind, field) => {
                 let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
                 let base = self.base(read);
+                self.slice.take_values(base.as_ref().map_or(0, values_in));
                 self.contents(&object, *field, is_map, base.as_ref()).map(|(first, second)| {
                     let list = |values: Vec<Value>| Value::List(Arc::from(values));
                     std::iter::once(list(first)).chain(second.map(list)).collect()
@@ -201,6 +204,7 @@ impl<'a> Machine<'a> {
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
                 let base = self.base(read);
+                self.slice.take_values(base.as_ref().map_or(0, values_in));
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
@@ -216,6 +220,23 @@ impl<'a> Machine<'a> {
             self.slots[dst.index()] = value;
         }
         Ok(true)
+    }
+
+    /// Takes the steps that a look through the transaction's own writes to a collection is worth.
+    fn take_own(&mut self, read: &ReadSpec, object: &Ref) {
+        use CollectionRead::{CounterValue, MapGet, SetContains};
+        let field = match &read.kind {
+            ReadKind::Collection(_, _, CounterValue | MapGet | SetContains) => return,
+            ReadKind::Contents(_, field) | ReadKind::Collection(_, field, _) => *field,
+            _ => return,
+        };
+        let written = match self.view(object, field).writes {
+            Some(FieldWrites::Set(_, elements)) => elements.len(),
+            Some(FieldWrites::Map(_, entries)) => entries.len(),
+            Some(FieldWrites::Log(_, lines)) => lines.len(),
+            _ => 0,
+        };
+        self.slice.take_values(written);
     }
 
     fn view(&self, object: &Ref, field: u16) -> FieldView<'_> {
