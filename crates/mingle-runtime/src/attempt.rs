@@ -258,12 +258,7 @@ impl Runtime {
     ) -> Result<Step, Error> {
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        let mut need = machine.resume()?;
-        while matches!(need, Need::Turn) {
-            self.next_turn(&mut turns).await?;
-            need = machine.resume()?;
-        }
-        match need {
+        match self.compute(&mut machine, &mut turns).await? {
             Need::Done => {
                 let finished = machine.finish();
                 report.recorded = finished.recorded.count();

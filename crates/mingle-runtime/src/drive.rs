@@ -55,12 +55,7 @@ impl Runtime {
     ) -> Result<Option<Step>, Error> {
         let mut batch = 0;
         loop {
-            let mut need = machine.resume()?;
-            if matches!(need, Need::Turn) {
-                self.next_turn(turns).await?;
-                continue;
-            }
-            turns.end();
+            let mut need = self.compute(machine, turns).await?;
             let reads = match &mut need {
                 Need::Read(reads) if fixed.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
@@ -100,8 +95,7 @@ impl Runtime {
                     visit.flushed.extend(writes.iter().cloned());
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
-                Need::Turn => {}
-                Need::Done => return Ok(None),
+                Need::Turn | Need::Done => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }

@@ -38,6 +38,15 @@ impl<'a> Control<'a> {
         Self { shared: Some(shared), deadline, patience, ends_computation: true }
     }
 
+    /// Driven without a caller, up to a deadline that may end computation or not.
+    pub(crate) fn without_caller(
+        deadline: Duration,
+        patience: Duration,
+        ends_computation: bool,
+    ) -> Self {
+        Self { shared: None, deadline, patience, ends_computation }
+    }
+
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(shared) = self.shared {
             shared.tell(event);

@@ -11,6 +11,7 @@ use mingle_store::Turn;
 
 use crate::call::Shared;
 use crate::error::Error;
+use crate::machine::{Machine, Need};
 use crate::phase::Control;
 use crate::runtime::Runtime;
 
@@ -34,17 +35,29 @@ impl<'a> Turns<'a> {
     pub(crate) fn without_deadline() -> Self {
         Self { shared: None, until: None, current: None }
     }
-
-    /// Ends the turn: the task is about to wait for something.
-    pub(crate) fn end(&mut self) {
-        self.current = None;
-    }
 }
 
 impl Runtime {
+    /// Computes until the phase needs something other than a turn.
+    pub(crate) async fn compute(
+        &self,
+        machine: &mut Machine<'_>,
+        turns: &mut Turns<'_>,
+    ) -> Result<Need, Error> {
+        loop {
+            match machine.resume()? {
+                Need::Turn => self.next_turn(turns).await?,
+                need => {
+                    turns.current = None;
+                    return Ok(need);
+                }
+            }
+        }
+    }
+
     /// Lets other tasks run, and returns at the task's next turn.
-    pub(crate) async fn next_turn(&self, turns: &mut Turns<'_>) -> Result<(), Error> {
-        turns.end();
+    async fn next_turn(&self, turns: &mut Turns<'_>) -> Result<(), Error> {
+        turns.current = None;
         if turns.shared.is_some_and(Shared::is_given_up) {
             return Err(Error::Cancelled);
         }

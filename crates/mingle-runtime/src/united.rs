@@ -182,8 +182,7 @@ impl Runtime {
         tries: &mut Tries,
         control: &Control<'_>,
     ) -> Result<Attempt, Error> {
-        let is_given_up = || control.shared.is_some_and(crate::call::Shared::is_given_up);
-        if is_given_up() {
+        if control.shared.is_some_and(crate::call::Shared::is_given_up) {
             return Err(Error::Cancelled);
         }
         let replica = self.replica(execution, tries, first);

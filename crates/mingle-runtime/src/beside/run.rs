@@ -171,18 +171,13 @@ impl Beside {
         let index = attempt.phase as usize;
         let site = plan.phases[index].store.expect("it was checked to visit a store");
         let before = attempt.recorded.clone();
-        let mut tries = Tries::default();
-        tries.look = attempt.look;
-        tries.rows.clone_from(&attempt.rows);
-        tries.replica.clone_from(&attempt.elsewhere);
-        tries.fixed.clone_from(&attempt.fixed);
+        let mut tries = tries_of(&attempt);
         let lent = attempt.lent;
         let mut execution = execution(program, runtime.hash, &plan, attempt, site);
         let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
-        let patience = runtime.settings.deadline;
         // What has begun has to be finished; steps are bounded here all the same.
-        let ends_computation = execution.begun.is_none();
-        let control = Control { shared: None, deadline, patience, ends_computation };
+        let may_end = execution.begun.is_none();
+        let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
         let mut report = PhaseReport::default();
         let (mut end, mut tried_so_often) = (End::Again, 0);
         for tried in 1..=BESIDE_TRIES_MAX {
@@ -243,6 +238,16 @@ impl Beside {
         }
         kept.insert(runtime.hash);
     }
+}
+
+/// What its sender has learned from earlier attempts.
+fn tries_of(attempt: &Attempt) -> Tries {
+    let mut tries = Tries::default();
+    tries.look = attempt.look;
+    tries.rows.clone_from(&attempt.rows);
+    tries.replica.clone_from(&attempt.elsewhere);
+    tries.fixed.clone_from(&attempt.fixed);
+    tries
 }
 
 /// The transaction as its sender has it.

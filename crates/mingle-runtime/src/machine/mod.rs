@@ -23,7 +23,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::limits::Settings;
-use crate::machine::slice::Slice;
+use crate::machine::slice::{Slice, weight};
 use crate::overlay::Overlay;
 
 /// What a phase keeps for later ones: by queue, the values in the order in which they came.
@@ -484,19 +484,4 @@ impl<'a> Machine<'a> {
 
 fn too_large(error: TooLarge) -> Error {
     Error::Limit(error.to_string())
-}
-
-fn weight(data: &Data) -> usize {
-    let inner = match data {
-        Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
-        Data::Register(Some(value)) | Data::Result(value) => value.weight(),
-        Data::Values(values) => values.iter().map(Value::weight).sum(),
-        Data::Entries(entries) => {
-            entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
-        }
-        Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
-            unreachable!("a program reads data alone")
-        }
-    };
-    inner + size_of::<Read>() + size_of::<Data>()
 }

@@ -162,7 +162,6 @@ impl<'a> Machine<'a> {
         requests: &mut Vec<Read>,
     ) -> Result<bool, Error> {
         let object = self.object(read);
-        self.take_own(read, &object);
         let values = match &read.kind {
             ReadKind::Exists(_) | ReadKind::ExistsForNew(_) => {
                 let own = self
@@ -194,8 +193,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Contents(kind, field) => {
                 let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
-                let base = self.base(read);
-                self.slice.take_values(base.as_ref().map_or(0, values_in));
+                let base = self.base(read, &object);
                 self.contents(&object, *field, is_map, base.as_ref()).map(|(first, second)| {
                     let list = |values: Vec<Value>| Value::List(Arc::from(values));
                     std::iter::once(list(first)).chain(second.map(list)).collect()
@@ -203,8 +201,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
-                let base = self.base(read);
-                self.slice.take_values(base.as_ref().map_or(0, values_in));
+                let base = self.base(read, &object);
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
@@ -250,11 +247,15 @@ impl<'a> Machine<'a> {
         self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
     }
 
-    /// What the store answered to the last request of a read, if it did.
-    fn base(&self, read: &ReadSpec) -> Option<Data> {
+    /// The store's answer to the last request of a read, if it is there. Looking through it, and through
+    /// the transaction's own writes, takes steps of the slice.
+    fn base(&mut self, read: &ReadSpec, object: &Ref) -> Option<Data> {
+        self.take_own(read, object);
         let mut requests = Vec::with_capacity(1);
         self.requests(read, &mut requests);
-        requests.last().and_then(|request| self.fetched.get(request)).cloned()
+        let base = requests.last().and_then(|request| self.fetched.get(request)).cloned();
+        self.slice.take_values(base.as_ref().map_or(0, values_in));
+        base
     }
 
     /// The contents of a collection: elements, or keys and values. None if the store's are

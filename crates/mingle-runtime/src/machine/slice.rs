@@ -4,7 +4,8 @@
 //! computes in slices: after [`SLICE_STEPS`] steps it asks for a turn, and its driver lets others run
 //! first. Slices are counted in steps, not in time, so that a run is the same each time.
 
-use mingle_store::Data;
+use mingle_model::Value;
+use mingle_store::{Data, Read};
 
 use crate::limits::{BYTES_PER_STEP, SLICE_STEPS, VALUES_PER_STEP};
 
@@ -51,4 +52,20 @@ pub(super) fn values_in(data: &Data) -> usize {
         Data::Entries(entries) => 2 * entries.len(),
         _ => 1,
     }
+}
+
+/// A rough count of the bytes of an answer, for the bound on memory.
+pub(super) fn weight(data: &Data) -> usize {
+    let inner = match data {
+        Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
+        Data::Register(Some(value)) | Data::Result(value) => value.weight(),
+        Data::Values(values) => values.iter().map(Value::weight).sum(),
+        Data::Entries(entries) => {
+            entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
+        }
+        Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
+            unreachable!("a program reads data alone")
+        }
+    };
+    inner + size_of::<Read>() + size_of::<Data>()
 }

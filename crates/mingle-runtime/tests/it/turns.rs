@@ -34,7 +34,12 @@ const TEXT: &str = "store s: linearizable; store later: causal;
         while i < n { B[\"x\"].lines.append(i); sizes += B[\"x\"].lines.to_list().size(); i += 1; }
         return sizes;
     }
-    transaction get() -> int { return A[\"x\"].n; }";
+    transaction late(all: list<int>) {
+        A[\"x\"].n = 1;
+        for one in all { for other in all { B[\"x\"].n = one; } }
+    }
+    transaction get() -> int { return A[\"x\"].n; }
+    transaction get_late() -> int { return B[\"x\"].n; }";
 
 /// A world in which each turn takes a millisecond, and nothing else any time.
 #[derive(Default)]
@@ -123,6 +128,36 @@ fn a_deadline_ends_computation_and_nothing_is_written() {
         assert_eq!(ended, Err(Error::Deadline { deadline }), "{name}");
         assert_eq!(turns, 21, "{name}: the first turn beyond the deadline is the last one");
     }
+}
+
+#[test]
+fn what_is_committed_is_computed_to_its_end_without_its_caller() {
+    let world = Arc::new(Counted::default());
+    let runtime = runtime(world.clone());
+    let deadline = Duration::from_millis(20);
+    let list = Value::list((0..1_000).map(Value::Int));
+    let call = Call { deadline: Some(deadline), ..Call::new("late", vec![list]) };
+    let ended = crate::harness::ready(runtime.call_in_place(&call));
+    let Err(Error::Incomplete { committed, missing, cause, .. }) = ended else {
+        panic!("{ended:?}")
+    };
+    assert_eq!(
+        (&*committed[0], &*missing[0], *cause),
+        ("s", "later", Error::Deadline { deadline })
+    );
+    let turns = world.turns.load(Ordering::Relaxed);
+    assert!(turns <= 22, "{turns}");
+    // What goes on with it does so for longer than any deadline.
+    let tasks = std::mem::take(&mut *world.tasks.lock().expect("no test panics with this lock"));
+    for task in tasks {
+        crate::harness::ready(task);
+    }
+    let get = |name: &str| {
+        let report = crate::harness::ready(runtime.call_in_place(&Call::new(name, Vec::new())));
+        report.expect("nothing is in its way").result
+    };
+    assert_eq!((get("get"), get("get_late")), (Some(Value::Int(1)), Some(Value::Int(999))));
+    assert!(world.turns.load(Ordering::Relaxed) > turns + 50, "it was computed");
 }
 
 #[test]
