@@ -78,7 +78,7 @@ pub use limits::Settings;
 pub use loss::Loss;
 pub use parked::Abandoned;
 pub use runtime::Runtime;
-pub use session::{Session, SessionKey, TokenError};
+pub use session::{Session, SessionKey, SessionScope, TokenError};
 pub use sweep::{Swept, Unfinished};
 pub use tokio_world::TokioWorld;
 pub use watch::{Event, Watcher};
