@@ -28,7 +28,7 @@ fn failing(name: &'static str, plan: &Arc<FaultPlan>) -> Served {
 
 /// Sends a request until it is answered with 200.
 fn insists(served: &Served, request: &Request) -> Answer {
-    let deadline = Instant::now() + Duration::from_secs(60);
+    let deadline = Instant::now() + Duration::from_mins(1);
     loop {
         let answer = served.send(request);
         if answer.status == 200 {

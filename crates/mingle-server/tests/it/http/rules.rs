@@ -48,6 +48,9 @@ const TEXT: &str = "store shop: linearizable; store book: linearizable;
     transaction close(of: ref Customer) { of.delete(); }
     transaction credit(of: ref Customer) -> int { return of.credit; }";
 
+/// A call, its status and code, and the kind and name of the rule.
+type Case = (&'static str, Json, (u16, &'static str), (&'static str, Option<&'static str>));
+
 fn binding(url: &str, own: &str) -> String {
     let objects = [("Customer", "customers", "email"), ("Order", "orders", "id")];
     let objects = objects.map(|(object, table, key)| {
@@ -71,16 +74,16 @@ fn what_a_rule_of_the_database_refuses_is_told_with_its_name() {
     let Some(server) = runtime.block_on(mingle_services::shared(Engine::Postgres)) else { return };
     let own = format!("http_rules_{:016x}", RandomState::new().hash_one(std::process::id()));
     let client = runtime.block_on(async {
-        let client = connect(&server.url()).await;
+        let client = connect(server.url()).await;
         let tables = TABLES.replace("rules.", &format!("{own}."));
         let tables = tables.replace("SCHEMA rules", &format!("SCHEMA {own}"));
         client.batch_execute(&tables).await.expect("the tables are made");
         client
     });
-    let served = Served::with(TEXT, &binding(&server.url(), &own), |_| {});
+    let served = Served::with(TEXT, &binding(server.url(), &own), |_| {});
     let place = |of: &str, total: i64| json!({ "order": "o", "of": of, "total": total });
     assert_eq!(served.call("place", &place("ana@x.org", 5)).status, 200);
-    let cases: [(&str, Json, (u16, &str), (&str, Option<&str>)); 8] = [
+    let cases: [Case; 8] = [
         (
             "charge",
             json!({ "of": "ana@x.org", "n": 51 }),
