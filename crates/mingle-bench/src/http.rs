@@ -27,7 +27,15 @@ const TEXT: &str = "store stock: linearizable;
     transaction add(item: ref Item, count: int) -> int {
         item.count += count;
         return item.count;
-    }";
+    }
+    transaction spin(n: int) -> int { var i = 0; while i < n { i += 1; } return i; }";
+
+/// Calls that compute without end while others are timed.
+const COMPUTING: usize = 20;
+
+/// So many requests are timed beside them, for at most so long: until none of the calls has ended.
+const TAIL_CALLS: usize = 2_000;
+const TAIL_WITHIN: Duration = Duration::from_secs(7);
 
 /// The names that calls are about: of `add`, each has its turn, so that they do not conflict.
 const ITEMS: usize = 64;
@@ -75,6 +83,7 @@ pub fn run(options: &Options) -> Result<(), String> {
         );
     }
     load(address, options)?;
+    beside_computation(&runtime, &database, options)?;
     drop(stop);
     let ended = runtime.block_on(served).map_err(|error| error.to_string())?;
     if ended { Ok(()) } else { Err("calls were still running at the end".into()) }
@@ -114,6 +123,75 @@ fn latencies(
     Ok((direct, http))
 }
 
+/// The 99th percentiles of what is short, alone and while calls compute that only their deadline ends.
+fn beside_computation(
+    runtime: &Runtime,
+    database: &Arc<Database>,
+    options: &Options,
+) -> Result<(), String> {
+    // A server of its own: what computes there ends with it.
+    let address = "127.0.0.1:0".parse().expect("it is an address");
+    let server = runtime.block_on(Server::bind(database.clone(), address, Config::default()));
+    let server = server.map_err(|error| error.to_string())?;
+    let address = server.address();
+    let served = runtime.spawn(server.run(std::future::pending()));
+    let look = body("look", "i1");
+    let requests = [
+        ("healthz", "GET", "/healthz", ""),
+        ("metrics", "GET", "/metrics", ""),
+        ("look", "POST", "/v1/transactions/look", look.as_str()),
+    ];
+    let tails = || -> Result<Vec<f64>, String> {
+        requests
+            .iter()
+            .map(|(_, method, path, body)| tail(address, options, (method, path, body)))
+            .collect()
+    };
+    let alone = tails()?;
+    let spin = format!("{{\"n\":{}}}", i64::MAX);
+    let mut computing = Vec::new();
+    for _ in 0..COMPUTING {
+        let mut client = Client::connect(address)?;
+        client.send("POST", "/v1/transactions/spin?deadline_ms=30000", &spin)?;
+        computing.push(client);
+    }
+    let beside = tails()?;
+    println!("{:>8}{:>14}{:>26}", "at p99", "alone", "beside 20 that compute");
+    for (((name, ..), alone), beside) in requests.iter().zip(alone).zip(beside) {
+        println!("{name:>8}{alone:>11.2} ms{beside:>23.2} ms  (bar 50 ms)");
+    }
+    for client in &computing {
+        client.stream.set_nonblocking(true).map_err(|error| error.to_string())?;
+        if client.stream.peek(&mut [0]).is_ok() {
+            return Err("a call ended that should have computed meanwhile".into());
+        }
+    }
+    served.abort();
+    Ok(())
+}
+
+/// The 99th percentile of a request, one after the other on one connection, in milliseconds.
+fn tail(
+    address: SocketAddr,
+    options: &Options,
+    (method, path, body): (&str, &str, &str),
+) -> Result<f64, String> {
+    let mut client = Client::connect(address)?;
+    let mut times =
+        Histogram::<u64>::new_with_bounds(1, NANOS_MAX, 3).expect("the bounds are sound");
+    let started = Instant::now();
+    for _ in 0..options.calls.min(TAIL_CALLS) {
+        let begin = Instant::now();
+        client.send(method, path, body)?;
+        client.receive()?;
+        times.saturating_record(begin.elapsed().as_nanos() as u64);
+        if started.elapsed() > TAIL_WITHIN {
+            break;
+        }
+    }
+    Ok(times.value_at_quantile(0.99) as f64 / 1e6)
+}
+
 fn body(name: &str, item: &str) -> String {
     match name {
         "add" => format!("{{\"item\":\"{item}\",\"count\":1}}"),
@@ -136,15 +214,27 @@ impl Client {
         Ok(Self { stream, buffer: vec![0; 8_192] })
     }
 
-    /// Makes a call and reads its answer, which comes at once as it is short.
+    /// Makes a call and reads its answer.
     fn call(&mut self, name: &str, body: &str) -> Result<(), String> {
+        self.send("POST", &format!("/v1/transactions/{name}"), body)?;
+        self.receive()
+    }
+
+    fn send(&mut self, method: &str, path: &str, body: &str) -> Result<(), String> {
         let request = format!(
-            "POST /v1/transactions/{name} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+            "{method} {path} HTTP/1.1\r\nhost: 127.0.0.1\r\ncontent-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
             body.len()
         );
-        self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())?;
+        self.stream.write_all(request.as_bytes()).map_err(|error| error.to_string())
+    }
+
+    /// Reads an answer of status 200 whole.
+    fn receive(&mut self) -> Result<(), String> {
         let mut filled = 0;
         loop {
+            if filled == self.buffer.len() {
+                self.buffer.resize(2 * filled, 0);
+            }
             let count = self.stream.read(&mut self.buffer[filled..]);
             match count.map_err(|error| error.to_string())? {
                 0 => return Err("the server closed the connection".into()),
@@ -154,7 +244,10 @@ impl Client {
             if !text.starts_with("HTTP/1.1 200") {
                 return Err(format!("expected 200, found {text}"));
             }
-            if text.contains("\r\n\r\n{") && text.ends_with('}') {
+            let Some((head, body)) = text.split_once("\r\n\r\n") else { continue };
+            let length = head.lines().find_map(|line| line.strip_prefix("content-length: "));
+            let length: usize = length.and_then(|length| length.parse().ok()).unwrap_or(0);
+            if body.len() >= length {
                 return Ok(());
             }
         }

@@ -117,7 +117,9 @@ pub fn failure(error: Error) -> Failure {
 fn exit(error: &Error) -> Exit {
     match error {
         // The transaction itself said no, and nothing was written.
-        Error::Require { .. } | Error::Exists(_) | Error::Limit(_) => Exit::Require,
+        Error::Require { .. } | Error::Exists(_) | Error::Limit(_) | Error::Deadline { .. } => {
+            Exit::Require
+        }
         Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused => Exit::Usage,
         Error::Conflict { .. } | Error::Cancelled | Error::Waiting { .. } => Exit::Conflict,
         Error::Store(mingle_store::StoreError::Unknown { .. })

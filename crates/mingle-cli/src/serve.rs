@@ -81,6 +81,11 @@ pub struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = limits::BODY_BYTES_MAX)]
     max_body: usize,
 
+    /// Bytes of memory for the bodies of all requests, and the arguments decoded from them; requests
+    /// beyond are told to come again.
+    #[arg(long, value_name = "BYTES", default_value_t = limits::BODY_MEMORY_MAX)]
+    max_body_memory: usize,
+
     /// Calls that run at a time; others are told to come again.
     #[arg(long, value_name = "N", default_value_t = limits::CONCURRENT_MAX)]
     max_concurrent: usize,
@@ -160,6 +165,7 @@ fn config(
         session_key,
         replica,
         body_bytes_max: args.max_body,
+        body_memory_max: args.max_body_memory,
         concurrent_max: args.max_concurrent,
         deadline_max: Duration::from_millis(args.deadline_max.max(1)),
         shutdown_after: Duration::from_millis(args.shutdown_after),

@@ -41,7 +41,7 @@ fn fill(source: &Source, edits: &mut [Edit]) {
         }
         if let (true, Some(next)) = (edit.text.contains("{read}"), spans.get(index + 1)) {
             let at = source.bytes(edit.span).start;
-            let line = source.text[..at].rfind('\n').map_or(0, |newline| newline + 1);
+            let line = source.text[..at].rfind(['\n', '\r']).map_or(0, |newline| newline + 1);
             let blanks = source.text[line..at].len() - source.text[line..at].trim_start().len();
             let indent = &source.text[line..line + blanks];
             edit.text =

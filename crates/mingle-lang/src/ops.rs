@@ -276,6 +276,17 @@ pub fn extra_steps(op: &Op, args: &[Value]) -> u64 {
             | Op::StringContains
             | Op::ConcatList
             | Op::ListContains
+            | Op::Less
+            | Op::LessEqual
+            | Op::Greater
+            | Op::GreaterEqual
+            | Op::Min
+            | Op::Max
+            | Op::Some
+            | Op::MakeList
+            | Op::MakeStruct
+            | Op::IntFromString
+            | Op::FloatFromString
     );
     if !reads_all {
         return 0;

@@ -97,7 +97,7 @@ fn is_inside_text(source: &Source, at: usize) -> bool {
     let in_comment = comment > 0 && {
         // A comment goes on to the end of its line.
         let start = source.trivia[comment - 1].start as usize;
-        !source.text[start..at as usize].contains('\n')
+        !source.text[start..at as usize].contains(['\n', '\r'])
     };
     let token = source.tokens.partition_point(|token| token.end < at);
     let token = source.tokens.get(token);

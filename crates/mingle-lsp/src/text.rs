@@ -3,6 +3,7 @@
 use std::ops::Range;
 
 use gen_lsp_types::{Position, Range as LspRange};
+use mingle_lang::syntax::line_starts;
 
 /// In what columns are counted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -27,13 +28,8 @@ const BLOCK: usize = 4_096;
 impl Lines {
     pub(crate) fn new(text: &str) -> Self {
         let bytes = text.as_bytes();
-        // The protocol ends lines with `\n`, `\r\n` and `\r`.
-        let ends = bytes.iter().enumerate().filter(|(at, byte)| match byte {
-            b'\n' => true,
-            b'\r' => bytes.get(at + 1) != Some(&b'\n'),
-            _ => false,
-        });
-        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1)).collect();
+        // The protocol ends lines as the language does.
+        let starts = std::iter::once(0).chain(line_starts(bytes)).collect();
         let mut units = 0;
         let mut units_before = vec![0];
         for block in bytes.chunks(BLOCK) {

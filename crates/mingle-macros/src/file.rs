@@ -100,7 +100,7 @@ fn read(path: &Path) -> Result<String, String> {
     })?;
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        let line = error.as_bytes()[..at].split(|byte| *byte == b'\n').count();
+        let line = mingle_lang::syntax::line_starts(&error.as_bytes()[..at]).count() + 1;
         format!("it is not UTF-8: see line {line}")
     })
 }

@@ -29,6 +29,7 @@ use crate::phase::Tries;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::{Begun, Execution};
+use crate::turns::Turns;
 use crate::worklist::Worklist;
 
 /// What the next phase has read.
@@ -200,7 +201,9 @@ impl Runtime {
         let facts = self.facts(later);
         let mut machine = self.machine_within(later, index, &facts, is_decided);
         let mut report = PhaseReport::default();
-        let driven = self.drive(&mut machine, None, &mut visit, &mut *transaction, &mut report);
+        let mut turns = Turns::without_deadline();
+        let told = (&mut turns, &mut report);
+        let driven = self.drive(&mut machine, None, &mut visit, &mut *transaction, told);
         if driven.await?.is_some() {
             return Ok(None);
         }

@@ -27,6 +27,7 @@ use crate::records::{read_parts, unreadable};
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::Execution;
+use crate::turns::Turns;
 use crate::worklist::Awaited;
 
 /// How an attempt ended, if no store failed.
@@ -119,7 +120,7 @@ impl Runtime {
         let plan = execution.plan.clone();
         let phase = &plan.phases[index];
         let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
-            return self.run_locally(execution, index, report);
+            return self.run_locally(execution, index, Turns::of(control), report).await;
         };
         let store = self.site(execution, store)?;
         self.learn_fixed(execution, (index, store), tries, report.attempts).await?;
@@ -138,7 +139,9 @@ impl Runtime {
             None => self.begin_at(execution, store, &session).await?,
         };
         let mut early = self.read_early(execution, index);
-        let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, report);
+        let mut turns = Turns::of(control);
+        let told = (&mut turns, &mut *report);
+        let running = self.run_code(execution, index, tries, &mut visit, &mut *transaction, told);
         let driven = beside(&mut early, pin!(running)).await?;
         visit.note_satisfied(execution);
         if visit.is_fenced {
@@ -171,11 +174,11 @@ impl Runtime {
         tries: &Tries,
         visit: &mut Visit,
         transaction: &mut dyn Transaction,
-        report: &mut PhaseReport,
+        told: (&mut Turns<'_>, &mut PhaseReport),
     ) -> Result<Driven, Error> {
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        let driving = self.drive(&mut machine, tries.fixed.as_ref(), visit, transaction, report);
+        let driving = self.drive(&mut machine, tries.fixed.as_ref(), visit, transaction, told);
         Ok(match driving.await? {
             Some(step) => Driven::Step(step),
             None => Driven::Finished(machine.finish()),
@@ -246,15 +249,16 @@ impl Runtime {
     }
 
     /// A phase that visits no store computes, and is done.
-    pub(crate) fn run_locally(
+    pub(crate) async fn run_locally(
         &self,
         execution: &mut Execution,
         index: usize,
+        mut turns: Turns<'_>,
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        match machine.resume()? {
+        match self.compute(&mut machine, &mut turns).await? {
             Need::Done => {
                 let finished = machine.finish();
                 report.recorded = finished.recorded.count();

@@ -13,6 +13,7 @@ use crate::intent::Fixed;
 use crate::machine::{Machine, Need};
 use crate::runtime::Runtime;
 use crate::transaction::Execution;
+use crate::turns::Turns;
 
 /// The smallest id.
 const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
@@ -50,11 +51,11 @@ impl Runtime {
         fixed: Option<&Fixed>,
         visit: &mut Visit,
         transaction: &mut dyn Transaction,
-        report: &mut PhaseReport,
+        (turns, report): (&mut Turns<'_>, &mut PhaseReport),
     ) -> Result<Option<Step>, Error> {
         let mut batch = 0;
         loop {
-            let mut need = machine.resume()?;
+            let mut need = self.compute(machine, turns).await?;
             let reads = match &mut need {
                 Need::Read(reads) if fixed.is_none() => std::mem::take(reads),
                 _ => Vec::new(),
@@ -68,7 +69,7 @@ impl Runtime {
                 let is_last = match need {
                     Need::Read(_) => machine.reads_last(),
                     Need::Flush(_) => false,
-                    Need::Done | Need::StartOver => true,
+                    Need::Turn | Need::Done | Need::StartOver => true,
                 };
                 let asking = Asking { reads: &reads, is_last: is_last && visit.ends_with_reads() };
                 let (found, stopped) = self.ask(visit, asking, transaction, report).await?;
@@ -94,7 +95,7 @@ impl Runtime {
                     visit.flushed.extend(writes.iter().cloned());
                     transaction.flush(writes).await.map_err(Error::Store)?;
                 }
-                Need::Done => return Ok(None),
+                Need::Turn | Need::Done => return Ok(None),
                 Need::StartOver => return Ok(Some(Step::StartOver)),
             }
         }

@@ -81,6 +81,11 @@ pub enum Error {
     },
     /// The call was given up before it wrote anything.
     Cancelled,
+    /// The deadline passed while the transaction computed; nothing was written.
+    Deadline {
+        /// The deadline.
+        deadline: Duration,
+    },
 }
 
 impl Error {
@@ -128,6 +133,10 @@ impl Error {
             Self::Unsupported(_) => "unsupported",
             Self::Limit(_) => "limit",
             Self::Conflict { .. } => "conflict",
+            Self::Store(StoreError::Violated { violation, .. }) if violation.kind.is_conflict() => {
+                "constraint_conflict"
+            }
+            Self::Store(StoreError::Violated { .. }) => "constraint_violated",
             Self::Store(_) => "store",
             Self::Unknown { .. } => "unknown",
             Self::Waiting { .. } => "waiting",
@@ -136,6 +145,7 @@ impl Error {
             Self::KeyReused => "key_reused",
             Self::Incomplete { .. } => "incomplete",
             Self::Cancelled => "cancelled",
+            Self::Deadline { .. } => "deadline",
         }
     }
 }
@@ -188,6 +198,10 @@ impl fmt::Display for Error {
                 id.map_or(Ok(()), |id| write!(f, " (transaction {id})"))
             }
             Self::Cancelled => f.write_str("the call was given up before it wrote anything"),
+            Self::Deadline { deadline } => write!(
+                f,
+                "the transaction computed beyond the deadline of {deadline:?}; nothing was written"
+            ),
         }
     }
 }

@@ -151,8 +151,9 @@ impl Runtime {
         execution.chain = helper.chain;
         execution.pushes = helper.pushes;
         execution.replica = helper.replica.or(execution.replica);
-        let control =
-            Control { shared: None, deadline: helper.deadline, patience: self.settings.deadline };
+        // A helper that another transaction waits for ends with that. The sweep computes to the end.
+        let may_end = !execution.chain.is_empty();
+        let control = Control::without_caller(helper.deadline, self.settings.deadline, may_end);
         let first = execution.begun.as_ref().map_or(0, |begun| begun.first);
         let last = execution.last_witnessed().map_or(0, |last| last + 1);
         for index in first + 1..last {

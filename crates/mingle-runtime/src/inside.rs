@@ -203,7 +203,7 @@ impl Runtime {
         let Pending { execution, call, shared, report, .. } = pending;
         let patience = call.deadline.unwrap_or(self.settings.deadline);
         let deadline = self.world.elapsed().saturating_add(patience);
-        let control = Control { shared: Some(shared), deadline, patience };
+        let control = Control::of_caller(shared, deadline, patience);
         let last = execution.plan.first_write.expect("it was checked that it writes");
         for index in 0..=last {
             report.phases.push(self.phase_inside(execution, index, &control).await?);

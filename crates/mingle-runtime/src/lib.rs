@@ -9,7 +9,7 @@
 //! One call: [`runtime`] takes it, `transaction` runs its phases in order, `phase` one of them
 //! until it has committed, `attempt` that once, and `conclude` is its commit; `ahead` reads
 //! for the next one before the first commit, and `early` while the one before it runs;
-//! `owed` raises a floor in the place of commit witnesses.
+//! `owed` raises a floor in the place of commit witnesses; `turns` lets others run while a phase computes.
 //!
 //! - [`machine`]: the interpreter of one phase; it computes, and says what it wants to read;
 //! - [`overlay`]: the transaction's own writes, through which its reads see them;
@@ -64,6 +64,7 @@ pub mod stats;
 pub mod sweep;
 pub mod tokio_world;
 mod transaction;
+mod turns;
 mod united;
 pub mod watch;
 pub mod worklist;
@@ -77,7 +78,7 @@ pub use limits::Settings;
 pub use loss::Loss;
 pub use parked::Abandoned;
 pub use runtime::Runtime;
-pub use session::{Session, SessionKey, TokenError};
+pub use session::{Session, SessionKey, SessionScope, TokenError};
 pub use sweep::{Swept, Unfinished};
 pub use tokio_world::TokioWorld;
 pub use watch::{Event, Watcher};

@@ -60,6 +60,15 @@ impl Settings {
     }
 }
 
+/// Steps that a phase computes before it lets others compute: well under a millisecond.
+pub const SLICE_STEPS: u64 = 10_000;
+
+/// Reading or writing so many bytes counts as one step of a slice.
+pub(crate) const BYTES_PER_STEP: usize = 256;
+
+/// Visiting so many values of a collection counts as one step of a slice.
+pub(crate) const VALUES_PER_STEP: usize = 8;
+
 /// A session token has at most so many characters.
 pub const TOKEN_BYTES_MAX: usize = 1 << 18;
 
@@ -91,6 +100,9 @@ pub(crate) const ASKED_AT_ONCE_MAX: usize = 2;
 /// Whoever runs attempts of others beside a store tries one so often before it answers: after
 /// conflicts, and with witness rows that the store has named.
 pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
+
+/// An attempt of more bytes than this takes a turn of computation to be decoded.
+pub(crate) const BESIDE_INLINE_BYTES_MAX: usize = 16 << 10;
 
 /// So many programs whose texts a store keeps are remembered beside it.
 pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;

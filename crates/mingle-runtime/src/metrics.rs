@@ -94,6 +94,7 @@ pub fn outcome(error: &Error) -> &'static str {
         Error::KeyReused => "key_reused",
         Error::Incomplete { .. } => "incomplete",
         Error::Cancelled => "cancelled",
+        Error::Deadline { .. } => "deadline",
     }
 }
 
@@ -106,6 +107,7 @@ pub fn reason(error: &StoreError) -> &'static str {
         StoreError::Behind { .. } => "behind",
         StoreError::Witnessed { .. } => "witnessed",
         StoreError::Refused { .. } => "refused",
+        StoreError::Violated { .. } => "violated",
     }
 }
 

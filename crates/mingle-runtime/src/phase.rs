@@ -28,9 +28,25 @@ pub(crate) struct Control<'a> {
     pub(crate) deadline: Duration,
     /// How long it may take up to then.
     pub(crate) patience: Duration,
+    /// True if the deadline ends computation too: the caller gets an answer then, or nothing was begun.
+    pub(crate) ends_computation: bool,
 }
 
-impl Control<'_> {
+impl<'a> Control<'a> {
+    /// Driven for a caller.
+    pub(crate) fn of_caller(shared: &'a Shared, deadline: Duration, patience: Duration) -> Self {
+        Self { shared: Some(shared), deadline, patience, ends_computation: true }
+    }
+
+    /// Driven without a caller, up to a deadline that may end computation or not.
+    pub(crate) fn without_caller(
+        deadline: Duration,
+        patience: Duration,
+        ends_computation: bool,
+    ) -> Self {
+        Self { shared: None, deadline, patience, ends_computation }
+    }
+
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
         if let Some(shared) = self.shared {
             shared.tell(event);
@@ -217,6 +233,9 @@ impl Runtime {
             }
             StoreError::Refused { reason, .. } if has_begun => {
                 Err(self.park(execution, &reason).await)
+            }
+            StoreError::Violated { violation, .. } if has_begun => {
+                Err(self.park(execution, &violation.message).await)
             }
             error => Err(Error::Store(error)),
         }

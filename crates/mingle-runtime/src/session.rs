@@ -8,7 +8,7 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use hmac::{Hmac, Mac};
 use mingle_model::{Name, Stamp, TransactionId};
 use serde::{Deserialize, Serialize};
-use sha2::Sha256;
+use sha2::{Digest as _, Sha256};
 
 use crate::limits::TOKEN_BYTES_MAX;
 use crate::worklist::Worklist;
@@ -40,16 +40,66 @@ struct State {
 /// What signs tokens, so that a client cannot make one up. The same at all servers that take each
 /// other's tokens.
 #[derive(Clone)]
-pub struct SessionKey([u8; 32]);
+pub struct SessionKey {
+    key: [u8; 32],
+    scope: SessionScope,
+}
+
+/// What sessions belong to. A session names stores, replicas and transactions, which mean something else,
+/// or nothing, to another program or over other stores.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SessionScope {
+    program: [u8; DIGEST_BYTES],
+    binding: [u8; DIGEST_BYTES],
+}
+
+impl SessionScope {
+    /// The scope of what a program declares, and of the places at which its data is, each as a text.
+    pub fn of(program: &str, binding: &str) -> Self {
+        let digest = |text: &str| {
+            let mut digest = [0; DIGEST_BYTES];
+            digest.copy_from_slice(&Sha256::digest(text)[..DIGEST_BYTES]);
+            digest
+        };
+        Self { program: digest(program), binding: digest(binding) }
+    }
+
+    fn bytes(&self) -> [u8; SCOPE_BYTES] {
+        let mut bytes = [0; SCOPE_BYTES];
+        let (program, binding) = bytes.split_at_mut(DIGEST_BYTES);
+        program.copy_from_slice(&self.program);
+        binding.copy_from_slice(&self.binding);
+        bytes
+    }
+}
 
 impl SessionKey {
     /// A key of these bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
-        Self(bytes)
+        Self { key: bytes, scope: SessionScope::default() }
+    }
+
+    /// The same key for the sessions of one program over its stores: it refuses tokens of others.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_runtime::session::{Session, SessionKey, SessionScope};
+    /// use mingle_runtime::TokenError;
+    ///
+    /// let key = |binding| SessionKey::new([7; 32]).in_scope(SessionScope::of("shop", binding));
+    /// let token = Session::default().token(&key("here"));
+    /// assert!(Session::from_token(&key("here"), &token).is_ok());
+    /// assert_eq!(Session::from_token(&key("there"), &token), Err(TokenError::Binding));
+    /// ```
+    #[must_use]
+    pub fn in_scope(self, scope: SessionScope) -> Self {
+        Self { scope, ..self }
     }
 
     fn mac(&self, bytes: &[u8]) -> Hmac<Sha256> {
-        let mut mac = Hmac::<Sha256>::new_from_slice(&self.0).expect("HMAC takes keys of any size");
+        let mut mac =
+            Hmac::<Sha256>::new_from_slice(&self.key).expect("HMAC takes keys of any size");
         mac.update(bytes);
         mac
     }
@@ -72,6 +122,10 @@ pub enum TokenError {
     Signature,
     /// It is of a version that this one does not know.
     Version(u8),
+    /// It belongs to a program that declares other data.
+    Program,
+    /// It belongs to other stores.
+    Binding,
 }
 
 impl fmt::Display for TokenError {
@@ -88,14 +142,22 @@ impl fmt::Display for TokenError {
             Self::Version(version) => {
                 write!(f, "the session token is of version {version}, expected {VERSION}")
             }
+            Self::Program => f.write_str(
+                "the session token is of another program: one that declares other stores or objects",
+            ),
+            Self::Binding => f.write_str(
+                "the session token is of another binding: the same program over other stores",
+            ),
         }
     }
 }
 
 impl std::error::Error for TokenError {}
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const SIGNATURE_BYTES: usize = 32;
+const DIGEST_BYTES: usize = 16;
+const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
 
 impl Session {
     /// A session that stays at this replica, in every store that has one of that name.
@@ -118,14 +180,17 @@ impl Session {
         self.state().replica = Some(replica.into());
     }
 
-    /// The session as text, which a client may keep: versioned, signed and bounded in length.
+    /// The session as text, which a client may keep: versioned, signed and bounded in length. It belongs to
+    /// the scope of the key.
     ///
     /// # Panics
     ///
     /// Never: what a session holds is bounded before it gets here.
     pub fn token(&self, key: &SessionKey) -> String {
         let state = self.state().clone();
-        let mut bytes = postcard::to_extend(&state, vec![VERSION]).expect("memory takes it");
+        let mut head = vec![VERSION];
+        head.extend_from_slice(&key.scope.bytes());
+        let mut bytes = postcard::to_extend(&state, head).expect("memory takes it");
         let signature = key.mac(&bytes).finalize().into_bytes();
         bytes.extend_from_slice(&signature);
         URL_SAFE_NO_PAD.encode(bytes)
@@ -135,7 +200,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// When this is no token that was signed with this key.
+    /// When this is no token that was signed with this key, or one of another scope.
     pub fn from_token(key: &SessionKey, token: &str) -> Result<Self, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::TooLong(token.len()));
@@ -146,7 +211,8 @@ impl Session {
         key.mac(payload).verify_slice(signature).map_err(|_| TokenError::Signature)?;
         match payload.split_first() {
             Some((&VERSION, rest)) => {
-                let state = postcard::from_bytes(rest).map_err(|_| TokenError::Malformed)?;
+                let state = in_scope(rest, &key.scope)?;
+                let state = postcard::from_bytes(state).map_err(|_| TokenError::Malformed)?;
                 Ok(Self(Arc::new(Mutex::new(state))))
             }
             Some((version, _)) => Err(TokenError::Version(*version)),
@@ -214,6 +280,19 @@ impl Session {
     pub(crate) fn forget_seen(&self) {
         self.state().worklist.forget_seen();
     }
+}
+
+/// The state in a token that belongs to this scope.
+fn in_scope<'t>(payload: &'t [u8], scope: &SessionScope) -> Result<&'t [u8], TokenError> {
+    let (found, state) = payload.split_at_checked(SCOPE_BYTES).ok_or(TokenError::Malformed)?;
+    let (program, binding) = found.split_at(DIGEST_BYTES);
+    if program != scope.program {
+        return Err(TokenError::Program);
+    }
+    if binding != scope.binding {
+        return Err(TokenError::Binding);
+    }
+    Ok(state)
 }
 
 impl fmt::Debug for Session {

@@ -2,11 +2,13 @@
 
 use std::collections::hash_map::RandomState;
 use std::hash::{BuildHasher, Hasher};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use mingle_model::Time;
-use mingle_store::{BoxFuture, World};
+use mingle_store::{BoxFuture, Turn, World};
+use tokio::sync::Semaphore;
 
 /// From here on a sleep may take a millisecond more than was asked for.
 const LONG: Duration = Duration::from_millis(50);
@@ -18,6 +20,8 @@ pub struct TokioWorld {
     start: Instant,
     seed: RandomState,
     drawn: AtomicU64,
+    /// Tasks that may compute for long at a time.
+    turns: Arc<Semaphore>,
 }
 
 impl TokioWorld {
@@ -28,8 +32,12 @@ impl TokioWorld {
     ///
     /// Outside a tokio runtime. On one without timers whoever sleeps panics.
     pub fn new() -> Self {
+        let handle = tokio::runtime::Handle::current();
+        // One thread at least is left to connections, timers and short calls.
+        let turns = handle.metrics().num_workers().saturating_sub(1).max(1);
         Self {
-            handle: tokio::runtime::Handle::current(),
+            turns: Arc::new(Semaphore::new(turns)),
+            handle,
             start: Instant::now(),
             seed: RandomState::new(),
             drawn: AtomicU64::new(0),
@@ -79,6 +87,16 @@ impl World for TokioWorld {
 
     fn is_here(&self) -> bool {
         tokio::runtime::Handle::try_current().is_ok_and(|here| here.id() == self.handle.id())
+    }
+
+    /// As many tasks compute at a time as there are worker threads but one; each yields to connections
+    /// and timers first, and then waits for its turn.
+    fn turn(&self) -> BoxFuture<'static, Turn> {
+        let turns = self.turns.clone();
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            turns.acquire_owned().await.map_or_else(|_| Turn::default(), Turn::holding)
+        })
     }
 
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {

@@ -387,7 +387,7 @@ impl Runtime {
             execution.id = Some(self.own().allocate());
         }
         let patience = call.deadline.unwrap_or(self.settings.deadline);
-        let control = Control { shared: Some(shared), deadline, patience };
+        let control = Control::of_caller(shared, deadline, patience);
         let phases = Vec::with_capacity(execution.plan.phases.len());
         let report = match self.run_united(execution, &control).await? {
             UnitedEnd::Ran(phases) => {
@@ -414,7 +414,7 @@ impl Runtime {
         let patience = call.deadline.unwrap_or(self.settings.deadline);
         for index in first..execution.plan.phases.len() {
             let had_written = execution.has_written;
-            let control = Control { shared: Some(shared), deadline, patience };
+            let control = Control::of_caller(shared, deadline, patience);
             match self.phase(execution, index, &control).await {
                 Ok(PhaseEnd::Ran(phase)) => {
                     let writes = execution.plan.phases[index].mode == Mode::Write;

@@ -28,6 +28,7 @@ use crate::phase::{Control, Tries, conflict};
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::Execution;
+use crate::turns::Turns;
 use crate::watch::Event;
 
 /// How a united transaction ended.
@@ -181,8 +182,7 @@ impl Runtime {
         tries: &mut Tries,
         control: &Control<'_>,
     ) -> Result<Attempt, Error> {
-        let is_given_up = || control.shared.is_some_and(crate::call::Shared::is_given_up);
-        if is_given_up() {
+        if control.shared.is_some_and(crate::call::Shared::is_given_up) {
             return Err(Error::Cancelled);
         }
         let replica = self.replica(execution, tries, first);
@@ -191,7 +191,8 @@ impl Runtime {
         let mut united = self.stores[first].begin_united(&session).await.map_err(Error::Store)?;
         let mut whole = Whole::default();
         for index in 0..execution.plan.phases.len() {
-            let ran = self.run_part(execution, index, tries, &mut *united, &mut whole).await?;
+            let ran =
+                self.run_part(execution, index, (tries, control), &mut *united, &mut whole).await?;
             if let Some(step) = ran {
                 return Ok(Attempt::Step(step));
             }
@@ -240,7 +241,7 @@ impl Runtime {
         &self,
         execution: &mut Execution,
         index: usize,
-        tries: &Tries,
+        (tries, control): (&Tries, &Control<'_>),
         united: &mut dyn mingle_store::United,
         whole: &mut Whole,
     ) -> Result<Option<Step>, Error> {
@@ -249,7 +250,8 @@ impl Runtime {
         let mut report =
             PhaseReport { store: execution.store_name(phase), ..PhaseReport::default() };
         let Some(store) = phase.store.filter(|_| phase.code.iter().any(visits)) else {
-            let step = self.run_locally(execution, index, &mut report)?;
+            let turns = Turns::of(control);
+            let step = self.run_locally(execution, index, turns, &mut report).await?;
             whole.reports.push(report);
             return Ok(Some(step).filter(|step| !matches!(step, Step::Done)));
         };
@@ -266,7 +268,9 @@ impl Runtime {
         }
         let facts = self.facts(execution);
         let mut machine = self.machine(execution, index, &facts);
-        let stopped = self.drive(&mut machine, None, &mut visit, part, &mut report).await?;
+        let mut turns = Turns::of(control);
+        let told = (&mut turns, &mut report);
+        let stopped = self.drive(&mut machine, None, &mut visit, part, told).await?;
         let finished = stopped.is_none().then(|| machine.finish());
         visit.note_satisfied(execution);
         if visit.is_fenced {

@@ -9,9 +9,11 @@ use mingle::{Database, Session};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::access::Rights;
+use crate::budget::Budget;
 use crate::config::Config;
+use crate::heads::host::Host;
 use crate::keys::Running;
-use crate::limits::SESSIONS_MAX;
+use crate::limits::{INLINE_BYTES_MAX, SESSIONS_MAX};
 use crate::metrics::Metrics;
 use crate::problem::{ACCEPT_LOSS, Code, Problem, SESSION};
 use crate::worker::Work;
@@ -28,13 +30,17 @@ pub(crate) struct App {
     pub(crate) program: Bytes,
     /// What the worker has, if this is one.
     pub(crate) work: Option<Arc<Work>>,
+    pub(crate) budget: Budget,
     calls: Arc<Semaphore>,
+    /// Turns to decode and encode what is large.
+    coding: Arc<Semaphore>,
     everything: Arc<Rights>,
     is_stopping: AtomicBool,
 }
 
 impl App {
-    pub(crate) fn new(database: Arc<Database>, config: Config) -> Self {
+    pub(crate) fn new(database: Arc<Database>, mut config: Config) -> Self {
+        config.session_key = config.session_key.in_scope(database.session_scope());
         let program = database.program().clone();
         let stores = program.checked.stores.iter().map(|store| &store.name);
         let transactions = program.plans.iter().map(|plan| &plan.name);
@@ -47,6 +53,8 @@ impl App {
             running: Running::default(),
             openapi: openapi::document(&program, needs_token).to_string().into(),
             program: page::program(&program).to_string().into(),
+            budget: Budget::new(config.body_memory_max),
+            coding: Arc::new(Semaphore::new(coding_slots())),
             calls: Arc::new(Semaphore::new(config.concurrent_max.min(Semaphore::MAX_PERMITS))),
             everything: Arc::new(Rights::all()),
             is_stopping: AtomicBool::new(false),
@@ -69,6 +77,24 @@ impl App {
             return Err(Problem::shutting_down());
         }
         self.calls.clone().try_acquire_owned().map_err(|_| Problem::overloaded())
+    }
+
+    /// Decodes or encodes so many bytes: at once if they are few, and else on a thread of its own, of which
+    /// there are fewer at a time than processors.
+    pub(crate) async fn code<T: Send + 'static>(
+        &self,
+        bytes: usize,
+        work: impl FnOnce() -> T + Send + 'static,
+    ) -> T {
+        if bytes <= INLINE_BYTES_MAX {
+            return work();
+        }
+        let slot = self.coding.clone().acquire_owned().await;
+        let working = tokio::task::spawn_blocking(move || {
+            let _slot = slot;
+            work()
+        });
+        working.await.unwrap_or_else(|error| std::panic::resume_unwind(error.into_panic()))
     }
 
     /// What whoever asks may do.
@@ -94,13 +120,16 @@ impl App {
     fn check_origin(&self, headers: &HeaderMap, uri: &Uri) -> Result<(), Problem> {
         let host = headers.get(header::HOST).and_then(|value| value.to_str().ok());
         let host = host.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str));
-        if let Some(origin) = headers.get(header::ORIGIN) {
+        for origin in headers.get_all(header::ORIGIN) {
             let origin = origin.to_str().ok().and_then(|text| text.split_once("://"));
-            if origin.map(|(_, origin)| origin) != host {
+            let is_here = origin
+                .zip(host)
+                .is_some_and(|((_, origin), host)| origin.eq_ignore_ascii_case(host));
+            if !is_here {
                 return Err(Problem::new(Code::Forbidden, "a page of another site calls here"));
             }
         }
-        let is_known = host.is_none_or(is_loopback);
+        let is_known = host.is_none_or(|host| Host::parse(host).is_some_and(Host::is_loopback));
         if self.config.is_local() && !is_known {
             let detail = "without tokens, the server is called by the names of this machine alone";
             return Err(Problem::new(Code::Forbidden, detail));
@@ -143,35 +172,6 @@ impl App {
     }
 }
 
-/// Whether a `Host` names this machine, as seen from itself.
-fn is_loopback(host: &str) -> bool {
-    let name = match host.strip_prefix('[') {
-        Some(rest) => rest.split(']').next().unwrap_or_default(),
-        None => host.split(':').next().unwrap_or_default(),
-    };
-    name.eq_ignore_ascii_case("localhost")
-        || name.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::is_loopback;
-
-    #[test]
-    fn names_of_this_machine_are_known() {
-        for (host, expected) in [
-            ("localhost", true),
-            ("LocalHost:8080", true),
-            ("127.0.0.1:8080", true),
-            ("127.1.2.3", true),
-            ("[::1]:8080", true),
-            ("[::2]:8080", false),
-            ("192.168.0.1", false),
-            ("localhost.example.org:8080", false),
-            ("127.0.0.1.example.org", false),
-            ("", false),
-        ] {
-            assert_eq!(is_loopback(host), expected, "{host}");
-        }
-    }
+fn coding_slots() -> usize {
+    std::thread::available_parallelism().map_or(1, |count| count.get() - 1).max(1)
 }

@@ -5,27 +5,34 @@ use axum::http::{HeaderMap, header};
 use http_body_util::BodyExt as _;
 use serde_json::{Map, Value as Json};
 
+use crate::app::App;
+use crate::budget::Held;
 use crate::config::Config;
 use crate::limits::{DISCARDED_BYTES_MAX, DISCARDED_WITHIN};
 use crate::problem::{Code, Problem};
 
-/// The members of the object in a body; none for an empty one.
+/// The bytes of a JSON body, and what they take of the budget.
 pub(crate) async fn read(
+    app: &App,
     headers: &HeaderMap,
     body: Body,
-    config: &Config,
-) -> Result<Map<String, Json>, Problem> {
-    let bytes = bytes(headers, body, config, config.body_bytes_max).await?;
-    if bytes.is_empty() {
-        return Ok(Map::new());
-    }
-    if !is_json(headers) {
+) -> Result<(Bytes, Held), Problem> {
+    let (bytes, held) = bytes(app, headers, body, app.config.body_bytes_max).await?;
+    if !bytes.is_empty() && !is_json(headers) {
         return Err(Problem::new(
             Code::UnsupportedMediaType,
             "expected a body of type application/json",
         ));
     }
-    match mingle_model::parse_json(&bytes) {
+    Ok((bytes, held))
+}
+
+/// The members of the object in a body; none for an empty one.
+pub(crate) fn members(bytes: &[u8]) -> Result<Map<String, Json>, Problem> {
+    if bytes.is_empty() {
+        return Ok(Map::new());
+    }
+    match mingle_model::parse_json(bytes) {
         Ok(Json::Object(members)) => Ok(members),
         Ok(_) => Err(Problem::new(
             Code::InvalidArgument,
@@ -39,21 +46,28 @@ pub(crate) async fn read(
 
 /// All bytes of a body that has at most so many.
 pub(crate) async fn bytes(
+    app: &App,
     headers: &HeaderMap,
     body: Body,
-    config: &Config,
     bytes_max: usize,
-) -> Result<Bytes, Problem> {
+) -> Result<(Bytes, Held), Problem> {
     let announced = headers.get(header::CONTENT_LENGTH).and_then(|value| value.to_str().ok());
     let announced = announced.and_then(|text| text.parse::<u64>().ok()).unwrap_or(0);
     if announced > bytes_max as u64 {
         discard(body).await;
         return Err(too_large(bytes_max));
     }
-    collect(body, config, bytes_max).await
+    let mut held = app.budget.hold();
+    let bytes = collect(body, &app.config, bytes_max, &mut held).await?;
+    Ok((bytes, held))
 }
 
-async fn collect(mut body: Body, config: &Config, bytes_max: usize) -> Result<Bytes, Problem> {
+async fn collect(
+    mut body: Body,
+    config: &Config,
+    bytes_max: usize,
+    held: &mut Held,
+) -> Result<Bytes, Problem> {
     let mut bytes = Vec::new();
     let all = async {
         while let Some(frame) = body.frame().await {
@@ -65,6 +79,7 @@ async fn collect(mut body: Body, config: &Config, bytes_max: usize) -> Result<By
             if bytes.len() + data.len() > bytes_max {
                 return Err(too_large(bytes_max));
             }
+            held.grow(data.len())?;
             bytes.extend(data);
         }
         Ok(())

@@ -3,18 +3,20 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use axum::body::Body;
+use axum::body::{Body, Bytes};
 use axum::extract::rejection::{PathRejection, QueryRejection};
 use axum::extract::{Path, Query, Request, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use axum::response::{IntoResponse, Response};
-use mingle::{Call, CallReport, Error, Watcher};
-use mingle_model::Name;
+use mingle::{Call, CallReport, Database, Error, Watcher};
+use mingle_lang::Plan;
+use mingle_model::{Name, Value};
 use serde_json::{Map, Value as Json, json};
 use tokio::sync::OwnedSemaphorePermit;
 
 use crate::app::App;
 use crate::arguments::arguments;
+use crate::budget::Held;
 use crate::keys::{Entered, key_of};
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json as json_response;
@@ -30,12 +32,15 @@ pub(crate) struct Ready {
     pub(crate) call: Call,
     /// While it runs, it counts.
     _permit: OwnedSemaphorePermit,
+    /// And its arguments take memory.
+    _held: Held,
     _entered: Option<Entered>,
 }
 
 /// How a call ended, as it is answered.
 pub(crate) struct Answer {
-    pub(crate) body: Result<Json, Problem>,
+    /// As JSON.
+    pub(crate) body: Result<String, Problem>,
     pub(crate) session: Option<String>,
     pub(crate) is_repeated: bool,
 }
@@ -62,8 +67,8 @@ pub(crate) async fn call(
     let asked = Asked::read(&app, query)?;
     let key = key_of(&parts.headers, &rights)?;
     let session = app.session(&parts.headers)?;
-    let members = body::read(&parts.headers, body, &app.config).await?;
-    let arguments = arguments(program, &plan, &members)?;
+    let (bytes, mut held) = body::read(&app, &parts.headers, body).await?;
+    let arguments = decode(&app, &plan, bytes, &mut held).await?;
     let call = Call {
         session,
         until: asked.until,
@@ -73,11 +78,26 @@ pub(crate) async fn call(
     };
     let permit = app.admit()?;
     let entered = app.running.enter(key)?;
-    let ready = Ready { call, _permit: permit, _entered: entered };
+    let ready = Ready { call, _permit: permit, _held: held, _entered: entered };
     if wants_events(&parts.headers) {
         return Ok(live::stream(app, ready));
     }
     Ok(run(&app, ready, None).await.into_response())
+}
+
+/// The arguments in a body. From then on their memory is what the request holds.
+async fn decode(
+    app: &App,
+    plan: &Arc<Plan>,
+    bytes: Bytes,
+    held: &mut Held,
+) -> Result<Vec<Value>, Problem> {
+    let (program, plan) = (app.database.program().clone(), plan.clone());
+    let decoding =
+        app.code(bytes.len(), move || arguments(&program, &plan, &body::members(&bytes)?));
+    let arguments = decoding.await?;
+    held.become_bytes(arguments.iter().map(Value::weight).sum())?;
+    Ok(arguments)
 }
 
 /// What the query of a call says.
@@ -126,7 +146,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
 
 /// Runs a call to its answer.
 pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> Answer {
-    let Ready { mut call, _permit, _entered } = ready;
+    let Ready { mut call, _permit, _held, _entered } = ready;
     let (name, session) = (call.transaction.clone(), call.session.clone());
     let may_repeat = call.key.is_some();
     call.watcher = Some(app.metrics.watcher(watcher));
@@ -139,9 +159,9 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
     app.metrics.called(&name, outcome, begin.elapsed());
     match ended {
         Ok(report) => Answer {
-            body: Ok(answer_of(app, &name, &report)),
-            session: Some(app.token(&session)),
             is_repeated: report.is_repeated,
+            body: Ok(encode(app, &name, report).await),
+            session: Some(app.token(&session)),
         },
         Err(error) => {
             // Where something is, or may be, written, the next call has to know of it.
@@ -156,9 +176,15 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
     }
 }
 
-fn answer_of(app: &App, name: &str, report: &CallReport) -> Json {
+async fn encode(app: &App, name: &Name, report: CallReport) -> String {
+    let bytes = report.result.as_ref().map_or(0, Value::weight);
+    let (database, name) = (app.database.clone(), name.clone());
+    app.code(bytes, move || answer_of(&database, &name, &report).to_string()).await
+}
+
+fn answer_of(database: &Database, name: &str, report: &CallReport) -> Json {
     let mut members = Map::new();
-    members.insert("result".to_owned(), app.database.result_json(name, report));
+    members.insert("result".to_owned(), database.result_json(name, report));
     if !report.following.is_empty() {
         let follows: Vec<&str> = report.following.iter().map(|store| &**store).collect();
         members.insert("follows".to_owned(), json!(follows));
@@ -172,7 +198,7 @@ impl IntoResponse for Answer {
             Ok(body) => body,
             Err(problem) => return problem.into_response(),
         };
-        let mut response = json_response(Body::from(body.to_string()));
+        let mut response = json_response(Body::from(body));
         let headers = response.headers_mut();
         if let Some(token) = self.session.and_then(|token| HeaderValue::try_from(token).ok()) {
             headers.insert(SESSION, token);

@@ -29,6 +29,8 @@ pub struct Config {
     pub replica: Option<mingle_model::Name>,
     /// Bytes of a body.
     pub body_bytes_max: usize,
+    /// Bytes of memory that the bodies of all requests take, and the arguments decoded from them.
+    pub body_memory_max: usize,
     /// Calls that run at a time.
     pub concurrent_max: usize,
     /// Connections that are open at a time.
@@ -56,6 +58,7 @@ impl Default for Config {
             session_key: random_session_key(),
             replica: None,
             body_bytes_max: limits::BODY_BYTES_MAX,
+            body_memory_max: limits::BODY_MEMORY_MAX,
             concurrent_max: limits::CONCURRENT_MAX,
             connections_max: limits::CONNECTIONS_MAX,
             deadline_max: limits::DEADLINE_MAX,

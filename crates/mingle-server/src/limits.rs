@@ -5,6 +5,14 @@ use std::time::Duration;
 /// A body has at most so many bytes, unless [`crate::Config::body_bytes_max`] says otherwise.
 pub const BODY_BYTES_MAX: usize = 1 << 20;
 
+/// The bodies of all requests, and the arguments decoded from them, take at most so many bytes of memory,
+/// unless [`crate::Config::body_memory_max`] says otherwise.
+pub const BODY_MEMORY_MAX: usize = 128 << 20;
+
+/// Bodies and results of more bytes than this are decoded and encoded beside the threads that answer
+/// requests.
+pub const INLINE_BYTES_MAX: usize = 16 << 10;
+
 /// So many calls run at a time, unless [`crate::Config::concurrent_max`] says otherwise.
 pub const CONCURRENT_MAX: usize = 256;
 
@@ -38,6 +46,18 @@ pub const HANDSHAKE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Bytes of the head of a request. A session token is a part of it.
 pub const HEAD_BYTES_MAX: usize = 2 * mingle_runtime::limits::TOKEN_BYTES_MAX;
+
+/// A head of more bytes than this counts among the memory of bodies.
+pub const HEAD_INLINE_BYTES_MAX: usize = 16 << 10;
+
+/// Headers of a request.
+pub const HEADERS_MAX: usize = 100;
+
+/// Bytes of the name of a header.
+pub const HEADER_NAME_BYTES_MAX: usize = 1_024;
+
+/// Bytes of the target of a request: its path and its query.
+pub const TARGET_BYTES_MAX: usize = 65_534;
 
 /// A request brings at most so many session tokens.
 pub const SESSIONS_MAX: usize = 16;

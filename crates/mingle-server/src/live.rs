@@ -25,12 +25,12 @@ pub(crate) fn stream(app: Arc<App>, ready: Ready) -> Response {
         let (name, mut members) = members(event);
         members.insert("at_ms".to_owned(), milliseconds(begin.elapsed()));
         // Whoever does not keep up misses some.
-        let _ = events.try_send(text(name, &Json::Object(members)));
+        let _ = events.try_send(text(name, Json::Object(members)));
     });
     tokio::spawn(async move {
         let answer = run(&app, ready, Some(watcher)).await;
         // Fails when nobody listens any more.
-        let _ = sender.send(text("answer", &last(answer, begin))).await;
+        let _ = sender.send(text("answer", last(answer, begin))).await;
     });
     let events = stream::unfold(receiver, |mut receiver| async {
         receiver.recv().await.map(|event| (Ok::<_, Infallible>(event), receiver))
@@ -41,7 +41,7 @@ pub(crate) fn stream(app: Arc<App>, ready: Ready) -> Response {
     response
 }
 
-fn text(name: &str, data: &Json) -> Bytes {
+fn text(name: &str, data: impl std::fmt::Display) -> Bytes {
     format!("event: {name}\ndata: {data}\n\n").into()
 }
 
@@ -50,18 +50,21 @@ fn milliseconds(time: std::time::Duration) -> Json {
 }
 
 /// The answer, as an event: its status, its session and its body.
-fn last(answer: Answer, begin: Instant) -> Json {
+fn last(answer: Answer, begin: Instant) -> String {
     let (status, body) = match answer.body {
         Ok(body) => (200, body),
-        Err(problem) => (problem.code().status(), problem.to_json()),
+        Err(problem) => (problem.code().status(), problem.to_json().to_string()),
     };
-    json!({
+    let head = json!({
         "status": status,
         "session": answer.session,
         "repeated": answer.is_repeated,
         "at_ms": milliseconds(begin.elapsed()),
-        "body": body,
-    })
+    });
+    let head = head.to_string();
+    // The body is JSON already, and may be large.
+    let open = head.strip_suffix('}').unwrap_or(&head);
+    format!("{open},\"body\":{body}}}")
 }
 
 fn members(event: Event) -> (&'static str, Map<String, Json>) {

@@ -12,7 +12,7 @@ use serde_json::Value as Json;
 
 use crate::app::App;
 use crate::calls::{Pairs, unknown_parameter, unreadable};
-use crate::limits::SHOWN_MAX;
+use crate::limits::{INLINE_BYTES_MAX, SHOWN_MAX};
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json;
 
@@ -67,7 +67,8 @@ async fn answer(
     match shown.map_err(|error| Problem::of(&error, false))? {
         Json::Null => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
         shown => {
-            let mut response = json(shown.to_string().into());
+            let text = app.code(INLINE_BYTES_MAX + 1, move || shown.to_string()).await;
+            let mut response = json(text.into());
             if let Ok(token) = HeaderValue::try_from(app.token(&session)) {
                 response.headers_mut().insert(SESSION, token);
             }

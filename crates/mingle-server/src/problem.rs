@@ -22,6 +22,10 @@ pub enum Code {
     Waiting,
     /// A store failed.
     Store,
+    /// A rule of the database does not allow the write beside the data that is there.
+    ConstraintConflict,
+    /// A rule of the database does not allow the written values.
+    ConstraintViolated,
     /// The call has to wait for a transaction that cannot be finished for now.
     Parked,
     /// Some stores have committed; the rest follows.
@@ -62,6 +66,14 @@ pub enum Code {
     ShuttingDown,
     /// The body did not arrive in time.
     Timeout,
+    /// The call computed beyond its deadline.
+    Deadline,
+    /// The bytes are no request of HTTP.
+    BadRequest,
+    /// The head of the request is too large, or has too many headers.
+    HeadTooLarge,
+    /// The `Host` of the request is missing, repeated, or no host.
+    InvalidHost,
     /// The worker does not know the program.
     UnknownProgram,
     /// The worker knows of no such attempt.
@@ -70,12 +82,14 @@ pub enum Code {
 
 impl Code {
     /// All of them.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 33] = [
         Self::Require,
         Self::Exists,
         Self::Conflict,
         Self::Waiting,
         Self::Store,
+        Self::ConstraintConflict,
+        Self::ConstraintViolated,
         Self::Parked,
         Self::Incomplete,
         Self::Unknown,
@@ -96,6 +110,10 @@ impl Code {
         Self::Overloaded,
         Self::ShuttingDown,
         Self::Timeout,
+        Self::Deadline,
+        Self::BadRequest,
+        Self::HeadTooLarge,
+        Self::InvalidHost,
         Self::UnknownProgram,
         Self::UnknownAttempt,
     ];
@@ -122,6 +140,13 @@ impl Code {
             Self::Conflict => ("conflict", 409, "Conflicts outlasted the deadline"),
             Self::Waiting => ("waiting", 409, "Waiting for other transactions took too long"),
             Self::Store => ("store", 503, "A store failed"),
+            Self::ConstraintConflict => {
+                ("constraint-conflict", 409, "A rule of the database forbids it beside other data")
+            }
+            Self::ConstraintViolated => {
+                ("constraint-violated", 422, "A rule of the database forbids the values")
+            }
+            Self::Deadline => ("deadline", 504, "The call computed beyond its deadline"),
             Self::Parked => ("parked", 503, "Another transaction cannot be finished for now"),
             Self::Incomplete => ("incomplete", 202, "Committed at some stores; the rest follows"),
             Self::Unknown => ("unknown", 504, "It is not known whether the call took effect"),
@@ -146,6 +171,9 @@ impl Code {
             Self::Overloaded => ("overloaded", 503, "The server has enough to do"),
             Self::ShuttingDown => ("shutting-down", 503, "The server is about to stop"),
             Self::Timeout => ("timeout", 408, "The request took too long to arrive"),
+            Self::BadRequest => ("bad-request", 400, "The request is not HTTP"),
+            Self::HeadTooLarge => ("head-too-large", 431, "The head of the request is too large"),
+            Self::InvalidHost => ("invalid-host", 400, "The request does not say its host"),
             Self::UnknownProgram => {
                 ("unknown-program", 404, "The worker does not know the program")
             }
@@ -216,6 +244,12 @@ impl Problem {
         Self::new(Code::Overloaded, "too many calls run at this moment").retryable(true)
     }
 
+    pub(crate) fn out_of_memory(bytes_max: usize) -> Self {
+        let detail =
+            format!("the requests that run hold all of the {bytes_max} bytes that they may");
+        Self::new(Code::Overloaded, detail).retryable(true).closing()
+    }
+
     pub(crate) fn shutting_down() -> Self {
         Self::new(Code::ShuttingDown, "the server is about to stop").retryable(true)
     }
@@ -243,7 +277,15 @@ impl Problem {
             Error::Unsupported(_) => Code::Unsupported,
             Error::Limit(_) => Code::Limit,
             Error::Conflict { .. } => Code::Conflict,
+            Error::Store(StoreError::Violated { violation, .. }) => {
+                if violation.kind.is_conflict() {
+                    Code::ConstraintConflict
+                } else {
+                    Code::ConstraintViolated
+                }
+            }
             Error::Store(_) => Code::Store,
+            Error::Deadline { .. } => Code::Deadline,
             Error::Unknown { .. } => Code::Unknown,
             Error::Waiting { .. } => Code::Waiting,
             Error::Parked { .. } => Code::Parked,
@@ -265,6 +307,9 @@ impl Problem {
             Error::Incomplete { committed, missing, .. } => {
                 problem.member("committed", names(committed)).member("missing", names(missing))
             }
+            Error::Store(StoreError::Violated { violation, .. }) => problem
+                .member("constraint", violation.constraint.as_deref())
+                .member("constraint_kind", violation.kind.name()),
             _ => problem,
         }
     }
@@ -283,7 +328,8 @@ fn store_of(error: &Error) -> Option<&Name> {
             StoreError::Unavailable { store, .. }
             | StoreError::Unknown { store, .. }
             | StoreError::Behind { store, .. }
-            | StoreError::Refused { store, .. },
+            | StoreError::Refused { store, .. }
+            | StoreError::Violated { store, .. },
         ) => Some(store),
         Error::Incomplete { missing, .. } => missing.first(),
         _ => None,

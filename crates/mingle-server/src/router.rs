@@ -6,9 +6,10 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
-use axum::routing::{get, post};
+use axum::routing::{any, get, post};
 
 use crate::app::App;
+use crate::heads::{REFUSED_PATH, refused};
 use crate::problem::{Code, Problem};
 use crate::worker::routes::routes;
 use crate::{calls, objects, page};
@@ -26,6 +27,7 @@ pub(crate) fn router(app: Arc<App>) -> Router {
         .route("/healthz", get(|| async { "ok\n" }))
         .route("/readyz", get(readyz))
         .route("/metrics", get(metrics))
+        .route(REFUSED_PATH, any(refused))
         .route("/", get(page::html))
         .route("/page.css", get(page::css))
         .route("/page.js", get(page::js))

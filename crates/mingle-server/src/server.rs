@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use axum::Router;
 use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
 use mingle::Database;
@@ -21,9 +22,13 @@ use tokio_rustls::TlsAcceptor;
 
 use crate::app::App;
 use crate::config::{Config, ConfigError};
+use crate::heads::{Heads, Refusal};
 use crate::limits::{ACCEPT_PAUSE, HANDSHAKE_WITHIN, HEAD_BYTES_MAX, KEYS_KEPT, KEYS_SWEPT_EVERY};
 use crate::patient::Patient;
 use crate::router::router;
+
+/// hyper reads a head whole, and somewhat more: it finds none too large that was let through to it.
+const HYPER_BYTES_MAX: usize = HEAD_BYTES_MAX + (64 << 10);
 
 /// Listens, and serves once it is [run](Self::run).
 pub struct Server {
@@ -190,11 +195,17 @@ where
     builder
         .timer(TokioTimer::new())
         .header_read_timeout(shared.app.config.head_within)
-        .max_buf_size(HEAD_BYTES_MAX)
+        .max_buf_size(HYPER_BYTES_MAX)
         // Who has sent its last request may still wait for the answer.
         .half_close(true)
         .pipeline_flush(true);
-    let service = TowerToHyperService::new(shared.router.clone());
+    let refusal = Refusal::default();
+    let stream = Heads::new(stream, refusal.clone(), shared.app.budget.hold());
+    let router = TowerToHyperService::new(shared.router.clone());
+    let service = service_fn(move |mut request| {
+        refusal.attach(&mut request);
+        router.call(request)
+    });
     let mut connection = pin!(builder.serve_connection(TokioIo::new(stream), service));
     let mut stopping = shared.stopping.clone();
     let told = async { stopping.wait_for(|stopping| *stopping).await.is_ok() };

@@ -9,6 +9,7 @@
 //! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
 //! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
+//! - [`violation`]: rules of the database that a write would have broken.
 //! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the
 //!   declarations, and what a transaction has flushed.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
@@ -31,6 +32,7 @@ pub mod store;
 #[cfg(feature = "conformance")]
 pub mod test_world;
 pub mod united;
+pub mod violation;
 pub mod worker;
 pub mod world;
 pub mod wrap;
@@ -44,5 +46,6 @@ pub use store::{
 #[cfg(feature = "conformance")]
 pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
+pub use violation::{Violation, ViolationKind};
 pub use worker::{Errand, Ran, Worker};
-pub use world::{BoxFuture, World};
+pub use world::{BoxFuture, Turn, World, yield_once};

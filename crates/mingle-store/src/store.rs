@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::operation::{Answer, Read, Write};
 use crate::record::Guard;
 use crate::united::{EngineId, United};
+use crate::violation::Violation;
 use crate::worker::Worker;
 use crate::world::BoxFuture;
 
@@ -340,6 +341,13 @@ pub enum StoreError {
         /// Why.
         reason: String,
     },
+    /// A rule that the database keeps about its own data does not allow the write. Nothing was written.
+    Violated {
+        /// Which store.
+        store: Name,
+        /// The rule.
+        violation: Box<Violation>,
+    },
 }
 
 impl StoreError {
@@ -376,6 +384,7 @@ impl fmt::Display for StoreError {
                 )
             }
             Self::Refused { store, reason } => write!(f, "store {store} refuses: {reason}"),
+            Self::Violated { store, violation } => write!(f, "store {store} refuses: {violation}"),
         }
     }
 }

@@ -3,14 +3,45 @@
 //! Clock, sleeping, randomness and tasks come from here and from nowhere else, so that a
 //! simulator can put its own in their place.
 
-use std::future::Future;
+use std::future::{Future, poll_fn};
 use std::pin::Pin;
+use std::task::Poll;
 use std::time::Duration;
 
 use mingle_model::Time;
 
 /// A future that can be kept in a trait object.
 pub type BoxFuture<'a, T> = Pin<Box<dyn Future<Output = T> + Send + 'a>>;
+
+/// A task's turn to compute, which ends when it is dropped.
+#[derive(Default)]
+pub struct Turn(Option<Box<dyn Send + Sync>>);
+
+impl Turn {
+    /// A turn that holds something until it ends, such as a permit.
+    pub fn holding(held: impl Send + Sync + 'static) -> Self {
+        Self(Some(Box::new(held)))
+    }
+}
+
+impl std::fmt::Debug for Turn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_tuple("Turn").field(&self.0.is_some()).finish()
+    }
+}
+
+/// Returns once other tasks that are ready had their chance to run.
+pub async fn yield_once() {
+    let mut has_yielded = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    })
+    .await;
+}
 
 /// Clock, sleep, randomness and tasks.
 pub trait World: Send + Sync {
@@ -33,6 +64,15 @@ pub trait World: Send + Sync {
     /// then run within it; where nobody can tell, it may not.
     fn is_here(&self) -> bool {
         false
+    }
+
+    /// Lets other tasks run, and returns once the task that asks may compute on. A task that computes for
+    /// long asks before each further slice, and drops the answer at the end of that slice.
+    fn turn(&self) -> BoxFuture<'static, Turn> {
+        Box::pin(async {
+            yield_once().await;
+            Turn::default()
+        })
     }
 
     /// Runs work that may block on a disk where it holds up no other task; returns when it is

@@ -8,13 +8,14 @@ use std::sync::atomic::AtomicBool;
 use mingle_lang::Program;
 use mingle_lang::hir::StoreId;
 use mingle_model::{FieldType, ObjectType, Ref, Time, Type, Value, json};
-use mingle_runtime::{Call, CallReport, Error, Runtime, Session, TokioWorld};
+use mingle_runtime::{Call, CallReport, Error, Runtime, Session, SessionScope, TokioWorld};
 use mingle_store::{Address, Data, DataStore, Read, World};
 use serde_json::{Map, Value as Json};
 
 use crate::binding::{Binding, StoreBinding};
 use crate::check::check_binding;
 use crate::open::{Known, OpenError, is_all_embedded, open_store, opening_order, store_schema};
+use crate::scope::scope;
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
 pub const SHOWN_MAX: usize = 100;
@@ -25,6 +26,7 @@ pub struct Database {
     /// Whether what earlier processes have left is being finished.
     pub(crate) is_catching_up: Arc<AtomicBool>,
     warnings: Vec<String>,
+    scope: SessionScope,
     /// Stores that can do more than others, by engine.
     #[cfg_attr(not(any(feature = "embedded", feature = "postgres")), allow(dead_code))]
     pub(crate) known: Known,
@@ -111,8 +113,9 @@ impl Database {
             stores.insert(id.index(), wrap(&declared.name, opened.store));
         }
         let stores = stores.into_values().collect();
+        let scope = scope(&program, binding, folder, &*world);
         let runtime = Runtime::new(program, stores, world, binding.settings.clone());
-        Ok(Self { warnings, known, ..Self::over(runtime) })
+        Ok(Self { warnings, scope, known, ..Self::over(runtime) })
     }
 
     /// A database over stores that are open. Whether it looks for what others have left is up to
@@ -122,8 +125,15 @@ impl Database {
             runtime,
             is_catching_up: Arc::default(),
             warnings: Vec::new(),
+            scope: SessionScope::default(),
             known: Known::default(),
         }
+    }
+
+    /// What sessions of this program over these stores belong to: a key in this scope refuses tokens of
+    /// others. Changed transactions leave it as it is.
+    pub fn session_scope(&self) -> SessionScope {
+        self.scope
     }
 
     /// What the program declares of a store, without bodies of operations.

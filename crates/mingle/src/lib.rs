@@ -106,6 +106,7 @@ mod open;
 #[cfg(any(feature = "postgres", feature = "redis", feature = "cassandra"))]
 mod overlaps;
 pub mod recovery;
+mod scope;
 mod still;
 pub mod typed;
 
@@ -121,7 +122,7 @@ pub use mingle_runtime::{
 };
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
-pub use mingle_runtime::{Session, SessionKey, TokenError, TokioWorld};
+pub use mingle_runtime::{Session, SessionKey, SessionScope, TokenError, TokioWorld};
 pub use mingle_store::StoreError;
 #[cfg(feature = "embedded")]
 pub use mingle_store_embedded::storage::contain::is_contained;

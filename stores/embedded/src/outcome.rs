@@ -7,7 +7,7 @@
 
 use std::sync::{Mutex, PoisonError};
 
-use mingle_model::{Time, TransactionId};
+use mingle_model::TransactionId;
 use mingle_store::{Outcome, StoreError, World};
 
 use crate::core::Core;
@@ -115,6 +115,5 @@ fn sweep(core: &Core, draft: &mut Draft<'_>) -> Result<(), StorageError> {
 
 /// The time of day in seconds.
 fn seconds(world: &dyn World) -> u64 {
-    let second = Time::parse("1970-01-01T00:00:01Z").map_or(1, |time| time.0);
-    u64::try_from(world.now().0 / second).unwrap_or(0)
+    u64::try_from(world.now().millis() / 1_000).unwrap_or(0)
 }

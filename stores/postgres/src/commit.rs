@@ -212,7 +212,7 @@ async fn explain(
     failure: Failure,
 ) -> StoreError {
     let inner = &transaction.inner;
-    if matches!(failure, Failure::Refused(_) | Failure::Unavailable(_)) {
+    if matches!(failure, Failure::Refused(_) | Failure::Violated(_) | Failure::Unavailable(_)) {
         return failure.before_commit(&inner.store);
     }
     let done = &transaction.done;

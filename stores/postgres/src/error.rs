@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt;
 
 use mingle_model::Name;
-use mingle_store::StoreError;
+use mingle_store::{StoreError, Violation, ViolationKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -134,6 +134,8 @@ pub enum Failure {
     Unavailable(String),
     /// The server says no.
     Refused(String),
+    /// A rule about the data says no.
+    Violated(Box<Violation>),
     /// A table was changed, and its statements must be prepared anew.
     Stale(String),
     /// The server says no in a way that it would where tables that were there before are no longer what they were.
@@ -176,8 +178,15 @@ impl Failure {
             _ if code == SqlState::READ_ONLY_SQL_TRANSACTION.code() => {
                 Self::Unavailable(complaint.to_string())
             }
-            _ if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string()),
-            _ => Self::Refused(complaint.to_string()),
+            _ => match violated(complaint) {
+                Some(kind) => Self::Violated(Box::new(Violation {
+                    kind,
+                    constraint: complaint.constraint.clone(),
+                    message: complaint.to_string(),
+                })),
+                None if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string()),
+                None => Self::Refused(complaint.to_string()),
+            },
         }
     }
 
@@ -192,8 +201,25 @@ impl Failure {
                 StoreError::Unavailable { store, reason }
             }
             Self::Refused(reason) | Self::Unlike(reason) => StoreError::Refused { store, reason },
+            Self::Violated(violation) => StoreError::Violated { store, violation },
         }
     }
+}
+
+/// The kind of the rule about the data that a statement would have broken, if that is why it failed.
+fn violated(complaint: &Complaint) -> Option<ViolationKind> {
+    // With any SQLSTATE that a trigger or a function chooses.
+    let is_raised = || complaint.context.as_ref().is_some_and(|place| place.contains("at RAISE"));
+    Some(match SqlState::from_code(&complaint.code) {
+        SqlState::UNIQUE_VIOLATION => ViolationKind::Unique,
+        SqlState::EXCLUSION_VIOLATION => ViolationKind::Exclusion,
+        SqlState::FOREIGN_KEY_VIOLATION | SqlState::RESTRICT_VIOLATION => ViolationKind::ForeignKey,
+        SqlState::CHECK_VIOLATION | SqlState::WITH_CHECK_OPTION_VIOLATION => ViolationKind::Check,
+        SqlState::NOT_NULL_VIOLATION => ViolationKind::NotNull,
+        SqlState::RAISE_EXCEPTION | SqlState::ASSERT_FAILURE => ViolationKind::Raised,
+        _ if is_raised() => ViolationKind::Raised,
+        _ => return None,
+    })
 }
 
 /// Whether a row was there that the statement had looked for and not found: somebody else has

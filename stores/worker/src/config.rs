@@ -38,6 +38,28 @@ impl WorkerConfig {
     }
 }
 
+impl WorkerConfig {
+    /// Checks the address.
+    ///
+    /// # Errors
+    ///
+    /// What was expected, and what was found.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_store_worker::WorkerConfig;
+    ///
+    /// assert!(WorkerConfig::at("https://bank.example.com:8443").check_url().is_ok());
+    /// for wrong in ["bank.example.com", "http://bank:99999", "http://bank/path", "http://me@bank"] {
+    ///     assert!(WorkerConfig::at(wrong).check_url().is_err(), "{wrong}");
+    /// }
+    /// ```
+    pub fn check_url(&self) -> Result<(), String> {
+        crate::link::Place::of(&self.url).map(|_| ())
+    }
+}
+
 /// Without the token.
 impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

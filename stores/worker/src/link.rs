@@ -78,41 +78,56 @@ impl Failed {
     }
 }
 
-impl Link {
-    /// Looks at what the binding says; connects nowhere yet.
-    pub(crate) fn new(config: &WorkerConfig) -> Result<Self, String> {
-        let expected = || {
-            format!(
-                "expected http://HOST:PORT or https://HOST:PORT as worker, found {:?}",
-                config.url
-            )
-        };
-        let uri: Uri = config.url.parse().map_err(|_| expected())?;
-        let (scheme, host) = uri.scheme_str().zip(uri.host()).ok_or_else(expected)?;
-        let is_plain_path = matches!(uri.path(), "" | "/") && uri.query().is_none();
+/// What the address of a worker says.
+pub(crate) struct Place {
+    encrypted: bool,
+    host: String,
+    port: u16,
+    authority: HeaderValue,
+}
+
+impl Place {
+    pub(crate) fn of(url: &str) -> Result<Self, String> {
+        let expected =
+            || format!("expected http://HOST:PORT or https://HOST:PORT as worker, found {url:?}");
+        let uri: Uri = url.parse().map_err(|_| expected())?;
+        let (scheme, authority) = uri.scheme_str().zip(uri.authority()).ok_or_else(expected)?;
         let encrypted = match scheme {
             "http" => false,
             "https" => true,
             _ => return Err(expected()),
         };
-        if !is_plain_path || config.url.contains('@') {
+        let host = authority.host().trim_start_matches('[').trim_end_matches(']').to_owned();
+        let is_plain_path = matches!(uri.path(), "" | "/") && uri.query().is_none();
+        if !is_plain_path || host.is_empty() || url.contains(['@', '#']) {
             return Err(expected());
         }
-        let port = uri.port_u16().unwrap_or(if encrypted { 443 } else { 80 });
+        let rest = &authority.as_str()[authority.host().len()..];
+        let port = match (rest.strip_prefix(':'), encrypted) {
+            (Some(port), _) => port.parse().ok().filter(|port| *port != 0).ok_or_else(expected)?,
+            (None, true) => 443,
+            (None, false) => 80,
+        };
+        let authority = HeaderValue::try_from(authority.as_str()).map_err(|_| expected())?;
+        Ok(Self { encrypted, host, port, authority })
+    }
+}
+
+impl Link {
+    /// Looks at what the binding says; connects nowhere yet.
+    pub(crate) fn new(config: &WorkerConfig) -> Result<Self, String> {
+        let Place { encrypted, host: name, port, authority } = Place::of(&config.url)?;
         let authorization = config.token.as_ref().map(|token| {
             let value = HeaderValue::try_from(format!("Bearer {token}"));
             let mut value = value.map_err(|_| "token: it is no text of visible characters")?;
             value.set_sensitive(true);
             Ok::<_, String>(value)
         });
-        let name = host.trim_start_matches('[').trim_end_matches(']').to_owned();
         let tls = encrypted.then(|| tls(config, &name));
-        let authority = uri.authority().map(|authority| authority.as_str().to_owned());
         Ok(Self {
             host: name,
             port,
-            authority: HeaderValue::try_from(authority.unwrap_or_default())
-                .map_err(|_| expected())?,
+            authority,
             authorization: authorization.transpose()?,
             tls: tls.transpose()?,
             connect_within: config.connect_timeout,

@@ -4,6 +4,7 @@ import base64
 import binascii
 import http.client
 import json
+import operator
 import random
 import re
 import secrets

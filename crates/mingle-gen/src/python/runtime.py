@@ -163,6 +163,10 @@ class ExistsError(MingleError):
     """A `new` with a key met an object that exists. Nothing was written."""
 
 
+class ConstraintError(MingleError):
+    """A rule of the database, such as a constraint, does not allow it. Nothing was written."""
+
+
 class ConflictError(MingleError):
     """Others were in the way until the deadline. Nothing was written by this attempt."""
 
@@ -226,6 +230,12 @@ _ERRORS: dict[str, type[MingleError]] = {
     "incomplete": IncompleteError,
     "unknown": UnknownOutcomeError,
     "result-gone": ResultGoneError,
+    "deadline": InvalidCallError,
+    "constraint-conflict": ConstraintError,
+    "constraint-violated": ConstraintError,
+    "bad-request": InvalidCallError,
+    "invalid-host": InvalidCallError,
+    "head-too-large": InvalidCallError,
     "overloaded": UnavailableError,
     "shutting-down": UnavailableError,
     "timeout": UnavailableError,
@@ -549,21 +559,52 @@ def _text(found: Any, path: str) -> str:
     return found if isinstance(found, str) else _expected("a string", found, path)
 
 
+def _refuse(what: str, found: Any) -> NoReturn:
+    """Refuses a value that is of another type: it is never sent as something else."""
+    raise TypeError(f"expected {what}, found {type(found).__name__} {str(found)[:40]}")
+
+
+def _exactly(kind: type[_T], what: str) -> Callable[[_T], _T]:
+    return lambda value: value if isinstance(value, kind) else _refuse(what, value)
+
+
+def _is_int(value: int) -> bool:
+    return -(2**63) <= value < 2**63
+
+
 def _int_to_json(value: int) -> int | str:
+    if isinstance(value, bool):
+        return _refuse("an int", value)
+    try:
+        exact = operator.index(value)
+    except TypeError:
+        return _refuse("an int", value)
+    if not _is_int(exact):
+        raise ValueError(f"expected an int of 64 bits, found {exact}")
     # Not all readers of JSON keep greater ones exact.
-    return int(value) if -(2**53) <= value <= 2**53 else str(int(value))
+    return exact if -(2**53) <= exact <= 2**53 else str(exact)
 
 
 def _int_from_json(found: Any, path: str) -> int:
-    if isinstance(found, int) and not isinstance(found, bool):
+    if isinstance(found, int) and not isinstance(found, bool) and _is_int(found):
         return found
-    if isinstance(found, str) and re.fullmatch(r"-?[0-9]{1,19}", found):
+    if isinstance(found, str) and re.fullmatch(r"-?[0-9]{1,19}", found) and _is_int(int(found)):
         return int(found)
     return _expected("an int", found, path)
 
 
 def _float_to_json(value: float) -> float | str:
-    value = float(value)
+    given: Any = value
+    if isinstance(given, (bool, str, bytes, bytearray)):
+        return _refuse("a float", given)
+    try:
+        value = float(given)
+    except TypeError:
+        return _refuse("a float", given)
+    except OverflowError:
+        value = float("inf")
+    if value == value and value != given:
+        raise ValueError(f"expected a number that a float holds exactly, found {str(given)[:40]}")
     if value != value:
         return "NaN"
     if value in (float("inf"), float("-inf")):
@@ -587,13 +628,15 @@ def _bytes_from_json(found: Any, path: str) -> bytes:
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MICROSECOND = timedelta(microseconds=1)
-_RFC_3339 = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?Z")
+_RFC_3339 = re.compile(r"([0-9]{4})(-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]{1,6})0*)?Z")
 _MICROSECONDS = re.compile(r"(-?[0-9]+)us")
 #: The years 0 to 3 have as many microseconds; a datetime begins with the year 1.
 _FOUR_YEARS = 1461 * 86_400_000_000
 
 
 def _time_to_json(value: datetime) -> str:
+    if not isinstance(value, datetime):
+        return _refuse("a datetime", value)
     if isinstance(value, ExactTime):
         return f"{_int_to_json(value.epoch_microseconds)}us"
     if value.tzinfo is None:
@@ -622,7 +665,7 @@ def _time_from_json(found: Any, path: str) -> datetime:
         except ValueError:
             return _expected("a time", found, path)
         microseconds = (moment.replace(tzinfo=timezone.utc) - _EPOCH) // _MICROSECOND
-        microseconds += int((fraction or "").ljust(6, "0")[:6]) - (_FOUR_YEARS if is_zero else 0)
+        microseconds += int((fraction or "").ljust(6, "0")) - (_FOUR_YEARS if is_zero else 0)
     try:
         return _EPOCH + microseconds * _MICROSECOND
     except OverflowError:
@@ -633,13 +676,17 @@ def _bool_from_json(found: Any, path: str) -> bool:
     return found if isinstance(found, bool) else _expected("a bool", found, path)
 
 
-_bool: _Codec[bool, bool] = _Codec(bool, _bool_from_json)
+def _bytes_to_json(value: bytes) -> str:
+    if not isinstance(value, (bytes, bytearray, memoryview)):
+        return _refuse("bytes", value)
+    return base64.b64encode(value).decode("ascii")
+
+
+_bool: _Codec[bool, bool] = _Codec(_exactly(bool, "a bool"), _bool_from_json)
 _int: _Codec[int, int] = _Codec(_int_to_json, _int_from_json)
 _float: _Codec[float, float] = _Codec(_float_to_json, _float_from_json)
-_str: _Codec[str, str] = _Codec(str, _text)
-_bytes: _Codec[bytes, bytes] = _Codec(
-    lambda value: base64.b64encode(value).decode("ascii"), _bytes_from_json
-)
+_str: _Codec[str, str] = _Codec(_exactly(str, "a str"), _text)
+_bytes: _Codec[bytes, bytes] = _Codec(_bytes_to_json, _bytes_from_json)
 _time: _Codec[datetime, datetime] = _Codec(_time_to_json, _time_from_json)
 _none: _Codec[None, None] = _Codec(lambda value: None, lambda found, path: None)
 
@@ -662,7 +709,13 @@ def _list(inner: _Codec[_In, _Value]) -> _Codec[Sequence[_In], list[_Value]]:
     def decode(found: Any, path: str) -> list[_Value]:
         return [inner.decode(item, f"{path}[{at}]") for at, item in enumerate(_items(found, path))]
 
-    return _Codec(lambda value: [inner.encode(item) for item in value], decode)
+    def encode(value: Sequence[_In]) -> Any:
+        # The characters of a text are no list of texts.
+        if isinstance(value, (str, bytes, bytearray, memoryview)):
+            return _refuse("a list", value)
+        return [inner.encode(item) for item in value]
+
+    return _Codec(encode, decode)
 
 
 def _pairs(

@@ -1,16 +1,17 @@
 //! Handles, the fields of objects, and structs.
 
 use mingle_lang::syntax::ast::{Object, Struct};
-use mingle_model::{Name, Type};
+use mingle_model::Name;
 
 use super::names::Names;
 use super::{Context, doc};
 
 /// What the runtime declares and not every program uses.
-const IN_USE: [&str; 13] = [
+const IN_USE: [&str; 14] = [
     "$bool",
     "$bytes",
     "$float",
+    "$key",
     "$map",
     "$named",
     "$none",
@@ -33,7 +34,11 @@ impl Context<'_> {
         let key = names.of(&declared.key_name);
         let (received, taken) = (self.received(&declared.key_type), self.taken(&declared.key_type));
         let codec = self.codec(&declared.key_type);
-        let value = if declared.key_type == Type::Int { "BigInt(key)" } else { "key" };
+        let value = if self.has_int(&declared.key_type) {
+            format!("$key({codec}, key)")
+        } else {
+            "key".to_owned()
+        };
         let is_text = self.declared.has_text_key(name);
         let path = if is_text { "$pathOfText" } else { "$pathOfJson" };
         let about =
@@ -145,7 +150,10 @@ impl Context<'_> {
             let members = declared.fields.iter();
             let members =
                 members.map(|(field, inner)| member(field, names.of(field), &self.codec(inner)));
-            text += &members_of(&format!("$${ident}: $Codec<{ident}> = $struct"), members);
+            text += &members_of(
+                &format!("$${ident}: $Codec<{ident}, Input<{ident}>> = $struct"),
+                members,
+            );
         }
         text
     }

@@ -87,6 +87,7 @@ const GLOBALS: &[&str] = &[
     "Record",
     "Response",
     "String",
+    "TypeError",
     "URL",
     "URLSearchParams",
     "Uint8Array",

@@ -17,6 +17,15 @@ export interface Some<T> {
   readonly some: T;
 }
 
+/** What is taken where a `T` is sent: the same, and an integer also as a number. */
+export type Input<T> = T extends bigint
+  ? bigint | number
+  : T extends boolean | number | string | null | undefined | Date | Uint8Array | Handle<unknown>
+    ? T
+    : T extends readonly (infer Item)[]
+      ? readonly Input<Item>[]
+      : { readonly [K in keyof T]: Input<T[K]> };
+
 /** What a call with `until` gives. */
 export interface Early<T> {
   /** The result; `undefined` where a store that comes later has yet to compute it. */
@@ -182,6 +191,11 @@ export class ExistsError extends MingleError {
   override readonly name = "ExistsError";
 }
 
+/** A rule of the database, such as a constraint, does not allow it. Nothing was written. */
+export class ConstraintError extends MingleError {
+  override readonly name = "ConstraintError";
+}
+
 /** Others were in the way until the deadline. Nothing was written by this attempt. */
 export class ConflictError extends MingleError {
   override readonly name = "ConflictError";
@@ -272,6 +286,12 @@ const $errors: Readonly<Record<string, typeof MingleError>> = {
   incomplete: IncompleteError,
   unknown: UnknownOutcomeError,
   "result-gone": ResultGoneError,
+  deadline: InvalidCallError,
+  "constraint-conflict": ConstraintError,
+  "constraint-violated": ConstraintError,
+  "bad-request": InvalidCallError,
+  "invalid-host": InvalidCallError,
+  "head-too-large": InvalidCallError,
   overloaded: UnavailableError,
   "shutting-down": UnavailableError,
   timeout: UnavailableError,
@@ -327,7 +347,7 @@ class $Connection {
     const request: $Request = {
       method: "POST",
       path: `/v1/transactions/${encodeURIComponent(transaction)}${query}`,
-      body: JSON.stringify(Object.fromEntries(params)),
+      body: $stringify(Object.fromEntries(params)),
       idempotencyKey: options.idempotencyKey ?? (retries > 0 ? $newKey() : undefined),
     };
     const { json, status } = await this.#run(request, retries, options);
@@ -508,7 +528,20 @@ function $pathOfText(kind: string, key: $Json): string {
 
 /** The path of an object whose key is something else. */
 function $pathOfJson(kind: string, key: $Json): string {
-  return `${encodeURIComponent(kind)}/${encodeURIComponent(JSON.stringify(key))}`;
+  return `${encodeURIComponent(kind)}/${encodeURIComponent($stringify(key))}`;
+}
+
+/** As `JSON.stringify`, which writes -0 as 0. */
+function $stringify(json: $Json): string {
+  if (Object.is(json, -0)) return "-0.0";
+  if (typeof json !== "object" || json === null) return JSON.stringify(json);
+  if ($isList(json)) return `[${json.map($stringify).join(",")}]`;
+  const members = Object.entries(json).map(([name, item]) => `${JSON.stringify(name)}:${$stringify(item)}`);
+  return `{${members.join(",")}}`;
+}
+
+function $isList(json: $Json): json is readonly $Json[] {
+  return Array.isArray(json);
 }
 
 function $parsed(text: string): unknown {
@@ -562,17 +595,32 @@ function $texts(json: unknown): readonly string[] {
   return $items(json, "follows").map((item) => $string.decode(item, "follows"));
 }
 
+/** Refuses a value that cannot be sent, or not exactly. */
+function $refuse(what: string, found: unknown): never {
+  throw new TypeError(`expected ${what}, found ${typeof found} ${$shown(found).slice(0, 40)}`);
+}
+
 function $plain<T extends boolean | string>(what: string): $Codec<T> {
   return {
-    encode: (value) => value,
+    encode: (value) => (typeof value === what ? value : $refuse(`a ${what}`, value)),
     decode: (json, path) => (typeof json === what ? (json as T) : $expected(`a ${what}`, json, path)),
   };
 }
 
 /** An integer as JSON: beyond 2^53 as text, since not all readers of JSON keep it exact there. */
 function $intJson(value: bigint): $Json {
+  if (!$isInt(value)) throw new RangeError(`expected an integer of 64 bits, found ${value}`);
   const isExact = value >= -(2n ** 53n) && value <= 2n ** 53n;
   return isExact ? Number(value) : value.toString();
+}
+
+function $isInt(value: bigint): boolean {
+  return BigInt.asIntN(64, value) === value;
+}
+
+/** The tag of a value, which is the same in all windows and frames. */
+function $tag(value: unknown): string {
+  return Object.prototype.toString.call(value).slice(8, -1);
 }
 
 const $bool = $plain<boolean>("boolean");
@@ -581,20 +629,26 @@ const $none: $Codec<void> = { encode: () => null, decode: () => undefined };
 
 const $int: $Codec<bigint, bigint | number> = {
   encode: (value) => {
-    if (typeof value === "number" && !Number.isSafeInteger(value)) {
+    if (typeof value === "bigint") return $intJson(value);
+    if (typeof value !== "number") return $refuse("a bigint or a number", value);
+    if (!Number.isSafeInteger(value)) {
       throw new RangeError(`expected an integer that a number holds exactly, or a bigint; found ${value}`);
     }
-    return $intJson(BigInt(value));
+    return value + 0;
   },
   decode: (json, path) => {
-    if (typeof json === "number" && Number.isInteger(json)) return BigInt(json);
-    if (typeof json === "string" && /^-?\d+$/.test(json)) return BigInt(json);
+    // Beyond that a number may stand for several integers.
+    if (typeof json === "number" && Number.isInteger(json) && Math.abs(json) <= 2 ** 53) return BigInt(json);
+    if (typeof json === "string" && /^-?\d{1,19}$/.test(json) && $isInt(BigInt(json))) return BigInt(json);
     return $expected("an int", json, path);
   },
 };
 
 const $float: $Codec<number> = {
-  encode: (value) => (Number.isFinite(value) ? value : String(value)),
+  encode: (value) => {
+    if (typeof value !== "number") return $refuse("a number", value);
+    return Number.isFinite(value) ? value : String(value);
+  },
   decode: (json, path) => {
     if (typeof json === "number") return json;
     const isWord = json === "NaN" || json === "Infinity" || json === "-Infinity";
@@ -604,6 +658,7 @@ const $float: $Codec<number> = {
 
 const $bytes: $Codec<Uint8Array> = {
   encode: (value) => {
+    if ($tag(value) !== "Uint8Array") return $refuse("a Uint8Array", value);
     let text = "";
     // An argument for each byte: not too many at once.
     for (let at = 0; at < value.length; at += 0x2000) {
@@ -635,6 +690,7 @@ function $dateOf(epochMicroseconds: bigint): Date {
 
 const $time: $Codec<Date> = {
   encode: (value) => {
+    if ($tag(value) !== "Date") return $refuse("a Date", value);
     if (value instanceof ExactTime) return `${$intJson(value.epochMicroseconds)}us`;
     const ms = value.getTime();
     if (Number.isNaN(ms)) throw new RangeError("expected a time, found an invalid Date");
@@ -646,10 +702,12 @@ const $time: $Codec<Date> = {
     const text = $string.decode(json, path);
     const far = /^(-?\d+)us$/.exec(text)?.[1];
     if (far !== undefined) return $dateOf(BigInt(far));
-    const [, whole, fraction] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d+))?Z$/.exec(text) ?? [];
-    const ms = whole === undefined ? Number.NaN : Date.parse(`${whole}Z`);
-    if (Number.isNaN(ms)) return $expected("a time", json, path);
-    return $dateOf(BigInt(ms) * 1000n + BigInt((fraction ?? "").padEnd(6, "0").slice(0, 6)));
+    const [, whole, fraction] = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,6})0*)?Z$/.exec(text) ?? [];
+    const second = new Date(`${whole}Z`);
+    // A Date takes the 30th of February for another day.
+    const isSame = !Number.isNaN(second.getTime()) && second.toISOString().slice(0, 19) === whole;
+    if (!isSame) return $expected("a time", json, path);
+    return $dateOf(BigInt(second.getTime()) * 1000n + BigInt((fraction ?? "").padEnd(6, "0")));
   },
 };
 
@@ -698,7 +756,7 @@ function $named<V>(value: $Codec<V, never>): $Codec<Map<string, V>, never> {
 
 /** For each property the name that the program has for it, and what it holds. */
 type $Properties<T> = { readonly [K in keyof T]-?: readonly [string, $Codec<T[K], never>] };
-type $Encoders<T> = { readonly [K in keyof T]-?: readonly [string, $Codec<T[K]>] };
+type $Encoders<T> = { readonly [K in keyof T]-?: readonly [string, $Codec<T[K], Input<T[K]>>] };
 
 function $fields<T>(properties: () => $Properties<T>): $Codec<T, never> {
   const decode = (json: unknown, path: string): T => {
@@ -711,8 +769,8 @@ function $fields<T>(properties: () => $Properties<T>): $Codec<T, never> {
   return { encode: (never) => never, decode };
 }
 
-function $struct<T>(properties: () => $Encoders<T>): $Codec<T> {
-  const encode = (value: T): $Json => {
+function $struct<T>(properties: () => $Encoders<T>): $Codec<T, Input<T>> {
+  const encode = (value: Input<T>): $Json => {
     const read = Object.entries<readonly [string, $Codec<unknown, never>]>(properties());
     const values = value as Readonly<Record<string, never>>;
     return Object.fromEntries(read.map(([property, [name, codec]]) => [name, codec.encode(values[property] as never)]));
@@ -724,7 +782,12 @@ function $handle<Key, H extends Handle<unknown>>(key: () => $Codec<Key, never>, 
   return { encode: (value) => value.toJSON(), decode: (json, path) => make(key().decode(json, path)) };
 }
 
+/** The key of a handle as it is received: its integers are bigints, and exact. */
+function $key<Key, In>(codec: $Codec<Key, In>, key: In): Key {
+  return codec.decode(codec.encode(key), "key");
+}
+
 /** Whether two handles name one object. */
 function $same(one: Handle<unknown>, other: Handle<unknown>): boolean {
-  return one.$kind === other.$kind && JSON.stringify(one) === JSON.stringify(other);
+  return one.$kind === other.$kind && $stringify(one.toJSON()) === $stringify(other.toJSON());
 }

@@ -1,5 +1,7 @@
 //! Types of a program as types of TypeScript, and what writes and reads their values.
 
+use std::collections::BTreeSet;
+
 use mingle_model::{FieldType, Type};
 
 use super::Context;
@@ -26,8 +28,29 @@ impl Context<'_> {
             Type::Int => "number | bigint".to_owned(),
             Type::Option(inner) => optional(inner, &self.taken(inner)),
             Type::List(inner) => format!("readonly {}", list(&self.taken(inner))),
+            Type::Struct(_) if self.has_int(value_type) => {
+                format!("Input<{}>", self.received(value_type))
+            }
             other => self.received(other),
         }
+    }
+
+    /// True if values of a type hold integers, which are taken as numbers too. Those in the keys of refs
+    /// are not looked at: a handle holds its key as it is received.
+    pub(super) fn has_int(&self, value_type: &Type) -> bool {
+        let (mut seen, mut next) = (BTreeSet::new(), vec![value_type]);
+        while let Some(one) = next.pop() {
+            match one {
+                Type::Int => return true,
+                Type::Option(inner) | Type::List(inner) => next.push(inner),
+                Type::Struct(name) if seen.insert(name) => {
+                    let fields = &self.declared.program.schema().structs[name].fields;
+                    next.extend(fields.iter().map(|(_, field)| field));
+                }
+                _ => {}
+            }
+        }
+        false
     }
 
     /// What writes values of a type as JSON and reads them.

@@ -50,7 +50,9 @@ impl Random {
 
 /// A program with this doc comment wherever one may stand.
 fn program(docs: &str) -> Checked {
-    let docs: Vec<String> = docs.lines().map(|line| format!("/// {line}\n")).collect();
+    // A return alone ends a line, and with it a comment.
+    let docs = docs.split(['\n', '\r']);
+    let docs: Vec<String> = docs.map(|line| format!("/// {line}\n")).collect();
     let docs = docs.concat();
     let checked = check(format!(
         "store s: causal;\n{docs}struct P {{\n{docs}x: int,\n}}\n{docs}object O in s {{\n{docs}key k: int;\n{docs}n: int;\n}}\n\

@@ -3,6 +3,7 @@
 //! The renderer is given only the lines around marks, so the cost of a diagnostic depends on its
 //! marks and not on the size of the program.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 use std::ops::Range;
 
@@ -12,7 +13,7 @@ use annotate_snippets::{
 
 use super::edit::in_order;
 use super::{Code, Diagnostic, Edit, Severity};
-use crate::syntax::{Places, Source, TextPlaces};
+use crate::syntax::{Places, Source, TextPlaces, line_starts};
 
 /// Marks that are further apart than this, in bytes, stand in snippets of their own.
 const GAP_MAX: usize = 2_048;
@@ -129,9 +130,8 @@ impl<'a> View<'a> {
             span.label((!message.is_empty()).then_some(*message))
         });
         let first_line = self.places.position(window.start).line as usize;
-        let snippet = Snippet::source(&self.source.text[window.clone()])
-            .line_start(first_line)
-            .annotations(annotations);
+        let snippet =
+            Snippet::source(self.excerpt(&window)).line_start(first_line).annotations(annotations);
         if !is_cut {
             return vec![snippet.path(self.file).into()];
         }
@@ -156,7 +156,7 @@ impl<'a> View<'a> {
                     Patch::new(bytes.start - window.start..bytes.end - window.start, *text)
                 });
                 let first_line = self.places.position(window.start).line as usize;
-                Snippet::source(&self.source.text[window.clone()])
+                Snippet::source(self.excerpt(&window))
                     .line_start(first_line)
                     .patches(patches)
                     .into()
@@ -187,7 +187,21 @@ impl<'a> View<'a> {
         let cut_start = self.boundary(whole.start.max(start.saturating_sub(LINE_MAX)));
         let cut_end = self.boundary(whole.end.min(end + LINE_MAX));
         let is_cut = cut_start > whole.start;
-        (cut_start..cut_end, is_cut)
+        // What stands before the first character of the text is marked there.
+        (cut_start.min(start)..cut_end, is_cut)
+    }
+
+    /// A stretch of the text, with lines that end as the renderer has it.
+    fn excerpt(&self, window: &Range<usize>) -> Cow<'a, str> {
+        let text = &self.source.text[window.clone()];
+        if !text.contains('\r') {
+            return Cow::Borrowed(text);
+        }
+        let mut lines = text.to_owned();
+        for start in line_starts(text.as_bytes()).filter(|start| text[..*start].ends_with('\r')) {
+            lines.replace_range(start - 1..start, "\n");
+        }
+        Cow::Owned(lines)
     }
 
     /// The place, or the nearest one before it that lies between two characters.

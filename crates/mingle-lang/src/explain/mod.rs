@@ -179,7 +179,8 @@ impl Explainer<'_> {
     fn text(&self, span: Span) -> String {
         let text = self.source.span_text(span);
         // Comments within would swallow what follows them.
-        let lines = text.lines().map(|line| line.split("//").next().unwrap_or_default());
+        let lines =
+            text.split(['\n', '\r']).map(|line| line.split("//").next().unwrap_or_default());
         let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
         words.join(" ")
     }

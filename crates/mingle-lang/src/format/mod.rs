@@ -13,7 +13,7 @@ mod stmt;
 mod tests;
 
 use crate::syntax::ast::Program;
-use crate::syntax::{Source, Span, Trivia};
+use crate::syntax::{Source, Span, Trivia, line_starts};
 use doc::Doc;
 
 /// Lays out a program that was parsed without mistakes.
@@ -126,7 +126,7 @@ impl Formatter<'_> {
         let before = comment.before.checked_sub(1);
         before.is_some_and(|token| {
             let from = self.source.tokens[token as usize].end as usize;
-            !self.source.text[from..comment.start as usize].contains('\n')
+            !self.source.text[from..comment.start as usize].contains(['\n', '\r'])
         })
     }
 
@@ -139,7 +139,7 @@ impl Formatter<'_> {
         let end_of_comment = trivia.checked_sub(1).map_or(0, |last| self.source.trivia[last].end);
         let from = end_of_token.max(end_of_comment);
         let between = &self.source.text[from as usize..start as usize];
-        between.bytes().filter(|byte| *byte == b'\n').count() > 1
+        line_starts(between.as_bytes()).count() > 1
     }
 
     /// The text of a token.

@@ -2,6 +2,11 @@
 
 use super::token::{BadToken, Keyword, Punct, Source, Token, TokenKind, Trivia};
 
+/// True if a line ends at this byte: at `\n`, at `\r\n`, and at `\r` alone.
+fn ends_line(byte: u8) -> bool {
+    matches!(byte, b'\n' | b'\r')
+}
+
 /// Cuts `text` into tokens.
 ///
 /// # Examples
@@ -96,7 +101,7 @@ impl Lexer<'_> {
     fn comment(&mut self) {
         let start = self.at;
         let rest = &self.bytes[start..];
-        let length = rest.iter().position(|byte| *byte == b'\n').unwrap_or(rest.len());
+        let length = rest.iter().position(|byte| ends_line(*byte)).unwrap_or(rest.len());
         self.at = start + length;
         let end = start + self.text[start..self.at].trim_end().len();
         let is_doc = rest.starts_with(b"///") && rest.get(3) != Some(&b'/');
@@ -172,7 +177,9 @@ impl Lexer<'_> {
             match self.peek(0) {
                 None => return TokenKind::Bad(BadToken::UnterminatedString),
                 // Cut at the line's end, so that the next line is read as what it is.
-                Some(b'\n') => return TokenKind::Bad(BadToken::UnterminatedString),
+                Some(byte) if ends_line(byte) => {
+                    return TokenKind::Bad(BadToken::UnterminatedString);
+                }
                 Some(b'"') => {
                     self.at += 1;
                     break;
@@ -190,7 +197,7 @@ impl Lexer<'_> {
     /// Passes an escape, and says whether it is one.
     fn escape(&mut self, kind: TokenKind) -> bool {
         let escape = self.peek(1);
-        self.at += 1 + usize::from(escape.is_some_and(|byte| byte != b'\n'));
+        self.at += 1 + usize::from(escape.is_some_and(|byte| !ends_line(byte)));
         match escape {
             Some(b'n' | b't' | b'r' | b'\\' | b'"') => true,
             Some(b'0') => kind == TokenKind::Bytes,

@@ -11,4 +11,6 @@ pub mod token;
 
 pub use lexer::lex;
 pub use parser::parse;
-pub use token::{Places, Position, Source, Span, TextPlaces, Token, TokenKind, Trivia};
+pub use token::{
+    Places, Position, Source, Span, TextPlaces, Token, TokenKind, Trivia, line_starts,
+};

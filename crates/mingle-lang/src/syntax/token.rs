@@ -240,9 +240,10 @@ impl<'a> TextPlaces<'a> {
         #[cfg(test)]
         MADE.set(MADE.get() + 1);
         let bytes = source.text.as_bytes();
-        let breaks = bytes.iter().enumerate().filter(|(_, byte)| **byte == b'\n');
-        let line_starts =
-            std::iter::once(0).chain(breaks.map(|(index, _)| index as u32 + 1)).collect();
+        // A byte order mark is no character of the first line.
+        let first = if source.text.starts_with('\u{feff}') { '\u{feff}'.len_utf8() } else { 0 };
+        let starts = std::iter::once(first).chain(line_starts(bytes));
+        let line_starts = starts.map(|start| start as u32).collect();
         let mut before = 0;
         let characters_before = bytes
             .chunks(BLOCK)
@@ -265,7 +266,7 @@ impl<'a> TextPlaces<'a> {
         let byte = byte.min(self.source.text.len());
         let line = self.line(byte);
         let start = self.line_starts[line] as usize;
-        let column = self.characters_up_to(byte) - self.characters_up_to(start);
+        let column = self.characters_up_to(byte).saturating_sub(self.characters_up_to(start));
         Position { line: line as u32 + 1, column: column + 1 }
     }
 
@@ -277,7 +278,7 @@ impl<'a> TextPlaces<'a> {
     }
 
     fn line(&self, byte: usize) -> usize {
-        self.line_starts.partition_point(|start| *start as usize <= byte) - 1
+        self.line_starts.partition_point(|start| *start as usize <= byte).saturating_sub(1)
     }
 
     fn characters_up_to(&self, byte: usize) -> u32 {
@@ -291,6 +292,24 @@ impl<'a> TextPlaces<'a> {
         };
         before + characters(&self.source.text.as_bytes()[block * BLOCK..byte])
     }
+}
+
+/// The starts of all lines but the first. A line ends with `\n`, `\r\n`, or `\r` alone.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_lang::syntax::line_starts;
+///
+/// assert_eq!(line_starts(b"a\nb\r\nc\rd").collect::<Vec<_>>(), [2, 5, 7]);
+/// ```
+pub fn line_starts(bytes: &[u8]) -> impl Iterator<Item = usize> + '_ {
+    let ends = bytes.iter().enumerate().filter(|(at, byte)| match byte {
+        b'\n' => true,
+        b'\r' => bytes.get(at + 1) != Some(&b'\n'),
+        _ => false,
+    });
+    ends.map(|(at, _)| at + 1)
 }
 
 /// How many characters start in these bytes.

@@ -2,5 +2,6 @@
 
 mod broken;
 mod grammar;
+mod lines;
 mod programs;
 mod readme;

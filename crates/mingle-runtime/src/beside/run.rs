@@ -14,7 +14,7 @@ use crate::attempt::{Step, visits};
 use crate::call::PhaseReport;
 use crate::error::Error;
 use crate::intent::{ProgramHash, decode, encode};
-use crate::limits::{BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
+use crate::limits::{BESIDE_INLINE_BYTES_MAX, BESIDE_KEPT_MAX, BESIDE_TRIES_MAX, Settings};
 use crate::machine::{Facts, Recorded};
 use crate::phase::{Control, Tries};
 use crate::runtime::Runtime;
@@ -70,9 +70,13 @@ impl Beside {
     /// May panic where what is sent along does not fit the phase, such as values of other types in
     /// the place of what earlier phases have recorded: it belongs into a task of its own.
     pub async fn run(&self, program: &Arc<Program>, attempt: &[u8]) -> Result<Vec<u8>, NoAttempt> {
+        // Decoding what is large takes a turn of computation.
+        let is_large = attempt.len() > BESIDE_INLINE_BYTES_MAX;
+        let turn = if is_large { Some(self.world.turn().await) } else { None };
         let attempt: Attempt = decode(attempt).map_err(|_| {
             NoAttempt("the attempt is corrupt, or of another version of the protocol".into())
         })?;
+        drop(turn);
         let plan = self.check(program, &attempt)?;
         let runtime = self.runtime(program, &attempt);
         Ok(encode(&self.attempt(&runtime, program, plan, attempt).await))
@@ -167,15 +171,13 @@ impl Beside {
         let index = attempt.phase as usize;
         let site = plan.phases[index].store.expect("it was checked to visit a store");
         let before = attempt.recorded.clone();
-        let mut tries = Tries::default();
-        tries.look = attempt.look;
-        tries.rows.clone_from(&attempt.rows);
-        tries.replica.clone_from(&attempt.elsewhere);
-        tries.fixed.clone_from(&attempt.fixed);
+        let mut tries = tries_of(&attempt);
         let lent = attempt.lent;
         let mut execution = execution(program, runtime.hash, &plan, attempt, site);
         let deadline = self.world.elapsed().saturating_add(runtime.settings.deadline);
-        let control = Control { shared: None, deadline, patience: runtime.settings.deadline };
+        // What has begun has to be finished; steps are bounded here all the same.
+        let may_end = execution.begun.is_none();
+        let control = Control::without_caller(deadline, runtime.settings.deadline, may_end);
         let mut report = PhaseReport::default();
         let (mut end, mut tried_so_often) = (End::Again, 0);
         for tried in 1..=BESIDE_TRIES_MAX {
@@ -236,6 +238,16 @@ impl Beside {
         }
         kept.insert(runtime.hash);
     }
+}
+
+/// What its sender has learned from earlier attempts.
+fn tries_of(attempt: &Attempt) -> Tries {
+    let mut tries = Tries::default();
+    tries.look = attempt.look;
+    tries.rows.clone_from(&attempt.rows);
+    tries.replica.clone_from(&attempt.elsewhere);
+    tries.fixed.clone_from(&attempt.fixed);
+    tries
 }
 
 /// The transaction as its sender has it.

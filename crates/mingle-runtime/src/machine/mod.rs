@@ -5,6 +5,7 @@
 
 mod read;
 mod refuse;
+mod slice;
 mod write;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,7 @@ use rustc_hash::FxHashMap;
 
 use crate::error::Error;
 use crate::limits::Settings;
+use crate::machine::slice::{Slice, weight};
 use crate::overlay::Overlay;
 
 /// What a phase keeps for later ones: by queue, the values in the order in which they came.
@@ -79,6 +81,8 @@ pub enum Need {
     Read(Vec<Read>),
     /// These writes sent ahead, in one round trip.
     Flush(Vec<Write>),
+    /// A turn to compute on: others had none for a whole slice.
+    Turn,
     /// Nothing: the phase is done.
     Done,
     /// Nothing that can be had: what was read early for an endorsement has changed since, so the
@@ -133,6 +137,7 @@ pub struct Machine<'a> {
     recorded: Recorded,
     result: Option<Value>,
     steps_left: u64,
+    slice: Slice,
     bytes_left: usize,
     unbounded: bool,
     mutation: Mutation,
@@ -180,6 +185,7 @@ impl<'a> Machine<'a> {
             recorded: Recorded::new(plan),
             result: None,
             steps_left: settings.steps_max,
+            slice: Slice::default(),
             bytes_left: settings.memory_bytes_max,
             unbounded,
             mutation: Mutation::None,
@@ -192,7 +198,7 @@ impl<'a> Machine<'a> {
         self.mutation = mutation;
     }
 
-    /// Computes until something of the store is needed.
+    /// Computes until something of the store is needed, or its slice is used up.
     ///
     /// # Errors
     ///
@@ -200,6 +206,9 @@ impl<'a> Machine<'a> {
     pub fn resume(&mut self) -> Result<Need, Error> {
         let code = self.code;
         while let Some(instr) = code.get(self.at) {
+            if self.slice.is_used_up() {
+                return Ok(Need::Turn);
+            }
             self.take_steps(1)?;
             self.running = self.at;
             if let Some(need) = self.step(instr)? {
@@ -241,6 +250,7 @@ impl<'a> Machine<'a> {
     }
 
     fn take_steps(&mut self, steps: u64) -> Result<(), Error> {
+        self.slice.take(steps);
         if self.unbounded {
             return Ok(());
         }
@@ -253,6 +263,7 @@ impl<'a> Machine<'a> {
     }
 
     fn spend(&mut self, bytes: usize) -> Result<(), Error> {
+        self.slice.take_bytes(bytes);
         if self.unbounded {
             return Ok(());
         }
@@ -453,6 +464,7 @@ impl<'a> Machine<'a> {
             self.current_loop().round = round;
             self.bind_items();
             for instr in &self.code[steps..body] {
+                self.slice.take(1);
                 self.step(instr)?;
             }
             for read in prefetch {
@@ -472,19 +484,4 @@ impl<'a> Machine<'a> {
 
 fn too_large(error: TooLarge) -> Error {
     Error::Limit(error.to_string())
-}
-
-fn weight(data: &Data) -> usize {
-    let inner = match data {
-        Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
-        Data::Register(Some(value)) | Data::Result(value) => value.weight(),
-        Data::Values(values) => values.iter().map(Value::weight).sum(),
-        Data::Entries(entries) => {
-            entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
-        }
-        Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
-            unreachable!("a program reads data alone")
-        }
-    };
-    inner + size_of::<Read>() + size_of::<Data>()
 }

@@ -11,6 +11,7 @@ use mingle_lang::split::Mutation;
 use mingle_model::{FieldType, Ref, Value};
 use mingle_store::{Address, Data, Read};
 
+use super::slice::values_in;
 use super::{Machine, Need, too_large};
 use crate::error::Error;
 use crate::overlay::{FieldView, FieldWrites};
@@ -192,7 +193,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Contents(kind, field) => {
                 let is_map = matches!(self.field_type(*kind, *field), FieldType::Map(..));
-                let base = self.base(read);
+                let base = self.base(read, &object);
                 self.contents(&object, *field, is_map, base.as_ref()).map(|(first, second)| {
                     let list = |values: Vec<Value>| Value::List(Arc::from(values));
                     std::iter::once(list(first)).chain(second.map(list)).collect()
@@ -200,7 +201,7 @@ impl<'a> Machine<'a> {
             }
             ReadKind::Collection(_, field, collection) => {
                 let args: Vec<Value> = read.args.iter().map(|arg| self.value(arg)).collect();
-                let base = self.base(read);
+                let base = self.base(read, &object);
                 self.collection(&object, *field, *collection, &args, base.as_ref(), requests)?
                     .map(|value| vec![value])
             }
@@ -218,6 +219,23 @@ impl<'a> Machine<'a> {
         Ok(true)
     }
 
+    /// Takes the steps that a look through the transaction's own writes to a collection is worth.
+    fn take_own(&mut self, read: &ReadSpec, object: &Ref) {
+        use CollectionRead::{CounterValue, MapGet, SetContains};
+        let field = match &read.kind {
+            ReadKind::Collection(_, _, CounterValue | MapGet | SetContains) => return,
+            ReadKind::Contents(_, field) | ReadKind::Collection(_, field, _) => *field,
+            _ => return,
+        };
+        let written = match self.view(object, field).writes {
+            Some(FieldWrites::Set(_, elements)) => elements.len(),
+            Some(FieldWrites::Map(_, entries)) => entries.len(),
+            Some(FieldWrites::Log(_, lines)) => lines.len(),
+            _ => 0,
+        };
+        self.slice.take_values(written);
+    }
+
     fn view(&self, object: &Ref, field: u16) -> FieldView<'_> {
         if self.mutation == Mutation::OverlayIgnored {
             return FieldView { writes: None, hidden: false };
@@ -229,11 +247,15 @@ impl<'a> Machine<'a> {
         self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
     }
 
-    /// What the store answered to the last request of a read, if it did.
-    fn base(&self, read: &ReadSpec) -> Option<Data> {
+    /// The store's answer to the last request of a read, if it is there. Looking through it, and through
+    /// the transaction's own writes, takes steps of the slice.
+    fn base(&mut self, read: &ReadSpec, object: &Ref) -> Option<Data> {
+        self.take_own(read, object);
         let mut requests = Vec::with_capacity(1);
         self.requests(read, &mut requests);
-        requests.last().and_then(|request| self.fetched.get(request)).cloned()
+        let base = requests.last().and_then(|request| self.fetched.get(request)).cloned();
+        self.slice.take_values(base.as_ref().map_or(0, values_in));
+        base
     }
 
     /// The contents of a collection: elements, or keys and values. None if the store's are

@@ -5,6 +5,7 @@ mod embedded;
 mod endorsed;
 mod harness;
 mod model_store;
+mod turns;
 
 use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};

@@ -12,6 +12,7 @@ use axum::routing::{get, post, put};
 use mingle_lang::Program;
 use mingle_runtime::intent::ProgramHash;
 use mingle_store_worker::wire::{self, Answered, CONTENT_TYPE, Description, Operation, PROTOCOL};
+use tokio::sync::OwnedSemaphorePermit;
 
 use super::Work;
 use super::attempts::{Attempts, Entered, Turn, Waiting};
@@ -19,6 +20,7 @@ use super::rights::{check_operation, check_program, check_store};
 use crate::access::Rights;
 use crate::app::App;
 use crate::body;
+use crate::budget::Held;
 use crate::limits::WORKER_ASKED_WITHIN;
 use crate::problem::{Code, Problem};
 
@@ -92,7 +94,7 @@ async fn program(State(app): State<Arc<App>>, path: Named<String>, request: Requ
     check_program(&rights, &hash.0)?;
     let _permit = app.admit()?;
     let bound = work.bounds.program_bytes_max;
-    let text = body::bytes(&parts.headers, body, &app.config, bound).await?;
+    let (text, _held) = body::bytes(&app, &parts.headers, body, bound).await?;
     let text = String::from_utf8(text.into())
         .map_err(|_| Problem::new(Code::InvalidArgument, "the text of a program is UTF-8"))?;
     work.programs.add(hash, text).await?;
@@ -131,13 +133,14 @@ async fn run(
     let key = (rights.name.clone(), store.clone(), nonce_of(&nonce)?);
     let program = asked_program(work, &rights, &store, asked)?;
     let permit = app.admit()?;
-    let attempt =
-        body::bytes(&parts.headers, body, &app.config, work.bounds.body_bytes_max).await?;
+    let (attempt, held) =
+        body::bytes(&app, &parts.headers, body, work.bounds.body_bytes_max).await?;
     let waiting = match Attempts::enter(work, key.clone())? {
         Entered::Known(waiting) => waiting,
         Entered::New(turn) => {
             // It runs to its end, whoever waits for it.
-            tokio::spawn(attempt_once(work.clone(), turn, (store, program, attempt), permit));
+            let admitted = (permit, held);
+            tokio::spawn(attempt_once(work.clone(), turn, (store, program, attempt), admitted));
             work.attempts.ask(key)?
         }
     };
@@ -148,7 +151,7 @@ async fn attempt_once(
     work: Arc<Work>,
     turn: Turn,
     (store, program, attempt): (String, Arc<Program>, axum::body::Bytes),
-    permit: tokio::sync::OwnedSemaphorePermit,
+    admitted: (OwnedSemaphorePermit, Held),
 ) {
     let outcome = match work.store(&store).cloned() {
         Ok(site) => {
@@ -165,7 +168,7 @@ async fn attempt_once(
         }
         Err(problem) => Err(problem),
     };
-    drop(permit);
+    drop(admitted);
     turn.end(outcome);
 }
 
@@ -192,8 +195,9 @@ async fn operate(State(app): State<Arc<App>>, path: Named<String>, request: Requ
     check_store(&rights, &store)?;
     let site = work.store(&store)?.clone();
     let permit = app.admit()?;
-    let body = body::bytes(&parts.headers, body, &app.config, work.bounds.body_bytes_max).await?;
-    let operation: Operation = wire::decode(&body).ok_or_else(|| {
+    let (body, held) = body::bytes(&app, &parts.headers, body, work.bounds.body_bytes_max).await?;
+    let operation = app.code(body.len(), move || wire::decode(&body)).await;
+    let operation: Operation = operation.ok_or_else(|| {
         let detail = "the operation is corrupt, or of another version of the protocol";
         Problem::new(Code::InvalidArgument, detail)
     })?;
@@ -201,7 +205,7 @@ async fn operate(State(app): State<Arc<App>>, path: Named<String>, request: Requ
     let (work, who) = (work.clone(), rights.name.clone());
     // A commit is not to be stopped halfway by a client that goes away.
     let running = tokio::spawn(async move {
-        let _permit = permit;
+        let _admitted = (permit, held);
         let result = work.open.run((&who, &store), &site, operation).await?;
         Ok(Answered { result, time: site.store().time() })
     });

@@ -59,6 +59,9 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<CassandraConfig, Bi
     let expanded = |node: &String| keys.expanded("nodes", node);
     let nodes: Vec<String> = written.nodes.iter().map(expanded).collect::<Result<_, _>>()?;
     let mut config = CassandraConfig::at(nodes, written.datacenters);
+    keys.check_names("datacenters", config.datacenters.iter().map(String::as_str))?;
+    let replicas = written.replicas.iter().flatten();
+    keys.check_names("replicas", replicas.map(String::as_str))?;
     config.replicas = written.replicas;
     for (told, reached) in &written.addresses {
         let wrong = |expected: &str, found: &str| {
@@ -73,7 +76,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<CassandraConfig, Bi
     config.replication = written.replication;
     config.tls = written.tls;
     config.root_certificates =
-        keys.file("root_certificates", written.root_certificates.as_deref())?;
+        keys.certificates("root_certificates", written.root_certificates.as_deref())?;
     config.credentials = match (written.user, written.password) {
         (Some(user), Some(password)) => {
             Some((keys.expanded("user", &user)?, keys.expanded("password", &password)?))

@@ -127,6 +127,13 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<EmbeddedBinding, Bi
             return Err(keys.wrong("replicas", message));
         }
     }
+    keys.check_names("replicas", bound.replicas.iter().map(String::as_str))?;
+    if bound.replicas.len() > REPLICAS_MAX {
+        let found = bound.replicas.len();
+        return Err(
+            keys.wrong("replicas", format!("expected at most {REPLICAS_MAX}, found {found}"))
+        );
+    }
     if bound.replicas.is_empty() {
         return Err(keys.wrong("replicas", "expected at least one"));
     }
@@ -257,6 +264,9 @@ fn bind_geo(keys: &Keys<'_>, written: &Written) -> Result<Option<GeoConfig>, Bin
     geo.partitions = written.partitions.unwrap_or(1);
     geo.f = written.f;
     geo.check().map_err(|why| keys.wrong("datacenters", why))?;
+    for name in &geo.datacenters {
+        keys.check_name("datacenters", name)?;
+    }
     match &written.between {
         None => {}
         Some(WrittenBetween::All(text)) => geo.distance = keys.distance("between", text)?,
@@ -362,6 +372,13 @@ mod tests {
         );
         check("datacenters = 9", Err("expected 1 to 7 data centers, found 9"));
         check("datacenters = [\"a\", \"a\"]", Err("two data centers are called a"));
+        for name in ["", "a b", "a/b", "../a", ".", "a,b", "a\\n", &"a".repeat(64)] {
+            let text = format!("datacenters = [\"oslo\", \"{name}\"]");
+            check(&text, Err("stores.a.datacenters: "));
+            let text = format!("replicas = [\"oslo\", \"{name}\"]");
+            check(&text, Err("stores.a.replicas: expected a name"));
+        }
+        check("replicas = [\"a\", \"a\"]", Err("stores.a.replicas: a is there twice"));
         check("datacenters = 3\nf = 3", Err("at most 2 can be lost"));
         check("datacenters = 3\npartitions = 0", Err("expected 1 to 4096 partitions, found 0"));
         let unknown = format!("{named}between = {{ oslo-bonn = \"1ms\" }}");

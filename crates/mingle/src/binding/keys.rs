@@ -1,5 +1,6 @@
 //! Reading keys, so that what is wrong is named by its path.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,6 +8,12 @@ use mingle_store::wrap::distance::{Distance, parse_duration};
 use serde::de::DeserializeOwned;
 
 use super::BindingError;
+
+/// Bytes of a name.
+const NAME_BYTES_MAX: usize = 63;
+
+/// How a certificate begins in PEM.
+const CERTIFICATE: &str = "-----BEGIN CERTIFICATE-----";
 
 /// The keys of one table.
 pub struct Keys<'a> {
@@ -60,6 +67,53 @@ impl Keys<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A name of a replica, a server or a data center: letters, digits, `_`, `-` and `.`.
+    pub fn check_name(&self, key: &str, name: &str) -> Result<(), BindingError> {
+        let allowed = |found: char| found.is_alphanumeric() || matches!(found, '_' | '-' | '.');
+        let is_good = name.chars().next().is_some_and(char::is_alphanumeric)
+            && name.chars().all(allowed)
+            && name.len() <= NAME_BYTES_MAX;
+        if is_good {
+            return Ok(());
+        }
+        let message = format!(
+            "expected a name of at most {NAME_BYTES_MAX} letters, digits, _, - and ., found {name:?}"
+        );
+        Err(self.wrong(key, message))
+    }
+
+    /// Names that are names, each once.
+    pub fn check_names<'n>(
+        &self,
+        key: &str,
+        names: impl IntoIterator<Item = &'n str>,
+    ) -> Result<(), BindingError> {
+        let mut known = BTreeSet::new();
+        for name in names {
+            self.check_name(key, name)?;
+            if !known.insert(name) {
+                return Err(self.wrong(key, format!("{name} is there twice")));
+            }
+        }
+        Ok(())
+    }
+
+    /// Certificates in a file, if one is given.
+    pub fn certificates(
+        &self,
+        key: &str,
+        name: Option<&str>,
+    ) -> Result<Option<Vec<u8>>, BindingError> {
+        let read = self.file(key, name)?;
+        let is_pem = |bytes: &[u8]| String::from_utf8_lossy(bytes).contains(CERTIFICATE);
+        match (&read, name) {
+            (Some(bytes), Some(name)) if !is_pem(bytes) => {
+                Err(self.wrong(key, format!("{name} has no certificate in PEM")))
+            }
+            _ => Ok(read),
+        }
     }
 
     /// What is in the file of this name, if one is given.

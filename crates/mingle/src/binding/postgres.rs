@@ -68,7 +68,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<PostgresConfig, Bin
         config.migrate = Migrate::Refuse;
     }
     config.root_certificates =
-        keys.file("root_certificates", written.root_certificates.as_deref())?;
+        keys.certificates("root_certificates", written.root_certificates.as_deref())?;
     config.objects = written.objects;
     Ok(config)
 }
@@ -80,6 +80,7 @@ fn addresses(
     written: &BTreeMap<String, String>,
 ) -> Result<BTreeMap<String, String>, BindingError> {
     let expanded = |(name, url): (&String, &String)| {
+        keys.check_name(key, name)?;
         Ok((name.clone(), keys.expanded(&format!("{key}.{name}"), url)?))
     };
     written.iter().map(expanded).collect()

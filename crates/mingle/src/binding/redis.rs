@@ -41,7 +41,7 @@ pub fn bind(keys: &Keys<'_>, written: toml::Table) -> Result<RedisConfig, Bindin
     ];
     keys.durations(durations)?;
     config.root_certificates =
-        keys.file("root_certificates", written.root_certificates.as_deref())?;
+        keys.certificates("root_certificates", written.root_certificates.as_deref())?;
     config.objects = written.objects;
     Ok(config)
 }

@@ -104,8 +104,8 @@ fn whatever_decides_can_be_endorsed() {
 }
 
 #[test]
-fn levels() {
-    page(include_str!("rules/levels.md"));
+fn joins() {
+    page(include_str!("rules/joins.md"));
 }
 
 #[test]

@@ -2,11 +2,13 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle::{Binding, Database};
+use mingle::{Binding, Database, TokioWorld};
 use mingle_server::{Config, Server};
+use mingle_store::DataStore;
 use serde_json::Value as Json;
 use tokio::runtime::Runtime;
 use tokio::sync::oneshot;
@@ -72,6 +74,16 @@ impl Served {
     }
 
     pub fn with(text: &str, binding: &str, change: impl FnOnce(&mut Config)) -> Self {
+        Self::around(text, binding, change, |_, store| store)
+    }
+
+    /// With something around each store, such as faults.
+    pub fn around(
+        text: &str,
+        binding: &str,
+        change: impl FnOnce(&mut Config),
+        wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
+    ) -> Self {
         let runtime = Runtime::new().expect("a runtime starts");
         let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
         let mut binding = Binding::parse(binding).expect("the test's binding is right");
@@ -82,12 +94,38 @@ impl Served {
         let mut config = Config::default();
         change(&mut config);
         let (database, server) = runtime.block_on(async {
-            let database = Database::open(program, &binding, None).await.expect("stores open");
-            let database = Arc::new(database);
-            let address = "127.0.0.1:0".parse().expect("it is an address");
-            let server = Server::bind(database.clone(), address, config).await;
-            (database, server.unwrap_or_else(|error| panic!("{error}")))
+            let world = Arc::new(TokioWorld::new());
+            let opened = Database::open_wrapped(program, &binding, None, world, wrap).await;
+            let database = Arc::new(opened.expect("stores open"));
+            (database.clone(), bind(database, config).await)
         });
+        Self::serving(runtime, database, server)
+    }
+
+    /// Over stores in a folder.
+    pub fn in_folder(text: &str, folder: &Path, change: impl FnOnce(&mut Config)) -> Self {
+        let runtime = Runtime::new().expect("a runtime starts");
+        let program = mingle::compile(text).unwrap_or_else(|errors| panic!("{errors}"));
+        let mut config = Config::default();
+        change(&mut config);
+        let (database, server) = runtime.block_on(async {
+            let opened = Database::open(program, &Binding::default(), Some(folder)).await;
+            let database = Arc::new(opened.expect("stores open"));
+            (database.clone(), bind(database, config).await)
+        });
+        Self::serving(runtime, database, server)
+    }
+
+    /// Another server over the same stores.
+    pub fn beside(&self, change: impl FnOnce(&mut Config)) -> Self {
+        let runtime = Runtime::new().expect("a runtime starts");
+        let mut config = Config::default();
+        change(&mut config);
+        let server = runtime.block_on(bind(self.database.clone(), config));
+        Self::serving(runtime, self.database.clone(), server)
+    }
+
+    fn serving(runtime: Runtime, database: Arc<Database>, server: Server) -> Self {
         let address = server.address();
         let (stop, stopped) = oneshot::channel();
         let served = runtime.spawn(server.run(async {
@@ -147,6 +185,11 @@ impl Served {
     pub fn block_on<T>(&self, work: impl Future<Output = T>) -> T {
         self.runtime.block_on(work)
     }
+}
+
+async fn bind(database: Arc<Database>, config: Config) -> Server {
+    let address = "127.0.0.1:0".parse().expect("it is an address");
+    Server::bind(database, address, config).await.unwrap_or_else(|error| panic!("{error}"))
 }
 
 /// Sends a call that tells of its phases, and reads until the first has begun: then the call runs.

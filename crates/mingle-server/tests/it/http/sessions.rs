@@ -36,6 +36,59 @@ fn a_session_of_another_server_is_refused() {
     }
 }
 
+#[test]
+fn a_session_belongs_to_its_program_and_its_binding() {
+    let key = || mingle::SessionKey::new([7; 32]);
+    let served = |text: &str, binding: &str| {
+        Served::with(text, binding, |config| config.session_key = key())
+    };
+    let first = served(TEXT, "");
+    let token = first.call("ping", &json!({})).session().to_owned();
+    let ping = |served: &Served| {
+        served.send(&Request::call("ping", &json!({})).header("mingle-session", &token))
+    };
+    // Another server over the same stores, with the same key.
+    let beside = first.beside(|config| config.session_key = key());
+    assert_eq!((ping(&first).status, ping(&beside).status), (200, 200));
+
+    let declared = TEXT.replace("count: int;", "count: int; weight: int;");
+    let replicas = served(TEXT, REPLICAS);
+    for (other, why) in [
+        (served(&declared, ""), "another program"),
+        // In memory too: what the session has seen is not there.
+        (served(TEXT, ""), "another binding"),
+        (replicas, "another binding"),
+    ] {
+        let answer = ping(&other);
+        assert_eq!((answer.status, &*answer.code()), (400, "invalid-session"), "{why}");
+        assert!(answer.detail().contains(why), "{}", answer.detail());
+        assert_eq!(answer.header("mingle-session"), None);
+    }
+}
+
+#[test]
+fn a_session_in_a_folder_goes_on_and_not_in_another_one() {
+    let key = || mingle::SessionKey::new([7; 32]);
+    let open = |text: &str, folder: &std::path::Path| {
+        Served::in_folder(text, folder, |config| config.session_key = key())
+    };
+    let (here, there) = (tempfile::tempdir(), tempfile::tempdir());
+    let (here, there) = (here.expect("a folder"), there.expect("a folder"));
+    let mut first = open(TEXT, here.path());
+    let add = json!({ "item": "tea", "count": 1 });
+    let token = first.call("add", &add).session().to_owned();
+    assert!(first.stop());
+    drop(first);
+    let count = Request::call("count", &json!({ "item": "tea" })).header("mingle-session", &token);
+    // A transaction more changes nothing for sessions.
+    let more = format!("{TEXT}\ntransaction more() {{}}");
+    let again = open(&more, here.path()).send(&count);
+    assert_eq!((again.status, &again.json()["result"]), (200, &json!(1)), "{}", again.body);
+    let other = open(TEXT, there.path()).send(&count);
+    assert_eq!((other.status, &*other.code()), (400, "invalid-session"));
+    assert!(other.detail().contains("another binding"), "{}", other.detail());
+}
+
 const CITIES: &str =
     "[stores.feed]\ndatacenters = [\"oslo\", \"rome\", \"lima\"]\nbetween = \"5s\"";
 

@@ -45,10 +45,11 @@ async fn what_the_database_refuses_it_says_itself(driver: Driver) {
     let mut client = shop.connect(driver).await;
     let mut tx = client.begin().await;
     let refused = tx.join(shop.db.fill(&Item::new("tea"), 100)).await;
-    let Err(Error::Store(StoreError::Refused { reason, .. })) = refused else {
+    let Err(Error::Store(StoreError::Violated { violation, .. })) = refused else {
         panic!("there is a constraint")
     };
-    assert!(reason.contains("items_left_check"), "{reason}");
+    assert_eq!(violation.kind, mingle_store::ViolationKind::Check);
+    assert_eq!(violation.constraint.as_deref(), Some("items_left_check"), "{violation}");
     goes_on(&shop, tx).await;
 }
 

@@ -3,6 +3,8 @@
 import math
 import sys
 from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from typing import Any
 
 from clients.odd import (
     Client,
@@ -10,7 +12,7 @@ from clients.odd import (
     Empty,
     ExactTime,
     Flag,
-    InvalidCallError,
+    MingleError,
     Number,
     Option,
     Pair,
@@ -55,18 +57,45 @@ for half in (0.1, math.inf, -math.inf, 5e-324):
     assert client.half(Number(2**60), half * 2) == half
 assert math.isnan(client.half(Number(1), math.nan))
 assert client.flip(Flag(False)) == Flag(True)
-try:
-    client.class_(2**64, 0, 0)
-except InvalidCallError as error:
-    assert "this" in str(error), error
-else:
-    raise AssertionError("no such int")
-try:
-    client.later(Day(datetime(2026, 1, 1)), 1)
-except ValueError as naive:
-    assert "time zone" in str(naive)
-else:
-    raise AssertionError("nobody knows when that is")
+
+
+def refused(kind: type[Exception], call: Any, *values: Any) -> None:
+    """What cannot be sent exactly is refused before anything is sent."""
+    try:
+        call(*values)
+    except kind as error:
+        assert not isinstance(error, MingleError), error
+    else:
+        raise AssertionError(f"{values} were sent")
+
+
+wrong: Any
+for wrong in (1.5, 2.0, math.nan, True, "7", None, b"7", Decimal(7)):
+    refused(TypeError, client.class_, wrong, 0, 0)
+    refused(TypeError, client.half, Number(wrong), 1.0)
+    refused(TypeError, client.list_, [[wrong]])
+for far_off in (2**63, -(2**63) - 1, 2**64):
+    refused(ValueError, client.class_, far_off, 0, 0)
+    refused(ValueError, client.later, Day(ExactTime.at(far_off)), 0)
+assert client.class_(2**63 - 1, 0, 0) == 2**63 - 1
+assert client.class_(-(2**63), 0, 0) == -(2**63)
+for exact in (0, 3, 2**53, -(2**60)):
+    assert client.half(Number(1), exact) == exact / 2
+assert math.copysign(1, client.half(Number(1), -0.0)) == -1
+refused(ValueError, client.half, Number(1), 2**53 + 1)
+refused(ValueError, client.half, Number(1), 10**400)
+for wrong in (True, "1.5", None, b"1"):
+    refused(TypeError, client.half, Number(1), wrong)
+refused(ValueError, client.later, Day(datetime(2026, 1, 1)), 1)
+for wrong in (1, "2026-01-01T00:00:00Z", epoch.date(), None):
+    refused(TypeError, client.later, Day(wrong), 1)
+for wrong in (1, None, b"a", True):
+    refused(TypeError, client.show, User(wrong))
+for wrong in (1, "true", None):
+    refused(TypeError, client.flip, Flag(wrong))
+for wrong in ("text", [1], 1, None):
+    refused(TypeError, client.show, Result(wrong))
+refused(TypeError, client.list_, "text")
 
 millisecond = timedelta(milliseconds=1)
 for ms in (1, -1, 253_402_300_799_999, -62_135_596_800_000):

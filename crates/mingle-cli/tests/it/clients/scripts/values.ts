@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 
 import {
-  Client, Day, ExactTime, Flag, InvalidCallError, Number_, Result, Session_, User, UserFields,
+  Client, Day, ExactTime, Flag, Number_, Result, Session_, User, UserFields,
   type Option, type String_,
 } from "./clients/odd.js";
 
@@ -43,10 +43,41 @@ for (const half of [0.1, Infinity, -Infinity, NaN, 5e-324]) {
   assert.ok(Object.is(await client.half(new Number_(2n ** 60n), half * 2), half * 2 / 2));
 }
 assert.ok((await client.flip(new Flag(false))).equals(new Flag(true)));
-await assert.rejects(client.class(1.5, 0, 0), RangeError);
-await assert.rejects(client.class(2 ** 60, 0, 0), RangeError);
-await assert.rejects(client.class(2n ** 64n, 0, 0), InvalidCallError);
+assert.ok(Object.is(await client.half(new Number_(1), -0), -0));
+
+// What cannot be sent exactly is refused before anything is sent; what is no value of its type, too.
+const unsafe = [1.5, 2 ** 53, -(2 ** 53), NaN, Infinity, 2n ** 63n, -(2n ** 63n) - 1n];
+for (const wrong of unsafe) {
+  await assert.rejects(client.class(wrong, 0, 0), RangeError);
+  await assert.rejects(client.list([[wrong]]), RangeError);
+  await assert.rejects(client.stringOf({ ...text, type: wrong }), RangeError);
+  assert.throws(() => new Number_(wrong), RangeError);
+}
+for (const wrong of ["7", true, null, {}] as unknown[] as number[]) {
+  await assert.rejects(client.class(wrong, 0, 0), TypeError);
+  assert.throws(() => new Number_(wrong), TypeError);
+}
+for (const exact of [2 ** 53 - 1, 2n ** 63n - 1n, -(2n ** 63n)]) {
+  assert.equal(await client.class(exact, 0, 0), BigInt(exact));
+  assert.equal(new Number_(exact).equals(new Number_(BigInt(exact))), true);
+}
+// A number is taken for an integer in structs, their lists and keys too.
+const numbers = { ...text, type: 5, list: [[], [null, 7]], proto: 1, init: 2 };
+assert.deepEqual(await client.stringOf(numbers), { ...text, type: 5n, list: [[], [null, 7n]] });
+const pair = new UserFields({ first: 1, second: new User("ana") });
+assert.equal(pair.equals(new UserFields({ first: 1n, second: new User("ana") })), true);
+for (const wrong of ["1", 1n, true, null] as unknown[] as number[]) {
+  await assert.rejects(client.half(new Number_(1), wrong), TypeError);
+}
 await assert.rejects(client.later(new Day(new Date(NaN)), 1), RangeError);
+for (const wrong of [0, "2026-01-01T00:00:00Z", null] as unknown[] as Date[]) {
+  await assert.rejects(async () => client.later(new Day(wrong), 1), TypeError);
+}
+await assert.rejects(client.later(new Day(new ExactTime(2n ** 63n)), 1), RangeError);
+for (const wrong of ["a", [1], new Uint16Array([300])] as unknown[] as Uint8Array[]) {
+  await assert.rejects(async () => client.show(new Result(wrong)), TypeError);
+}
+await assert.rejects(async () => client.show(new User(1 as unknown as string)), TypeError);
 
 const start = new Date(0);
 for (const ms of [1, -1, 253_402_300_799_999, 253_402_300_800_000, -62_167_219_200_001, 8.64e15]) {

@@ -144,9 +144,11 @@ fn the_first_phase_is_refused_in_the_words_of_the_database_and_nothing_is_writte
     ];
     for ((transaction, arguments), words) in cases {
         let error = site.call(transaction, &arguments).expect_err("it is refused");
-        let Error::Store(StoreError::Refused { store, reason }) = &error else {
+        let Error::Store(StoreError::Violated { store, violation }) = &error else {
             panic!("{transaction} gave {error:?}")
         };
+        let reason = &violation.message;
+        assert!(violation.constraint.as_deref().is_none_or(|name| name == words[0]), "{error:?}");
         assert_eq!(&**store, "shop");
         for word in words {
             assert!(reason.contains(word), "{word:?} is not in {reason:?}");

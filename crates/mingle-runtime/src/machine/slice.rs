@@ -1,0 +1,71 @@
+//! Slices of computation.
+//!
+//! A task that computes without waiting for anything keeps a thread from all other tasks. So a machine
+//! computes in slices: after [`SLICE_STEPS`] steps it asks for a turn, and its driver lets others run
+//! first. Slices are counted in steps, not in time, so that a run is the same each time.
+
+use mingle_model::Value;
+use mingle_store::{Data, Read};
+
+use crate::limits::{BYTES_PER_STEP, SLICE_STEPS, VALUES_PER_STEP};
+
+/// What is left of a slice.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Slice(u64);
+
+impl Default for Slice {
+    fn default() -> Self {
+        Self(SLICE_STEPS)
+    }
+}
+
+impl Slice {
+    /// True if nothing is left; the next slice begins.
+    pub(super) fn is_used_up(&mut self) -> bool {
+        let is_used_up = self.0 == 0;
+        if is_used_up {
+            *self = Self::default();
+        }
+        is_used_up
+    }
+
+    /// Takes steps, or what is left.
+    pub(super) fn take(&mut self, steps: u64) {
+        self.0 = self.0.saturating_sub(steps);
+    }
+
+    /// Takes the steps that reading or writing so many bytes is worth.
+    pub(super) fn take_bytes(&mut self, bytes: usize) {
+        self.take((bytes / BYTES_PER_STEP) as u64);
+    }
+
+    /// Takes the steps that visiting so many values is worth.
+    pub(super) fn take_values(&mut self, values: usize) {
+        self.take((values / VALUES_PER_STEP) as u64);
+    }
+}
+
+/// The number of values in an answer of a store.
+pub(super) fn values_in(data: &Data) -> usize {
+    match data {
+        Data::Values(values) => values.len(),
+        Data::Entries(entries) => 2 * entries.len(),
+        _ => 1,
+    }
+}
+
+/// A rough count of the bytes of an answer, for the bound on memory.
+pub(super) fn weight(data: &Data) -> usize {
+    let inner = match data {
+        Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
+        Data::Register(Some(value)) | Data::Result(value) => value.weight(),
+        Data::Values(values) => values.iter().map(Value::weight).sum(),
+        Data::Entries(entries) => {
+            entries.iter().map(|(key, value)| key.weight() + value.weight()).sum()
+        }
+        Data::Record(_) | Data::Records(_) | Data::Witnesses(_) => {
+            unreachable!("a program reads data alone")
+        }
+    };
+    inner + size_of::<Read>() + size_of::<Data>()
+}

@@ -1,0 +1,107 @@
+//! The memory that requests hold together.
+//!
+//! Each body is small, and there are few calls at a time; yet all of them together may be more than the
+//! machine has. So what arrives of a body is taken from one budget, and so are the decoded arguments, until
+//! the call has ended. A request for which nothing is left is told to come again.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::problem::{Code, Problem};
+
+/// A number of bytes that requests share.
+pub(crate) struct Budget {
+    bytes_max: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+/// Bytes that one request has taken. Dropped, it gives them back.
+pub(crate) struct Held {
+    bytes: usize,
+    bytes_max: usize,
+    taken: Arc<AtomicUsize>,
+}
+
+impl Budget {
+    pub(crate) fn new(bytes_max: usize) -> Self {
+        Self { bytes_max, taken: Arc::default() }
+    }
+
+    /// The share of a request that holds nothing yet.
+    pub(crate) fn hold(&self) -> Held {
+        Held { bytes: 0, bytes_max: self.bytes_max, taken: self.taken.clone() }
+    }
+
+    /// The number of bytes that requests hold at this moment.
+    #[cfg(test)]
+    pub(crate) fn taken(&self) -> usize {
+        self.taken.load(Ordering::Acquire)
+    }
+}
+
+impl Held {
+    /// Takes more bytes.
+    ///
+    /// # Errors
+    ///
+    /// [`Code::TooLarge`] if this request alone needs more than all may hold, [`Code::Overloaded`] if others
+    /// hold too much.
+    pub(crate) fn grow(&mut self, bytes: usize) -> Result<(), Problem> {
+        let mine = self.bytes.saturating_add(bytes);
+        if mine > self.bytes_max {
+            let detail = format!(
+                "the request takes {mine} bytes of memory, and all requests together at most {}",
+                self.bytes_max
+            );
+            return Err(Problem::new(Code::TooLarge, detail).closing());
+        }
+        let fits = |taken: usize| taken.checked_add(bytes).filter(|all| *all <= self.bytes_max);
+        self.taken
+            .fetch_update(Ordering::AcqRel, Ordering::Acquire, fits)
+            .map_err(|_| Problem::out_of_memory(self.bytes_max))?;
+        self.bytes = mine;
+        Ok(())
+    }
+
+    /// Holds so many bytes instead of those before.
+    ///
+    /// # Errors
+    ///
+    /// As [`Held::grow`], where these are more.
+    pub(crate) fn become_bytes(&mut self, bytes: usize) -> Result<(), Problem> {
+        if let Some(less) = self.bytes.checked_sub(bytes) {
+            self.taken.fetch_sub(less, Ordering::AcqRel);
+            self.bytes = bytes;
+            return Ok(());
+        }
+        self.grow(bytes - self.bytes)
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        self.taken.fetch_sub(self.bytes, Ordering::AcqRel);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn all_that_is_held_stays_within_the_bound_and_is_given_back() {
+        let budget = Budget::new(100);
+        let (mut first, mut second) = (budget.hold(), budget.hold());
+        first.grow(60).expect("it is free");
+        let refused = second.grow(50).expect_err("60 are taken");
+        assert_eq!(refused.code(), Code::Overloaded);
+        assert_eq!(refused.to_json()["retryable"], true);
+        first.become_bytes(20).expect("it is less");
+        second.grow(50).expect("only 20 are taken");
+        assert_eq!(first.become_bytes(60).map_err(|found| found.code()), Err(Code::Overloaded));
+        assert_eq!(first.grow(81).map_err(|found| found.code()), Err(Code::TooLarge));
+        assert_eq!(budget.taken(), 70, "what is refused takes nothing");
+        drop((first, second));
+        assert_eq!(budget.taken(), 0);
+    }
+}
