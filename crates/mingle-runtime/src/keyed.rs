@@ -253,11 +253,9 @@ impl Runtime {
                 }
                 Err(cause) => return Err(self.not_finished(plan, &found, id, cause)),
             }
-            if result == Kept::NotYet {
-                // Whoever finished it has kept the result.
-                let again = self.find_at(found.store, call, key).await?;
-                result = again.map_or(Kept::NotYet, |again| again.called.result);
-            }
+        }
+        if result == Kept::NotYet {
+            result = self.await_result(call, key, found.store, deadline).await?;
         }
         call.session.learn(&seen);
         match result {
@@ -270,6 +268,32 @@ impl Runtime {
             }),
             Kept::NotYet | Kept::TooLarge => Err(Error::ResultGone { id: found.called.id }),
         }
+    }
+
+    /// Waits for the result of a call that has taken effect: whoever runs it keeps the result right after its first
+    /// commit, or once it is finished. One that has died in between never does, and is waited for no longer than a
+    /// lease.
+    async fn await_result(
+        &self,
+        call: &Call,
+        key: &CallKey,
+        store: usize,
+        deadline: Duration,
+    ) -> Result<Kept, Error> {
+        let until = self.world.elapsed().saturating_add(self.settings.lease).min(deadline);
+        for attempts in 1.. {
+            let result = match self.find_at(store, call, key).await {
+                Ok(again) => again.map_or(Kept::NotYet, |again| again.called.result),
+                Err(Error::Store(StoreError::Conflict)) => Kept::NotYet,
+                Err(error) => return Err(error),
+            };
+            if result != Kept::NotYet || self.world.elapsed() >= until {
+                return Ok(result);
+            }
+            // Not too often: a look may be in the way of the commit that keeps the result.
+            self.world.sleep(self.settings.help_after / 4 * attempts).await;
+        }
+        Ok(Kept::NotYet)
     }
 
     /// The stores that are written after the one that holds the record.
@@ -329,9 +353,10 @@ impl Runtime {
         for attempts in 1..=KEEP_ATTEMPTS_MAX {
             let Ok(mut transaction) = self.stores[place].begin(&session).await else { return };
             let found = self.read_called(&mut *transaction, place, key).await;
-            if let Ok(None | Some(Called { result: Kept::Known(_) | Kept::TooLarge, .. })) = found {
+            if let Ok(Some(Called { result: Kept::Known(_) | Kept::TooLarge, .. })) = found {
                 return;
             }
+            // A replica may not have the record yet, though the commit that wrote it has ended.
             if let Ok(Some(called)) = found {
                 let called = Called { result: kept(execution.result.clone()), ..called };
                 let commit = Commit { writes: writes(key, &called), ..Commit::default() };

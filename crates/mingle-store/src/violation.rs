@@ -30,6 +30,10 @@ pub enum ViolationKind {
     NotNull,
     /// An error that a trigger or a function raised.
     Raised,
+    /// A policy that says which rows are seen and written.
+    Policy,
+    /// A row that was to be written and was not, though no statement failed: a trigger or a rule kept it from being.
+    Unwritten,
 }
 
 impl ViolationKind {
@@ -48,6 +52,8 @@ impl ViolationKind {
             Self::Check => "check",
             Self::NotNull => "not-null",
             Self::Raised => "raised",
+            Self::Policy => "policy",
+            Self::Unwritten => "unwritten",
         }
     }
 

@@ -30,6 +30,10 @@ use crate::limits::{AGAIN_AFTER, BATCH_BYTES_MAX, PAGE_ROWS, PARTITION_BYTES_MAX
 use crate::scalar::Scalar;
 use crate::statement::Statement;
 
+/// How long a change of the schema waits until all nodes have it. Others change theirs meanwhile: a busy cluster agrees
+/// seldom, and a store that opens had better wait than fail.
+const AGREEMENT_TIMEOUT: Duration = Duration::from_mins(4);
+
 /// Connects to a cluster.
 pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
     let mut builder = SessionBuilder::new()
@@ -37,6 +41,7 @@ pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
         .connection_timeout(config.connect_timeout)
         .keepalive_interval(Duration::from_secs(5))
         .keepalive_timeout(Duration::from_secs(5))
+        .schema_agreement_timeout(AGREEMENT_TIMEOUT)
         .fetch_schema_metadata(true);
     if !config.addresses.is_empty() {
         let addresses = Addresses(config.addresses.clone());

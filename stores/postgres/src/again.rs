@@ -36,10 +36,14 @@ impl Inner {
             // The next attempt prepares its statements anew.
             Failure::Stale(_) => StoreError::Conflict,
             Failure::Unlike(reason) => self.describe_anew(reason).await,
-            Failure::Hidden(reason) => match self.hidden(writes).await {
-                Ok(true) => self.refused(format!(
-                    "a row that is written exists already, but is not visible (row level security): {reason}"
-                )),
+            Failure::Hidden(mut violation) => match self.hidden(writes).await {
+                Ok(true) => {
+                    violation.message.insert_str(
+                        0,
+                        "a row that is written exists already, but is not visible (row level security): ",
+                    );
+                    StoreError::Violated { store: self.store.clone(), violation }
+                }
                 Ok(false) | Err(_) => StoreError::Conflict,
             },
             failure => failure.before_commit(&self.store),

@@ -15,6 +15,8 @@ pub const GUARD: &str = "MG001";
 /// There are witness rows that are not known.
 pub const WITNESSED: &str = "MG002";
 
+/// A row that was to be written was not.
+pub const UNWRITTEN: &str = "MG004";
 /// What is written cannot be, for the reason that the message is.
 pub const REFUSED: &str = "MG003";
 
@@ -141,7 +143,7 @@ pub enum Failure {
     /// The server says no in a way that it would where tables that were there before are no longer what they were.
     Unlike(String),
     /// A row has the key of one that was written, but the statement did not see it.
-    Hidden(String),
+    Hidden(Box<Violation>),
     /// The connection is gone.
     Lost(String),
 }
@@ -159,6 +161,11 @@ impl Failure {
             GUARD => return Self::Conflict,
             WITNESSED => return Self::Witnessed,
             REFUSED => return Self::Refused(complaint.message.clone()),
+            UNWRITTEN => {
+                let message = complaint.message.clone();
+                let kind = ViolationKind::Unwritten;
+                return Self::Violated(Box::new(Violation { kind, constraint: None, message }));
+            }
             // A cached plan whose table was changed.
             "0A000" if complaint.message.contains("cached plan") => {
                 return Self::Stale(complaint.to_string());
@@ -170,7 +177,9 @@ impl Failure {
         }
         match code.get(..2).unwrap_or_default() {
             "40" => Self::Conflict,
-            "23" if is_race(complaint, layout) => Self::Hidden(complaint.to_string()),
+            "23" if is_race(complaint, layout) => {
+                Self::Hidden(Box::new(violation(ViolationKind::Unique, complaint)))
+            }
             "23" if is_ours && (code == "23505" || code == "23P01") => Self::Conflict,
             "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(complaint.to_string()),
             _ if code == SqlState::LOCK_NOT_AVAILABLE.code() => Self::Conflict,
@@ -179,11 +188,7 @@ impl Failure {
                 Self::Unavailable(complaint.to_string())
             }
             _ => match violated(complaint) {
-                Some(kind) => Self::Violated(Box::new(Violation {
-                    kind,
-                    constraint: complaint.constraint.clone(),
-                    message: complaint.to_string(),
-                })),
+                Some(kind) => Self::Violated(Box::new(violation(kind, complaint))),
                 None if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string()),
                 None => Self::Refused(complaint.to_string()),
             },
@@ -217,9 +222,17 @@ fn violated(complaint: &Complaint) -> Option<ViolationKind> {
         SqlState::CHECK_VIOLATION | SqlState::WITH_CHECK_OPTION_VIOLATION => ViolationKind::Check,
         SqlState::NOT_NULL_VIOLATION => ViolationKind::NotNull,
         SqlState::RAISE_EXCEPTION | SqlState::ASSERT_FAILURE => ViolationKind::Raised,
+        // The same code as where a right is missing, which no caller can help.
+        SqlState::INSUFFICIENT_PRIVILEGE if complaint.message.contains("row-level security") => {
+            ViolationKind::Policy
+        }
         _ if is_raised() => ViolationKind::Raised,
         _ => return None,
     })
+}
+
+fn violation(kind: ViolationKind, complaint: &Complaint) -> Violation {
+    Violation { kind, constraint: complaint.constraint.clone(), message: complaint.to_string() }
 }
 
 /// Whether a row was there that the statement had looked for and not found: somebody else has

@@ -7,10 +7,11 @@ use super::names::Names;
 use super::{Context, doc};
 
 /// What the runtime declares and not every program uses.
-const IN_USE: [&str; 14] = [
+const IN_USE: [&str; 15] = [
     "$bool",
     "$bytes",
     "$float",
+    "$int",
     "$key",
     "$map",
     "$named",

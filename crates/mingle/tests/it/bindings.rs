@@ -61,7 +61,7 @@ fn what_opening_refuses_without_a_server_a_check_refuses() {
     for (store, lines, part) in [
         // The embedded engine.
         ("strong", "replicas = 3".to_owned(), "has one replica, not 3"),
-        ("weak", "replicas = [\"r\", \"r\"]".into(), "two replicas are called r"),
+        ("weak", "replicas = [\"r\", \"r\"]".into(), "stores.weak.replicas: r is there twice"),
         ("strong", "operations = { total = \"builtin:size Nope.n\" }".into(), "Nope"),
         ("strong", "operations = { total = \"SELECT 1\" }".into(), "builtin:size"),
         ("weak", "operations = { nothing = \"builtin:keys B\" }".into(), "no such operation"),

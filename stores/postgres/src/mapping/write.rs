@@ -9,6 +9,7 @@ use mingle_model::{Ref, Value};
 use mingle_store::{Address, Write};
 
 use super::{Mapped, MappedField, Order, Positions, Rows, key_values, names, of_object};
+use crate::error::{REFUSED, UNWRITTEN};
 use crate::layout::{Layout, Place};
 use crate::session::Step;
 use crate::wire::Param;
@@ -209,15 +210,15 @@ impl Mapped {
              {column} (GENERATED ALWAYS)"
         )));
         params.push(Param::Text(self.rows.unwritten()));
-        let (refuse, none, unwritten) = (layout.system("refuse"), params.len() - 1, params.len());
+        let (stop, none, unwritten) = (layout.system("stop"), params.len() - 1, params.len());
         let changed = match first.len() {
             1 => "found",
             _ => "changed WHERE is_kept",
         };
         let first = first.join(", ");
         let sql = format!(
-            "WITH {first} SELECT {refuse}(CASE WHEN EXISTS (SELECT FROM found) THEN ${unwritten}::text \
-             ELSE ${none}::text END) WHERE NOT EXISTS (SELECT FROM {changed})"
+            "WITH {first} SELECT CASE WHEN EXISTS (SELECT FROM found) THEN {stop}(${unwritten}::text, '{UNWRITTEN}') \
+             ELSE {stop}(${none}::text, '{REFUSED}') END WHERE NOT EXISTS (SELECT FROM {changed})"
         );
         Step::new(sql, params)
     }
@@ -283,8 +284,10 @@ impl Rows {
         mut params: Vec<Param>,
     ) -> Step {
         params.push(Param::Text(self.unwritten()));
-        let (first, refuse, reason) = (first.join(", "), layout.system("refuse"), params.len());
-        let sql = format!("WITH {first} SELECT {refuse}(${reason}::text) WHERE NOT ({holds})");
+        let (first, stop, reason) = (first.join(", "), layout.system("stop"), params.len());
+        let sql = format!(
+            "WITH {first} SELECT {stop}(${reason}::text, '{UNWRITTEN}') WHERE NOT ({holds})"
+        );
         Step::new(sql, params)
     }
 

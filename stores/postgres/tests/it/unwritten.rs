@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use crate::support::{self, client, data, open, server, unique, write};
 use mingle_model::{FieldType, Level, Ref, Type, Value};
-use mingle_store::{Address, Data, Read, StoreError, StoreSchema, Write};
+use mingle_store::{Address, Data, Read, StoreError, StoreSchema, ViolationKind, Write};
 use mingle_store_postgres::{CollectionMapping, ObjectMapping, Postgres, PostgresConfig};
 use tokio_postgres::Client;
 
@@ -129,6 +129,7 @@ async fn refused(store: &Postgres, one: &Write) -> String {
     // The other half must not be written either.
     let both = vec![Write::Add(at(2, HITS), 1), one.clone()];
     match write(store, both).await {
+        Err(StoreError::Violated { violation, .. }) => violation.message,
         Err(StoreError::Refused { reason, .. }) => reason,
         other => panic!("{one:?} was to be refused: {other:?}"),
     }
@@ -243,10 +244,12 @@ async fn a_row_that_is_hidden_is_refused_at_once() {
         Write::Put(at(1, MARKS), text("a"), Value::Int(9)),
     ] {
         let refused = write(&*store, vec![one.clone()]).await;
-        let Err(StoreError::Refused { reason, .. }) = refused else {
+        let Err(StoreError::Violated { violation, .. }) = refused else {
             panic!("{one:?}: {refused:?}")
         };
+        let reason = violation.message;
         assert!(reason.contains("exists already, but is not visible"), "{one:?}: {reason}");
+        assert!(violation.constraint.is_some() && violation.kind.is_conflict(), "{reason}");
     }
     for one in [
         Write::Assign(at(2, BODY), text("stolen")),
@@ -255,10 +258,11 @@ async fn a_row_that_is_hidden_is_refused_at_once() {
         Write::Delete(page(2)),
     ] {
         let refused = write(&*store, vec![one.clone()]).await;
-        let Err(StoreError::Refused { reason, .. }) = refused else {
+        let Err(StoreError::Violated { violation, .. }) = refused else {
             panic!("{one:?}: {refused:?}")
         };
-        assert!(reason.contains("policy of the table"), "{one:?}: {reason}");
+        assert_eq!(violation.kind, ViolationKind::Unwritten, "{one:?}: {violation:?}");
+        assert!(violation.message.contains("policy of the table"), "{one:?}: {violation:?}");
     }
     assert_eq!(all(&legacy, &name).await, before);
 }

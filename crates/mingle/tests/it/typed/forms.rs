@@ -114,7 +114,8 @@ fn handles_and_structs_are_read_and_written_by_serde() {
     let of = Result::new([1]);
     let what = String { r#type: 1, move_to: true, at: Time::from_millis(7), raw: vec![2], of };
     let json = serde_json::to_value(&what).expect("it can be written");
-    let expected = serde_json::json!({"type": 1, "moveTo": true, "at": 7, "raw": [2], "of": [1]});
+    let expected =
+        serde_json::json!({"type": 1, "moveTo": true, "at": 7_000, "raw": [2], "of": [1]});
     assert_eq!(json, expected);
     assert_eq!(serde_json::from_value::<String>(json).expect("it can be read"), what);
 }
