@@ -180,7 +180,7 @@ async fn a_commit_that_took_effect_unheard_is_committed() {
         notes(Level::Linearizable),
     );
     let direct = direct.await;
-    let own = direct.schema().to_owned();
+    let own = direct.schema();
     let store = open(PostgresConfig { schema: Some(own), ..config }, notes(Level::Linearizable));
     let store = store.await;
     // Everything is prepared by now, and goes out without waiting.
