@@ -270,7 +270,7 @@ impl Runtime {
         }
     }
 
-    /// Waits for the result of a call that has taken effect: whoever runs it keeps the result right after its first
+    /// Waits for the result of a call that has taken effect: the process that runs it keeps the result right after its first
     /// commit, or once it is finished. One that has died in between never does, and is waited for no longer than a
     /// lease.
     async fn await_result(

@@ -1,5 +1,5 @@
-//! Appends to a log in a table that was there before. Lines commit in the order of their positions: whoever appends
-//! holds the log until its commit has ended. This measures what that costs: all clients at one log, against a log for
+//! Appends to a log in a table that was there before. Lines commit in the order of their positions: a commit that
+//! appends holds the log until it has ended. This measures what that costs: all clients at one log, against a log for
 //! each, and against an `INSERT` by hand that takes no lock.
 
 use std::sync::Arc;
