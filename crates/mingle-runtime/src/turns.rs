@@ -3,7 +3,7 @@
 //! A machine that has used up a slice asks for a turn. Before it gets one, its driver sees whether the
 //! call still wants the result: one whose caller has gone away is cancelled, and one whose deadline has
 //! passed ends with [`Error::Deadline`]. A transaction that has to be finished since it has begun computes on
-//! for its helper, which nobody waits for.
+//! for its helper, for which no caller waits.
 
 use std::time::Duration;
 

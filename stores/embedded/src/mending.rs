@@ -1,4 +1,4 @@
-//! A store whose disk failed opens it again, once somebody asks for the store after a while.
+//! A store whose disk failed opens it again, at the first call to the store after a while.
 //!
 //! Nothing runs in the background: the first that begins a transaction, asks for an outcome or for the
 //! store's [health](mingle_store::DataStore::health) at least [`REOPEN_EVERY`] after the failure tries it.

@@ -37,7 +37,7 @@ transaction t() -> string { return \"never
     here; }
 ";
 
-/// What a program comes to, whatever ends its lines.
+/// The outcome of checking a program, which is the same for all ends of lines.
 fn shown(text: &str) -> [String; 4] {
     let checked = check(text);
     let (source, found) = (&checked.source, &checked.diagnostics);

@@ -4,7 +4,7 @@
 //! A transaction that is part of a violation, is not isolated and visits several stores is told in smaller parts from
 //! then on: first each store's reads apart from its writes, which stay one. Where real time is part of what is
 //! demanded, as at linearizable stores, each store's part may then be told by itself. Without real time it may not:
-//! the writes of a transaction are seen as one by all that come after it, whatever they read first.
+//! the writes of a transaction are seen as one by all transactions that come after it, in any order of their reads.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;

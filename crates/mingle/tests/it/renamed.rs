@@ -21,7 +21,7 @@ fn program(stores: &[&str]) -> String {
     declared.collect::<String>().replace("O_ledger", kind(stores, "ledger").as_str())
 }
 
-/// Objects keep their names whatever their stores are called.
+/// Objects keep their names when their stores get others.
 fn kind(stores: &[&str], store: &str) -> String {
     let is_renamed = store == "ledger" && !stores.contains(&"accounts");
     format!("O_{}", if is_renamed { "accounts" } else { store })

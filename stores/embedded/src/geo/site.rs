@@ -35,7 +35,7 @@ impl Shared {
         client
     }
 
-    /// Ends the sessions that nobody uses.
+    /// Ends the sessions that no client uses.
     pub(super) fn drop_idle(&self) {
         for site in &self.sites {
             let idle =

@@ -38,7 +38,8 @@ fn commit(
 
 /// How many outcomes are kept, and of how many origins it is kept which are gone.
 fn rows(folder: &Path) -> (usize, usize) {
-    let disk = DiskStorage::open(&folder.join("notes.redb"), false).expect("nobody has it open");
+    let disk =
+        DiskStorage::open(&folder.join("notes.redb"), false).expect("no process has it open");
     let view = disk.snapshot().expect("it can be read");
     let count = |prefix: &[u8]| {
         let mut count = 0;
@@ -126,7 +127,7 @@ fn outcomes_of_an_earlier_version_are_kept_from_now_on() {
         key
     };
     let file = folder.path().join("notes.redb");
-    let disk = DiskStorage::open(&file, false).expect("nobody has it open");
+    let disk = DiskStorage::open(&file, false).expect("no process has it open");
     let changes = (1..=50).map(|sequence| (key(sequence).into(), Some([1].as_slice().into())));
     disk.commit(changes.collect::<Changes>()).expect("it is written");
     drop(disk);

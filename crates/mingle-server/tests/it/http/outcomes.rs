@@ -69,7 +69,7 @@ fn callers_at_once_with_one_key_have_one_effect_and_one_answer() {
             }
         }
         assert_eq!(has_run, 1, "{answers:?}");
-        // Who was told to come again has the same answer then, at either server.
+        // A caller that was told to come again has the same answer then, at either server.
         for server in [&served, &other] {
             let again = server.send(&buy);
             assert_eq!((again.status, &again.json()["result"]), (200, &json!(100 - round)));

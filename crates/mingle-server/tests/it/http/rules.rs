@@ -136,5 +136,5 @@ fn what_a_rule_of_the_database_refuses_is_told_with_its_name() {
     assert_eq!(served.ok("credit", &json!({ "of": "ana@x.org" })), json!(50));
     drop(served);
     let drop = format!("DROP SCHEMA {own} CASCADE; DROP SCHEMA {own}_mingle CASCADE");
-    runtime.block_on(client.batch_execute(&drop)).expect("nobody uses them any more");
+    runtime.block_on(client.batch_execute(&drop)).expect("no connection uses them any more");
 }

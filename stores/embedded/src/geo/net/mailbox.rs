@@ -16,7 +16,7 @@ pub struct Mailbox {
 }
 
 impl Inner {
-    /// A new client, who can be written to.
+    /// A new client, to which messages can be written.
     pub fn add_client(&mut self) -> u64 {
         self.next += 1;
         self.clients.insert(self.next, Mailbox::default());
@@ -33,7 +33,7 @@ impl Inner {
         self.clients.get_mut(&client)?.queue.pop_front()
     }
 
-    /// Whether there is an answer to a client, who is woken otherwise once there is.
+    /// Whether there is an answer to a client, which is woken otherwise once there is.
     pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
         let Some(mailbox) = self.clients.get_mut(&client) else { return true };
         mailbox.waker = Some(waker.clone());
