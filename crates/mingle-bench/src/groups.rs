@@ -76,6 +76,7 @@ pub fn draw(random: &mut Random, size: Size, fresh: &mut usize) -> (usize, Vec<V
 }
 
 /// Fills a database: users, and groups with their members.
+#[cfg_attr(not(feature = "benchmarks"), allow(dead_code, reason = "benchmarks use it"))]
 pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> {
     for number in 0..size.users {
         let name = Value::from(format!("user{number}"));
@@ -93,6 +94,7 @@ pub async fn fill(database: &Database, size: Size) -> Result<(), mingle::Error> 
 
 /// A database in memory without distances, and without what tracking adds: who writes by hand does
 /// none, and would have to know the rows that it leaves.
+#[cfg_attr(not(feature = "benchmarks"), allow(dead_code, reason = "benchmarks use it"))]
 pub async fn in_memory(program: Arc<Program>) -> Result<Database, String> {
     let mut binding = Binding::default();
     binding.settings.tracking = false;

@@ -70,6 +70,7 @@ impl Measured {
     }
 
     /// Attempts after the first, of a thousand calls.
+    #[cfg_attr(not(feature = "benchmarks"), allow(dead_code, reason = "benchmarks use it"))]
     pub fn again_per_thousand(&self) -> f64 {
         self.again as f64 * 1e3 / self.counts().iter().sum::<u64>().max(1) as f64
     }
