@@ -47,7 +47,8 @@ enum Wanted {
     Maybe,
     /// Unless it is below the floor: it was everywhere before that was raised.
     Yes,
-    /// Unless clean-up has removed it: a floor was raised over it before it was everywhere.
+    /// Unless clean-up or a sweep has removed it: a floor was raised over it before it was
+    /// everywhere.
     ByItself,
 }
 
@@ -213,6 +214,7 @@ impl Runtime {
             return Ok(());
         }
         let removed = self.own().removed_up_to(own);
+        let swept = self.gone_where_written(store, ready).await?;
         let read = |(id, _): &(TransactionId, Wanted)| {
             Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
         };
@@ -244,6 +246,7 @@ impl Runtime {
                             Wanted::Maybe => u64::MAX,
                             Wanted::Yes => raised,
                             Wanted::ByItself if raised == u64::MAX => raised,
+                            Wanted::ByItself if swept.contains(id) => raised,
                             Wanted::ByItself => removed,
                         };
                         if id.sequence > gone {
@@ -254,6 +257,40 @@ impl Runtime {
             }
         }
         Ok(())
+    }
+
+    /// Transactions whose commit witness was written after all, and is gone from the replica that it
+    /// was written at: the sweep of another process found the floor of this origin over it at every
+    /// replica, and so removed it. It will not come back, and the floor does for it from then on.
+    async fn gone_where_written(
+        &self,
+        store: usize,
+        ready: &[(TransactionId, Left)],
+    ) -> Result<BTreeSet<TransactionId>, StoreError> {
+        let departed = self.stores[store].departed();
+        let mut written: BTreeMap<&Option<Name>, Vec<TransactionId>> = BTreeMap::new();
+        let mut gone = BTreeSet::new();
+        for (id, left) in ready {
+            let owed = left.owed.as_ref().filter(|owed| owed.store == store && owed.is_written);
+            match owed.map(|owed| &owed.replica) {
+                Some(Some(replica)) if departed.contains(replica) => {
+                    gone.insert(*id);
+                }
+                Some(replica) => written.entry(replica).or_default().push(*id),
+                None => {}
+            }
+        }
+        for (replica, ids) in written {
+            let read = |id: &TransactionId| {
+                Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
+            };
+            let reads: Vec<Read> = ids.iter().map(read).collect();
+            let answers = self.read_records(store, replica.clone(), &reads).await?;
+            let is_gone = |data: &Data| !matches!(data, Data::Record(Some(_)));
+            let pairs = ids.into_iter().zip(answers);
+            gone.extend(pairs.filter(|(_, data)| is_gone(data)).map(|(id, _)| id));
+        }
+        Ok(gone)
     }
 
     /// Where a commit witness was left out, others may have written it if they have had the time.
