@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use mingle_lang::code::Instr;
 use mingle_lang::hir::StoreId;
-use mingle_model::{Name, TransactionId, WitnessRow};
+use mingle_model::{Name, Stamp, TransactionId, WitnessRow};
 use mingle_store::record::read_floor;
 use mingle_store::{
     Answer, Commit, Data, Once, Read, RecordKey, RecordKind, Session as StoreSession, Transaction,
@@ -442,7 +442,7 @@ impl Runtime {
             }
         }
         for id in &visit.satisfied {
-            self.known().note_visible(visit.store, visit.replica.as_ref(), *id);
+            self.note_visible(visit.store, visit.replica.as_ref(), *id, &Stamp::default());
         }
         Ok(step.or_else(|| (!waits.is_empty()).then_some(Step::Wait(waits))))
     }

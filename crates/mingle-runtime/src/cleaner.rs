@@ -17,9 +17,7 @@ use crate::intent::first_part;
 use crate::metrics;
 use crate::own::{Left, Owed};
 use crate::planted::Planted;
-use crate::records::{is_visible, visible_reads};
 use crate::runtime::Runtime;
-use crate::session::Session;
 use crate::stats::Counted;
 
 /// How a round of cleaning went.
@@ -80,6 +78,11 @@ impl Runtime {
         own.is_clean() && own.leased.is_empty()
     }
 
+    /// How many transactions of this runtime are not finished and cleaned up.
+    pub fn open(&self) -> usize {
+        self.own().open()
+    }
+
     /// Whether nothing that this runtime has begun goes on by itself: it is clean, or waits for
     /// what is parked.
     pub fn is_at_rest(&self) -> bool {
@@ -135,7 +138,9 @@ impl Runtime {
         if ready.is_empty() {
             return Round::Idle;
         }
-        match self.clean(ready).await {
+        let cleaned = self.clean(ready).await;
+        self.note_failed("clean-up", &cleaned);
+        match cleaned {
             Ok(true) => Round::Cleaned,
             // What failed is tried again.
             Ok(false) | Err(_) => Round::Waits,
@@ -281,9 +286,8 @@ impl Runtime {
             }
         }
         for (replica, ids) in written {
-            let read = |id: &TransactionId| {
-                Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
-            };
+            let read =
+                |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Witness, *id, 0));
             let reads: Vec<Read> = ids.iter().map(read).collect();
             let answers = self.read_records(store, replica.clone(), &reads).await?;
             let is_gone = |data: &Data| !matches!(data, Data::Record(Some(_)));
@@ -410,31 +414,6 @@ impl Runtime {
                 runtime.known().note_everywhere(store, everywhere, now);
             }
         }));
-    }
-
-    /// Drops from a session those that every replica has.
-    pub(crate) async fn prune(&self, session: &Session) {
-        let worklist = session.worklist();
-        for store in worklist.stores() {
-            let Some(index) = self.store_called(store) else { continue };
-            let ids: Vec<TransactionId> = worklist.waits_at(store).map(|(id, _)| id).collect();
-            let mut over = ids.clone();
-            for replica in self.replicas(index) {
-                let reads: Vec<Read> = ids.iter().flat_map(|id| visible_reads(*id)).collect();
-                let Ok(answers) = self.read_records(index, replica, &reads).await else {
-                    over.clear();
-                    break;
-                };
-                let visible: BTreeSet<TransactionId> = ids
-                    .iter()
-                    .zip(answers.chunks(2))
-                    .filter(|(id, answers)| is_visible(**id, answers))
-                    .map(|(id, _)| *id)
-                    .collect();
-                over.retain(|id| visible.contains(id));
-            }
-            session.is_over(store, over);
-        }
     }
 }
 

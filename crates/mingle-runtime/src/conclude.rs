@@ -1,9 +1,9 @@
 //! The end of an attempt: what goes to the store with the phase's writes, and its commit.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeSet, HashSet};
 use std::time::Duration;
 
-use mingle_model::{Name, Ref, TransactionId};
+use mingle_model::{Name, Ref, Stamp, TransactionId, WitnessRow};
 use mingle_store::{
     Commit, Committed, Once, OperationId, Outcome, Read, RecordKey, RecordKind,
     Session as StoreSession, StoreError, Transaction, Write,
@@ -112,7 +112,7 @@ impl Runtime {
             return Ok(Step::Again);
         }
         let mut draft = Draft::default();
-        self.meet(execution, &visit, &written, &mut draft);
+        self.meet(execution, index, &visit, &written, &mut draft);
         self.leave_rows(execution, index, role, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, role, &visit, &finished, &mut draft);
         let is_decisive = !execution.has_written && (wrote || role == Role::First);
@@ -190,7 +190,7 @@ impl Runtime {
         if role == Role::First {
             self.begin(execution, index, &visit);
         }
-        self.note_left(execution, role, &visit, &draft);
+        self.note_left(execution, role, &visit, &draft, &committed.stamp);
         self.note_owed(execution, index, &visit, draft);
         execution.recorded.merge(finished.recorded);
         execution.result = finished.result.or(execution.result.take());
@@ -201,13 +201,10 @@ impl Runtime {
     /// not tell it of them.
     pub(crate) fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
         let known = self.known();
-        for object in written {
-            for row in known.rows_on(visit.store, object.as_ref()) {
-                if !visit.rows.contains(row) {
-                    visit.remembered.push(row.clone());
-                }
-            }
-        }
+        let told: HashSet<&WitnessRow> = visit.rows.iter().collect();
+        let rows = written.iter().flat_map(|object| known.rows_on(visit.store, object.as_ref()));
+        let untold = rows.filter(|row| !told.contains(row)).cloned().collect();
+        visit.remembered = untold;
     }
 
     /// Carries out planted faults that concern a commit.
@@ -400,6 +397,7 @@ impl Runtime {
         role: Role,
         visit: &Visit,
         draft: &Draft,
+        seen: &Stamp,
     ) {
         if execution.has_written {
             execution.wrote_first.get_or_insert(visit.store);
@@ -407,8 +405,8 @@ impl Runtime {
         for row in &draft.own_rows {
             self.known().note_row(visit.store, row);
         }
-        if let (Role::Later, Some(begun)) = (role, &execution.begun) {
-            self.known().note_visible(visit.store, visit.replica.as_ref(), begun.id);
+        if let (Role::First | Role::Later, Some(begun)) = (role, &execution.begun) {
+            self.note_visible(visit.store, visit.replica.as_ref(), begun.id, seen);
         }
         if draft.has_rows {
             execution.left.rows.insert(visit.store);

@@ -304,7 +304,7 @@ impl Runtime {
     /// another origin.
     async fn see_to_fence(&self, execution: &Execution) {
         let Some(id) = execution.id else { return };
-        if let Ok(true) = self.is_taken_for_dead(id.origin).await {
+        if self.is_taken_for_dead(id.origin).await {
             self.stats.count(crate::stats::Counted::Fenced);
             self.renew(id.origin);
         }

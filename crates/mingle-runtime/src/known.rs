@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_lang::Program;
-use mingle_model::{Name, Ref, Stamp, TransactionId, WitnessRow};
+use mingle_model::{Name, Origin, Ref, Stamp, TransactionId, WitnessRow};
 
 use crate::intent::ProgramHash;
 use crate::limits::VISIBLE_MAX;
@@ -19,6 +19,10 @@ pub(crate) struct Known {
     visible: HashMap<(usize, Option<Name>, TransactionId), u64>,
     /// How many of these were ever learned.
     visible_count: u64,
+    /// Floors that were seen at a replica of a store: what is below was there before.
+    floors: HashMap<(usize, Option<Name>, Origin), u64>,
+    /// What a replica of a store had seen when it had what a transaction did there.
+    seen_with: HashMap<(usize, TransactionId), Stamp>,
     /// What every replica of a store has seen, and when that was asked for.
     everywhere: BTreeMap<usize, (Stamp, Duration)>,
     /// From when on phases at a store may read ahead again.
@@ -47,7 +51,38 @@ impl Known {
         replica: Option<&Name>,
         id: TransactionId,
     ) -> bool {
-        self.visible.contains_key(&(store, replica.cloned(), id))
+        let floor = self.floors.get(&(store, replica.cloned(), id.origin));
+        floor.is_some_and(|floor| id.sequence <= *floor)
+            || self.visible.contains_key(&(store, replica.cloned(), id))
+    }
+
+    /// A floor stands at a replica of a store.
+    pub(crate) fn note_floor(
+        &mut self,
+        store: usize,
+        replica: Option<&Name>,
+        origin: Origin,
+        floor: u64,
+    ) {
+        if self.floors.len() >= VISIBLE_MAX {
+            self.floors.clear();
+        }
+        let known = self.floors.entry((store, replica.cloned(), origin)).or_default();
+        *known = floor.max(*known);
+    }
+
+    /// What some replica of a store had seen that has what a transaction did there.
+    pub(crate) fn seen_with(&self, store: usize, id: TransactionId) -> Option<&Stamp> {
+        self.seen_with.get(&(store, id))
+    }
+
+    /// A replica that has seen this much has what a transaction did there. Of several the first one
+    /// counts: it asks for the least.
+    pub(crate) fn note_seen_with(&mut self, store: usize, id: TransactionId, seen: &Stamp) {
+        if self.seen_with.len() >= VISIBLE_MAX {
+            self.seen_with.clear();
+        }
+        self.seen_with.entry((store, id)).or_insert_with(|| seen.clone());
     }
 
     /// Whether that was known when so many were.
@@ -158,8 +193,6 @@ impl Known {
 
 #[cfg(test)]
 mod tests {
-    use mingle_model::Origin;
-
     use super::*;
 
     #[test]

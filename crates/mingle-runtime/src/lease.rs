@@ -1,9 +1,12 @@
 //! Signs of life: those that this origin gives, and those of others.
 
 use std::collections::BTreeMap;
+use std::future::Future;
+use std::pin::pin;
 use std::sync::{MutexGuard, PoisonError};
 use std::time::Duration;
 
+use futures_util::future::{Either, join_all, select};
 use mingle_model::Origin;
 use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
@@ -19,47 +22,61 @@ pub(crate) struct Watched {
 }
 
 impl Runtime {
-    /// Gives a sign of life while anything of this origin is open.
-    pub(crate) async fn beat(&self) -> Result<(), StoreError> {
+    /// Gives a sign of life while anything of this origin is open, at all stores side by side: one that is away
+    /// keeps none of the others waiting.
+    pub(crate) async fn beat(&self) {
         let (origin, beats) = {
             let mut own = self.own();
             if own.is_clean() {
-                return Ok(());
+                return;
             }
             own.beats += 1;
             (own.origin, own.beats)
         };
-        if self.is_taken_for_dead(origin).await? {
+        if self.is_taken_for_dead(origin).await {
             // What it has begun is in others' hands.
             self.stats.count(Counted::Fenced);
             self.renew(origin);
-            return Ok(());
+            return;
         }
-        for store in 0..self.stores.len() {
-            let key = RecordKey::of_origin(RecordKind::Lease, origin);
-            let beat = Write::Record(key, beats.to_be_bytes().as_slice().into());
-            // Noted first: written or not, it is removed.
-            self.own().leased.insert(store);
-            self.write_records(store, None, vec![beat]).await?;
-            // All may have been cleaned up meanwhile, and the sign removed before it arrived.
-            let mut own = self.own();
-            if own.origin == origin {
-                own.leased.insert(store);
-            }
+        join_all((0..self.stores.len()).map(|store| self.beat_at(store, origin, beats))).await;
+    }
+
+    async fn beat_at(&self, store: usize, origin: Origin, beats: u64) {
+        let key = RecordKey::of_origin(RecordKind::Lease, origin);
+        let beat = Write::Record(key, beats.to_be_bytes().as_slice().into());
+        // Noted first: written or not, it is removed.
+        self.own().leased.insert(store);
+        // One that fails is followed by the next one.
+        let _ = self.at_most_a_third(self.write_records(store, None, vec![beat])).await;
+        // All may have been cleaned up meanwhile, and the sign removed before it arrived.
+        let mut own = self.own();
+        if own.origin == origin {
+            own.leased.insert(store);
         }
-        Ok(())
+    }
+
+    /// What a store answers within a third of a lease; none if it does not.
+    async fn at_most_a_third<T>(
+        &self,
+        asking: impl Future<Output = Result<T, StoreError>>,
+    ) -> Option<T> {
+        let asking = pin!(asking);
+        match select(asking, self.world.sleep(self.settings.lease / 3)).await {
+            Either::Left((answer, _)) => answer.ok(),
+            Either::Right(_) => None,
+        }
     }
 
     /// Whether somebody has fenced this origin off, or even cleaned up after it.
-    pub(crate) async fn is_taken_for_dead(&self, origin: Origin) -> Result<bool, StoreError> {
+    pub(crate) async fn is_taken_for_dead(&self, origin: Origin) -> bool {
         let kinds = [RecordKind::Fence, RecordKind::Floor];
         let reads = kinds.map(|kind| Read::Record(RecordKey::of_origin(kind, origin)));
-        let answers = match self.stores.len() {
-            0 => return Ok(false),
-            // Fences and last floors stand at every store.
-            _ => self.read_records(0, None, &reads).await?,
-        };
-        Ok(match answers.as_slice() {
+        // Fences and last floors stand at every store: one that answers is enough.
+        let asked = (0..self.stores.len())
+            .map(|store| self.at_most_a_third(self.read_records(store, None, &reads)));
+        let answers = join_all(asked).await;
+        answers.into_iter().flatten().any(|answers| match answers.as_slice() {
             [Data::Record(Some(_)), _] => true,
             [_, Data::Record(Some(floor))] => read_floor(floor) == u64::MAX,
             _ => false,
@@ -87,24 +104,29 @@ impl Runtime {
         }
     }
 
-    /// Whether an origin has given no sign of life for the length of a lease.
-    pub(crate) async fn is_dead(&self, origin: Origin) -> Result<bool, StoreError> {
-        let mut signs = Vec::new();
+    /// Whether an origin has given no sign of life for the length of a lease, at any store that answers.
+    pub(crate) async fn is_dead(&self, origin: Origin) -> bool {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Lease, origin))];
-        for store in 0..self.stores.len() {
-            let answers = self.read_records(store, None, &read).await?;
-            signs.push(match answers.into_iter().next() {
-                Some(Data::Record(sign)) => sign,
-                _ => None,
-            });
+        let asked = (0..self.stores.len())
+            .map(|store| self.at_most_a_third(self.read_records(store, None, &read)));
+        let answers = join_all(asked).await;
+        if answers.iter().all(Option::is_none) {
+            return false;
         }
         let now = self.world.elapsed();
         let mut watched = self.watched();
-        let (last, since) = watched.leases.entry(origin).or_insert((signs.clone(), now));
-        if *last != signs {
-            (*last, *since) = (signs, now);
+        let none = || (vec![None; answers.len()], now);
+        let (last, since) = watched.leases.entry(origin).or_insert_with(none);
+        for (last, answer) in last.iter_mut().zip(answers) {
+            // A store that does not answer says nothing about who lives.
+            let Some(Data::Record(sign)) = answer.and_then(|all| all.into_iter().next()) else {
+                continue;
+            };
+            if *last != sign {
+                (*last, *since) = (sign, now);
+            }
         }
-        Ok(now.saturating_sub(*since) >= self.settings.lease)
+        now.saturating_sub(*since) >= self.settings.lease
     }
 
     pub(crate) fn watched(&self) -> MutexGuard<'_, Watched> {

@@ -67,10 +67,16 @@ impl Runtime {
     pub(crate) fn meet(
         &self,
         execution: &Execution,
+        index: usize,
         visit: &Visit,
         written: &BTreeSet<Option<Ref>>,
         draft: &mut Draft,
     ) {
+        // Where it goes itself it has to look, however much is known by now: what reads there may have begun
+        // before.
+        let to_come = execution.plan.phases[index + 1..].iter();
+        let to_come: BTreeSet<Name> =
+            to_come.filter_map(|phase| execution.store_name(phase)).collect();
         let rows = visit.rows.iter().chain(&visit.remembered);
         for row in rows.filter(|_| self.settings.tracking) {
             draft.known.insert(row.id);
@@ -87,7 +93,10 @@ impl Runtime {
             };
             if concerns {
                 let mut row = row.clone();
-                row.stores.retain(|store| *store != visit.name);
+                row.stores.retain(|store| {
+                    *store != visit.name
+                        && (to_come.contains(store) || !self.is_through_at(store, row.id))
+                });
                 row.seen.retain(|(store, _)| store != self.stamped(visit.store));
                 draft.found.meet(&row);
             }
@@ -109,20 +118,15 @@ impl Runtime {
         }
         let mut waits = execution.worklist.clone();
         waits.join(&draft.found);
-        if !execution.has_written && waits.len() > self.settings.worklist_max {
-            return Err(Error::Limit(format!(
-                "the transaction would have to wait for {} others, and may for {}; nothing was written",
-                waits.len(),
-                self.settings.worklist_max
-            )));
-        }
         let later = if matches!(role, Role::First | Role::Later | Role::Reader) {
             execution.witnessed_later(index)
         } else {
             BTreeSet::new()
         };
+        let told = self.to_pass_on(&waits, visit, &later);
+        self.check_waits(execution, &waits, &told, &later)?;
         if !written.is_empty() {
-            draft.seen = self.unseen_somewhere(&waits, visit.store, &later);
+            draft.seen = self.unseen_somewhere(&told, visit.store, &later);
             self.stats.add(Counted::LeftSeen, u64::from(!draft.seen.is_empty()));
             let is_last = later.is_empty() && role == Role::Later;
             if !is_last || self.planted != Planted::NoRowsInLastPhase {
@@ -130,7 +134,7 @@ impl Runtime {
                 self.leave_own_row(execution, index, visit, stores, written, draft);
             }
             if self.planted != Planted::NoInheritance {
-                self.pass_rows_on(&waits, visit, later, written, draft);
+                self.pass_rows_on(&told, visit, written, draft);
             }
         }
         let is_isolated = execution.plan.isolated && execution.plan.phases.len() > 1;
@@ -148,6 +152,34 @@ impl Runtime {
             draft.writes.splice(0..0, replaced);
         }
         Ok(())
+    }
+
+    /// A transaction that would have to wait for too many others is refused before it writes.
+    fn check_waits(
+        &self,
+        execution: &Execution,
+        waits: &Worklist,
+        told: &Worklist,
+        later: &BTreeSet<Name>,
+    ) -> Result<(), Error> {
+        let most = self.settings.worklist_max;
+        if execution.has_written || waits.len() <= most {
+            return Ok(());
+        }
+        let here = later.iter().filter_map(|name| self.store_called(name));
+        let asked = here.map(|store| {
+            let replica = self.replica_at(store, execution.replica.as_ref());
+            let known = self.known();
+            let is_open = |id: &TransactionId| !known.is_visible(store, replica.as_ref(), *id);
+            waits.waits_at(&self.name_at(store)).filter(|(id, _)| is_open(id)).count()
+        });
+        let count = asked.sum::<usize>() + told.len();
+        if count <= most {
+            return Ok(());
+        }
+        Err(Error::Limit(format!(
+            "the transaction would have to wait for {count} others, and may for {most}; nothing was written"
+        )))
     }
 
     /// The row that tells of this transaction itself.
@@ -175,18 +207,16 @@ impl Runtime {
     }
 
     /// The rows that tell of whom this transaction had to wait for, or would have to at stores
-    /// that it does not visit with a commit witness of its own.
+    /// that it does not visit with a commit witness of its own: of the few that are not known to be
+    /// [through](crate::through) there.
     fn pass_rows_on(
         &self,
-        waits: &Worklist,
+        told: &Worklist,
         visit: &Visit,
-        later: BTreeSet<Name>,
         written: &BTreeSet<Option<Ref>>,
         draft: &mut Draft,
     ) {
-        let mut except = later;
-        except.insert(visit.name.clone());
-        for (id, (intent, stores)) in waits.passed_on(&except) {
+        for (id, (intent, stores)) in told.passed_on() {
             self.stats.count(Counted::PassedOn);
             let seen = Vec::new();
             let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };

@@ -31,8 +31,10 @@
 mod ahead;
 mod asked;
 mod attempt;
+mod behind;
 pub mod beside;
 pub mod call;
+mod circuit;
 mod cleaner;
 mod conclude;
 mod drive;
@@ -62,6 +64,7 @@ pub mod runtime;
 pub mod session;
 pub mod stats;
 pub mod sweep;
+mod through;
 pub mod tokio_world;
 mod transaction;
 mod turns;
@@ -71,6 +74,7 @@ pub mod worklist;
 
 pub use beside::Beside;
 pub use call::{Call, CallReport, PhaseReport};
+pub use circuit::Away;
 pub use error::Error;
 pub use inside::Inside;
 pub use keyed::CallKey;

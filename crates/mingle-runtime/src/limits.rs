@@ -72,14 +72,43 @@ pub(crate) const VALUES_PER_STEP: usize = 8;
 /// A session token has at most so many characters.
 pub const TOKEN_BYTES_MAX: usize = 1 << 18;
 
-/// Sessions that wait for more transactions than this look which of them are over.
+/// Sessions that wait for more transactions than this have looked which of them are through.
 pub(crate) const SESSION_PRUNE_AT: usize = 32;
+
+/// Transactions that were met are looked for so long after, many at once.
+pub(crate) const LOOK_AFTER: Duration = Duration::from_millis(50);
+
+/// So many transactions are passed on for each store, before they are joined to what a replica had seen with them.
+pub(crate) const PASSED_ON_MAX: usize = 2;
+
+/// A store that has failed for so long, and at least [`AWAY_FAILURES`] times, is away: nothing is begun that has to
+/// visit it. What starts anew within that time is waited for.
+pub(crate) const AWAY_AFTER: Duration = Duration::from_secs(1);
+
+/// See [`AWAY_AFTER`].
+pub(crate) const AWAY_FAILURES: u32 = 3;
+
+/// How often a store that is away is asked, at first and in the end.
+pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(250);
+pub(crate) const PROBE_EVERY_MAX: Duration = Duration::from_secs(1);
+
+/// A replica that did not answer is not looked at for so long.
+pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
+
+/// So many transactions are looked for at a replica at once.
+pub(crate) const LOOKED_FOR_MAX: usize = 512;
 
 /// With the key of a call a result of at most so many bytes is kept.
 pub const RESULT_KEPT_BYTES_MAX: usize = 1 << 20;
 
 /// So many records are read or removed at once where many are.
 pub(crate) const BATCH: usize = 1_000;
+
+/// So many are removed with one commit, so that callers who meet it do not wait for long.
+pub(crate) const REMOVED_AT_ONCE: usize = 100;
+
+/// At most such a pause follows.
+pub(crate) const REMOVAL_PAUSE_MAX: Duration = Duration::from_millis(100);
 
 /// A helper that has to help somebody else first goes so deep at most.
 pub(crate) const HELP_DEPTH_MAX: usize = 16;

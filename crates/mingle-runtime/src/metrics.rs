@@ -45,6 +45,12 @@ pub const EVENTS: &str = "mingle_runtime_events_total";
 /// Transactions of this process that others could have to finish, or wait for, until they are
 /// cleaned up.
 pub const OPEN: &str = "mingle_open_transactions";
+/// What failed behind the callers' backs, and is tried again, by `task`.
+pub const BEHIND_FAILED: &str = "mingle_background_failures_total";
+/// Whether a store or replica is away, by `store` and `replica`: 1 while calls that visit it are refused, else 0.
+pub const AWAY: &str = "mingle_store_away";
+/// Calls that were refused since a store that they visit is away, by `store`.
+pub const REFUSED_AWAY: &str = "mingle_calls_refused_away_total";
 /// For how many transactions a session waits after a call.
 pub const SESSION_WAITS: &str = "mingle_session_waits";
 
@@ -73,6 +79,10 @@ pub fn describe() {
     describe_counter!(COMMITS, Unit::Count, "Commits that wrote, by store and role");
     describe_counter!(EVENTS, Unit::Count, "What happened in the runtime, by event");
     describe_gauge!(OPEN, Unit::Count, "Transactions that are not finished and cleaned up");
+    let behind = "Clean-up, sweeps and signs of life that failed, and are tried again";
+    describe_counter!(BEHIND_FAILED, Unit::Count, behind);
+    describe_gauge!(AWAY, Unit::Count, "1 while a store or replica does not answer, else 0");
+    describe_counter!(REFUSED_AWAY, Unit::Count, "Calls refused since a store is away");
     let session = "For how many transactions a session waits after a call";
     describe_histogram!(SESSION_WAITS, Unit::Count, session);
 }
@@ -278,6 +288,22 @@ pub(crate) fn in_vain(store: Option<&Name>, error: StoreError) -> StoreError {
     let store = store_label(store);
     counter!(PHASE_RETRIES, "store" => store, "reason" => reason(&error)).increment(1);
     error
+}
+
+/// A store or a replica is away, or has returned.
+pub(crate) fn is_away(store: &Name, replica: &str, is_away: bool) {
+    let labels = [("store", label(store)), ("replica", SharedString::from(replica.to_owned()))];
+    gauge!(AWAY, &labels).set(f64::from(u8::from(is_away)));
+}
+
+/// Something behind the callers' backs has failed.
+pub(crate) fn behind_failed(what: &'static str) {
+    counter!(BEHIND_FAILED, "task" => what).increment(1);
+}
+
+/// A call was refused since a store is away.
+pub(crate) fn refused_away(store: &Name) {
+    counter!(REFUSED_AWAY, "store" => label(store)).increment(1);
 }
 
 /// An attempt has to wait for others.

@@ -5,7 +5,7 @@
 //! it again once the cause is removed, or abandons it: its first parts stay, the others are taken for
 //! done and never are, and a record that stays says so.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Time, TransactionId};
 use mingle_store::{
@@ -85,7 +85,7 @@ impl Runtime {
         if !is_decisive || later.is_empty() || self.planted != Planted::None {
             return Ok(());
         }
-        let mut asked = BTreeSet::new();
+        let mut asked: BTreeMap<&Name, BTreeSet<TransactionId>> = BTreeMap::new();
         for name in &later {
             let Some(store) = self.store_called(name) else { continue };
             let waits = execution.worklist.waits_at(name).chain(found.waits_at(name));
@@ -93,26 +93,35 @@ impl Runtime {
                 let is_known = execution.id == Some(id)
                     || self.own().is_running(id)
                     || self.known().is_visible(store, execution.replica.as_ref(), id);
-                if !is_known && !awaited.is_reader && asked.insert(id) {
-                    self.refuse_if_parked(id, &awaited.intent).await?;
+                if !is_known && !awaited.is_reader {
+                    asked.entry(&awaited.intent).or_default().insert(id);
                 }
             }
         }
-        Ok(())
+        for (intent, ids) in asked {
+            self.refuse_if_parked(&ids, intent).await?;
+        }
+        self.refuse_behind_away(execution, &later, found).await
     }
 
-    async fn refuse_if_parked(&self, id: TransactionId, intent: &Name) -> Result<(), Error> {
+    /// Refuses if one of these is parked, of all of which one store has the intents.
+    async fn refuse_if_parked(
+        &self,
+        ids: &BTreeSet<TransactionId>,
+        intent: &Name,
+    ) -> Result<(), Error> {
         let Some(store) = self.store_called(intent) else { return Ok(()) };
-        let read = [Read::Record(RecordKey::of(RecordKind::Parked, id, 0))];
+        let read = |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Parked, *id, 0));
+        let reads: Vec<Read> = ids.iter().map(read).collect();
         // A store that does not answer says nothing about who is parked.
-        let Ok(answers) = self.read_records(store, None, &read).await else { return Ok(()) };
-        match answers.into_iter().next() {
-            Some(Data::Record(Some(reason))) => {
+        let Ok(answers) = self.read_records(store, None, &reads).await else { return Ok(()) };
+        for (id, answer) in ids.iter().zip(answers) {
+            if let Data::Record(Some(reason)) = answer {
                 let reason = String::from_utf8_lossy(&reason).into_owned();
-                Err(Error::Parked { id, reason })
+                return Err(Error::Parked { id: *id, reason });
             }
-            _ => Ok(()),
         }
+        Ok(())
     }
 
     /// Tries one transaction that is parked once more.

@@ -145,6 +145,7 @@ impl Runtime {
             let attempt = self.attempt(execution, index, &mut tries, control, &mut report).await;
             let error = match attempt {
                 Ok(Step::Done) => {
+                    self.note_visit(execution, &tries, &report, Ok(()));
                     report.time = self.world.elapsed().saturating_sub(begin);
                     return Ok(PhaseEnd::Ran(report));
                 }
@@ -168,6 +169,7 @@ impl Runtime {
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
                 Err(error) => return Err(error),
             };
+            self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
                 tries.rows.extend(rows);
@@ -178,14 +180,40 @@ impl Runtime {
             }
             control.tell_retries(index, report.attempts, &error);
             self.recover(execution, index, &mut tries, error.clone(), &report).await?;
-            let pause = self.backoff(report.attempts);
-            if self.world.elapsed() + pause > control.deadline {
-                return Err(match error {
-                    StoreError::Conflict => conflict(&report, control),
-                    other => Error::Store(other),
-                });
-            }
-            self.world.sleep(pause).await;
+            self.pause(control, &report, error).await?;
+        }
+    }
+
+    /// Pauses after an attempt in vain, unless the deadline comes before.
+    async fn pause(
+        &self,
+        control: &Control<'_>,
+        report: &PhaseReport,
+        error: StoreError,
+    ) -> Result<(), Error> {
+        let pause = self.backoff(report.attempts);
+        if self.world.elapsed() + pause > control.deadline {
+            return Err(match error {
+                StoreError::Conflict => conflict(report, control),
+                other => Error::Store(other),
+            });
+        }
+        self.world.sleep(pause).await;
+        Ok(())
+    }
+
+    /// Takes note of how the replica has answered at which a phase was tried.
+    fn note_visit(
+        &self,
+        execution: &Execution,
+        tries: &Tries,
+        report: &PhaseReport,
+        answer: Result<(), StoreError>,
+    ) {
+        let store = report.store.as_ref().and_then(|name| self.store_called(name));
+        if let Some(store) = store.filter(|store| execution.hosted_at(*store).is_none()) {
+            let replica = self.replica(execution, tries, store);
+            self.note_answer(store, replica.as_ref(), &answer);
         }
     }
 
@@ -316,6 +344,7 @@ impl Runtime {
             let store = report.store.clone().unwrap_or_default();
             return Err(Error::Waiting { store, id: *id, deadline: control.patience });
         }
+        self.refuse_wait_for_away(execution, report.store.as_ref(), awaited)?;
         if now.saturating_sub(since) >= self.settings.help_after
             && self.planted != Planted::NobodyHelps
         {

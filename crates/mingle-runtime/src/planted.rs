@@ -64,11 +64,17 @@ pub enum Planted {
     ReadersNotAwaited,
     /// An `isolated` transaction that was aborted commits all the same (P5).
     AbortIgnored,
+    /// Who is at one replica of a store is taken to be at all of them, and not passed on (P4).
+    ThroughAtOne,
+    /// Whom a transaction met it passes on, through or not: rows multiply while a replica is away (P7).
+    AllPassedOn,
+    /// Nobody is taken to be away: calls begin that cannot be finished (P7).
+    NobodyAway,
 }
 
 impl Planted {
     /// All faults.
-    pub const ALL: [Self; 29] = [
+    pub const ALL: [Self; 30] = [
         Self::NoWitnessCheck,
         Self::BlindWrites,
         Self::NoInheritance,
@@ -98,5 +104,9 @@ impl Planted {
         Self::NoReadWitnesses,
         Self::ReadersNotAwaited,
         Self::AbortIgnored,
+        Self::ThroughAtOne,
     ];
+
+    /// Those that break no promise of a transaction, but hold up others while a store is away.
+    pub const OF_OUTAGES: [Self; 2] = [Self::AllPassedOn, Self::NobodyAway];
 }

@@ -11,7 +11,7 @@ use mingle_store::{
 
 use crate::error::Error;
 use crate::intent::{Unreadable, first_part};
-use crate::limits::BATCH;
+use crate::limits::{BATCH, REMOVAL_PAUSE_MAX, REMOVED_AT_ONCE};
 use crate::runtime::Runtime;
 
 impl Runtime {
@@ -111,8 +111,15 @@ impl Runtime {
         store: usize,
         writes: Vec<Write>,
     ) -> Result<(), StoreError> {
-        for batch in writes.chunks(BATCH) {
+        let mut batches = writes.chunks(REMOVED_AT_ONCE).peekable();
+        while let Some(batch) = batches.next() {
+            let begin = self.world.elapsed();
             self.write_records(store, None, batch.to_vec()).await?;
+            if batches.peek().is_some() {
+                // Most of the time is the callers'.
+                let took = self.world.elapsed().saturating_sub(begin);
+                self.world.sleep((took * 2).min(REMOVAL_PAUSE_MAX)).await;
+            }
         }
         Ok(())
     }
@@ -125,9 +132,13 @@ impl Runtime {
         reads: &[Read],
     ) -> Result<Vec<Data>, StoreError> {
         let session = StoreSession { replica, ..StoreSession::default() };
-        let mut transaction = self.stores[store].begin(&session).await?;
-        let answers = transaction.read(reads).await?;
-        Ok(answers.into_iter().map(|answer| answer.data).collect())
+        let read = async {
+            let mut transaction = self.stores[store].begin(&session).await?;
+            transaction.read(reads).await
+        };
+        let answers = read.await;
+        self.note_answer(store, session.replica.as_ref(), &answers);
+        Ok(answers?.into_iter().map(|answer| answer.data).collect())
     }
 
     /// Writes records outside any transaction of a program; the same again changes nothing.

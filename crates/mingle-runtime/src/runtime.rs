@@ -15,6 +15,7 @@ use mingle_store::{Data, DataStore, Once, Read, Session as StoreSession, World};
 use tracing::Span;
 
 use crate::call::{Call, CallReport, Finish, Running, Shared};
+use crate::circuit::Circuits;
 use crate::error::Error;
 use crate::intent::ProgramHash;
 use crate::known::Known;
@@ -26,6 +27,7 @@ use crate::own::Own;
 use crate::planted::Planted;
 use crate::session::Session;
 use crate::stats::Stats;
+use crate::through::Looked;
 use crate::transaction::within;
 
 /// A program, its stores, and the world that they live in.
@@ -41,6 +43,8 @@ pub struct Runtime {
     pub(crate) own: Mutex<Own>,
     pub(crate) known: Mutex<Known>,
     pub(crate) watched: Mutex<Watched>,
+    pub(crate) looked: Mutex<Looked>,
+    pub(crate) circuits: Mutex<Circuits>,
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
@@ -116,6 +120,8 @@ impl Runtime {
             own: Mutex::new(own),
             known: Mutex::new(known),
             watched: Mutex::default(),
+            looked: Mutex::default(),
+            circuits: Mutex::default(),
             mutation,
             planted,
             stats: Stats::default(),
@@ -374,6 +380,14 @@ impl Runtime {
 
     pub(crate) fn known(&self) -> MutexGuard<'_, Known> {
         self.known.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn circuits(&self) -> MutexGuard<'_, Circuits> {
+        self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn looked(&self) -> MutexGuard<'_, Looked> {
+        self.looked.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// The index of the store called `name`.

@@ -59,27 +59,6 @@ struct Trace {
 }
 
 impl Runtime {
-    /// Starts to look, now and then, for what others have left behind, for as long as the runtime
-    /// is there.
-    pub fn start_sweeps(self: &Arc<Self>) {
-        if self.planted == Planted::NobodyHelps {
-            return;
-        }
-        let (me, world, every) = (self.me.clone(), self.world.clone(), self.settings.sweep_every);
-        self.world.spawn(Box::pin(async move {
-            loop {
-                let parts = 768 + (world.random() % 512) as u32;
-                world.sleep(every * parts / 1024).await;
-                let Some(runtime) = me.upgrade() else { return };
-                // What fails is tried again next time.
-                let _ = runtime.beat().await;
-                let _ = runtime.end_lease().await;
-                let _ = runtime.recover_own(false, &mut Swept::default()).await;
-                let _ = runtime.sweep(false).await;
-            }
-        }));
-    }
-
     /// Looks for what other origins have left, finishes what they have begun, and cleans up.
     /// `assumes_dead` waits for no lease: for who knows that nobody else is there.
     ///
@@ -113,7 +92,7 @@ impl Runtime {
         }
         let own = self.own().origin();
         let deadline = self.world.elapsed() + self.settings.deadline;
-        for (id, place) in self.intents_of(own).await? {
+        for (id, place) in self.intents_of(own).await.0 {
             let Some(mut left) = self.own().parked(id) else { continue };
             let helper =
                 Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
@@ -217,7 +196,11 @@ impl Runtime {
         Ok(false)
     }
 
-    async fn sweep_now(&self, assumes_dead: bool, insists: bool) -> Result<Swept, StoreError> {
+    pub(crate) async fn sweep_now(
+        &self,
+        assumes_dead: bool,
+        insists: bool,
+    ) -> Result<Swept, StoreError> {
         let mut swept = Swept::default();
         let traces = self.traces().await?;
         let own = self.own().origin();
@@ -225,38 +208,66 @@ impl Runtime {
         for (origin, trace) in traces {
             let rest = self.drop_garbage(origin, trace).await?;
             let has_rest = !rest.records.is_empty() || !rest.rows.is_empty();
-            if origin != own && has_rest && (assumes_dead || self.is_dead(origin).await?) {
+            if origin != own && has_rest && (assumes_dead || self.is_dead(origin).await) {
                 dead.push(origin);
             }
         }
+        let mut failed = None;
         for origin in dead {
-            if self.finish_origin(origin, insists, &mut swept).await? {
-                self.watched().leases.remove(&origin);
-                swept.cleaned.push(origin);
-            } else {
-                swept.open.push(origin);
+            match self.finish_origin(origin, insists, &mut swept).await {
+                Ok(true) => {
+                    self.watched().leases.remove(&origin);
+                    swept.cleaned.push(origin);
+                }
+                Ok(false) => swept.open.push(origin),
+                // The others may not need what failed.
+                Err(error) => {
+                    failed = Some(error);
+                    swept.open.push(origin);
+                }
             }
         }
-        Ok(swept)
+        // Whoever asks for it is to know; what could be done is done.
+        match failed.filter(|_| assumes_dead) {
+            Some(error) => Err(error),
+            None => Ok(swept),
+        }
     }
 
     /// What all origins have left, at the first replica of each store.
     async fn traces(&self) -> Result<BTreeMap<Origin, Trace>, StoreError> {
         let mut traces: BTreeMap<Origin, Trace> = BTreeMap::new();
+        let (mut answered, mut failed) = (false, None);
         for store in 0..self.stores.len() {
-            for kind in TRACES {
-                for (key, _) in self.all_records(store, None, kind, None).await? {
-                    if let Some(origin) = key.origin() {
-                        traces.entry(origin).or_default().records.insert((store, key));
-                    }
-                }
-            }
-            for row in self.all_rows(store, None, None).await? {
-                let trace = traces.entry(row.id.origin).or_default();
-                trace.rows.entry(store).or_default().push(row);
+            match self.traces_at(store, &mut traces).await {
+                Ok(()) => answered = true,
+                Err(error) => failed = Some(error),
             }
         }
-        Ok(traces)
+        // What is left at those that answer can be seen to all the same.
+        match failed.filter(|_| !answered) {
+            Some(error) => Err(error),
+            None => Ok(traces),
+        }
+    }
+
+    async fn traces_at(
+        &self,
+        store: usize,
+        traces: &mut BTreeMap<Origin, Trace>,
+    ) -> Result<(), StoreError> {
+        for kind in TRACES {
+            for (key, _) in self.all_records(store, None, kind, None).await? {
+                if let Some(origin) = key.origin() {
+                    traces.entry(origin).or_default().records.insert((store, key));
+                }
+            }
+        }
+        for row in self.all_rows(store, None, None).await? {
+            let trace = traces.entry(row.id.origin).or_default();
+            trace.rows.entry(store).or_default().push(row);
+        }
+        Ok(())
     }
 
     /// Whether nobody has to wait any more whom a row tells to wait. Its transaction need not have
@@ -320,11 +331,11 @@ impl Runtime {
     ) -> Result<bool, StoreError> {
         // What is there can be finished by anybody at any time; only to clean up, all of it must be
         // known, and nothing come after.
-        let is_fenced =
-            self.planted == Planted::SweepWithoutFence || self.is_fenced(origin).await?;
-        let intents = self.intents_of(origin).await?;
+        let fenced = self.is_fenced(origin).await;
+        let is_fenced = self.planted == Planted::SweepWithoutFence || matches!(fenced, Ok(true));
+        let (intents, is_all) = self.intents_of(origin).await;
         let deadline = self.world.elapsed() + self.settings.deadline;
-        let mut is_finished = true;
+        let mut is_finished = is_all;
         for (id, place) in &intents {
             let helper =
                 Helper { replica: None, chain: Vec::new(), deadline, insists, pushes: false };
@@ -341,6 +352,7 @@ impl Runtime {
                 }
             }
         }
+        fenced?;
         for (id, place) in &intents {
             let mut left = Left::default();
             self.leaves(*id, place, &mut left).await?;
@@ -388,21 +400,21 @@ impl Runtime {
         Ok(is_everywhere)
     }
 
-    /// The transactions that an origin has begun, and where their intents are.
-    async fn intents_of(
-        &self,
-        origin: Origin,
-    ) -> Result<BTreeMap<TransactionId, Name>, StoreError> {
-        let mut intents = BTreeMap::new();
+    /// The transactions that an origin has begun, and where their intents are; and whether these are all, which they
+    /// are not where a store is away.
+    async fn intents_of(&self, origin: Origin) -> (BTreeMap<TransactionId, Name>, bool) {
+        let (mut intents, mut is_all) = (BTreeMap::new(), true);
         for store in 0..self.stores.len() {
             for replica in self.replicas(store) {
                 let kind = RecordKind::Intent;
-                let found = self.all_records(store, replica.as_ref(), kind, Some(origin)).await?;
+                let found = self.all_records(store, replica.as_ref(), kind, Some(origin)).await;
+                is_all &= found.is_ok();
+                let found = found.unwrap_or_default();
                 let ids = found.iter().filter_map(|(key, _)| key.transaction());
                 intents.extend(ids.map(|(id, _)| (id, self.name_at(store))));
             }
         }
-        Ok(intents)
+        (intents, is_all)
     }
 
     /// Whether what the rows of an origin say that its sessions had seen is everywhere.

@@ -19,7 +19,6 @@ use crate::error::Error;
 use crate::inside::Host;
 use crate::intent::{Intent, ProgramHash, Witness};
 use crate::keyed::CallKey;
-use crate::limits::SESSION_PRUNE_AT;
 use crate::machine::{Facts, Recorded};
 use crate::metrics;
 use crate::own::Left;
@@ -286,6 +285,7 @@ impl Runtime {
             if let Some(report) = self.repeated(plan, call, deadline).await? {
                 return Ok(report);
             }
+            self.refuse_if_away(plan, call)?;
             let mut execution = self.execution(plan, call);
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
@@ -350,9 +350,7 @@ impl Runtime {
         if self.planted == Planted::SessionForgetsSeen {
             session.forget_seen();
         }
-        if session.worklist().len() > SESSION_PRUNE_AT {
-            self.prune(session).await;
-        }
+        self.relieve(session);
     }
 
     /// Whether a session that moves to another replica of a store may find less there than it has

@@ -228,7 +228,7 @@ impl Runtime {
         execution.wrote_first = execution.wrote_first.or(whole.decisive);
         execution.worklist.saw(self.stamped(first), &committed.stamp);
         for (visit, draft) in &whole.left {
-            self.note_left(execution, Role::Plain, visit, draft);
+            self.note_left(execution, Role::Plain, visit, draft, &committed.stamp);
         }
         if let Some(last) = whole.reports.iter_mut().rfind(|report| report.store.is_some()) {
             last.round_trips += u32::from(id.is_some());
@@ -300,7 +300,7 @@ impl Runtime {
         let wrote = !visit.flushed.is_empty() || !own_writes.is_empty();
         self.remember_rows(&mut visit, &written);
         let mut draft = Draft::default();
-        self.meet(execution, &visit, &written, &mut draft);
+        self.meet(execution, index, &visit, &written, &mut draft);
         self.leave_rows(execution, index, Role::Plain, &visit, &written, &mut draft)?;
         self.leave_records(execution, index, Role::Plain, &visit, &finished, &mut draft);
         let is_decisive = wrote && whole.decisive.is_none();

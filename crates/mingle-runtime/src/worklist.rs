@@ -1,7 +1,7 @@
 //! What a transaction or session has to wait for before it visits a store.
 
+use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
-use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, RowKind, Stamp, TransactionId, WitnessRow};
 use serde::{Deserialize, Serialize};
@@ -143,11 +143,10 @@ impl Worklist {
         true
     }
 
-    /// By transaction that wrote, the stores to wait at for it, and where its intent is; without
-    /// the stores in `except`.
-    pub fn passed_on(&self, except: &BTreeSet<Name>) -> BTreeMap<TransactionId, (Name, Vec<Name>)> {
+    /// By transaction that wrote, the stores to wait at for it, and where its intent is.
+    pub fn passed_on(&self) -> BTreeMap<TransactionId, (Name, Vec<Name>)> {
         let mut passed: BTreeMap<TransactionId, (Name, Vec<Name>)> = BTreeMap::new();
-        for (store, waits) in self.waits.iter().filter(|(store, _)| !except.contains(*store)) {
+        for (store, waits) in &self.waits {
             for (id, awaited) in waits.iter().filter(|(_, awaited)| !awaited.is_reader) {
                 let entry =
                     passed.entry(*id).or_insert_with(|| (awaited.intent.clone(), Vec::new()));
@@ -248,7 +247,7 @@ mod tests {
         for kinds in [[RowKind::Write, RowKind::Read], [RowKind::Read, RowKind::Write]] {
             let rows = kinds.map(row);
             let worklist = met(&rows);
-            assert_eq!(worklist.passed_on(&BTreeSet::new()).len(), 1, "{kinds:?}");
+            assert_eq!(worklist.passed_on().len(), 1, "{kinds:?}");
             assert_eq!(worklist.without_readers().len(), 1, "{kinds:?}");
         }
     }

@@ -31,7 +31,8 @@ impl Flaw {
     ///
     /// The names that there are.
     pub fn find(name: &str) -> Result<Self, String> {
-        Self::all().find(|flaw| flaw.to_string() == name).ok_or_else(|| {
+        let of_outages = Planted::OF_OUTAGES.into_iter().map(Self::Runtime);
+        Self::all().chain(of_outages).find(|flaw| flaw.to_string() == name).ok_or_else(|| {
             let names: Vec<String> = Self::all().map(|flaw| flaw.to_string()).collect();
             format!("no planted fault is called {name:?}; there are {}", names.join(", "))
         })

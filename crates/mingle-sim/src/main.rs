@@ -1,6 +1,7 @@
 //! `cargo xtask sim`: simulates seed after seed.
 
 mod geo_command;
+mod outage_command;
 
 use std::collections::BTreeMap;
 use std::process::ExitCode;
@@ -41,6 +42,7 @@ struct Options {
 #[derive(Subcommand)]
 enum Command {
     Geo(geo_command::Options),
+    Outage(outage_command::Options),
 }
 
 /// What seeds came to.
@@ -63,8 +65,10 @@ fn main() -> ExitCode {
     let options = Options::parse();
     // Panics are verdicts here, and are told as such.
     std::panic::set_hook(Box::new(|_| {}));
-    if let Some(Command::Geo(options)) = options.command {
-        return geo_command::run(&options);
+    match options.command {
+        Some(Command::Geo(options)) => return geo_command::run(&options),
+        Some(Command::Outage(options)) => return outage_command::run(&options),
+        None => {}
     }
     let held = match options.planted.as_deref() {
         None => run(&options),

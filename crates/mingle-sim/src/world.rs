@@ -168,13 +168,17 @@ impl World for SimulatedWorld {
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         let shared = Arc::clone(&self.inner);
         let until = lock(&shared).elapsed + duration;
+        // However often it is polled, it is woken once: futures that are polled together would multiply else.
+        let mut known = None;
         Box::pin(std::future::poll_fn(move |context| {
             let mut inner = lock(&shared);
             if inner.elapsed >= until {
                 return Poll::Ready(());
             }
-            inner.next += 1;
-            let key = (until, inner.next);
+            let key = *known.get_or_insert_with(|| {
+                inner.next += 1;
+                (until, inner.next)
+            });
             inner.sleepers.insert(key, context.waker().clone());
             Poll::Pending
         }))
@@ -196,5 +200,27 @@ impl World for SimulatedWorld {
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
         work();
         Box::pin(std::future::ready(()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sleep_that_is_polled_often_wakes_once() {
+        let world = SimulatedWorld::new(1);
+        let sleeps = (1..=20).map(|n| world.sleep(Duration::from_millis(n)));
+        let mut sleeps: Vec<_> = sleeps.map(|sleep| (sleep, false)).collect();
+        let mut polls = 0;
+        world.run(std::future::poll_fn(|context| {
+            polls += 1;
+            for (sleep, is_over) in sleeps.iter_mut().filter(|(_, is_over)| !*is_over) {
+                *is_over = sleep.as_mut().poll(context).is_ready();
+            }
+            if sleeps.iter().all(|(_, is_over)| *is_over) { Poll::Ready(()) } else { Poll::Pending }
+        }));
+        assert!(polls <= 21, "polled {polls} times");
+        assert_eq!(world.elapsed(), Duration::from_millis(20));
     }
 }

@@ -22,7 +22,7 @@ pub(super) async fn client_calls(
     client: usize,
     calls: Vec<(Duration, ClientCall)>,
 ) {
-    let replica = format!("r{}", 1 + client % stage.setup.replicas);
+    let replica = format!("r{}", 1 + client % stage.setup.lived_in);
     let mut tokens = vec![Session::at(replica.as_str()).token(&key())];
     // What ended before, and what the last call began with.
     let (mut after, mut before): (Vec<usize>, Vec<usize>) = (Vec::new(), Vec::new());

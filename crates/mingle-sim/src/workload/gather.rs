@@ -51,7 +51,7 @@ pub(super) async fn has_parked(stage: &Stage) -> bool {
     false
 }
 
-fn sessions(store: &dyn DataStore) -> Vec<StoreSession> {
+pub(super) fn sessions(store: &dyn DataStore) -> Vec<StoreSession> {
     let replicas = &store.capabilities().replicas;
     if replicas.is_empty() {
         return vec![StoreSession::default()];

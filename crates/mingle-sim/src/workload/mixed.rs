@@ -2,15 +2,18 @@
 //! still be seen as exceptions, which are counted. There is none among `isolated` transactions.
 //!
 //! A transaction that is part of a violation, is not isolated and visits several stores is told in smaller parts from
-//! then on: first each store's reads apart from its writes, which stay one. Where real time is part of what is
+//! then on: first each store's reads apart from its writes, which stay one. Then what it reads after it has written
+//! is told as nobody's: whoever has met what it wrote first could not know of what it would still read. Where real time is part of what is
 //! demanded, as at linearizable stores, each store's part may then be told by itself. Without real time it may not:
 //! the writes of a transaction are seen as one by all transactions that come after it, in any order of their reads.
+//! But only who has learned of a transaction comes after it: where one overwrites what another has merely read, it
+//! learns nothing, and neither does who comes after it in turn. A violation that rests on such a step may be granted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use mingle_checker::history::{Interval, Kind as StepKind, Operation as Step, Transaction};
-use mingle_checker::verdict::Anomaly;
+use mingle_checker::verdict::{Anomaly, Edge, Why};
 use mingle_checker::{Counterexample, History as Checked, Model, Outcome, Verdict, check};
 
 use super::calls::{Kind, Store};
@@ -26,6 +29,8 @@ enum Told {
     Whole,
     /// The reads of each store, one after the other, and then all writes as one.
     ReadsApart,
+    /// As before, and what it reads at stores after the first one that it writes as somebody else's reads.
+    LaterReads,
     /// The part at each store by itself.
     InParts,
 }
@@ -35,6 +40,9 @@ const fn exception(told: Told) -> &'static str {
     match told {
         Told::Whole => "none",
         Told::ReadsApart => "exception: stores read at different times (old, then new; write skew)",
+        Told::LaterReads => {
+            "exception: one store's part seen before another's has read (ahead of its reads)"
+        }
         Told::InParts => "exception: one store's part seen before another's (not there yet)",
     }
 }
@@ -52,7 +60,7 @@ struct Demand {
 const DEMANDS: [Demand; 3] = [
     Demand { is_strong: true, model: Model::StrictSerializability, most: Told::InParts },
     Demand { is_strong: true, model: Model::Serializability, most: Told::ReadsApart },
-    Demand { is_strong: false, model: Model::Causal, most: Told::ReadsApart },
+    Demand { is_strong: false, model: Model::Causal, most: Told::LaterReads },
 ];
 
 /// Judges all stores of a run together; gives how often which documented anomaly was seen.
@@ -83,16 +91,20 @@ fn grant(history: &History, demand: &Demand) -> Result<Vec<Told>, Broken> {
             Verdict::Satisfied(_) | Verdict::Unknown(_) => return Ok(granted),
         };
         let concerned = concerned(history, &found);
-        let next = [Told::ReadsApart, Told::InParts].into_iter().find_map(|next| {
-            let is_open = |index: &&usize| {
-                told.get(*index).copied().unwrap_or_default() < next
-                    && has_use(&history.operations[**index], next)
-            };
-            // What only reads is looked at first: most often it is the reason.
-            let open = concerned.iter().filter(is_open);
-            let index = open.min_by_key(|index| history.operations[**index].call.writes().len())?;
-            (next <= demand.most).then_some((*index, next))
-        });
+        let next =
+            [Told::ReadsApart, Told::LaterReads, Told::InParts].into_iter().find_map(|next| {
+                let is_open = |index: &&usize| {
+                    told.get(*index).copied().unwrap_or_default() < next
+                        && has_use(&history.operations[**index], next)
+                };
+                // What only reads is looked at first: most often it is the reason.
+                let open = concerned.iter().filter(is_open);
+                let index =
+                    open.min_by_key(|index| history.operations[**index].call.writes().len())?;
+                (next <= demand.most).then_some((*index, next))
+            });
+        let uninformed = || uninformed(history, &found, &told).map(|index| (index, Told::InParts));
+        let next = next.or_else(|| if demand.is_strong { uninformed() } else { None });
         let Some((index, next)) = next else {
             return Err(broken(Verdict::Violated(found).to_string()));
         };
@@ -106,8 +118,17 @@ fn has_use(operation: &Operation, told: Told) -> bool {
     match told {
         Told::Whole => false,
         Told::ReadsApart => operation.call.visits().iter().any(|visit| visit.reads.is_some()),
+        Told::LaterReads => Store::ALL.into_iter().any(|store| reads_later(operation, store)),
         Told::InParts => operation.call.writes().len() > 1,
     }
+}
+
+/// Whether a transaction reads at a store after it has written at another one.
+fn reads_later(operation: &Operation, store: Store) -> bool {
+    let visits = operation.call.visits();
+    let mut earlier = visits.iter().take_while(|visit| visit.store != store);
+    let reads = visits.iter().any(|visit| visit.store == store && visit.reads.is_some());
+    reads && earlier.any(|visit| !visit.writes.is_empty())
 }
 
 fn broken(how: String) -> Broken {
@@ -140,6 +161,24 @@ fn concerned(history: &History, found: &Counterexample) -> BTreeSet<usize> {
     all.into_iter().filter(|index| several(index) && !is_among_isolated).collect()
 }
 
+/// A transaction that another one comes before at one store and after at another, without having learned of it: on the
+/// way from the one to the other somebody overwrites what somebody else has read, and that tells nobody anything.
+fn uninformed(
+    history: &History,
+    found: &Counterexample,
+    told: &BTreeMap<usize, Told>,
+) -> Option<usize> {
+    let Anomaly::Cycle { edges, .. } = &found.anomaly else { return None };
+    let number = |id: Option<i64>| id.and_then(|id| usize::try_from(id % PART).ok());
+    let is_open = |index: &usize| {
+        let last = |edge: &Edge| number(edge.to) == Some(*index);
+        told.get(index).copied().unwrap_or_default() < Told::InParts
+            && has_use(&history.operations[*index], Told::InParts)
+            && edges.iter().any(|edge| matches!(edge.why, Why::Rw { .. }) && !last(edge))
+    };
+    concerned(history, found).into_iter().find(is_open)
+}
+
 fn numbers(anomaly: &Anomaly) -> Vec<i64> {
     match anomaly {
         Anomaly::Read { transaction, .. } => vec![*transaction],
@@ -161,23 +200,32 @@ fn told_as(history: &History, demand: &Demand, told: &BTreeMap<usize, Told>) -> 
     for (index, operation) in history.operations.iter().enumerate() {
         let told = told.get(&index).copied().unwrap_or_default();
         let (mut parts, mut writes): (Vec<Vec<Step>>, Vec<Step>) = Default::default();
+        let mut later: Vec<Vec<Step>> = Vec::new();
         for store in stores(history, demand) {
             let found = steps(history, operation, store, &|_| true);
             match told {
                 Told::Whole => writes.extend(found),
                 Told::InParts => parts.push(found),
-                Told::ReadsApart => {
+                Told::ReadsApart | Told::LaterReads => {
                     let (written, read) =
                         found.into_iter().partition(|step| step.kind == StepKind::Write);
-                    parts.push(read);
+                    let is_later = told == Told::LaterReads && reads_later(operation, store);
+                    if is_later {
+                        later.push(read)
+                    } else {
+                        parts.push(read)
+                    }
                     writes.extend::<Vec<Step>>(written);
                 }
             }
         }
         parts.push(writes);
-        let parts = parts.into_iter().filter(|steps| !steps.is_empty());
-        for (place, steps) in parts.enumerate() {
-            transactions.push(transaction(index, place, operation, steps));
+        let own = parts.len();
+        let parts = parts.into_iter().chain(later).enumerate();
+        for (place, steps) in parts.filter(|(_, steps)| !steps.is_empty()) {
+            let part = transaction(index, place, operation, steps);
+            let session = if place < own { part.session } else { PART + part.id };
+            transactions.push(Transaction { session, ..part });
         }
     }
     transactions
@@ -282,6 +330,63 @@ mod tests {
         let old_then_new = mixed(&history(vec![transfer(), look(&[], &["1"])], logs));
         let counted = BTreeMap::from([(exception(Told::ReadsApart).to_owned(), 1)]);
         assert_eq!(old_then_new, Ok(counted));
+    }
+
+    #[test]
+    fn what_was_written_first_may_be_seen_before_the_rest_has_read() {
+        let board = Object::Board(0);
+        let logs: &[(Object, &[&str])] =
+            &[(ACCOUNT, &["2"]), (SHELF, &["1"]), (board, &["1", "2"]), (INBOX, &["1", "2"])];
+        // The account of a post is seen, and the board not yet, on which it finds an order later.
+        let order = || {
+            let own = ClientCall { account: 1, ..call(Kind::Order, 1, 0, &[]).call };
+            Operation { call: own, ..call(Kind::Order, 1, 0, &[(SHELF, &[])]) }
+        };
+        let post = |board_seen| call(Kind::Post, 2, 0, &[(board, board_seen)]);
+        let look = || call(Kind::Look, 3, 0, &[(ACCOUNT, &["2"]), (SHELF, &[])]);
+        let found = mixed(&history(vec![order(), post(&["1"]), look()], logs)).unwrap();
+        assert_eq!(found.get(exception(Told::LaterReads)), Some(&1), "{found:?}");
+        // What it had read before it wrote must be there.
+        let logs: &[(Object, &[&str])] = &[(ACCOUNT, &["1", "2"]), (SHELF, &["1"]), (INBOX, &[])];
+        let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &[])]);
+        let transfer = call(Kind::Transfer, 2, 0, &[(ACCOUNT, &["1"])]);
+        let found = mixed(&history(vec![order, transfer, look_at(&["1", "2"], &[])], logs));
+        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
+    }
+
+    #[test]
+    fn what_nobody_could_learn_of_is_no_violation() {
+        let one = |index: u8, operation: Operation| {
+            let call = ClientCall { account: index, shelf: 0, ..operation.call };
+            Operation { call, ..operation }
+        };
+        let other = Object::Account(1);
+        let logs: &[(Object, &[&str])] =
+            &[(ACCOUNT, &["1"]), (other, &["3"]), (SHELF, &["4", "1"])];
+        // The first is seen at the bank and has not been at the shop; the same client finds an account as it was
+        // before a third wrote it; the fourth finds that, and is at the shop before the first.
+        let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &["4"])]);
+        let reader = |kind, tag, seen: &[(Object, &[&str])]| Operation {
+            client: 9,
+            ..call(kind, tag, u64::from(tag), seen)
+        };
+        let seen = reader(Kind::ReadAccount, 11, &[(ACCOUNT, &["1"])]);
+        let before = one(1, reader(Kind::ReadAccount, 12, &[(other, &[])]));
+        let deposit = one(1, call(Kind::Deposit, 3, 0, &[(other, &[])]));
+        let later = one(1, call(Kind::BankToShop, 4, 0, &[(other, &["3"])]));
+        let found = mixed(&history(
+            vec![order.clone(), seen.clone(), before, deposit, later.clone()],
+            logs,
+        ));
+        assert!(found.is_ok(), "{found:?}");
+        // Where each has learned of the one before, it is one.
+        let informed = one(1, reader(Kind::Deposit, 3, &[(other, &[])]));
+        let found = mixed(&history(vec![order, seen, informed, later], logs));
+        assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
+    }
+
+    fn look_at(account: &[&str], shelf: &[&str]) -> Operation {
+        call(Kind::Look, 3, 0, &[(ACCOUNT, account), (SHELF, shelf)])
     }
 
     #[test]

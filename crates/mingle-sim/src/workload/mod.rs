@@ -7,6 +7,7 @@
 //!   with `clients`; `gather` looks at what is left;
 //! - [`live`]: the same clients in real time, over servers that are not simulated;
 //! - [`history`]: what clients saw, and what was left;
+//! - [`outage`]: a minute without one replica or store, under a steady load;
 //! - [`promises`]: what must hold of that; `visibility` is the largest of them;
 //! - [`checked`]: the same as histories of registers, for `mingle-checker`; [`mixed`]: of all stores together.
 
@@ -17,6 +18,7 @@ mod gather;
 pub mod history;
 pub mod live;
 pub mod mixed;
+pub mod outage;
 pub mod promises;
 pub mod run;
 pub mod setup;

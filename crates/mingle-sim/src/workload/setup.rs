@@ -32,6 +32,8 @@ pub struct Setup {
     pub clients: usize,
     /// How many replicas the causal stores have.
     pub replicas: usize,
+    /// At how many of them, the first ones, clients stay.
+    pub lived_in: usize,
     /// How long updates take to the other replicas.
     pub delay: Duration,
     /// How far the strong and the causal stores are.
@@ -102,6 +104,7 @@ impl Plan {
             processes: 3,
             clients: 6,
             replicas: 2,
+            lived_in: 2,
             delay: Duration::from_millis(20),
             strong: Distance::default(),
             weak: Distance::default(),
@@ -149,6 +152,7 @@ fn draw_setup(seed: u64, random: &mut Random) -> Setup {
         processes: 1 + random.below(3),
         clients: 1 + random.below(6),
         replicas,
+        lived_in: replicas,
         delay: if random.one_in(4) { Duration::ZERO } else { ms(random, 800) },
         strong: distance(ms(random, 60)),
         weak: distance(ms(random, 5)),

@@ -4,4 +4,5 @@ mod geo;
 mod geo_baselines;
 mod live;
 mod live_replicas;
+mod outage;
 mod simulation;
