@@ -45,7 +45,8 @@ impl Factory for PostgresFactory {
     fn own_bodies(&self, store: &Arc<dyn DataStore>) -> Vec<String> {
         let schemas = self.schemas.lock().expect("no panic with the lock");
         let own = &schemas[&address(store)];
-        let spelled: String = own.chars().map(|c| format!("\\{:04x}", u32::from(c))).collect();
+        let spelled: Vec<String> = own.chars().map(|c| format!("\\{:04x}", u32::from(c))).collect();
+        let spelled = spelled.concat();
         vec![
             format!("DELETE FROM {own}.mingle_records"),
             format!("UPDATE \"{own}\".\"Thing\" SET text = 'changed'"),

@@ -10,7 +10,8 @@ use crate::http::documents::check_references;
 /// A program with these doc comments wherever one may stand, and these names.
 fn document(docs: &str, names: [&str; 6]) -> Json {
     // A return alone ends a line, and with it a comment.
-    let docs: String = docs.split(['\n', '\r']).map(|line| format!("/// {line}\n")).collect();
+    let docs: Vec<String> = docs.split(['\n', '\r']).map(|line| format!("/// {line}\n")).collect();
+    let docs = docs.concat();
     let [object, field, record, member, transaction, parameter] = names;
     let text = format!(
         "store s: causal;\n\
