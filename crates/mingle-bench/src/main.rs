@@ -13,6 +13,7 @@ mod geo;
 mod groups;
 #[cfg(feature = "benchmarks")]
 mod hand;
+mod html;
 #[cfg(feature = "benchmarks")]
 mod http;
 #[cfg(feature = "benchmarks")]

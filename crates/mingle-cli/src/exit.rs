@@ -12,7 +12,8 @@ pub enum Exit {
     Program = 1,
     /// The call is wrong, or a file.
     Usage = 2,
-    /// A `require` failed, or whatever else lets a transaction give itself up.
+    /// A `require` failed, a rule of the database forbids the values, or something else lets a transaction give itself
+    /// up.
     Require = 3,
     /// A store failed, or something is left unfinished.
     Store = 4,

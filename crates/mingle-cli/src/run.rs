@@ -120,6 +120,8 @@ fn exit(error: &Error) -> Exit {
         Error::Require { .. } | Error::Exists(_) | Error::Limit(_) | Error::Deadline { .. } => {
             Exit::Require
         }
+        // So did a rule of the database, which is no failure of the store.
+        Error::Store(mingle_store::StoreError::Violated { .. }) => Exit::Require,
         Error::Misuse(_) | Error::Unsupported(_) | Error::KeyReused => Exit::Usage,
         Error::Conflict { .. } | Error::Cancelled | Error::Waiting { .. } => Exit::Conflict,
         Error::Store(mingle_store::StoreError::Unknown { .. })
@@ -147,6 +149,9 @@ mod tests {
             Error::Conflict { store: "s".into(), attempts: 3, deadline: Duration::from_secs(1) };
         let unknown = Error::Unknown { store: "s".into(), id: None };
         let refused = Error::Store(StoreError::Refused { store: "s".into(), reason: "no".into() });
+        let violation = mingle_store::Violation::range("age", "column age cannot hold 70000");
+        let violated = StoreError::Violated { store: "s".into(), violation: Box::new(violation) };
+        assert_eq!(exit(&Error::Store(violated)), Exit::Require);
         let incomplete = |cause: &Error| Error::Incomplete {
             id: None,
             committed: vec!["a".into()],

@@ -307,6 +307,33 @@ impl fmt::Display for Value {
     }
 }
 
+impl Value {
+    /// One representative for each class of equal values, so that equal elements and keys are one wherever they are
+    /// kept: the two zeros are equal, and `0.0` stands for both.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use mingle_model::Value;
+    ///
+    /// let zero = Value::list([Value::from(-0.0)]).canonical();
+    /// assert_eq!(zero.to_string(), "[0.0]");
+    /// ```
+    #[must_use]
+    pub fn canonical(&self) -> Self {
+        match self {
+            Self::Float(value) => Self::Float(Float(value.canonical())),
+            Self::Struct(values) => Self::Struct(values.iter().map(Self::canonical).collect()),
+            Self::List(items) => Self::List(items.iter().map(Self::canonical).collect()),
+            Self::Option(Some(inner)) => Self::some(inner.canonical()),
+            Self::Ref(object) => {
+                Self::Ref(Ref::new(object.kind().clone(), object.key().canonical()))
+            }
+            other => other.clone(),
+        }
+    }
+}
+
 /// A double whose order is total: NaN stands last and equals itself, and `-0.0 == 0.0`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Float(pub f64);

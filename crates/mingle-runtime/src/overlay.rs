@@ -129,7 +129,7 @@ impl Overlay {
         if let FieldWrites::Set(_, elements) =
             self.write(object, field, || FieldWrites::Set(false, BTreeMap::new()))
         {
-            elements.insert(element, present);
+            elements.insert(element.canonical(), present);
         }
     }
 
@@ -138,7 +138,7 @@ impl Overlay {
         if let FieldWrites::Map(_, entries) =
             self.write(object, field, || FieldWrites::Map(false, BTreeMap::new()))
         {
-            entries.insert(key, value);
+            entries.insert(key.canonical(), value);
         }
     }
 

@@ -309,7 +309,9 @@ impl Problem {
             }
             Error::Store(StoreError::Violated { violation, .. }) => problem
                 .member("constraint", violation.constraint.as_deref())
-                .member("constraint_kind", violation.kind.name()),
+                .member("constraint_kind", violation.kind.name())
+                .member("table", violation.table.as_deref())
+                .member("column", violation.column.as_deref()),
             _ => problem,
         }
     }

@@ -43,7 +43,7 @@ pub fn encode_key(schema: &Schema, value: &Value, value_type: &Type) -> Result<V
     if !value.is_within_bounds() {
         return Err("a value is too large, or nests too deep".into());
     }
-    encode(schema, &canonical(value), value_type)
+    encode(schema, &value.canonical(), value_type)
 }
 
 fn spell(schema: &Schema, value: &Value, value_type: &Type) -> Vec<u8> {
@@ -58,18 +58,6 @@ fn spell(schema: &Schema, value: &Value, value_type: &Type) -> Vec<u8> {
             spell(schema, object.key(), &schema.objects[name].key_type)
         }
         _ => json::to_json(schema, value, value_type).to_string().into_bytes(),
-    }
-}
-
-/// One representative for each class of equal values: the two zeros are equal.
-fn canonical(value: &Value) -> Value {
-    match value {
-        Value::Float(value) => Value::Float(Float(value.canonical())),
-        Value::Struct(values) => Value::Struct(values.iter().map(canonical).collect()),
-        Value::List(items) => Value::List(items.iter().map(canonical).collect()),
-        Value::Option(Some(inner)) => Value::some(canonical(inner)),
-        Value::Ref(object) => Value::Ref(Ref::new(object.kind().clone(), canonical(object.key()))),
-        other => other.clone(),
     }
 }
 

@@ -9,7 +9,7 @@
 //! - [`overlay`]: what a transaction has flushed, for stores that cannot hold it.
 //! - [`record`]: the runtime's own rows, and what a commit may demand of them.
 //! - [`store`]: the two traits, outcomes, capabilities and errors.
-//! - [`violation`]: rules of the database that a write would have broken.
+//! - [`violation`]: rules of the database that a write would have broken, and other reasons to refuse it.
 //! - [`codec`], [`catalog`], [`overlay`]: what adapters share: values as text, what is kept of the
 //!   declarations, and what a transaction has flushed.
 //! - [`world`]: clock, sleep, randomness and tasks, which a simulator implements too.
@@ -46,6 +46,6 @@ pub use store::{
 #[cfg(feature = "conformance")]
 pub use test_world::TestWorld;
 pub use united::{EngineId, United, UnitedCommit};
-pub use violation::{Violation, ViolationKind};
+pub use violation::{Refusal, Violation, ViolationKind};
 pub use worker::{Errand, Ran, Worker};
 pub use world::{BoxFuture, Turn, World, yield_once};

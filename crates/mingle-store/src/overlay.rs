@@ -83,17 +83,17 @@ impl Overlay {
             }
             Write::Insert(address, value) | Write::Remove(address, value) => {
                 if let Change::Set(_, elements) = self.change(schema, address, version) {
-                    elements.insert(value.clone(), matches!(write, Write::Insert(..)));
+                    elements.insert(value.canonical(), matches!(write, Write::Insert(..)));
                 }
             }
             Write::Put(address, key, value) => {
                 if let Change::Map(_, entries) = self.change(schema, address, version) {
-                    entries.insert(key.clone(), Some(value.clone()));
+                    entries.insert(key.canonical(), Some(value.clone()));
                 }
             }
             Write::Erase(address, key) => {
                 if let Change::Map(_, entries) = self.change(schema, address, version) {
-                    entries.insert(key.clone(), None);
+                    entries.insert(key.canonical(), None);
                 }
             }
             Write::Append(address, line) => {

@@ -2,7 +2,10 @@
 
 use std::fmt;
 
+use mingle_model::Name;
 use serde::{Deserialize, Serialize};
+
+use crate::store::StoreError;
 
 /// A rule of the database that a write would have broken, such as a constraint or a trigger.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -11,8 +14,110 @@ pub struct Violation {
     pub kind: ViolationKind,
     /// The name of the constraint, where the rule has one.
     pub constraint: Option<String>,
+    /// The table, where that is known.
+    #[serde(default)]
+    pub table: Option<String>,
+    /// The column, where that is known.
+    #[serde(default)]
+    pub column: Option<String>,
     /// The database's own words.
     pub message: String,
+}
+
+impl Violation {
+    /// A rule of this kind, of which nothing more is known.
+    pub fn of(kind: ViolationKind, message: impl Into<String>) -> Self {
+        Self { kind, constraint: None, table: None, column: None, message: message.into() }
+    }
+
+    /// A value that a column cannot hold.
+    pub fn range(column: impl Into<String>, message: impl Into<String>) -> Self {
+        Self { column: Some(column.into()), ..Self::of(ViolationKind::Range, message) }
+    }
+}
+
+/// Why an adapter does not do what it is asked to.
+///
+/// # Examples
+///
+/// ```
+/// use mingle_store::{Refusal, StoreError, Violation};
+///
+/// let refusal = Refusal::from(Violation::range("age", "column age cannot hold 70000"));
+/// assert!(matches!(refusal.at("shop".into()), StoreError::Violated { .. }));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Refusal {
+    /// The request is none that the store can do.
+    Plain(String),
+    /// It breaks a rule of the database.
+    Broken(Box<Violation>),
+}
+
+impl Refusal {
+    /// The error of a store.
+    pub fn at(self, store: Name) -> StoreError {
+        match self {
+            Self::Plain(reason) => StoreError::Refused { store, reason },
+            Self::Broken(violation) => StoreError::Violated { store, violation },
+        }
+    }
+
+    /// Why, in words.
+    pub fn reason(&self) -> &str {
+        match self {
+            Self::Plain(reason) => reason,
+            Self::Broken(violation) => &violation.message,
+        }
+    }
+
+    /// The same with words in front, such as where it happened.
+    #[must_use]
+    pub fn within(self, place: &str) -> Self {
+        match self {
+            Self::Plain(reason) => Self::Plain(format!("{place}: {reason}")),
+            Self::Broken(mut violation) => {
+                violation.message.insert_str(0, &format!("{place}: "));
+                Self::Broken(violation)
+            }
+        }
+    }
+
+    /// The same of a table, where no other is known.
+    #[must_use]
+    pub fn of_table(self, table: &str) -> Self {
+        match self {
+            Self::Broken(mut violation) => {
+                violation.table.get_or_insert_with(|| table.to_owned());
+                Self::Broken(violation)
+            }
+            plain @ Self::Plain(_) => plain,
+        }
+    }
+}
+
+impl From<String> for Refusal {
+    fn from(reason: String) -> Self {
+        Self::Plain(reason)
+    }
+}
+
+impl From<&str> for Refusal {
+    fn from(reason: &str) -> Self {
+        Self::Plain(reason.to_owned())
+    }
+}
+
+impl From<Violation> for Refusal {
+    fn from(violation: Violation) -> Self {
+        Self::Broken(Box::new(violation))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.reason())
+    }
 }
 
 /// The kind of a rule.
@@ -28,6 +133,9 @@ pub enum ViolationKind {
     Check,
     /// A value that must be there.
     NotNull,
+    /// A value that its column cannot hold: a number out of range, a text that is too long, a time that is too fine,
+    /// a text that is none of the type's.
+    Range,
     /// An error that a trigger or a function raised.
     Raised,
     /// A policy that says which rows are seen and written.
@@ -51,6 +159,7 @@ impl ViolationKind {
             Self::ForeignKey => "foreign-key",
             Self::Check => "check",
             Self::NotNull => "not-null",
+            Self::Range => "out-of-range",
             Self::Raised => "raised",
             Self::Policy => "policy",
             Self::Unwritten => "unwritten",

@@ -12,7 +12,7 @@ use futures_util::future::try_join;
 use mingle_model::{Origin, TransactionId, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::record::read_floor;
-use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, StoreError, Write};
+use mingle_store::{Commit, Guard, Outcome, RecordKey, RecordKind, Refusal, StoreError, Write};
 use scylla::value::CqlValue;
 
 use crate::bind::blob;
@@ -119,7 +119,7 @@ impl Core {
         commit: &Commit,
         known: &Known,
         dots: &Dots,
-    ) -> Result<Vec<Change>, String> {
+    ) -> Result<Vec<Change>, Refusal> {
         let mut changes = writing::build(&self.layout, overlay, &known.found, dots)?;
         for command in commands {
             if let Write::Command { operation, arguments } = command {

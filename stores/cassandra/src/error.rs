@@ -1,12 +1,13 @@
 //! What can be said after a request failed.
 
+use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
 /// Why a request failed, and what that means for its effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// The server says no, and will say no again; nothing was done.
-    No(String),
+    No(Refusal),
     /// Nothing was done, but the same again may be.
     Unsent(String),
     /// It may have been done, and it may yet be done.
@@ -17,7 +18,8 @@ impl Failed {
     /// Why.
     pub fn reason(&self) -> &str {
         match self {
-            Self::No(reason) | Self::Unsent(reason) | Self::Lost(reason) => reason,
+            Self::No(why) => why.reason(),
+            Self::Unsent(reason) | Self::Lost(reason) => reason,
         }
     }
 
@@ -34,7 +36,9 @@ impl From<ExecutionError> for Failed {
     fn from(error: ExecutionError) -> Self {
         let reason = error.to_string();
         match error {
-            ExecutionError::BadQuery(_) | ExecutionError::PrepareError(_) => Self::No(reason),
+            ExecutionError::BadQuery(_) | ExecutionError::PrepareError(_) => {
+                Self::No(reason.into())
+            }
             ExecutionError::EmptyPlan | ExecutionError::ConnectionPoolError(_) => {
                 Self::Unsent(reason)
             }
@@ -44,7 +48,7 @@ impl From<ExecutionError> for Failed {
             ExecutionError::LastAttemptError(
                 RequestAttemptError::SerializationError(_)
                 | RequestAttemptError::CqlRequestSerialization(_),
-            ) => Self::No(reason),
+            ) => Self::No(reason.into()),
             ExecutionError::LastAttemptError(RequestAttemptError::UnableToAllocStreamId) => {
                 Self::Unsent(reason)
             }
@@ -56,13 +60,17 @@ impl From<ExecutionError> for Failed {
 fn of_server(error: &DbError, text: &str) -> Failed {
     let reason = format!("{error}: {text}");
     match error {
+        // A key is longer than any can be.
+        DbError::Invalid if text.contains("longer than maximum") => {
+            Failed::No(Violation::of(ViolationKind::Range, text).into())
+        }
         DbError::SyntaxError
         | DbError::Invalid
         | DbError::AlreadyExists { .. }
         | DbError::FunctionFailure { .. }
         | DbError::AuthenticationError
         | DbError::Unauthorized
-        | DbError::ConfigError => Failed::No(text.to_owned()),
+        | DbError::ConfigError => Failed::No(text.into()),
         DbError::Unavailable { .. } | DbError::IsBootstrapping | DbError::Unprepared { .. } => {
             Failed::Unsent(reason)
         }

@@ -126,7 +126,7 @@ impl Site {
             let prepared = session.prepare(statement.text(keyspace)).await;
             let mut prepared = prepared.map_err(|error| match error {
                 scylla::errors::PrepareError::AllAttemptsFailed { first_attempt } => {
-                    Failed::No(first_attempt.to_string())
+                    Failed::No(first_attempt.to_string().into())
                 }
                 other => Failed::Unsent(other.to_string()),
             })?;
@@ -239,7 +239,7 @@ impl Site {
                 Ok((found, next)) => {
                     let found = found
                         .into_rows_result()
-                        .map_err(|error| Failed::No(format!("no rows came: {error}")))?;
+                        .map_err(|error| Failed::No(format!("no rows came: {error}").into()))?;
                     let columns = columns_of(&found);
                     if !all.rows.is_empty() && all.columns != columns {
                         // The table was changed between two pages.
@@ -249,10 +249,11 @@ impl Site {
                         continue;
                     }
                     all.columns = columns;
-                    let typed =
-                        found.rows::<Row>().map_err(|error| Failed::No(error.to_string()))?;
+                    let typed = found
+                        .rows::<Row>()
+                        .map_err(|error| Failed::No(error.to_string().into()))?;
                     for row in typed {
-                        all.rows.push(row.map_err(|error| Failed::No(error.to_string()))?);
+                        all.rows.push(row.map_err(|error| Failed::No(error.to_string().into()))?);
                     }
                     match next.into_paging_control_flow() {
                         std::ops::ControlFlow::Continue(state) => paging = state,

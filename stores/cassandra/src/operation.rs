@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use mingle_model::{Name, Schema, Type, Value};
-use mingle_store::{StoreOperation, StoreSchema};
+use mingle_store::{Refusal, StoreOperation, StoreSchema};
 use scylla::client::session::Session;
 use scylla::value::Row;
 
@@ -31,7 +31,12 @@ pub struct Operation {
 }
 
 /// Reads the bodies of a store's operations, and checks them against the cluster.
-pub async fn prepare(cluster: &Session, schema: &StoreSchema) -> Result<Operations, OpenError> {
+/// `own` are the keyspaces of the store's own tables.
+pub async fn prepare(
+    cluster: &Session,
+    schema: &StoreSchema,
+    own: &[String],
+) -> Result<Operations, OpenError> {
     let mut operations = Operations::new();
     for (name, declared) in &schema.operations {
         let Some(body) = &declared.body else { continue };
@@ -41,7 +46,7 @@ pub async fn prepare(cluster: &Session, schema: &StoreSchema) -> Result<Operatio
             reason,
         };
         let operation = Operation::new(name, declared, body).map_err(refused)?;
-        let operation = operation.checked(cluster, &schema.schema).await.map_err(refused)?;
+        let operation = operation.checked(cluster, &schema.schema, own).await.map_err(refused)?;
         operations.insert(name.clone(), operation);
     }
     Ok(operations)
@@ -75,7 +80,12 @@ impl Operation {
     }
 
     /// Gives each argument the kind of its column, and sees that the result fits.
-    async fn checked(mut self, cluster: &Session, schema: &Schema) -> Result<Self, String> {
+    async fn checked(
+        mut self,
+        cluster: &Session,
+        schema: &Schema,
+        own: &[String],
+    ) -> Result<Self, String> {
         let prepared = cluster.prepare(self.text.as_str()).await;
         let prepared = prepared.map_err(|error| error.to_string())?;
         let columns = prepared.get_variable_col_specs();
@@ -89,7 +99,15 @@ impl Operation {
             scalar::check(schema, place.1, of).map_err(|_| odd())?;
         }
         if self.is_command {
-            self.check_table(cluster, &prepared)?;
+            let (keyspace, table) = written(&self.text)
+                .ok_or("expected a table with its keyspace, such as shop.customers")?;
+            if own.contains(&keyspace) {
+                return Err(format!(
+                    "it writes {keyspace}.{table}, which is the store's own: what is kept there is written by \
+                     transactions alone"
+                ));
+            }
+            self.check_table(cluster, &keyspace, &table)?;
             return Ok(self);
         }
         let found = prepared.get_current_result_set_col_specs();
@@ -101,15 +119,10 @@ impl Operation {
     }
 
     /// Whether doing it twice is doing it once depends on what is in the table.
-    fn check_table(
-        &self,
-        cluster: &Session,
-        prepared: &scylla::statement::prepared::PreparedStatement,
-    ) -> Result<(), String> {
+    fn check_table(&self, cluster: &Session, keyspace: &str, table: &str) -> Result<(), String> {
         use scylla::cluster::metadata::{CollectionType, ColumnType, NativeType};
         let state = cluster.get_cluster_state();
-        let keyspace = prepared.get_keyspace_name().and_then(|name| state.get_keyspace(name));
-        let table = keyspace.and_then(|found| found.tables.get(prepared.get_table_name()?));
+        let table = state.get_keyspace(keyspace).and_then(|found| found.tables.get(table));
         let Some(table) = table else { return Ok(()) };
         for (name, column) in &table.columns {
             if column.typ == ColumnType::Native(NativeType::Counter) {
@@ -128,15 +141,16 @@ impl Operation {
         Ok(())
     }
 
-    fn values(&self, schema: &Schema, arguments: &[Value]) -> Result<Vec<Scalar>, String> {
+    fn values(&self, schema: &Schema, arguments: &[Value]) -> Result<Vec<Scalar>, Refusal> {
         let value = |(index, kind): &(usize, Kind)| {
             let (name, of) = &self.parameters[*index];
             let argument = arguments.get(*index);
             let argument = argument.ok_or_else(|| format!("it lacks argument {name}"))?;
-            scalar::encode(schema, *kind, argument, of)
+            let place = format!("parameter {name}");
+            scalar::encode(schema, *kind, argument, of).map_err(|why| why.within(&place))
         };
-        let values: Result<Vec<Scalar>, String> = self.places.iter().map(value).collect();
-        values.map_err(|why| format!("operation {}: {why}", self.name))
+        let values: Result<Vec<Scalar>, Refusal> = self.places.iter().map(value).collect();
+        values.map_err(|why| why.within(&format!("operation {}", self.name)))
     }
 
     /// The values of a query.
@@ -148,7 +162,7 @@ impl Operation {
         &self,
         schema: &Schema,
         arguments: &[Value],
-    ) -> Result<Vec<Option<scylla::value::CqlValue>>, String> {
+    ) -> Result<Vec<Option<scylla::value::CqlValue>>, Refusal> {
         Ok(self.values(schema, arguments)?.iter().map(Scalar::bound).collect())
     }
 
@@ -162,7 +176,7 @@ impl Operation {
         schema: &Schema,
         arguments: &[Value],
         time: i64,
-    ) -> Result<Change, String> {
+    ) -> Result<Change, Refusal> {
         let values = self.values(schema, arguments)?;
         Ok(Change::Cql { text: self.text.clone(), values, time: Some(time) })
     }
@@ -289,6 +303,40 @@ fn parts(body: &str) -> Vec<(bool, String)> {
     parts
 }
 
+/// The keyspace and the table that a command writes, as the server has their names. What is prepared says that of
+/// statements with arguments alone.
+fn written(body: &str) -> Option<(String, String)> {
+    let mut names: Vec<String> = Vec::new();
+    for (is_quoted, part) in parts(body) {
+        if is_quoted {
+            // A quote within a name is doubled, and so ends one part and begins the next.
+            let name = part[1..].strip_suffix('"').unwrap_or(&part[1..]);
+            match names.last_mut().filter(|last| last.starts_with('"')) {
+                Some(last) => last.push_str(part.strip_suffix('"').unwrap_or(&part)),
+                None => names.push(format!("\"{name}")),
+            }
+            continue;
+        }
+        let mut name = String::new();
+        for c in part.chars().chain([' ']) {
+            if c.is_alphanumeric() || c == '_' {
+                name.extend(c.to_lowercase());
+                continue;
+            }
+            if !name.is_empty() {
+                names.push(std::mem::take(&mut name));
+            }
+            if !c.is_whitespace() {
+                names.push(c.to_string());
+            }
+        }
+    }
+    let before = names.iter().position(|name| matches!(&**name, "into" | "update" | "from"))?;
+    let [keyspace, dot, table] = names.get(before + 1..before + 4)? else { return None };
+    let plain = |name: &String| name.strip_prefix('"').unwrap_or(name).to_owned();
+    (dot == ".").then(|| (plain(keyspace), plain(table)))
+}
+
 /// The words outside of quotes, in capitals.
 fn words(body: &str) -> Vec<String> {
     let plain = parts(body).into_iter().filter(|(is_quoted, _)| !is_quoted);
@@ -338,6 +386,19 @@ mod tests {
         assert!(bind("SELECT $2", 1).is_err());
         assert!(bind("SELECT $x", 1).is_err());
         assert!(bind("SELECT ?", 1).is_err());
+    }
+
+    #[test]
+    fn the_table_that_a_command_writes_is_found() {
+        let of = |keyspace: &str, table: &str| Some((keyspace.to_owned(), table.to_owned()));
+        for (body, expected) in [
+            ("INSERT INTO Shop.Customers (a) VALUES ('from x.y')", of("shop", "customers")),
+            ("update \"Shop\" . \"t\" set a = 1 WHERE k = 2", of("Shop", "t")),
+            ("DELETE a, \"b\" FROM shop.t USING TIMESTAMP ? WHERE k = ?", of("shop", "t")),
+            ("DELETE FROM t WHERE k = 1", None),
+        ] {
+            assert_eq!(written(body), expected, "{body}");
+        }
     }
 
     #[test]

@@ -12,6 +12,7 @@
 use std::fmt;
 
 use mingle_model::{Float, Ref, Schema, Time, Type, Value, json};
+use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::cluster::metadata::{ColumnType, NativeType};
 use scylla::value::{CqlTimestamp, CqlTimeuuid, CqlValue};
 use serde::{Deserialize, Serialize};
@@ -158,8 +159,8 @@ pub fn encode(
     kind: Kind,
     value: &Value,
     value_type: &Type,
-) -> Result<Scalar, String> {
-    let beyond = || format!("{value} is beyond what a column of type {kind} holds");
+) -> Result<Scalar, Refusal> {
+    let beyond = || range(format!("{value} is beyond what a column of type {kind} holds"));
     Ok(match (value, value_type) {
         (Value::Option(None), _) => Scalar::Null,
         (Value::Option(Some(inner)), Type::Option(of)) if !matches!(**of, Type::Option(_)) => {
@@ -186,11 +187,17 @@ pub fn encode(
         (Value::Bytes(bytes), _) => Scalar::Blob(bytes.to_vec()),
         // A `timestamp` has milliseconds: what is finer would be another time.
         (Value::Time(time), _) if time.micros() % 1_000 != 0 => {
-            return Err(format!("{value} is beyond what a timestamp holds, which is milliseconds"));
+            let why = format!("{value} is beyond what a timestamp holds, which is milliseconds");
+            return Err(range(why));
         }
         (Value::Time(time), _) => Scalar::Moment(time.millis()),
         (value, of) => Scalar::Text(json::to_json(schema, value, of).to_string()),
     })
+}
+
+/// A value that a column of the type cannot hold.
+fn range(message: String) -> Refusal {
+    Violation::of(ViolationKind::Range, message).into()
 }
 
 /// The value that stands in a column.
@@ -294,7 +301,10 @@ mod tests {
             (Kind::Moment, Type::Time, Value::Time(Time::from_micros(-1))),
         ] {
             let refused = encode(&schema, kind, &value, &of);
-            assert!(refused.is_err_and(|why| why.contains("beyond")), "{kind:?}");
+            assert!(
+                matches!(refused, Err(Refusal::Broken(why)) if why.message.contains("beyond")),
+                "{kind:?}"
+            );
         }
         assert!(check(&schema, Kind::Int, &Type::String).is_err());
         assert!(decode(&schema, None, &Type::Int).is_err());

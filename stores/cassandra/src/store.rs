@@ -10,8 +10,8 @@ use futures_util::lock::Mutex as AsyncMutex;
 use mingle_model::{Name, TransactionId, Version};
 use mingle_store::catalog::{Catalog, Changed};
 use mingle_store::{
-    Address, BoxFuture, Capabilities, Data, DataStore, Once, Outcome, Read, Session, StoreError,
-    StoreSchema, Transaction, World, Write,
+    Address, BoxFuture, Capabilities, Data, DataStore, Once, Outcome, Read, Refusal, Session,
+    StoreError, StoreSchema, Transaction, World, Write,
 };
 use scylla::value::CqlValue;
 
@@ -82,8 +82,8 @@ impl Core {
         work
     }
 
-    pub fn refused(&self, reason: impl Into<String>) -> StoreError {
-        StoreError::Refused { store: self.store.clone(), reason: reason.into() }
+    pub fn refused(&self, why: impl Into<Refusal>) -> StoreError {
+        why.into().at(self.store.clone())
     }
 
     pub fn unavailable(&self, reason: impl Into<String>) -> StoreError {
@@ -97,17 +97,17 @@ impl Core {
     /// The error for a request that changes nothing.
     pub fn failed(&self, failed: &Failed) -> StoreError {
         match failed {
-            Failed::No(reason) => self.refused(reason),
-            Failed::Unsent(reason) | Failed::Lost(reason) => self.unavailable(reason),
+            Failed::No(why) => self.refused(why.clone()),
+            Failed::Unsent(reason) | Failed::Lost(reason) => self.unavailable(reason.as_str()),
         }
     }
 
-    pub fn check_write(&self, write: &Write) -> Result<(), String> {
+    pub fn check_write(&self, write: &Write) -> Result<(), Refusal> {
         match write {
             Write::Command { operation, arguments } => {
                 self.operation(operation, true)?.bound(&self.layout.schema, arguments).map(drop)
             }
-            write => self.layout.check_write(write),
+            write => Ok(self.layout.check_write(write)?),
         }
     }
 
@@ -148,10 +148,11 @@ impl Core {
                 Ok((Data::Witnesses(rows), Version(0)))
             }
             Read::Query { operation, arguments } => {
-                let refused = |reason| self.refused(reason);
+                let refused = |reason: String| self.refused(reason);
                 let operation = self.operation(operation, false).map_err(refused)?;
                 let schema = &self.layout.schema;
-                let values = operation.bound(schema, arguments).map_err(refused)?;
+                let values = operation.bound(schema, arguments);
+                let values = values.map_err(|why| self.refused(why))?;
                 let found = self.sites[replica].query(&operation.text, values).await;
                 let (columns, rows) = found.map_err(|failed| self.failed(&failed))?;
                 let value = operation.answer(schema, &columns, &rows).map_err(refused)?;
@@ -220,7 +221,7 @@ impl Cassandra {
             sites.push(site.map_err(|failed| unavailable(failed.reason().to_owned()))?);
         }
         let (mapped, warnings) = mapping::mapped(&cluster, &config, &schema).await?;
-        let operations = operation::prepare(&cluster, &schema).await?;
+        let operations = operation::prepare(&cluster, &schema, &keyspaces).await?;
         let capabilities = capabilities(&config, &schema);
         let writer = (u128::from(world.random()) << 64) | u128::from(world.random());
         let core = Core {

@@ -2,7 +2,7 @@
 
 use mingle_model::{Ref, TransactionId, Value, WitnessRow};
 use mingle_store::overlay::{Change as FieldChange, Changes, Overlay};
-use mingle_store::{Address, OperationId};
+use mingle_store::{Address, OperationId, Refusal};
 use sha2::{Digest, Sha256};
 
 use crate::change::{Change, Place, cell, drop_chunks};
@@ -114,7 +114,7 @@ pub fn build(
     overlay: &Overlay,
     found: &Fetched,
     dots: &Dots,
-) -> Result<Vec<Change>, String> {
+) -> Result<Vec<Change>, Refusal> {
     let mut build = Build { layout, dots, changes: Vec::new() };
     for (object, changes) in overlay.objects() {
         build.object(object, changes, found)?;
@@ -140,7 +140,7 @@ struct Build<'a> {
 }
 
 impl Build<'_> {
-    fn object(&mut self, object: &Ref, changes: &Changes, found: &Fetched) -> Result<(), String> {
+    fn object(&mut self, object: &Ref, changes: &Changes, found: &Fetched) -> Result<(), Refusal> {
         let cell = self.layout.object(object)?;
         let of = Of { object, cell: &cell, mapped: self.layout.mapped(object) };
         if changes.hidden.is_some() {
@@ -173,7 +173,7 @@ impl Build<'_> {
         field: Found<'_>,
         change: &FieldChange,
         found: &Fetched,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let (name, object) = (&*field.field.name, of.cell);
         self.clear(of, field, change, found)?;
         match change {
@@ -229,7 +229,7 @@ impl Build<'_> {
         field: Found<'_>,
         change: &FieldChange,
         found: &Fetched,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         match change {
             FieldChange::Set(true, _) | FieldChange::Map(true, _) | FieldChange::Log(true, _) => {
                 let whole = Part::Field(field.field.name.to_string());
@@ -247,7 +247,7 @@ impl Build<'_> {
         field: Found<'_>,
         change: &FieldChange,
         found: &Fetched,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let (layout, object, time) = (self.layout, of.object, self.dots.time);
         let insert = |at| mapped.insert(layout, object, field, at, time);
         self.clear(of, field, change, found)?;
@@ -288,7 +288,7 @@ impl Build<'_> {
         field: Found<'_>,
         element: &Value,
         found: &Fetched,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let name = self.layout.element(field, element)?.name;
         let part = Part::Element(field.field.name.to_string(), name);
         self.remove_all(of, found.rows(of.cell, &part))
@@ -303,7 +303,7 @@ impl Build<'_> {
     }
 
     /// Removes a row as it was seen.
-    fn remove(&mut self, of: Of<'_>, row: &Row) -> Result<(), String> {
+    fn remove(&mut self, of: Of<'_>, row: &Row) -> Result<(), Refusal> {
         if !self.dots.removes(row.time) {
             return Ok(());
         }
@@ -323,7 +323,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    fn remove_all(&mut self, of: Of<'_>, rows: &[Row]) -> Result<(), String> {
+    fn remove_all(&mut self, of: Of<'_>, rows: &[Row]) -> Result<(), Refusal> {
         rows.iter().try_for_each(|row| self.remove(of, row))
     }
 
@@ -334,7 +334,7 @@ impl Build<'_> {
         }
     }
 
-    fn witness(&mut self, row: &WitnessRow) -> Result<(), String> {
+    fn witness(&mut self, row: &WitnessRow) -> Result<(), Refusal> {
         let object = self.layout.place(row.object.as_ref())?;
         let (value, time) = (encode_witness(row), self.dots.time);
         let (id, digest) = (id_bytes(row.id), Sha256::digest(&value).to_vec());

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
 
 use mingle_model::{Name, Ref};
-use mingle_store::{Data, Read, StoreError, StoreSchema, Write};
+use mingle_store::{Data, Read, Refusal, StoreError, StoreSchema, Write};
 
 use crate::error::Failure;
 use crate::layout::{Kind, Layout, Place};
@@ -35,7 +35,7 @@ impl Inner {
         match failure {
             // The next attempt prepares its statements anew.
             Failure::Stale(_) => StoreError::Conflict,
-            Failure::Unlike(reason) => self.describe_anew(reason).await,
+            Failure::Unlike(why) => self.describe_anew(why).await,
             Failure::Hidden(mut violation) => match self.hidden(writes).await {
                 Ok(true) => {
                     violation.message.insert_str(
@@ -50,24 +50,21 @@ impl Inner {
         }
     }
 
-    fn refused(&self, reason: String) -> StoreError {
-        StoreError::Refused { store: self.store.clone(), reason }
-    }
-
-    async fn describe_anew(&self, reason: String) -> StoreError {
+    async fn describe_anew(&self, why: Refusal) -> StoreError {
+        let refused = |why: Refusal| why.at(self.store.clone());
         if !self.layout.kinds.values().any(|kind| matches!(kind.place, Place::Mapped(_))) {
-            return self.refused(reason);
+            return refused(why);
         }
-        let Ok(mut lease) = self.pool.lease().await else { return self.refused(reason) };
+        let Ok(mut lease) = self.pool.lease().await else { return refused(why) };
         // The connection is not for the pool any more: a task moves its line.
         lease.soil();
         let Declared { schema, objects, current } = &*self.declared;
         match inspect(lease.connection().client(), schema, objects).await {
-            Err((object, why)) => self.refused(format!(
-                "{reason}; the tables are not what they were when the store was opened: object {object}: {why}"
-            )),
+            Err((object, now)) => refused(Refusal::Plain(format!(
+                "{why}; the tables are not what they were when the store was opened: object {object}: {now}"
+            ))),
             Ok(found) => {
-                let Some(layout) = changed(&self.layout, found) else { return self.refused(reason) };
+                let Some(layout) = changed(&self.layout, found) else { return refused(why) };
                 if let Some(current) = current.upgrade() {
                     current.set(Arc::new(self.with(layout)));
                 }
@@ -106,7 +103,8 @@ impl Inner {
         if !has_security(&mut lease, tables).await? {
             return Ok(false);
         }
-        let mut plan = Plan::new(&self.layout, &self.operations, &reads)?;
+        let plan = Plan::new(&self.layout, &self.operations, &reads);
+        let mut plan = plan.map_err(|why| why.to_string())?;
         let results = run(&mut lease, plan.take_steps()).await?;
         let answers = plan.answers(&results)?.answers;
         Ok(answers

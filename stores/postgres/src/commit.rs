@@ -4,7 +4,7 @@
 use std::collections::BTreeSet;
 
 use mingle_model::{Stamp, TransactionId, Version};
-use mingle_store::{Commit, Committed, Guard, Outcome, StoreError};
+use mingle_store::{Commit, Committed, Guard, Outcome, Refusal, StoreError};
 
 use crate::encoding::object_digest;
 use crate::error::Failure;
@@ -37,7 +37,7 @@ pub struct Planned {
 /// # Errors
 ///
 /// Why it can write none of it.
-pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, String> {
+pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, Refusal> {
     let layout = &inner.layout;
     let existing = std::mem::take(&mut done.existing);
     let mut writing = Writing::new(layout, &inner.operations, existing).under(commit.id);
@@ -100,7 +100,7 @@ pub async fn commit(
     let inner = std::sync::Arc::clone(&transaction.inner);
     let is_open = transaction.lease.is_some();
     if transaction.has_ended && !commit.is_empty() {
-        return Err(transaction.refused("nothing comes after the last reads".into()));
+        return Err(transaction.refused("nothing comes after the last reads"));
     }
     if commit.is_empty() && !transaction.done.has_written {
         return Box::pin(finish_reads(transaction)).await;

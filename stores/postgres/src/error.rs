@@ -4,7 +4,7 @@ use std::error::Error as _;
 use std::fmt;
 
 use mingle_model::Name;
-use mingle_store::{StoreError, Violation, ViolationKind};
+use mingle_store::{Refusal, StoreError, Violation, ViolationKind};
 use tokio_postgres::Error;
 use tokio_postgres::error::{DbError, SqlState};
 
@@ -20,10 +20,14 @@ pub const UNWRITTEN: &str = "MG004";
 /// What is written cannot be, for the reason that the message is.
 pub const REFUSED: &str = "MG003";
 
-/// Codes of SQLSTATE that come where a column has another type than it had, or is gone: an unfit value, a number out
-/// of range, a column, table, type, operator or function that is not there, types that do not go together.
-const UNLIKE: [&str; 10] =
-    ["22003", "22P02", "22007", "22008", "42703", "42P01", "42704", "42883", "42804", "42846"];
+/// Codes of SQLSTATE that come where a column, table, type, operator or function is not there, or types do not go
+/// together: a table has been changed.
+const UNLIKE: [&str; 6] = ["42703", "42P01", "42704", "42883", "42804", "42846"];
+
+/// Codes of SQLSTATE that come where a value is none of its column's type: a number out of range, a text that is too
+/// long, none of an enumeration or none of the type's form, a time out of range, an interval out of range, bytes that
+/// are no text. They come as well where a column has another type than it had.
+const RANGE: [&str; 8] = ["22003", "22001", "22P02", "22007", "22008", "22015", "22021", "22P05"];
 
 /// What went wrong, in full: the server's own message with all that it says beside.
 pub fn message(error: &Error) -> String {
@@ -141,7 +145,7 @@ pub enum Failure {
     /// A table was changed, and its statements must be prepared anew.
     Stale(String),
     /// The server says no in a way that it would where tables that were there before are no longer what they were.
-    Unlike(String),
+    Unlike(Refusal),
     /// A row has the key of one that was written, but the statement did not see it.
     Hidden(Box<Violation>),
     /// The connection is gone.
@@ -163,8 +167,8 @@ impl Failure {
             REFUSED => return Self::Refused(complaint.message.clone()),
             UNWRITTEN => {
                 let message = complaint.message.clone();
-                let kind = ViolationKind::Unwritten;
-                return Self::Violated(Box::new(Violation { kind, constraint: None, message }));
+                let violation = Violation::of(ViolationKind::Unwritten, message);
+                return Self::Violated(Box::new(violation));
             }
             // A cached plan whose table was changed.
             "0A000" if complaint.message.contains("cached plan") => {
@@ -189,7 +193,10 @@ impl Failure {
             }
             _ => match violated(complaint) {
                 Some(kind) => Self::Violated(Box::new(violation(kind, complaint))),
-                None if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string()),
+                None if RANGE.contains(&code) => {
+                    Self::Unlike(violation(ViolationKind::Range, complaint).into())
+                }
+                None if UNLIKE.contains(&code) => Self::Unlike(complaint.to_string().into()),
                 None => Self::Refused(complaint.to_string()),
             },
         }
@@ -205,7 +212,8 @@ impl Failure {
             Self::Unavailable(reason) | Self::Stale(reason) | Self::Lost(reason) => {
                 StoreError::Unavailable { store, reason }
             }
-            Self::Refused(reason) | Self::Unlike(reason) => StoreError::Refused { store, reason },
+            Self::Refused(reason) => StoreError::Refused { store, reason },
+            Self::Unlike(why) => why.at(store),
             Self::Violated(violation) => StoreError::Violated { store, violation },
         }
     }
@@ -232,7 +240,12 @@ fn violated(complaint: &Complaint) -> Option<ViolationKind> {
 }
 
 fn violation(kind: ViolationKind, complaint: &Complaint) -> Violation {
-    Violation { kind, constraint: complaint.constraint.clone(), message: complaint.to_string() }
+    Violation {
+        constraint: complaint.constraint.clone(),
+        table: complaint.table.clone(),
+        column: complaint.column.clone(),
+        ..Violation::of(kind, complaint.to_string())
+    }
 }
 
 /// Whether a row was there that the statement had looked for and not found: somebody else has

@@ -124,10 +124,13 @@ impl Operation {
     /// # Errors
     ///
     /// What does not fit.
-    pub async fn check(&self, client: &Client, schema: &Schema) -> Result<(), String> {
+    pub async fn check(&self, client: &Client, schema: &Schema, own: &str) -> Result<(), String> {
         let Some(body) = &self.body else { return Ok(()) };
         let prepared = client.prepare_typed(body, &self.types).await;
         let statement = prepared.map_err(|error| message(&error))?;
+        if self.is_command {
+            self.check_tables(client, body, own).await?;
+        }
         let (found, wanted) = (statement.params(), &self.types);
         if found.len() != wanted.len() {
             let (found, wanted) = (found.len(), wanted.len());
@@ -153,6 +156,84 @@ impl Operation {
             Some(result) => check_columns(schema, &statement, result),
         }
     }
+}
+
+impl Operation {
+    /// Checks that a command writes none of our own tables, however it names them: the server locks what a statement
+    /// writes when it has read the statement. What it locks only as it runs is found by name.
+    async fn check_tables(&self, client: &Client, body: &str, own: &str) -> Result<(), String> {
+        let run = async |sql: &str| client.batch_execute(sql).await;
+        run("BEGIN").await.map_err(|error| message(&error))?;
+        let locked = async {
+            client.prepare_typed(body, &self.types).await?;
+            client.query(WRITTEN, &[&own]).await
+        };
+        let locked = locked.await;
+        run("ROLLBACK").await.map_err(|error| message(&error))?;
+        let locked = locked.map_err(|error| message(&error))?;
+        let named = is_utility(body).then(|| names(body).into_iter().find(|name| name == own));
+        let written = locked.first().map(|row| row.get::<_, String>(0)).or(named.flatten());
+        match written {
+            None => Ok(()),
+            Some(table) => Err(format!(
+                "it writes {table}, which is the store's own: what is kept there is written by transactions alone"
+            )),
+        }
+    }
+}
+
+/// The tables of a schema that this transaction has locked for more than reading.
+const WRITTEN: &str = "\
+SELECT c.oid::regclass::text FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation \
+JOIN pg_namespace AS n ON n.oid = c.relnamespace \
+WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.mode <> 'AccessShareLock' \
+AND c.relkind <> 'i' AND n.nspname = $1 ORDER BY 1";
+
+/// Whether a statement is one of those that the server does not look into before it runs them.
+fn is_utility(body: &str) -> bool {
+    let first = names(body).into_iter().next().unwrap_or_default();
+    !["select", "insert", "update", "delete", "merge", "values", "with", "table"]
+        .contains(&first.as_str())
+}
+
+/// The names and words of a statement as the server has them: small letters where they are not in quotes. Texts and
+/// comments are none.
+fn names(body: &str) -> Vec<String> {
+    let (mut found, mut chars) = (Vec::new(), body.chars().peekable());
+    while let Some(c) = chars.next() {
+        match c {
+            '-' if chars.peek() == Some(&'-') => {
+                chars.by_ref().find(|c| *c == '\n');
+            }
+            '/' if chars.peek() == Some(&'*') => {
+                let mut last = ' ';
+                chars.by_ref().find(|c| std::mem::replace(&mut last, *c) == '*' && *c == '/');
+            }
+            '\'' => {
+                chars.by_ref().find(|c| *c == '\'');
+            }
+            '"' => {
+                let mut name = String::new();
+                while let Some(c) = chars.next() {
+                    if c == '"' && chars.next_if_eq(&'"').is_none() {
+                        break;
+                    }
+                    name.push(c);
+                }
+                found.push(name);
+            }
+            c if c.is_alphabetic() || c == '_' => {
+                let mut name = String::from(c);
+                let is_part = |c: &char| c.is_alphanumeric() || *c == '_' || *c == '$';
+                while let Some(c) = chars.next_if(is_part) {
+                    name.push(c);
+                }
+                found.push(name.to_lowercase());
+            }
+            _ => {}
+        }
+    }
+    found
 }
 
 /// The SQL type of a parameter.
@@ -306,5 +387,17 @@ fn decode(found: &SqlType, raw: &[u8], wanted: &Type) -> Option<Value> {
         SqlType::INT4 => Some(Value::Int(i32::from_be_bytes(raw.try_into().ok()?).into())),
         SqlType::FLOAT4 => Some(Value::from(f64::from(f32::from_be_bytes(raw.try_into().ok()?)))),
         _ => wire::scalar(wanted, raw),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_found_and_texts_are_not() {
+        let body = "TRUNCATE /* own */ \"Own\".t, OWN.\"a\"\"b\" -- own\n; SELECT 'own', x_1$";
+        assert_eq!(names(body), ["truncate", "Own", "t", "own", "a\"b", "select", "x_1$"]);
+        assert!(is_utility(body) && !is_utility(" -- x\n with a AS (SELECT 1) DELETE FROM a"));
     }
 }

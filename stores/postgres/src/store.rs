@@ -360,7 +360,8 @@ impl Opening {
         let mut operations = Operations::new();
         for (name, declared) in &self.schema.operations {
             let operation = Operation::new(&layout.schema, name, declared);
-            let checked = operation.check(lease.connection().client(), &layout.schema).await;
+            let client = lease.connection().client();
+            let checked = operation.check(client, &layout.schema, &layout.own).await;
             checked.map_err(|reason| OpenError::Operation {
                 store: self.schema.store.clone(),
                 operation: name.clone(),

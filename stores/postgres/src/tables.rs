@@ -9,7 +9,7 @@ use mingle_store::RecordKind;
 
 use crate::codec::Codec;
 use crate::layout::system;
-use crate::name::{literal, quote};
+use crate::name::{literal, mark, quote};
 
 /// The format of the tables that this version makes and reads.
 pub const FORMAT: &str = "1";
@@ -103,9 +103,10 @@ fn regclass(schema: &str, name: &str) -> String {
 
 /// A function in `plpgsql` that gives nothing.
 fn function(schema: &str, name: &str, parameters: &str, body: &str) -> String {
+    let mark = mark(&[body]);
     format!(
         "CREATE OR REPLACE FUNCTION {}({parameters}) RETURNS void LANGUAGE plpgsql \
-         AS $mingle$ BEGIN {body} END $mingle$",
+         AS {mark} BEGIN {body} END {mark}",
         system(schema, name)
     )
 }

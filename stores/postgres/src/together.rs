@@ -2,7 +2,7 @@
 //! long as the change of a row does, so those that may go together do.
 
 use crate::session::Step;
-use crate::text::{Sql, Text, Texts};
+use crate::text::{Text, Texts};
 use crate::wire::Param;
 
 /// So many go together at most, as there is a text of its own for each combination.
@@ -75,7 +75,7 @@ fn with(sql: &str) -> Option<(&str, &str)> {
 }
 
 /// A statement whose first parameter is not `$1`: so many come before it. What stands in quotes stays.
-fn shifted(sql: &Sql, by: usize) -> String {
+pub fn shifted(sql: &str, by: usize) -> String {
     let (mut text, mut quote) = (String::with_capacity(sql.len() + 8), None);
     let mut rest = sql.chars().peekable();
     while let Some(next) = rest.next() {
@@ -101,6 +101,7 @@ fn shifted(sql: &Sql, by: usize) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::text::Sql;
 
     fn step(sql: &str, count: usize, is_part: bool) -> Step {
         let params = (0..count).map(|_| Param::Null).collect();

@@ -4,7 +4,9 @@ use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
 
 use mingle_model::{Name, Ref, Stamp, TransactionId, Version};
-use mingle_store::{Answer, BoxFuture, Commit, Committed, Read, StoreError, Transaction, Write};
+use mingle_store::{
+    Answer, BoxFuture, Commit, Committed, Read, Refusal, StoreError, Transaction, Write,
+};
 
 use crate::commit;
 use crate::encoding::Digest;
@@ -90,8 +92,8 @@ impl PostgresTransaction {
         }
     }
 
-    pub(crate) fn refused(&self, reason: String) -> StoreError {
-        StoreError::Refused { store: self.inner.store.clone(), reason }
+    pub(crate) fn refused(&self, why: impl Into<Refusal>) -> StoreError {
+        why.into().at(self.inner.store.clone())
     }
 
     pub(crate) fn unavailable(&self, reason: impl Into<String>) -> StoreError {
@@ -132,7 +134,7 @@ impl PostgresTransaction {
             return Err(broken);
         }
         if self.has_ended {
-            return Err(self.refused("nothing comes after the last reads".into()));
+            return Err(self.refused("nothing comes after the last reads"));
         }
         self.waits = true;
         let sent = match self.try_send(steps, end).await {
@@ -265,7 +267,7 @@ impl Done {
         &mut self,
         inner: &'a Inner,
         writes: &[Write],
-    ) -> Result<(Vec<Step>, Writing<'a>), String> {
+    ) -> Result<(Vec<Step>, Writing<'a>), Refusal> {
         let existing = std::mem::take(&mut self.existing);
         let mut writing = Writing::new(&inner.layout, &inner.operations, existing);
         writing.add(writes, self.flushed)?;

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use mingle_model::{Stamp, TransactionId, Version, WitnessRow};
 use mingle_store::overlay::Overlay;
 use mingle_store::{
-    Answer, BoxFuture, Commit, Committed, Data, Guard, Read, StoreError, Transaction, Write,
+    Answer, BoxFuture, Commit, Committed, Data, Guard, Read, Refusal, StoreError, Transaction,
+    Violation, ViolationKind, Write,
 };
 use redis::Value as Reply;
 
@@ -147,6 +148,11 @@ impl RedisTransaction {
             Reply::BulkString(status) if status == b"refused" => {
                 let why = parts.get(1).cloned().and_then(|why| reply::text(why).ok());
                 Err(self.core.refused(why.unwrap_or_default()))
+            }
+            Reply::BulkString(status) if status == b"beyond" => {
+                let why = parts.get(1).cloned().and_then(|why| reply::text(why).ok());
+                let violation = Violation::of(ViolationKind::Range, why.unwrap_or_default());
+                Err(Refusal::from(violation).at(self.core.store.clone()))
             }
             _ => Ok(parts),
         }

@@ -50,15 +50,15 @@ impl Build<'_> {
             }
             Write::Add(address, amount) => self.add(address, *amount),
             Write::Insert(address, element) => {
-                self.put(address, Part::Element(address.field, element.clone()), Payload::Mark);
+                self.put(address, Part::Element(address.field, element.canonical()), Payload::Mark);
             }
             Write::Put(address, key, value) => {
-                let part = Part::Element(address.field, key.clone());
+                let part = Part::Element(address.field, key.canonical());
                 self.put(address, part, Payload::Value(value.clone()));
             }
             Write::Remove(address, element) | Write::Erase(address, element) => {
                 self.touch(&address.object);
-                let part = Part::Element(address.field, element.clone());
+                let part = Part::Element(address.field, element.canonical());
                 self.set(Unit::Object(address.object.clone(), part), None);
             }
             Write::Append(address, line) => self.append(address, line),

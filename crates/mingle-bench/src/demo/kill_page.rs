@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 
 use super::Options;
 use super::kill::{Moved, Run, fates, per_second};
-use super::page::{HEAD, escape};
+use super::page::HEAD;
+use crate::html::escape;
 
 const COLORS: [&str; 7] =
     ["#0b7a75", "#c1440e", "#4059ad", "#b8860b", "#7b2d8b", "#2e7d32", "#555555"];
@@ -133,4 +134,53 @@ fn table(run: &Run) -> String {
         html.push_str("</tr>");
     }
     html + "</table>"
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::OnceLock;
+    use std::time::Duration;
+
+    use clap::Parser;
+
+    use super::*;
+    use crate::demo::kill::{Cell, How};
+    use crate::demo::reasons::Reasons;
+    use crate::html::read::{Random, tags};
+
+    #[derive(Parser)]
+    struct Arguments {
+        #[command(flatten)]
+        options: Options,
+    }
+
+    /// The page of a run in which everything that is called something is called by the next of these names.
+    fn page(mut name: impl FnMut() -> String) -> String {
+        let names: Vec<String> = (0..3).map(|_| name()).collect();
+        let run = Run {
+            binding: name(),
+            killed: names[1].clone(),
+            names,
+            at: Duration::from_secs(1),
+            back: Some(Duration::from_secs(2)),
+            came_up: OnceLock::from(Duration::from_secs(3)),
+            seconds: 4,
+            cells: (0..4).map(|_| (0..3).map(|_| Cell::default()).collect()).collect(),
+            reasons: Reasons::of(&name()),
+        };
+        let moved =
+            Moved { to: name(), how: How::Resumed, took: Duration::from_secs(1), failed: 1 };
+        let options = Arguments::parse_from(["demo", "--kill", "oslo"]).options;
+        render(&run, &[moved], &options)
+    }
+
+    #[test]
+    fn hostile_names_add_no_tag() {
+        let plain = tags(&page(|| "oslo".into()));
+        assert!(plain.iter().any(|tag| tag.starts_with("polyline")), "{plain:?}");
+        for seed in 0..300 {
+            let mut random = Random(seed);
+            assert_eq!(tags(&page(|| random.text())), plain, "seed {seed}");
+        }
+    }
 }

@@ -6,6 +6,7 @@ use mingle_lang::explain;
 
 use super::{Options, Side, predicted_ratio, ratio};
 use crate::groups::MIX;
+use crate::html::escape;
 
 const MIXED: &str = "#0b7a75";
 const LINEARIZABLE: &str = "#c1440e";
@@ -66,10 +67,6 @@ table{border-collapse:collapse;background:#fff}td,th{border:1px solid #ddd;paddi
 td:first-child,th:first-child{text-align:left}svg{max-width:100%;height:auto}text{font:12px system-ui,sans-serif;fill:#333}\
 @media(max-width:30rem){.grid{grid-template-columns:1fr}}\
 </style></head><body><main>";
-
-pub(super) fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
 
 fn bars(mixed: &Side, linearizable: &Side) -> String {
     let most = mixed.measured.throughput().max(linearizable.measured.throughput());

@@ -13,6 +13,12 @@ const SHOWN: usize = 5;
 pub struct Reasons(Mutex<BTreeMap<String, u64>>);
 
 impl Reasons {
+    /// One call that failed, for this reason.
+    #[cfg(test)]
+    pub fn of(reason: &str) -> Self {
+        Self(Mutex::new(BTreeMap::from([(reason.to_owned(), 1)])))
+    }
+
     /// Counts a call that failed.
     pub fn note(&self, error: &Error) {
         let reason = alike(&error.to_string());

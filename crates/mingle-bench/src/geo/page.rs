@@ -9,6 +9,7 @@ use super::catch_up::Return;
 use super::figures::{Figure, demanded, setting, thousands};
 use super::measure::{Load, Outcome, Side, Visibility};
 use super::plot::{Plot, bars};
+use crate::html::escape;
 
 /// The page as HTML.
 pub fn render(outcome: &Outcome, figures: &[Figure], options: &Options) -> String {
@@ -69,10 +70,6 @@ const GREEN: &str = "#0b7a75";
 const RED: &str = "#c1440e";
 const GREY: &str = "#8a8a84";
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// Whether all bars are met, or which are not.
 pub fn verdict(figures: &[Figure]) -> String {
     let missed = figures.iter().filter(|figure| figure.is_met == Some(false));
@@ -112,7 +109,7 @@ fn throughput(loads: &[Load], bar: f64) -> String {
         .zip(colors)
         .map(|((side, load), color)| {
             let estimate = &load.throughput;
-            (escape(side.title()), estimate.mean(), estimate.interval(), color)
+            (side.title().to_owned(), estimate.mean(), estimate.interval(), color)
         })
         .collect();
     format!(

@@ -2,6 +2,8 @@
 
 use std::fmt::Write as _;
 
+use crate::html::escape;
+
 const LEFT: f64 = 64.0;
 const RIGHT: f64 = 500.0;
 const TOP: f64 = 12.0;
@@ -30,7 +32,7 @@ fn round_steps((low, high): (f64, f64), count: f64) -> Vec<f64> {
 impl Plot {
     /// A frame for these ranges; with `is_log`, x is logarithmic.
     pub fn new(label: &str, x: (f64, f64), y: (f64, f64), is_log: bool) -> Self {
-        let svg = format!("<svg viewBox='0 0 520 310' role=img aria-label='{label}'>");
+        let svg = format!("<svg viewBox='0 0 520 310' role=img aria-label='{}'>", escape(label));
         Self { svg, x, y, is_log, named: Vec::new() }
     }
 
@@ -107,6 +109,7 @@ impl Plot {
             let _ = write!(
                 self.svg,
                 "<rect x={x} y={y} width=10 height=10 fill='{color}'/><text x={tx} y={ty}>{name}</text>",
+                name = escape(name),
                 tx = x + 16.0,
                 ty = y + 9,
             );
@@ -122,6 +125,7 @@ pub fn bars(label: &str, rows: &[(String, f64, (f64, f64), &'static str)], bar: 
     let bottom = 10.0 + rows.len() as f64 * 30.0;
     let mut svg = format!(
         "<svg viewBox='0 0 900 {height}' width=900 role=img aria-label='{label}'>",
+        label = escape(label),
         height = bottom + 24.0
     );
     for value in round_steps((0.0, most), 8.0) {
@@ -139,6 +143,7 @@ pub fn bars(label: &str, rows: &[(String, f64, (f64, f64), &'static str)], bar: 
             svg,
             "<text x=0 y={text:.1}>{name}</text><rect x=300 y={y} width={width:.1} height=18 fill='{color}' opacity=.8 />\
              <line x1={low:.1} x2={high:.1} y1={middle} y2={middle} stroke='#222' stroke-width=2 />",
+            name = escape(name),
             text = y + 14.0,
             width = x(*value) - 300.0,
             low = x(low.max(0.0)),

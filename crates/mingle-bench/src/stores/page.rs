@@ -9,6 +9,7 @@ use super::report::{count, name};
 use super::single::{self, TRANSACTIONS};
 use super::{Options, Outcome};
 use crate::groups::MIX;
+use crate::html::escape;
 use crate::predict::PAPER_RATIO;
 
 /// The page as HTML.
@@ -65,10 +66,6 @@ fn verdict(missed: &[String], is_whole: bool, is_quick: bool) -> String {
     format!("<p class=lead>Bars missed:</p><ul>{}</ul>", items.concat())
 }
 
-fn escape(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
-}
-
 /// One ratio of a plot.
 struct Mark<'a> {
     name: String,
@@ -95,6 +92,7 @@ fn plot(label: &str, marks: &[Mark<'_>]) -> String {
     let bottom = 10.0 + marks.len() as f64 * ROW;
     let mut svg = format!(
         "<svg viewBox='0 0 900 {height}' width=900 role=img aria-label='{label}'>",
+        label = escape(label),
         height = bottom + 24.0
     );
     let step =
@@ -128,9 +126,10 @@ fn plot(label: &str, marks: &[Mark<'_>]) -> String {
         for (value, title) in &mark.lines {
             let _ = write!(
                 svg,
-                "<line x1={x:.1} x2={x:.1} y1={:.1} y2={:.1} stroke='#b00020' stroke-width=2><title>{title}: {value:.2}</title></line>",
+                "<line x1={x:.1} x2={x:.1} y1={:.1} y2={:.1} stroke='#b00020' stroke-width=2><title>{}: {value:.2}</title></line>",
                 y - 10.0,
                 y + 10.0,
+                escape(title),
                 x = x(*value),
             );
         }

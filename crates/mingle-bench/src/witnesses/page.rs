@@ -5,6 +5,7 @@ use std::fmt::Write as _;
 use super::report::{added, cpu_percent, per_thousand, waited_ms};
 use super::workload::{READS, REDRAWS};
 use super::{Options, Point, Series};
+use crate::html::escape;
 
 /// The page as HTML.
 pub fn render(points: &[Point], options: &Options) -> String {
@@ -104,8 +105,9 @@ struct Plot {
 
 impl Plot {
     fn new(label: &str, points: &[Point]) -> Self {
-        let mut plot =
-            Self { svg: format!("<svg viewBox='0 0 520 300' role=img aria-label='{label}'>") };
+        let mut plot = Self {
+            svg: format!("<svg viewBox='0 0 520 300' role=img aria-label='{}'>", escape(label)),
+        };
         for point in points {
             let (x, share) = (Self::x(point.share as f64), point.share);
             plot.add(&format!(

@@ -106,14 +106,14 @@ impl State {
                 *sum = sum.saturating_add(arg().as_int().expect("an amount is an int").into());
             }
             (FieldState::Set(elements), CollectionWrite::Insert) => {
-                elements.insert(arg());
+                elements.insert(arg().canonical());
             }
             (FieldState::Set(elements), CollectionWrite::Remove) => {
                 elements.remove(&arg());
             }
             (FieldState::Set(elements), CollectionWrite::Clear) => elements.clear(),
             (FieldState::Map(entries), CollectionWrite::Put) => {
-                let key = arg();
+                let key = arg().canonical();
                 entries.insert(key, arg());
             }
             (FieldState::Map(entries), CollectionWrite::Erase) => {

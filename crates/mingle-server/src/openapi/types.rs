@@ -208,6 +208,13 @@ fn problem() -> Json {
             },
             "require_code": { "type": "string", "description": "The code of the `require`." },
             "store": { "type": "string" },
+            "constraint": {
+                "anyOf": [{ "type": "string" }, { "type": "null" }],
+                "description": "The name of the database's rule that was broken, if it has one.",
+            },
+            "constraint_kind": { "type": "string", "description": "The kind of that rule." },
+            "table": { "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "Its table, if that is known." },
+            "column": { "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "Its column, if that is known." },
             "committed": { "type": "array", "items": { "type": "string" } },
             "missing": { "type": "array", "items": { "type": "string" } },
             "path": { "type": "string", "description": "Which part of the request is wrong." },

@@ -40,6 +40,10 @@ pub enum Kind {
     ShopToBank,
     /// Endorses.
     Claim,
+    /// Isolated, writes a strong store and a weak one.
+    Announce,
+    /// Endorses what decides about the second store that it writes.
+    Vouch,
 }
 
 /// The stores of the simulated program, in the order in which transactions visit them.
@@ -154,6 +158,10 @@ pub struct ClientCall {
     pub moves_to: Option<u8>,
     /// It goes to this process, from 0, instead of the client's own.
     pub process: Option<u8>,
+    /// It has a key: made again, it is the same call.
+    pub is_keyed: bool,
+    /// Once it has ended it is made again, by its key, at this process, from 0.
+    pub again: Option<u8>,
 }
 
 /// What a call does at one store: first the objects whose logs it reads and gives back, then those
@@ -185,6 +193,8 @@ impl ClientCall {
             is_twin: random.one_in(12),
             moves_to: random.one_in(15).then(|| random.below(3) as u8),
             process: random.one_in(10).then(|| random.below(3) as u8),
+            is_keyed: false,
+            again: None,
         };
         if random.one_in(8) {
             let stores: Vec<Store> = call.visits().iter().map(|visit| visit.store).collect();
@@ -230,6 +240,8 @@ impl ClientCall {
             Kind::BankToShop => vec![read(account), write(shelf)],
             Kind::ShopToBank => vec![write(account), read(shelf)],
             Kind::Claim => vec![write(slot), write(inbox)],
+            Kind::Announce => vec![update(account), write(inbox)],
+            Kind::Vouch => vec![write(account), write(shelf), write(inbox)],
         }
     }
 
@@ -263,6 +275,8 @@ impl ClientCall {
             Kind::BankToShop => "bank_to_shop",
             Kind::ShopToBank => "shop_to_bank",
             Kind::Claim => "claim",
+            Kind::Announce => "announce",
+            Kind::Vouch => "vouch",
         }
     }
 
@@ -277,9 +291,9 @@ impl ClientCall {
             Kind::Deposit | Kind::Credit => vec![account, tag],
             Kind::Note => vec![inbox, tag],
             Kind::Pin => vec![board, tag],
-            Kind::Transfer => vec![account, inbox, tag],
+            Kind::Transfer | Kind::Announce => vec![account, inbox, tag],
             Kind::Send | Kind::Post => vec![account, board, inbox, tag],
-            Kind::Order => vec![account, shelf, board, inbox, tag],
+            Kind::Order | Kind::Vouch => vec![account, shelf, board, inbox, tag],
             Kind::Swap => vec![board, inbox, tag],
             Kind::Look => vec![account, shelf, board, inbox],
             Kind::ReadAccount => vec![account],
@@ -291,6 +305,11 @@ impl ClientCall {
                 vec![slot, inbox, Value::Int(PLACES), tag]
             }
         }
+    }
+
+    /// Whether its transaction is declared `isolated`.
+    pub fn is_isolated(&self) -> bool {
+        matches!(self.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank | Kind::Announce)
     }
 
     /// Whether its balance of the account grows by one.

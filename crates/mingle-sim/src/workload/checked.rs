@@ -27,7 +27,7 @@ pub fn models(history: &History, events: &[Event]) -> Result<(), Broken> {
         judge(store, &recorded, Model::StrictSerializability)?;
     }
     for store in Store::ALL {
-        let is_eventual = history.is_eventual && store == Store::Feed;
+        let is_eventual = history.eventual.contains(&store);
         let model = match store {
             Store::Bank | Store::Shop => Model::StrictSerializability,
             Store::Wall | Store::Feed if is_eventual => Model::Convergence,

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle::{Session, SessionKey};
+use mingle::{CallReport, Error, Session, SessionKey};
 use mingle_model::Name;
-use mingle_runtime::Call;
+use mingle_runtime::{Call, CallKey};
 use mingle_store::World;
 
 use super::calls::ClientCall;
-use super::history::{End, Operation, done, joined};
+use super::history::{Again, End, Operation, done, joined};
 use super::stage::{Stage, lock};
 
 fn key() -> SessionKey {
@@ -62,7 +62,37 @@ async fn one_call(
     after: Vec<usize>,
 ) -> (usize, Option<String>) {
     let world = &stage.world;
-    let index = call.process.map_or(client, usize::from) % stage.setup.processes;
+    let session = joined(&key(), &tokens);
+    if let Some(replica) = call.moves_to {
+        session.move_to(format!("r{}", 1 + usize::from(replica) % stage.setup.replicas));
+    }
+    let began = world.elapsed();
+    let patience = call.patience_ms.map(|ms| Duration::from_millis(ms.into()));
+    let process = call.process.map_or(client, usize::from);
+    let answer = attempt(stage, process, &call, &session, patience).await;
+    let ended = world.elapsed();
+    let token = answer.is_some().then(|| session.token(&key()));
+    let end = end_of(&call, answer.as_ref());
+    let again = again(stage, &call, &tokens, answer.as_ref()).await;
+    let operation = Operation { client, call, began, ended, end, after, again };
+    let mut operations = lock(&stage.operations);
+    operations.push(operation);
+    (operations.len() - 1, token)
+}
+
+/// An answer; none if the caller went away before, or its process died.
+type Answered = Option<Result<CallReport, Error>>;
+
+/// Makes a call once, at a process.
+async fn attempt(
+    stage: &Arc<Stage>,
+    process: usize,
+    call: &ClientCall,
+    session: &Session,
+    patience: Option<Duration>,
+) -> Answered {
+    let world = &stage.world;
+    let index = process % stage.setup.processes;
     let (process, runtime) = loop {
         let running = lock(&stage.processes)[index].clone();
         match running.filter(|(process, _)| process.is_alive()) {
@@ -70,36 +100,74 @@ async fn one_call(
             None => world.sleep(Duration::from_millis(50)).await,
         }
     };
-    let session = joined(&key(), &tokens);
-    if let Some(replica) = call.moves_to {
-        session.move_to(format!("r{}", 1 + usize::from(replica) % stage.setup.replicas));
-    }
-    let began = world.elapsed();
-    let (asked, kept) = (call.clone(), session.clone());
-    let patience = call.patience_ms.map(|ms| Duration::from_millis(ms.into()));
-    let inner = world.clone();
+    let (asked, session, inner) = (call.clone(), session.clone(), world.clone());
     let running = process.run(async move {
         let call = Call {
-            session: kept,
+            session,
             until: asked.until.map(|store| store.name().into()),
+            key: asked.is_keyed.then(|| CallKey::new("client", &asked.tag_text())),
             ..Call::new(asked.name(), asked.arguments())
         };
         within(&inner, patience, runtime.call(call)).await
     });
-    let answer = running.await.flatten();
-    let token = answer.is_some().then(|| session.token(&key()));
-    let end = match answer {
+    running.await.flatten()
+}
+
+fn end_of(call: &ClientCall, answer: Option<&Result<CallReport, Error>>) -> End {
+    match answer {
         None => End::Unheard,
         Some(Ok(report)) => {
-            let phases = visited(&call, &report);
-            done(&call, report.result.as_ref(), phases, !report.following.is_empty())
+            let phases = visited(call, report);
+            done(call, report.result.as_ref(), phases, !report.following.is_empty())
         }
-        Some(Err(error)) => End::Failed(error),
+        Some(Err(error)) => End::Failed(error.clone()),
+    }
+}
+
+/// Makes a call again by its key, at another process, where that is the same call: it has taken effect, or may have.
+/// A caller that was answered has a fresh session by then; one that was not still has the one it began with. The key
+/// stands where the call writes first; at a store whose replicas do not agree it need not be known yet.
+async fn again(
+    stage: &Arc<Stage>,
+    call: &ClientCall,
+    tokens: &[String],
+    first: Option<&Result<CallReport, Error>>,
+) -> Option<Again> {
+    let process = usize::from(call.again?);
+    let first_written = call.visits().into_iter().find(|visit| !visit.writes.is_empty())?.store;
+    let is_same = match first {
+        None | Some(Ok(_)) => true,
+        Some(Err(error)) => matches!(
+            error,
+            Error::Incomplete { .. } | Error::ResultGone { .. } | Error::Unknown { .. }
+        ),
     };
-    let operation = Operation { client, call, began, ended: world.elapsed(), end, after };
-    let mut operations = lock(&stage.operations);
-    operations.push(operation);
-    (operations.len() - 1, token)
+    if first_written.is_causal() || !is_same {
+        return None;
+    }
+    let has_answer = matches!(first, Some(Ok(_)));
+    let session = if has_answer { Session::at("r1") } else { joined(&key(), tokens) };
+    let second = attempt(stage, process, call, &session, None).await;
+    Some(match (first, second) {
+        (_, None | Some(Err(Error::Store(_) | Error::Unknown { .. } | Error::Cancelled))) => {
+            Again::Unanswered
+        }
+        (Some(Ok(first)), Some(Ok(second))) if !second.is_repeated => {
+            Again::Otherwise(format!("it ran twice: {first:?}, then {second:?}"))
+        }
+        (Some(Ok(first)), Some(Ok(second))) => match (&first.result, &second.result) {
+            (Some(first), Some(second)) if first != second => {
+                Again::Otherwise(format!("it gave {first} and then {second}"))
+            }
+            _ => Again::Same,
+        },
+        (_, Some(Err(error @ Error::KeyReused)))
+        | (Some(Ok(_)), Some(Err(error @ Error::Require { .. }))) => {
+            Again::Otherwise(format!("it gave {first:?}, and then {error}"))
+        }
+        (_, Some(Err(_))) => Again::Unanswered,
+        (_, Some(Ok(_))) => Again::Late,
+    })
 }
 
 /// How many of a call's visits its caller has waited for.

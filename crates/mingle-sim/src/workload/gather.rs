@@ -13,7 +13,7 @@ use super::stage::{Stage, lock};
 pub(super) async fn gather(stage: &Stage) -> History {
     let mut history = History {
         operations: lock(&stage.operations).clone(),
-        is_eventual: stage.setup.is_eventual,
+        eventual: stage.setup.eventual(),
         is_torn: stage.stores.iter().any(|store| !store.capabilities().atomic_commit),
         by_id: stage.setup.by_id(),
         ..History::default()
@@ -121,7 +121,8 @@ async fn residue(store: &dyn DataStore, session: &StoreSession, residue: &mut Ve
     let name = &store.capabilities().store;
     let replica = session.replica.as_deref().unwrap_or("its one copy");
     for kind in RecordKind::ALL {
-        if matches!(kind, RecordKind::Floor | RecordKind::Program) {
+        // What is kept of keyed calls goes by age.
+        if matches!(kind, RecordKind::Floor | RecordKind::Program | RecordKind::Called) {
             continue;
         }
         let reads = [Read::Records { kind, from: [].as_slice().into(), limit: 1_000 }];

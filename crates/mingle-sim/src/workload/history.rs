@@ -35,6 +35,19 @@ impl End {
     }
 }
 
+/// What became of a call that was made again by its key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Again {
+    /// It was answered as the first time.
+    Same,
+    /// It was answered otherwise.
+    Otherwise(String),
+    /// It was not answered: its process died, or a store was away.
+    Unanswered,
+    /// It was answered, and the first time it was not.
+    Late,
+}
+
 /// A call, and how it ended.
 #[derive(Clone, Debug)]
 pub struct Operation {
@@ -50,6 +63,8 @@ pub struct Operation {
     pub end: End,
     /// Operations of the same client that came before it: their indices.
     pub after: Vec<usize>,
+    /// What became of it when it was made again.
+    pub again: Option<Again>,
 }
 
 /// What an object held in the end, at one replica.
@@ -72,8 +87,8 @@ pub struct History {
     pub finals: BTreeMap<Object, Vec<Final>>,
     /// What was left at stores besides floors and programs.
     pub residue: Vec<String>,
-    /// Whether the feed promises no more than that its replicas converge.
-    pub is_eventual: bool,
+    /// Stores that promise no more than that their replicas converge.
+    pub eventual: BTreeSet<Store>,
     /// Whether the feed shows one write of a commit before another.
     pub is_torn: bool,
     /// Stores that count one of several copies of a phase. Which one is settled once the copies have

@@ -16,7 +16,7 @@ use mingle_checker::history::{Interval, Kind as StepKind, Operation as Step, Tra
 use mingle_checker::verdict::{Anomaly, Edge, Why};
 use mingle_checker::{Counterexample, History as Checked, Model, Outcome, Verdict, check};
 
-use super::calls::{Kind, Store};
+use super::calls::Store;
 use super::checked::steps;
 use super::history::{End, History, Operation};
 use super::promises::Broken;
@@ -137,14 +137,18 @@ fn broken(how: String) -> Broken {
 
 /// Whether a call's transaction is declared `isolated`.
 fn is_isolated(operation: &Operation) -> bool {
-    matches!(operation.call.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank)
+    operation.call.is_isolated()
 }
 
 /// Stores whose level is the one of the demand or stronger, and that show a commit as a whole.
 fn stores(history: &History, demand: &Demand) -> impl Iterator<Item = Store> + use<> {
-    let (is_strong, skips) = (demand.is_strong, history.is_eventual || history.is_torn);
-    let is_left_out =
-        move |store: Store| is_strong && store.is_causal() || skips && store == Store::Feed;
+    let (is_strong, is_torn) = (demand.is_strong, history.is_torn);
+    let eventual = history.eventual.clone();
+    let is_left_out = move |store: Store| {
+        is_strong && store.is_causal()
+            || is_torn && store == Store::Feed
+            || eventual.contains(&store)
+    };
     Store::ALL.into_iter().filter(move |store| !is_left_out(*store))
 }
 
@@ -275,7 +279,7 @@ fn isolated(history: &History) -> Result<(), Broken> {
 mod tests {
     use std::time::Duration;
 
-    use super::super::calls::{ClientCall, Object};
+    use super::super::calls::{ClientCall, Kind, Object};
     use super::super::history::Final;
     use super::*;
 
@@ -293,6 +297,8 @@ mod tests {
             is_twin: false,
             moves_to: None,
             process: None,
+            is_keyed: false,
+            again: None,
         };
         let text = |entries: &[&str]| entries.iter().map(|entry| (*entry).to_owned()).collect();
         let seen = seen.iter().map(|(object, entries)| (*object, text(entries))).collect();
@@ -304,6 +310,7 @@ mod tests {
             ended: Duration::from_secs(second + 10),
             end: End::Done { seen, mark: 0, has_rest: false, visits },
             after: Vec::new(),
+            again: None,
         }
     }
 

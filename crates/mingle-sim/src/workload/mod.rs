@@ -2,7 +2,7 @@
 //! of several processes, while processes die, networks part, clocks jump and answers are lost.
 //!
 //! - [`calls`]: what clients call, and what each call reads and writes;
-//! - [`setup`]: what a seed sets up, and what happens in it, as data;
+//! - [`setup`]: what a seed sets up, and what happens in it, as data; [`extras`] is what only some seeds have;
 //! - [`run`](mod@run): from the processes' start to what is left when all is quiet; on a `stage`,
 //!   with `clients`; `gather` looks at what is left;
 //! - [`live`]: the same clients in real time, over servers that are not simulated;
@@ -14,6 +14,7 @@
 pub mod calls;
 pub mod checked;
 mod clients;
+pub mod extras;
 mod gather;
 pub mod history;
 pub mod live;
@@ -56,6 +57,7 @@ pub fn judge(plan: &Plan, flaw: Flaw) -> Result<Verdict, Broken> {
     checked::models(&ran.history, &ran.events)?;
     let mut covered = ran.covered;
     covered.extend(mixed::mixed(&ran.history)?);
+    covered.extend(extras::counts(plan));
     let done = ran.history.operations.iter().filter(|operation| operation.end.is_done());
     let transactions = done.count() as u64;
     Ok(Verdict { digest: ran.digest, covered, transactions })

@@ -6,7 +6,7 @@ use std::time::Duration;
 use mingle::Error;
 
 use super::calls::{Kind, Object, PLACES};
-use super::history::{End, History, Operation};
+use super::history::{Again, End, History, Operation};
 use super::visibility::seen_from_then_on;
 
 /// A promise that did not hold.
@@ -35,6 +35,7 @@ pub fn check(history: &History, patience: Duration) -> Result<(), Broken> {
     seen_from_then_on(history)?;
     isolated(history)?;
     places(history)?;
+    keyed(history)?;
     bounded(history, patience)?;
     if let Some(what) = history.stuck.first() {
         return Err(broken("P7 bounded waits", format!("{what} never came to rest")));
@@ -214,11 +215,8 @@ enum Access<'a> {
 
 /// P5: isolated transactions that conflict at both strong stores are ordered alike.
 fn isolated(history: &History) -> Result<(), Broken> {
-    let isolated: Vec<&Operation> = history
-        .operations
-        .iter()
-        .filter(|o| matches!(o.call.kind, Kind::Both | Kind::BankToShop | Kind::ShopToBank))
-        .collect();
+    let isolated: Vec<&Operation> =
+        history.operations.iter().filter(|o| o.call.is_isolated()).collect();
     for (at, one) in isolated.iter().enumerate() {
         for other in &isolated[at + 1..] {
             let account = Object::Account(one.call.account);
@@ -291,6 +289,17 @@ fn bounded(history: &History, patience: Duration) -> Result<(), Broken> {
     Ok(())
 }
 
+/// A call that is made again by its key is answered as the first time.
+fn keyed(history: &History) -> Result<(), Broken> {
+    for operation in &history.operations {
+        if let Some(Again::Otherwise(how)) = &operation.again {
+            let how = format!("{:?} {}: {how}", operation.call.kind, operation.call.tag);
+            return Err(broken("keyed calls", how));
+        }
+    }
+    Ok(())
+}
+
 /// How often each kind of call took effect, was refused and so on, by name.
 pub fn counts(history: &History) -> BTreeMap<String, u64> {
     let mut counts: BTreeMap<String, u64> = BTreeMap::new();
@@ -313,6 +322,15 @@ pub fn counts(history: &History) -> BTreeMap<String, u64> {
             },
         };
         count(format!("call {end}"));
+        if operation.call.is_keyed {
+            count("keyed call".into());
+        }
+        match &operation.again {
+            Some(Again::Same) => count("keyed call, answered again".into()),
+            Some(Again::Unanswered) => count("keyed call, again without an answer".into()),
+            Some(Again::Late) => count("keyed call, made again without a first answer".into()),
+            Some(Again::Otherwise(_)) | None => {}
+        }
         if matches!(operation.end, End::Done { .. }) {
             count(format!("{:?}", operation.call.kind));
         }

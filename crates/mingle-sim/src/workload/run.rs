@@ -189,8 +189,10 @@ async fn supervise(stage: Arc<Stage>, plan: Plan, index: usize) {
             }
         }));
     }
-    loop {
-        let runtime = runtime(&stage, index, &process);
+    for incarnation in 0_usize.. {
+        // As during an upgrade: each comes back with the other program, and both run side by side.
+        let changed = stage.changed.as_ref().filter(|_| (incarnation + index) % 2 == 1);
+        let runtime = runtime(&stage, index, &process, changed.unwrap_or(&stage.program));
         runtime.start_sweeps();
         lock(&stage.processes)[index] = Some((process.clone(), runtime.clone()));
         process.died().await;
@@ -212,10 +214,30 @@ fn count(stage: &Stage, runtime: &Runtime) {
     for what in Counted::ALL {
         *counted.entry(format!("runtime {what:?}")).or_default() += runtime.stats().get(what);
     }
+    drop(counted);
+    count_changed(stage, runtime);
+}
+
+/// Adds what a runtime did, if its program is the changed one.
+fn count_changed(stage: &Stage, runtime: &Runtime) {
+    let is_changed = |changed| Arc::ptr_eq(runtime.program(), changed);
+    if !stage.changed.as_ref().is_some_and(is_changed) {
+        return;
+    }
+    let mut counted = lock(&stage.counted);
+    *counted.entry("processes with another program".into()).or_default() += 1;
+    let finished = [Counted::Helped, Counted::Swept].map(|what| runtime.stats().get(what));
+    let name = "transactions finished by another program";
+    *counted.entry(name.into()).or_default() += finished.iter().sum::<u64>();
 }
 
 /// The runtime of an incarnation of a process, and its stores as it sees them.
-fn runtime(stage: &Stage, index: usize, process: &Process) -> Arc<Runtime> {
+fn runtime(
+    stage: &Stage,
+    index: usize,
+    process: &Process,
+    program: &Arc<mingle_lang::Program>,
+) -> Arc<Runtime> {
     let own: Arc<dyn World> = Arc::new(process.clone());
     let stores = Store::ALL.iter().zip(&stage.faulty).map(|(store, faulty)| {
         let distance = if store.is_causal() { stage.setup.weak } else { stage.setup.strong };
@@ -230,6 +252,6 @@ fn runtime(stage: &Stage, index: usize, process: &Process) -> Arc<Runtime> {
         MortalStore::new(distant, process.clone(), stage.deaths[index].clone())
             as Arc<dyn DataStore>
     });
-    Runtime::new(stage.program.clone(), stores.collect(), own.clone(), settings(&stage.setup))
+    Runtime::new(program.clone(), stores.collect(), own.clone(), settings(&stage.setup))
         .with_planted(stage.flaw.planted())
 }

@@ -10,6 +10,7 @@ use mingle_store::wrap::distance::Distance;
 use mingle_store::wrap::fault::{Call, Fault};
 
 use super::calls::{ClientCall, Kind, MIXES, OBJECTS, Store};
+use super::extras::{self, Extras};
 use crate::process::{Cut, Event, Moment, Schedule};
 
 /// What a causal store is in a run.
@@ -54,6 +55,8 @@ pub struct Setup {
     pub lease: Duration,
     /// Whether the feed is eventual instead of causal.
     pub is_eventual: bool,
+    /// What only some seeds have.
+    pub extras: Extras,
 }
 
 impl Setup {
@@ -62,6 +65,12 @@ impl Setup {
         let engines = [(Store::Wall, self.wall), (Store::Feed, self.feed)];
         let by_id = engines.into_iter().filter(|(_, engine)| *engine == Engine::Replay(Once::ById));
         by_id.map(|(store, _)| store).collect()
+    }
+
+    /// The stores that are eventual.
+    pub fn eventual(&self) -> BTreeSet<Store> {
+        let wall = self.extras.has_eventual_wall.then_some(Store::Wall);
+        self.is_eventual.then_some(Store::Feed).into_iter().chain(wall).collect()
     }
 }
 
@@ -81,7 +90,7 @@ impl Plan {
     /// The plan of a seed.
     pub fn draw(seed: u64) -> Self {
         let mut random = Random::new(seed);
-        let setup = draw_setup(seed, &mut random);
+        let mut setup = draw_setup(seed, &mut random);
         let mut events = Vec::new();
         draw_calls(&setup, &mut random, &mut events);
         draw_deaths(&setup, &mut random, &mut events);
@@ -89,6 +98,9 @@ impl Plan {
         draw_cuts(&setup, &mut random, &mut events);
         draw_restarts(&mut random, &mut events);
         draw_faults(&mut random, &mut events);
+        if extras::has(seed) {
+            extras::add(seed, &mut setup, &mut events);
+        }
         Self { setup, schedule: Schedule(events) }
     }
 }
@@ -114,6 +126,7 @@ impl Plan {
             late_most: Duration::ZERO,
             lease: Duration::from_secs(2),
             is_eventual: false,
+            extras: Extras::default(),
             clock_jumps: Duration::ZERO,
         };
         let mut events = Vec::new();
@@ -162,6 +175,7 @@ fn draw_setup(seed: u64, random: &mut Random) -> Setup {
         late_most: Duration::from_secs(if random.one_in(2) { 3 } else { 12 }),
         lease: Duration::from_millis([600, 2_000, 6_000][random.below(3)]),
         is_eventual: random.one_in(4),
+        extras: Extras::default(),
         clock_jumps: if random.one_in(3) { Duration::from_mins(1) } else { Duration::ZERO },
     }
 }

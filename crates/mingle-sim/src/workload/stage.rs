@@ -33,6 +33,8 @@ pub(super) type Living = (Process, Arc<Runtime>);
 pub(super) struct Stage {
     pub(super) world: Arc<dyn World>,
     pub(super) program: Arc<mingle_lang::Program>,
+    /// What a process runs that came back, where programs change.
+    pub(super) changed: Option<Arc<mingle_lang::Program>>,
     pub(super) setup: Setup,
     /// By store, as it is without a network.
     pub(super) stores: Vec<Arc<dyn DataStore>>,
@@ -59,9 +61,35 @@ pub(super) struct Stores {
 
 /// The program of a run.
 pub(super) fn program(setup: &Setup) -> Arc<mingle_lang::Program> {
-    let level = if setup.is_eventual { "store feed: eventual;" } else { "store feed: causal;" };
-    let text = PROGRAM.replace("store feed: causal;", level);
-    mingle::compile(&text).expect("the simulated program is right")
+    mingle::compile(&text(setup)).expect("the simulated program is right")
+}
+
+fn text(setup: &Setup) -> String {
+    let eventual = setup.eventual();
+    let eventual = eventual.iter().map(|store| store.name());
+    eventual.fold(PROGRAM.to_owned(), |text, name| {
+        text.replace(&format!("store {name}: causal;"), &format!("store {name}: eventual;"))
+    })
+}
+
+/// A later version of the program: it does the same, with a transaction more at the beginning and in another order.
+pub(super) fn changed_program(setup: &Setup) -> Arc<mingle_lang::Program> {
+    let added = "transaction added(shelf: ref Shelf) { require shelf.entries.size() < 0 else \"never\"; }\n\n";
+    let text = text(setup).replacen(
+        "// One store, with reads.",
+        &format!("{added}// One store, with reads."),
+        1,
+    );
+    let text = text
+        .replace(
+            "    board.entries.append(tag);\n    board.count.add(1);\n",
+            "    board.count.add(1);\n    board.entries.append(tag);\n",
+        )
+        .replace(
+            "    inbox.entries.append(tag);\n    inbox.count.add(1);\n",
+            "    inbox.count.add(1);\n    inbox.entries.append(tag);\n",
+        );
+    mingle::compile(&text).expect("the changed program is right")
 }
 
 /// Opens the stores of a plan, and all that may go wrong with them.
@@ -115,6 +143,7 @@ pub(super) fn stage_over(
     Stage {
         world,
         program: program(&setup),
+        changed: setup.extras.changes_program.then(|| changed_program(&setup)),
         stores: stores.bare,
         faulty: stores.faulty,
         faults: stores.faults,

@@ -22,7 +22,7 @@ pub(super) fn seen_from_then_on(history: &History) -> Result<(), Broken> {
             if history.is_torn && object.store() == Store::Feed {
                 continue;
             }
-            let is_eventual = history.is_eventual && object.store() == Store::Feed;
+            let is_eventual = history.eventual.contains(&object.store());
             let expected = if is_eventual { &direct } else { &known };
             for tag in expected {
                 let writer = &history.operations[*tag];

@@ -8,6 +8,7 @@ use mingle_sim::workload::{judged, shrunk};
 
 /// What the seeds of a default run must go through: what never happens is not tested.
 const COVERED: &[&str] = &[
+    "Announce",
     "BankToShop",
     "Both",
     "Claim",
@@ -30,6 +31,7 @@ const COVERED: &[&str] = &[
     "ShopToBank",
     "Swap",
     "Transfer",
+    "Vouch",
     "Unavailable at Begin",
     "Unavailable at Commit",
     "Unavailable at Read",
@@ -49,6 +51,13 @@ const COVERED: &[&str] = &[
     "died Before Commit",
     "died Before Everywhere",
     "died Before Read",
+    "keyed call",
+    "keyed call, answered again",
+    "keyed call, made again without a first answer",
+    "one-way cuts between a process and a store",
+    "one-way cuts between replicas",
+    "processes killed while a link was cut",
+    "processes with another program",
     "restarts",
     "runtime Aborted",
     "runtime Begun",
@@ -70,6 +79,8 @@ const COVERED: &[&str] = &[
     "runtime Taken",
     "runtime Waited",
     "runtime Witnessed",
+    "runs with an eventual store in the middle",
+    "transactions finished by another program",
 ];
 
 fn replay(seed: u64) -> String {

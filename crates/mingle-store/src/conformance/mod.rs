@@ -27,6 +27,8 @@ use crate::world::BoxFuture;
 
 mod atomicity;
 mod changes;
+mod commands;
+pub mod hostile;
 mod isolation;
 pub mod model;
 mod once;
@@ -38,6 +40,7 @@ mod stamps;
 mod values;
 mod versions;
 mod witnesses;
+mod zeros;
 
 /// Makes stores for the suite.
 pub trait Factory: Send + Sync {
@@ -62,6 +65,25 @@ pub trait Factory: Send + Sync {
     ) -> BoxFuture<'_, Option<Arc<dyn DataStore>>> {
         drop((store, schema));
         Box::pin(std::future::ready(None))
+    }
+
+    /// Bodies of commands that write rows which a store keeps for itself, in each way to name them. None where
+    /// commands cannot name any.
+    fn own_bodies(&self, store: &Arc<dyn DataStore>) -> Vec<String> {
+        let _ = store;
+        Vec::new()
+    }
+
+    /// Opens once more what an open store keeps, with another schema; why it cannot be opened. Needed where
+    /// [`Factory::own_bodies`] gives some.
+    fn open_again(
+        &self,
+        store: &Arc<dyn DataStore>,
+        schema: StoreSchema,
+    ) -> BoxFuture<'_, Result<Arc<dyn DataStore>, String>> {
+        drop(schema);
+        let _ = store;
+        Box::pin(std::future::ready(Err("this engine's commands name no rows".to_owned())))
     }
 
     /// Lets every update reach every replica.
@@ -172,6 +194,9 @@ pub async fn run(factory: &dyn Factory) -> Report {
     let common = [
         operations::TESTS,
         values::TESTS,
+        hostile::TESTS,
+        commands::TESTS,
+        zeros::TESTS,
         atomicity::TESTS,
         once::TESTS,
         versions::TESTS,

@@ -14,6 +14,7 @@ tests![
     writing_makes_an_object_exist,
     a_deleted_object_reads_as_absent,
     writes_of_a_commit_take_effect_in_order,
+    a_deletion_takes_what_came_before_it_and_no_more,
     random_transactions_do_what_the_model_does,
     counters_are_exact_beyond_64_bits,
     many_elements_and_lines,
@@ -143,6 +144,54 @@ async fn writes_of_a_commit_take_effect_in_order(bench: &Bench<'_>) -> Checked {
     model.write_all(&writes);
     bench.write(writes).await?;
     check_thing(bench, &model, "o", "after one commit").await
+}
+
+/// One write of each kind, of an object with this key.
+fn one_of_each(key: &str, n: i64) -> Vec<Write> {
+    let text = Value::from(format!("t{n}"));
+    vec![
+        Write::Create(thing(key)),
+        Write::Assign(at(key, TEXT), text.clone()),
+        Write::Assign(at(key, NUMBER), Value::Int(n)),
+        Write::Add(at(key, COUNT), n.into()),
+        Write::Insert(at(key, TAGS), text.clone()),
+        Write::Put(at(key, MARKS), text.clone(), Value::Int(n)),
+        Write::Append(at(key, LINES), text.clone()),
+        Write::Remove(at(key, TAGS), text.clone()),
+        Write::Erase(at(key, MARKS), text),
+        Write::Clear(at(key, LINES)),
+    ]
+}
+
+/// A write, a deletion and a write, in one commit and with a flush in between; of objects that are there
+/// before and of others.
+async fn a_deletion_takes_what_came_before_it_and_no_more(bench: &Bench<'_>) -> Checked {
+    let kinds = one_of_each("", 0).len();
+    let mut model = Model::default();
+    for case in 0..kinds * kinds * 2 {
+        let (first, second) = (case % kinds, case / kinds % kinds);
+        let (key, is_flushed) = (format!("d{case}"), case % 3 == 0);
+        if case >= kinds * kinds {
+            let before = one_of_each(&key, 1);
+            model.write_all(&before);
+            bench.write(before).await?;
+        }
+        let (before, after) = (one_of_each(&key, 1), one_of_each(&key, 2));
+        let deletion = Write::Delete(thing(&key));
+        let mut writes = vec![before[first].clone(), deletion.clone(), after[second].clone()];
+        if case % 5 == 0 {
+            writes.extend([deletion, before[first].clone()]);
+        }
+        let what = format!("case {case}, flushed: {is_flushed}, {writes:?}");
+        model.write_all(&writes);
+        let mut open = bench.begin().await?;
+        if is_flushed {
+            open.flush(writes.drain(..2).collect()).await?;
+        }
+        open.commit(commit(writes)).await?;
+        check_thing(bench, &model, &key, &what).await?;
+    }
+    Ok(())
 }
 
 async fn random_transactions_do_what_the_model_does(bench: &Bench<'_>) -> Checked {

@@ -27,6 +27,9 @@ pub(super) const SERIALIZABLE_TESTS: &[(&str, super::Test)] = &[
     ("what_was_read_must_not_change_before_guards_are_judged", |bench| {
         Box::pin(what_was_read_must_not_change_before_guards_are_judged(bench))
     }),
+    ("guards_do_not_hide_that_a_record_has_changed", |bench| {
+        Box::pin(guards_do_not_hide_that_a_record_has_changed(bench))
+    }),
 ];
 
 /// Those that only replicated stores must pass.
@@ -344,6 +347,40 @@ async fn what_was_read_must_not_change_before_guards_are_judged(bench: &Bench<'_
         bench.write(vec![Write::Assign(at(written, NUMBER), Value::Int(1))]).await?;
         let result = open.commit(guarded(&guard, Vec::new())).await.map(|_| ());
         ensure_eq!(result, expected, "guards and a read of o after a write of {written}");
+    }
+    Ok(())
+}
+
+/// A commit with guards, of a transaction that has read a record which somebody else then changed: a conflict whether
+/// its guards hold or not, on the same record or on another, and nothing is written.
+async fn guards_do_not_hide_that_a_record_has_changed(bench: &Bench<'_>) -> Checked {
+    let floor_key = RecordKey::of_origin(RecordKind::Floor, Origin(1));
+    bench.write(vec![Write::Record(floor_key.clone(), floor(5)), put(50, "there")]).await?;
+    let guards = [
+        vec![Guard::Absent(witness(51))],
+        vec![Guard::Absent(witness(50))],
+        vec![Guard::Below(floor_key.clone(), 9)],
+        vec![Guard::Below(floor_key, 5)],
+        vec![Guard::Absent(witness(1))],
+        vec![Guard::Absent(witness(51)), Guard::Absent(witness(1))],
+    ];
+    for (number, guards) in guards.into_iter().enumerate() {
+        for (change, is_there) in
+            [(put(1, "new"), false), (put(1, "new"), true), (Write::Discard(witness(1)), true)]
+        {
+            let before = if is_there { put(1, "old") } else { Write::Discard(witness(1)) };
+            bench.write(vec![before]).await?;
+            let what = format!("guards {guards:?}, then {change:?}");
+            let mut open = bench.begin().await?;
+            get(&mut open, Read::Record(witness(1))).await?;
+            bench.begin().await?.commit(commit(vec![change])).await?;
+            let writes = vec![Write::Add(at("g", COUNT), 1), put(60, "written")];
+            let result = open.commit(guarded(&guards, writes)).await.map(|_| ());
+            ensure_eq!(result, Err(StoreError::Conflict), "case {number}: {what}");
+            ensure_eq!(found(bench, 0, witness(60)).await?, None, "{what}");
+            let count = bench.data(Read::Counter(at("g", COUNT))).await?;
+            ensure_eq!(count, Data::Counter(0), "{what}");
+        }
     }
     Ok(())
 }

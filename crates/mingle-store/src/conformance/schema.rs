@@ -21,6 +21,28 @@ pub const MARKS: u16 = 4;
 /// `Thing.lines`, a `log<string>`.
 pub const LINES: u16 = 5;
 
+/// Fields of `Zeros`, which all hold floats.
+pub mod zeros {
+    /// A `set<float>`.
+    pub const FLOATS: u16 = 0;
+    /// A `set<Spot>`.
+    pub const SPOTS: u16 = 1;
+    /// A `set<list<float>>`.
+    pub const LISTS: u16 = 2;
+    /// A `set<option<float>>`.
+    pub const OPTIONS: u16 = 3;
+    /// A `map<float, int>`.
+    pub const BY_FLOAT: u16 = 4;
+    /// A `map<Spot, int>`.
+    pub const BY_SPOT: u16 = 5;
+    /// A register of `Spot`.
+    pub const SPOT: u16 = 6;
+    /// A `log<Spot>`.
+    pub const TRAIL: u16 = 7;
+    /// A `map<string, Spot>`.
+    pub const MARKS: u16 = 8;
+}
+
 /// One field of `Odd` for each type of [`odd_types`]: registers, then sets, then maps to `float`,
 /// then logs.
 pub fn odd_field(shape: u16, value_type: u16) -> u16 {
@@ -70,6 +92,14 @@ pub fn store_schema(level: Level) -> StoreSchema {
         ],
     };
     schema.structs.insert("Point".into(), Arc::new(point));
+    let spot = StructType {
+        name: "Spot".into(),
+        fields: vec![
+            ("at".into(), Type::Float),
+            ("more".into(), Type::Option(Arc::new(Type::Float))),
+        ],
+    };
+    schema.structs.insert("Spot".into(), Arc::new(spot));
     let thing = [
         ("text", FieldType::Register(Type::String)),
         ("number", FieldType::Register(Type::Int)),
@@ -93,6 +123,7 @@ pub fn store_schema(level: Level) -> StoreSchema {
         })
     });
     add_object(&mut schema, "Odd", Type::Int, odd);
+    add_object(&mut schema, "Zeros", Type::Int, zero_fields());
     let keys = [
         ("ByInt", Type::Int),
         ("ByBool", Type::Bool),
@@ -110,6 +141,23 @@ pub fn store_schema(level: Level) -> StoreSchema {
         schema: Arc::new(schema),
         operations: BTreeMap::new(),
     }
+}
+
+/// The fields of `Zeros`, in the order of [`zeros`].
+fn zero_fields() -> impl Iterator<Item = (String, FieldType)> {
+    let spot = || Type::Struct("Spot".into());
+    let fields = [
+        ("floats", FieldType::Set(Type::Float)),
+        ("spots", FieldType::Set(spot())),
+        ("lists", FieldType::Set(Type::List(Arc::new(Type::Float)))),
+        ("options", FieldType::Set(Type::Option(Arc::new(Type::Float)))),
+        ("by_float", FieldType::Map(Type::Float, Type::Int)),
+        ("by_spot", FieldType::Map(spot(), Type::Int)),
+        ("spot", FieldType::Register(spot())),
+        ("trail", FieldType::Log(spot())),
+        ("marks", FieldType::Map(Type::String, spot())),
+    ];
+    fields.into_iter().map(|(name, field_type)| (name.to_owned(), field_type))
 }
 
 fn add_object(

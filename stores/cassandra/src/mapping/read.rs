@@ -1,9 +1,10 @@
 //! Rows of tables that were there before, in the form of our own.
 
 use mingle_model::{Ref, Type, Value};
-use mingle_store::codec;
+use mingle_store::{Refusal, codec};
 use scylla::value::{CqlValue, Row as CqlRow};
 
+use super::write::in_place;
 use super::{Collection, Column, Mapped};
 use crate::error::Failed;
 use crate::fetch::{Part, Row};
@@ -64,8 +65,8 @@ struct Reading<'a> {
     is_named: bool,
 }
 
-fn odd(why: String) -> Failed {
-    Failed::No(why)
+fn odd(why: impl Into<Refusal>) -> Failed {
+    Failed::No(why.into())
 }
 
 impl Reading<'_> {
@@ -73,7 +74,8 @@ impl Reading<'_> {
         let kind = self.layout.kind(self.object).map_err(odd)?;
         let (schema, of) = (&self.layout.schema, &kind.key_type);
         let key = scalar::encode(schema, column.kind, self.object.key(), of);
-        key.map(|key| key.bound()).map_err(|why| odd(format!("the key of {}: {why}", self.object)))
+        let place = format!("the key of {}", self.object);
+        key.map(|key| key.bound()).map_err(|why| odd(in_place(why, column).within(&place)))
     }
 
     async fn table_row(&self) -> Result<Vec<Row>, Failed> {
@@ -144,7 +146,7 @@ impl Reading<'_> {
     /// A value of a column as text.
     fn text(&self, found: Found<'_>, of: &Type, column: Option<&CqlValue>) -> Result<Cell, Failed> {
         let schema = &self.layout.schema;
-        let place = |why| odd(format!("{}.{}: {why}", found.kind.name, found.field.name));
+        let place = |why: String| odd(format!("{}.{}: {why}", found.kind.name, found.field.name));
         let value = scalar::decode(schema, column, of).map_err(place)?;
         codec::encode(schema, &value, of).map_err(place)
     }

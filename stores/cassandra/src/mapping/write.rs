@@ -1,7 +1,7 @@
 //! Changes of tables that were there before, as statements with timestamps.
 
 use mingle_model::{FieldType, Ref, Value};
-use mingle_store::codec;
+use mingle_store::{Refusal, codec};
 use sha2::{Digest, Sha256};
 
 use super::read::TABLE_ROW;
@@ -16,10 +16,10 @@ fn timed(text: String, values: Vec<Scalar>) -> Change {
     Change::Cql { text, values, time: None }
 }
 
-fn key_of(layout: &Layout, object: &Ref, column: &Column) -> Result<Scalar, String> {
+fn key_of(layout: &Layout, object: &Ref, column: &Column) -> Result<Scalar, Refusal> {
     let kind = layout.kind(object)?;
     scalar::encode(&layout.schema, column.kind, object.key(), &kind.key_type)
-        .map_err(|why| format!("the key of {object}: {why}"))
+        .map_err(|why| in_place(why, column).within(&format!("the key of {object}")))
 }
 
 fn in_column(
@@ -28,14 +28,32 @@ fn in_column(
     column: &Column,
     value: &Value,
     of: &mingle_model::Type,
-) -> Result<Scalar, String> {
-    scalar::encode(&layout.schema, column.kind, value, of)
-        .map_err(|why| format!("{}.{}: {why}", found.kind.name, found.field.name))
+) -> Result<Scalar, Refusal> {
+    scalar::encode(&layout.schema, column.kind, value, of).map_err(|why| {
+        in_place(why, column).within(&format!("{}.{}", found.kind.name, found.field.name))
+    })
+}
+
+/// What a column cannot hold, with the column.
+pub(super) fn in_place(why: Refusal, column: &Column) -> Refusal {
+    match why {
+        Refusal::Broken(mut violation) => {
+            violation.column = Some(unquoted(&column.name));
+            Refusal::Broken(violation)
+        }
+        plain @ Refusal::Plain(_) => plain,
+    }
+}
+
+/// A name as it is without quotes.
+fn unquoted(name: &str) -> String {
+    let inner = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+    inner.unwrap_or(name).replace("\"\"", "\"")
 }
 
 impl Mapped {
     /// Makes the object's row.
-    pub fn create(&self, layout: &Layout, object: &Ref, time: i64) -> Result<Change, String> {
+    pub fn create(&self, layout: &Layout, object: &Ref, time: i64) -> Result<Change, Refusal> {
         let (table, key) = (&self.table, &self.key);
         let text = format!("INSERT INTO {table} ({}) VALUES (?) USING TIMESTAMP ?", key.name);
         Ok(timed(text, vec![key_of(layout, object, key)?, Scalar::Big(time)]))
@@ -49,7 +67,7 @@ impl Mapped {
         found: Found<'_>,
         value: &Value,
         time: i64,
-    ) -> Result<Change, String> {
+    ) -> Result<Change, Refusal> {
         let column = &self.registers[&*found.field.name];
         let value = in_column(layout, found, column, value, found.inner())?;
         let (table, key, name) = (&self.table, &self.key, &column.name);
@@ -67,13 +85,21 @@ impl Mapped {
         found: Found<'_>,
         at: At<'_>,
         time: i64,
-    ) -> Result<Change, String> {
+    ) -> Result<Change, Refusal> {
         let Collection { table, key, clustering, value } = &self.collections[&*found.field.name];
         let mut names = vec![key.name.as_str(), &clustering.name];
         let mut values = vec![key_of(layout, object, key)?];
+        // Of equal values one names the row: the server tells the two zeros apart.
+        let unit;
         let (first, second) = match at {
-            At::Element(element) => (element, None),
-            At::Entry(entry, put) => (entry, Some(put)),
+            At::Element(element) => {
+                unit = element.canonical();
+                (&unit, None)
+            }
+            At::Entry(entry, put) => {
+                unit = entry.canonical();
+                (&unit, Some(put))
+            }
             At::Line(dot, position, line) => {
                 values.push(Scalar::TimeUuid(time_uuid(time, position, dot)));
                 (line, Some(line))
@@ -101,7 +127,7 @@ impl Mapped {
         object: &Ref,
         row: &Row,
         time: i64,
-    ) -> Result<Option<Change>, String> {
+    ) -> Result<Option<Change>, Refusal> {
         let until = Scalar::Big(if row.time > 0 { row.time } else { time - 1 });
         if row.field == TABLE_ROW {
             let (table, key) = (&self.table, &self.key);

@@ -60,6 +60,32 @@ impl Factory for CassandraFactory {
         Box::pin(self.open_with(config, schema))
     }
 
+    fn own_bodies(&self, store: &Arc<dyn DataStore>) -> Vec<String> {
+        let open = self.open.lock().expect("no test panics with it");
+        let keyspace = &open[&address(&**store)].0.keyspace;
+        let keyspace = if self.is_apart { format!("{keyspace}_0") } else { keyspace.clone() };
+        let at = "WHERE object = 0x00";
+        vec![
+            format!("DELETE FROM {keyspace}.data {at}"),
+            format!("delete from \"{keyspace}\" . \"data\" {at}"),
+            format!("INSERT INTO {keyspace}.catalog (name, value) VALUES ('a', 'b')"),
+        ]
+    }
+
+    fn open_again(
+        &self,
+        store: &Arc<dyn DataStore>,
+        schema: StoreSchema,
+    ) -> BoxFuture<'_, Result<Arc<dyn DataStore>, String>> {
+        let config =
+            self.open.lock().expect("no test panics with it")[&address(&**store)].0.clone();
+        Box::pin(async move {
+            let store: Arc<dyn DataStore> =
+                connect(config, schema).await.map_err(|error| error.to_string())?;
+            Ok(store)
+        })
+    }
+
     fn reopen(
         &self,
         store: Arc<dyn DataStore>,

@@ -6,6 +6,7 @@ mod conformance;
 mod copies;
 mod folding;
 mod held;
+mod hostile;
 mod listing;
 mod lost;
 mod mapping;

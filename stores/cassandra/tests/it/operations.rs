@@ -113,7 +113,8 @@ async fn queries_read_and_commands_write_tables_of_others() {
 
     // The column holds less than an int of the language.
     let refused = begin().await.commit(commit(vec![set("ana", 1 << 40)])).await;
-    let Err(StoreError::Refused { reason, .. }) = refused else { panic!("{refused:?}") };
+    let Err(StoreError::Violated { violation, .. }) = refused else { panic!("{refused:?}") };
+    let reason = violation.to_string();
     assert!(reason.contains("set_score") && reason.contains("beyond"), "{reason}");
 }
 

@@ -66,12 +66,16 @@ impl<'a> Build<'a> {
             Write::Delete(object) => self.delete(object)?,
             Write::Assign(address, value) => self.field(address, Op::Write(value.clone()))?,
             Write::Add(address, amount) => self.add(address, *amount)?,
-            Write::Insert(address, element) => self.field(address, Op::Insert(element.clone()))?,
-            Write::Remove(address, element) => self.field(address, Op::Remove(element.clone()))?,
-            Write::Put(address, key, value) => {
-                self.field(address, Op::Put(key.clone(), value.clone()))?;
+            Write::Insert(address, element) => {
+                self.field(address, Op::Insert(element.canonical()))?;
             }
-            Write::Erase(address, key) => self.field(address, Op::Delete(key.clone()))?,
+            Write::Remove(address, element) => {
+                self.field(address, Op::Remove(element.canonical()))?;
+            }
+            Write::Put(address, key, value) => {
+                self.field(address, Op::Put(key.canonical(), value.clone()))?;
+            }
+            Write::Erase(address, key) => self.field(address, Op::Delete(key.canonical()))?,
             Write::Append(address, line) => self.field(address, Op::Append(line.clone()))?,
             Write::Clear(address) => {
                 let field = self.layout.field(address, &[Shape::Set, Shape::Map, Shape::Log])?;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use mingle_model::{Stamp, TransactionId, Version};
 use mingle_store::{
-    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Session,
+    Answer, BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Read, Refusal, Session,
     StoreError, Transaction, Write,
 };
 use tokio::sync::oneshot;
@@ -81,8 +81,8 @@ impl Guest {
         StoreError::Unavailable { store, reason: reason.into() }
     }
 
-    fn refused(&self, reason: String) -> StoreError {
-        StoreError::Refused { store: self.inner.store.clone(), reason }
+    fn refused(&self, why: impl Into<Refusal>) -> StoreError {
+        why.into().at(self.inner.store.clone())
     }
 
     async fn ask(&mut self, steps: Vec<Step>) -> Result<Vec<StepResult>, StoreError> {

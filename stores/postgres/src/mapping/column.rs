@@ -1,6 +1,7 @@
 //! Columns of tables that were there before: which values fit, and how they are cast.
 
 use mingle_model::{Ref, Schema, Type, Value, json};
+use mingle_store::{Refusal, Violation};
 
 use crate::layout::Layout;
 use crate::wire::{self, Param};
@@ -223,12 +224,22 @@ impl Column {
         }
     }
 
+    /// What to send for an element or a key: of equal values it is one, though the server would keep the sign of a
+    /// zero.
+    ///
+    /// # Errors
+    ///
+    /// When the column cannot hold it.
+    pub(crate) fn unit(&self, layout: &Layout, value: &Value) -> Result<Param, Refusal> {
+        self.param(layout, &value.canonical())
+    }
+
     /// What to send for a value.
     ///
     /// # Errors
     ///
     /// When the column cannot hold it.
-    pub(crate) fn param(&self, layout: &Layout, value: &Value) -> Result<Param, String> {
+    pub(crate) fn param(&self, layout: &Layout, value: &Value) -> Result<Param, Refusal> {
         let value = match (self.is_option, value) {
             (true, Value::Option(None)) => return Ok(Param::Null),
             (true, Value::Option(Some(inner))) => &**inner,
@@ -243,26 +254,30 @@ impl Column {
             value = object.key();
         }
         if self.cast == Cast::Uuid && !value.as_str().is_some_and(is_uuid) {
-            return Err(format!(
-                "column {} is a uuid, written like 0e37df36-f698-11e6-8dd4-cb9ced3df976 in small \
-                 letters, but was given {value}",
-                self.name
-            ));
+            return Err(self.beyond(&format!(
+                "is a uuid, written like 0e37df36-f698-11e6-8dd4-cb9ced3df976 in small letters, \
+                 but was given {value}"
+            )));
         }
-        let beyond = || format!("column {} cannot hold {value}", self.name);
         match (self.cast, value) {
             (Cast::Moment { digits, .. }, Value::Time(time)) => {
                 // The database would round it, and the row then have another value.
                 if time.micros() % 10_i64.pow(6_u32.saturating_sub(digits)) != 0 {
-                    return Err(format!(
-                        "{}: it keeps {digits} digits of a second's parts",
-                        beyond()
-                    ));
+                    return Err(self.beyond(&format!(
+                        "cannot hold {value}: it keeps {digits} digits of a second's parts"
+                    )));
                 }
-                wire::moment_param(*time).map_err(|why| format!("column {}: {why}", self.name))
+                wire::moment_param(*time)
+                    .map_err(|why| self.beyond(&format!("cannot hold it: {why}")))
             }
-            _ => wire::param(value).ok_or_else(beyond),
+            _ => wire::param(value).ok_or_else(|| self.beyond(&format!("cannot hold {value}"))),
         }
+    }
+
+    /// A value that the column cannot hold.
+    fn beyond(&self, why: &str) -> Refusal {
+        let message = format!("column {} {why}", self.name);
+        Violation::range(crate::name::unquoted(&self.name), message).into()
     }
 
     /// The value in a cell; none where a column that is no `option` holds null.

@@ -76,6 +76,7 @@ pub(crate) mod read;
 pub(crate) mod write;
 
 use mingle_model::Value;
+use mingle_store::Refusal;
 use serde::{Deserialize, Deserializer};
 
 use crate::layout::Layout;
@@ -195,11 +196,14 @@ impl Mapped {
     }
 
     /// The parameters of an object's key.
-    pub(crate) fn key(&self, layout: &Layout, key: &Value) -> Result<Vec<Param>, String> {
+    pub(crate) fn key(&self, layout: &Layout, key: &Value) -> Result<Vec<Param>, Refusal> {
         let parts = match key {
             Value::Struct(parts) => &parts[..],
             single => std::slice::from_ref(single),
         };
-        self.rows.keys.iter().zip(parts).map(|(column, part)| column.param(layout, part)).collect()
+        let columns = self.rows.keys.iter().zip(parts);
+        let params: Result<_, Refusal> =
+            columns.map(|(column, part)| column.param(layout, part)).collect();
+        params.map_err(|why| why.of_table(&crate::name::unquoted(&self.rows.table)))
     }
 }

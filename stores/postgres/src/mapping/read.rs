@@ -5,7 +5,7 @@
 use std::collections::BTreeMap;
 
 use mingle_model::Value;
-use mingle_store::{Address, Data, Read};
+use mingle_store::{Address, Data, Read, Refusal};
 
 use super::column::Column;
 use super::{Mapped, MappedField, Rows, of_object};
@@ -46,7 +46,7 @@ impl MappedAsk {
         mapped: &Mapped,
         index: usize,
         read: &Read,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let step = mapped.step(layout, read)?;
         self.places.insert(index, self.steps.len());
         self.steps.push(step);
@@ -100,7 +100,7 @@ impl Mapped {
         &field.and_then(MappedField::rows).unwrap_or(&self.rows).table
     }
 
-    fn step(&self, layout: &Layout, read: &Read) -> Result<Step, String> {
+    fn step(&self, layout: &Layout, read: &Read) -> Result<Step, Refusal> {
         let object = read.object().ok_or("a read of no object")?;
         let mut params = self.key(layout, object.key())?;
         let field = field(read).map(|address| address.field);
@@ -119,12 +119,12 @@ impl Mapped {
         field: u16,
         read: &Read,
         params: &mut Vec<Param>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let whole = |number: u64| Param::Int(i64::try_from(number).unwrap_or(i64::MAX));
         match (&self.fields[usize::from(field)], read) {
             (MappedField::Set { element: key, .. }, Read::Contains(_, one))
             | (MappedField::Map { entry: key, .. }, Read::Entry(_, one)) => {
-                params.push(key.param(layout, one)?);
+                params.push(key.unit(layout, one)?);
             }
             (MappedField::Log { .. }, Read::LogSize(_)) => {}
             (MappedField::Log { .. }, Read::LogLast(_, count)) => params.push(whole(*count)),

@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Ref, Value};
-use mingle_store::{Address, Write};
+use mingle_store::{Address, Refusal, Write};
 
 use super::{Mapped, MappedField, Order, Positions, Rows, key_values, names, of_object};
 use crate::error::{REFUSED, UNWRITTEN};
@@ -40,7 +40,7 @@ impl Gathered {
     /// # Errors
     ///
     /// When a value cannot stand in its column.
-    pub(crate) fn new(layout: &Layout, writes: &[Write]) -> Result<Self, String> {
+    pub(crate) fn new(layout: &Layout, writes: &[Write]) -> Result<Self, Refusal> {
         let mut gathered = Self::default();
         let mut open: BTreeMap<&Ref, usize> = BTreeMap::new();
         let mut sums: BTreeMap<(usize, u16), i128> = BTreeMap::new();
@@ -71,7 +71,10 @@ impl Gathered {
                     {
                         continue;
                     }
-                    assigned.insert(address.field, column.param(layout, value)?);
+                    let param = column.param(layout, value);
+                    let table = || crate::name::unquoted(&mapped.rows.table);
+                    let param = param.map_err(|why| why.of_table(&table()))?;
+                    assigned.insert(address.field, param);
                 }
                 Write::Add(address, amount) => {
                     let sum = sums.entry((first, address.field)).or_default();
@@ -102,7 +105,7 @@ impl Mapped {
         write: &Write,
         assigned: Option<Assigned>,
         steps: &mut Vec<Step>,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let Some(object) = write.object() else { return Ok(()) };
         let key = self.key(layout, object.key())?;
         if let Write::Delete(_) = write {
@@ -122,7 +125,9 @@ impl Mapped {
             return Ok(());
         };
         let Some(field) = self.fields.get(usize::from(address.field)) else { return Ok(()) };
-        steps.push(field.step(layout, key, write)?);
+        let step = field.step(layout, key, write);
+        let table = || crate::name::unquoted(&field.rows().unwrap_or(&self.rows).table);
+        steps.push(step.map_err(|why| why.of_table(&table()))?);
         Ok(())
     }
 
@@ -139,7 +144,7 @@ impl Mapped {
         layout: &Layout,
         mut params: Vec<Param>,
         assigned: Assigned,
-    ) -> Result<Step, String> {
+    ) -> Result<Step, Refusal> {
         let (mut changes, mut columns, mut values) = (Vec::new(), Vec::new(), Vec::new());
         let written: BTreeSet<u16> = assigned.keys().copied().collect();
         for (field, param) in assigned {
@@ -233,21 +238,21 @@ fn is_counter(mapped: &Mapped, field: u16) -> bool {
 }
 
 impl MappedField {
-    fn step(&self, layout: &Layout, mut key: Vec<Param>, write: &Write) -> Result<Step, String> {
+    fn step(&self, layout: &Layout, mut key: Vec<Param>, write: &Write) -> Result<Step, Refusal> {
         let next = key.len() + 1;
         Ok(match (self, write) {
             (Self::Set { rows, element }, Write::Insert(_, value)) => {
-                key.push(element.param(layout, value)?);
+                key.push(element.unit(layout, value)?);
                 rows.insert_unless_there(layout, (&element.name, &element.parameter(next)), key)
             }
             (Self::Set { rows, element: column }, Write::Remove(_, value))
             | (Self::Map { rows, entry: column, .. }, Write::Erase(_, value)) => {
-                key.push(column.param(layout, value)?);
+                key.push(column.unit(layout, value)?);
                 let condition = format!(" AND {} = {}", column.name, column.parameter(next));
                 rows.delete(layout, &condition, key)
             }
             (Self::Map { rows, entry, value }, Write::Put(_, at, put)) => {
-                key.extend([entry.param(layout, at)?, value.param(layout, put)?]);
+                key.extend([entry.unit(layout, at)?, value.param(layout, put)?]);
                 let (at, put) = (entry.parameter(next), value.parameter(next + 1));
                 rows.put(layout, (&entry.name, &at), (&value.name, &put), key)
             }

@@ -14,7 +14,7 @@ use one::One;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::Name;
-use mingle_store::{Address, Read};
+use mingle_store::{Address, Read, Refusal};
 
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
@@ -97,9 +97,10 @@ impl<'a> Plan<'a> {
         layout: &'a Layout,
         operations: &'a Operations,
         reads: &'a [Read],
-    ) -> Result<Self, String> {
+    ) -> Result<Self, Refusal> {
         if reads.len() > READS_MAX {
-            return Err(format!("a batch holds at most {READS_MAX} reads, not {}", reads.len()));
+            let found = reads.len();
+            return Err(format!("a batch holds at most {READS_MAX} reads, not {found}").into());
         }
         let mut plan = Self {
             layout,
@@ -145,7 +146,7 @@ impl<'a> Plan<'a> {
         many.chain(self.one.iter().map(|one| (&one.kind.name, &one.object)))
     }
 
-    fn ask(&mut self, index: usize, read: &Read) -> Result<(), String> {
+    fn ask(&mut self, index: usize, read: &Read) -> Result<(), Refusal> {
         use Shape::{Counter, Log, Map, Register, Set};
         match read {
             Read::Exists(object) => {
@@ -194,7 +195,7 @@ impl<'a> Plan<'a> {
 
     /// Notes that the answer needs the object's row, and this column of it. Whether it is in a
     /// table of our own.
-    fn object(&mut self, kind: &Kind, field: Option<u16>, index: usize) -> Result<bool, String> {
+    fn object(&mut self, kind: &Kind, field: Option<u16>, index: usize) -> Result<bool, Refusal> {
         let digest = self.digests[index].clone();
         self.asked.witnesses = true;
         self.asked.objects.insert(digest.clone());
@@ -208,7 +209,7 @@ impl<'a> Plan<'a> {
         Ok(true)
     }
 
-    fn column(&mut self, address: &Address, shape: Shape, index: usize) -> Result<(), String> {
+    fn column(&mut self, address: &Address, shape: Shape, index: usize) -> Result<(), Refusal> {
         let (kind, _) = self.layout.field(address, &[shape])?;
         self.object(kind, Some(address.field), index)?;
         Ok(())
@@ -220,7 +221,7 @@ impl<'a> Plan<'a> {
         shape: Shape,
         element: &mingle_model::Value,
         index: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let (kind, field) = self.layout.field(address, &[shape])?;
         self.layout.check(element, field.inner(), || format!("{}.{}", kind.name, field.name))?;
         if self.object(kind, None, index)? {
@@ -237,7 +238,7 @@ impl<'a> Plan<'a> {
         shape: Shape,
         is_size: bool,
         index: usize,
-    ) -> Result<(), String> {
+    ) -> Result<(), Refusal> {
         let (kind, _) = self.layout.field(address, &[shape])?;
         if self.object(kind, None, index)? {
             let asked = if is_size { &mut self.asked.sizes } else { &mut self.asked.whole };
@@ -247,7 +248,7 @@ impl<'a> Plan<'a> {
         Ok(())
     }
 
-    fn lines(&mut self, address: &Address, window: Window, index: usize) -> Result<(), String> {
+    fn lines(&mut self, address: &Address, window: Window, index: usize) -> Result<(), Refusal> {
         let (kind, _) = self.layout.field(address, &[Shape::Log])?;
         if self.object(kind, Some(address.field), index)? {
             let key = (kind.name.clone(), address.field);

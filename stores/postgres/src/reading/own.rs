@@ -8,6 +8,7 @@ use crate::reading::Window;
 use crate::session::Step;
 use crate::system::{self, WITNESS_COLUMNS};
 use crate::text::{Many, Text};
+use crate::together::shifted;
 use crate::wire::Param;
 
 fn list(digests: &BTreeSet<Digest>) -> Param {
@@ -64,7 +65,7 @@ pub fn rows_and_witnesses(
             nulls(WITNESS_COLUMNS.split(',').count()),
             rows_text(layout, kind, columns, many),
             nulls(ROW_COLUMNS + columns.len()),
-            system::rows_text(layout, many).replace("$1", "$2"),
+            shifted(&system::rows_text(layout, many), 1),
         )
     });
     Step::new(sql, vec![Param::BytesList(objects), system::with_whole_store(witnessed)])

@@ -299,8 +299,10 @@ impl Opening {
 
     fn new_tables(&self, index: usize) -> Vec<String> {
         let (own, count) = (quote(&self.own), self.names.len());
+        let mark = crate::name::mark(&[&own]);
         let mut statements = vec![format!("CREATE SCHEMA IF NOT EXISTS {own}")];
         for sql in [TABLES, FUNCTIONS] {
+            let sql = sql.replace("$mingle$", &mark);
             let all = sql.split("\n\n").map(|one| one.trim().replace("{schema}", &own));
             statements.extend(all);
         }

@@ -6,7 +6,7 @@ mod system;
 use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_model::{Name, Ref, TransactionId, Value, WitnessRow};
-use mingle_store::{Address, Write};
+use mingle_store::{Address, Refusal, Write};
 
 use crate::encoding::{Digest, element_digest, object_digest};
 use crate::layout::{Field, Kind, Layout, Place, Shape};
@@ -78,13 +78,14 @@ impl<'a> Writing<'a> {
     /// # Errors
     ///
     /// When one does not fit the declarations or bounds.
-    pub fn add(&mut self, writes: &[Write], before: usize) -> Result<(), String> {
+    pub fn add(&mut self, writes: &[Write], before: usize) -> Result<(), Refusal> {
         if writes.len() + before > WRITES_MAX {
-            return Err(format!("a commit carries at most {WRITES_MAX} writes"));
+            return Err(format!("a commit carries at most {WRITES_MAX} writes").into());
         }
         let bytes: usize = writes.iter().map(weight).sum();
         if bytes > COMMIT_BYTES_MAX {
-            return Err(format!("a commit carries at most {COMMIT_BYTES_MAX} bytes, not {bytes}"));
+            let most = COMMIT_BYTES_MAX;
+            return Err(format!("a commit carries at most {most} bytes, not {bytes}").into());
         }
         self.lock(writes)?;
         let mut gathered = Gathered::new(self.layout, writes)?;
@@ -114,7 +115,7 @@ impl<'a> Writing<'a> {
     /// Locks the rows of the objects that are written, in an order that all transactions keep, so
     /// that they do not wait for each other in a circle. Those that only add elements share a row;
     /// nobody gives the object a witness row in the meantime.
-    fn lock(&mut self, writes: &[Write]) -> Result<(), String> {
+    fn lock(&mut self, writes: &[Write]) -> Result<(), Refusal> {
         let mut objects: BTreeMap<&Ref, bool> = BTreeMap::new();
         let mut exclusive: BTreeSet<&Ref> = BTreeSet::new();
         let mut changes_rows = true;
@@ -166,7 +167,7 @@ impl<'a> Writing<'a> {
         kind.is_some_and(|kind| matches!(kind.place, Place::Own { .. }))
     }
 
-    fn write(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), String> {
+    fn write(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), Refusal> {
         match write {
             Write::Create(object) | Write::Delete(object) => {
                 let kind = self.layout.kind_of(object)?;
@@ -197,7 +198,7 @@ impl<'a> Writing<'a> {
     }
 
     /// A change of a field.
-    fn field(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), String> {
+    fn field(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), Refusal> {
         use Shape::{Counter, Log, Map, Register, Set};
         let (address, shapes): (&Address, &[Shape]) = match write {
             Write::Assign(address, _) => (address, &[Register]),

@@ -1,7 +1,7 @@
 //! Writes of objects in our own tables.
 
 use mingle_model::{Ref, Value};
-use mingle_store::{Address, Write};
+use mingle_store::{Address, Refusal, Write};
 
 use super::Writing;
 use crate::encoding::{element_digest, object_digest};
@@ -41,7 +41,7 @@ impl Writing<'_> {
     /// # Errors
     ///
     /// When a write does not fit its field.
-    pub(super) fn columns(&mut self, writes: &[Write]) -> Result<(), String> {
+    pub(super) fn columns(&mut self, writes: &[Write]) -> Result<(), Refusal> {
         let Some(object) = writes.first().and_then(Write::object) else { return Ok(()) };
         let kind = self.layout.kind_of(object)?;
         let Place::Own { key_codec, .. } = &kind.place else { return Ok(()) };
@@ -190,7 +190,7 @@ impl Writing<'_> {
             Param::Bytes(element_digest(&digest, element)),
             Param::Bytes(digest),
             key_codec.param(schema, object.key()),
-            inner.param(schema, element),
+            inner.param(schema, &element.canonical()),
         ];
         let (changed, column, given) = match value {
             Some(value) => {

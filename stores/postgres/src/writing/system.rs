@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use mingle_model::{Ref, TransactionId, WitnessRow};
 use mingle_store::record::read_floor;
-use mingle_store::{RecordKey, RecordKind, Write};
+use mingle_store::{RecordKey, RecordKind, Refusal, Write};
 
 use super::Writing;
 use crate::encoding::{object_digest, transaction};
@@ -46,7 +46,7 @@ impl Writing<'_> {
     /// # Errors
     ///
     /// When a record's key is too long.
-    pub(super) fn remove_rows(&mut self, writes: &[Write]) -> Result<(), String> {
+    pub(super) fn remove_rows(&mut self, writes: &[Write]) -> Result<(), Refusal> {
         let (mut records, mut announced) = (Vec::new(), Vec::new());
         let mut forgotten = Vec::new();
         for write in writes {
@@ -84,7 +84,7 @@ impl Writing<'_> {
     /// # Errors
     ///
     /// When a record's key is too long.
-    pub(super) fn records(&mut self, writes: &[Write]) -> Result<(), String> {
+    pub(super) fn records(&mut self, writes: &[Write]) -> Result<(), Refusal> {
         let (mut ids, mut values) = (Vec::new(), Vec::new());
         let mut are_new = true;
         for write in writes {
@@ -151,7 +151,7 @@ impl Writing<'_> {
     /// # Errors
     ///
     /// When its key is too long.
-    pub(super) fn record(&mut self, key: &RecordKey, value: &[u8]) -> Result<(), String> {
+    pub(super) fn record(&mut self, key: &RecordKey, value: &[u8]) -> Result<(), Refusal> {
         if is_announced(key) {
             let sql = format!("SELECT {}($1::bytea)", self.layout.system("announce"));
             self.push(sql, vec![Param::Bytes(record_id(key)?)]);
@@ -163,7 +163,7 @@ impl Writing<'_> {
         self.records(&[Write::Record(key.clone(), value.into())])
     }
 
-    pub(super) fn witness(&mut self, row: &WitnessRow) -> Result<(), String> {
+    pub(super) fn witness(&mut self, row: &WitnessRow) -> Result<(), Refusal> {
         match &row.object {
             None => {
                 self.concerns_store = true;

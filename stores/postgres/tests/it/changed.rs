@@ -60,7 +60,7 @@ async fn a_table_that_changes_is_described_anew() {
     let large = Value::Int(5_000_000_000);
     let refused = write(&*store, vec![assign(WEIGHT, large.clone())]).await;
     assert!(
-        matches!(&refused, Err(StoreError::Refused { reason, .. }) if reason.contains("out of range"))
+        matches!(&refused, Err(StoreError::Violated { violation, .. }) if violation.message.contains("out of range"))
     );
     run(format!("ALTER TABLE {name} ALTER COLUMN weight TYPE bigint")).await;
     assert_eq!(write_at_last(&*store, assign(WEIGHT, large.clone())).await, Ok(1));

@@ -42,6 +42,41 @@ impl Factory for PostgresFactory {
         Box::pin(self.open_in(support::unique("suite"), schema))
     }
 
+    fn own_bodies(&self, store: &Arc<dyn DataStore>) -> Vec<String> {
+        let schemas = self.schemas.lock().expect("no panic with the lock");
+        let own = &schemas[&address(store)];
+        let spelled: Vec<String> = own.chars().map(|c| format!("\\{:04x}", u32::from(c))).collect();
+        let spelled = spelled.concat();
+        vec![
+            format!("DELETE FROM {own}.mingle_records"),
+            format!("UPDATE \"{own}\".\"Thing\" SET text = 'changed'"),
+            format!("DELETE FROM /* all */ {} . MINGLE_RECORDS", own.to_uppercase()),
+            format!(
+                "WITH gone AS (DELETE FROM {own}.mingle_records RETURNING 1) SELECT * FROM gone"
+            ),
+            format!("INSERT INTO {own}.mingle_witnesses SELECT * FROM {own}.mingle_witnesses"),
+            format!("DELETE FROM U&\"{spelled}\".mingle_records"),
+            format!("TRUNCATE {own}.mingle_records"),
+            format!("TRUNCATE \"{own}\" . \"Thing\""),
+        ]
+    }
+
+    fn open_again(
+        &self,
+        store: &Arc<dyn DataStore>,
+        schema: StoreSchema,
+    ) -> BoxFuture<'_, Result<Arc<dyn DataStore>, String>> {
+        let schemas = self.schemas.lock().expect("no panic with the lock");
+        let mut config = PostgresConfig::at(&self.url);
+        config.schema = Some(schemas[&address(store)].clone());
+        drop(schemas);
+        Box::pin(async move {
+            let store = Postgres::connect(config, schema, support::RealWorld::make()).await;
+            let store: Arc<dyn DataStore> = store.map_err(|error| error.to_string())?;
+            Ok(store)
+        })
+    }
+
     fn reopen(
         &self,
         store: Arc<dyn DataStore>,

@@ -126,6 +126,16 @@ local function forget(id)
   end
 end
 
+-- Whether the server says that a value is beyond what it holds.
+local function is_beyond(why)
+  for _, said in ipairs({ 'out of range', 'overflow', 'not a valid float', 'NaN or Infinity', 'exceeds maximum' }) do
+    if string.find(why, said, 1, true) then
+      return true
+    end
+  end
+  return false
+end
+
 -- What each write does, by its first letter.
 local WRITE = {
   c = function(op)
@@ -219,7 +229,7 @@ local WRITE = {
     end
     local reply = redis.pcall(unpack(op, 3 + keys))
     if type(reply) == 'table' and reply.err then
-      stop('refused', op[3 + keys] .. ': ' .. reply.err)
+      stop(is_beyond(reply.err) and 'beyond' or 'refused', op[3 + keys] .. ': ' .. reply.err)
     end
   end,
 }
@@ -387,7 +397,10 @@ return run(function()
     local is_done, why = pcall(apply, ops)
     if not is_done and has_commands then
       restore()
-      stop('refused', type(why) == 'table' and (why.err or why.stop[2]) or tostring(why))
+      if type(why) == 'table' and why.stop then
+        stop(unpack(why.stop))
+      end
+      stop('refused', type(why) == 'table' and why.err or tostring(why))
     elseif not is_done then
       return { 'torn', type(why) == 'table' and why.err or tostring(why) }
     end

@@ -40,6 +40,35 @@ impl Factory for RedisFactory {
         Box::pin(self.open_with(config(&self.url), schema))
     }
 
+    fn own_bodies(&self, store: &Arc<dyn DataStore>) -> Vec<String> {
+        let configs = self.configs.lock().expect("no test panics with it");
+        let prefix = configs[&address(store)].prefix_of("suite");
+        vec![
+            format!("DEL {prefix}Thing:k"),
+            format!("DEL elsewhere {prefix}!records:1"),
+            format!("HSET {prefix}Thing:k text changed"),
+            format!("set \"{prefix}!commits\" 7"),
+            format!("RENAME {prefix}Thing:k elsewhere"),
+            format!("COPY elsewhere {prefix}Thing:k REPLACE"),
+            "FLUSHALL".to_owned(),
+        ]
+    }
+
+    fn open_again(
+        &self,
+        store: &Arc<dyn DataStore>,
+        schema: StoreSchema,
+    ) -> BoxFuture<'_, Result<Arc<dyn DataStore>, String>> {
+        let configs = self.configs.lock().expect("no test panics with it");
+        let config = configs[&address(store)].clone();
+        drop(configs);
+        Box::pin(async move {
+            let store: Arc<dyn DataStore> =
+                connect(config, schema).await.map_err(|error| error.to_string())?;
+            Ok(store)
+        })
+    }
+
     fn reopen(
         &self,
         store: Arc<dyn DataStore>,

@@ -197,6 +197,38 @@ fn who_begins_after_another_was_acknowledged_comes_after_it() {
     assert!(!is_broken(&unrelated));
 }
 
+/// Of those that were acknowledged before it began, a transaction comes after the one with the greatest timestamp,
+/// in whichever order they were acknowledged.
+#[test]
+fn who_begins_late_comes_after_the_greatest_timestamp_that_was_acknowledged() {
+    let run = |ends_us: [u64; 2], begin_us: u64, at: u64| {
+        let mut story = Story::new();
+        story.plain(0, 20, vec![read(REGISTER, register(&[]))]);
+        story.plain(0, 10, vec![read(REGISTER, register(&[]))]);
+        story.plain(0, at, vec![write(1)]);
+        let mut run = story.settle(&[(REGISTER, register(&[1]))]);
+        for (session, (begin_us, end_us)) in
+            [(1, ends_us[0]), (1, ends_us[1]), (begin_us, begin_us + 10)].into_iter().enumerate()
+        {
+            let call = &mut run.sessions[session].calls[0];
+            (call.begin_us, call.end_us) = (begin_us, Some(end_us));
+        }
+        run
+    };
+    let is_broken = |run: &Run| {
+        let report = mingle_checker::geo::check_some(run, &[Promise::StrictSerializability]);
+        report.to_string().contains("that was acknowledged before it began")
+    };
+    for ends_us in [[30, 40], [40, 30], [30, 30]] {
+        assert!(is_broken(&run(ends_us, 50, 15)), "{ends_us:?}");
+        assert!(!is_broken(&run(ends_us, 50, 25)), "{ends_us:?}: it comes after both");
+        assert!(!is_broken(&run(ends_us, 20, 15)), "{ends_us:?}: it overlaps both");
+    }
+    // It began when the other was acknowledged, and not after that.
+    assert!(!is_broken(&run([50, 40], 50, 15)));
+    assert!(is_broken(&run([49, 60], 50, 15)));
+}
+
 #[test]
 fn no_account_is_overdrawn() {
     let run = |taken: i64| {

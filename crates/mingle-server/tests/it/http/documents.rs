@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use crate::http::client::{Served, TEXT};
 
 /// All references in a document lead somewhere.
-fn check_references(document: &Json, part: &Json) {
+pub fn check_references(document: &Json, part: &Json) {
     match part {
         Json::Object(members) => {
             if let Some(Json::String(reference)) = members.get("$ref") {

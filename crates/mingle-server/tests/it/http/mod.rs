@@ -5,6 +5,7 @@ mod browser;
 mod calls;
 mod client;
 mod computing;
+mod described;
 mod documents;
 mod heads;
 mod hostile;
