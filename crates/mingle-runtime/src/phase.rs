@@ -166,7 +166,7 @@ impl Runtime {
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.park_if_owed(execution, index, error).await),
             };
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
@@ -186,6 +186,20 @@ impl Runtime {
                 });
             }
             self.world.sleep(pause).await;
+        }
+    }
+
+    /// Parks a transaction that has written and whose phase computes what is too large: up to its last
+    /// write only sizes can fail, and they fail whoever runs it.
+    async fn park_if_owed(&self, execution: &Execution, index: usize, error: Error) -> Error {
+        match error {
+            Error::Limit(reason)
+                if execution.begun.is_some() && Some(index) <= execution.last_witnessed() =>
+            {
+                let reason = format!("what it computes for that store is too large: {reason}");
+                self.park(execution, &reason).await
+            }
+            error => error,
         }
     }
 
