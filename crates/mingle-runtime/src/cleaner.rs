@@ -281,9 +281,8 @@ impl Runtime {
             }
         }
         for (replica, ids) in written {
-            let read = |id: &TransactionId| {
-                Read::Record(RecordKey::of(RecordKind::Witness, *id, 0))
-            };
+            let read =
+                |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Witness, *id, 0));
             let reads: Vec<Read> = ids.iter().map(read).collect();
             let answers = self.read_records(store, replica.clone(), &reads).await?;
             let is_gone = |data: &Data| !matches!(data, Data::Record(Some(_)));
