@@ -190,6 +190,14 @@ impl Checker<'_> {
                         if expected.is_none() {
                             return checker.same_type(body, then, otherwise).unzip();
                         }
+                        // What is expected may be a guess; the other branch knows.
+                        if tells_nothing(then) && !tells_nothing(otherwise) {
+                            let evaluated = checker.evaluate(body, otherwise, expected);
+                            let otherwise = evaluated
+                                .and_then(|evaluated| checker.as_value(evaluated, otherwise.span));
+                            let then = checker.value_like(body, then, otherwise.as_ref());
+                            return (then, otherwise);
+                        }
                         let evaluated = checker.evaluate(body, then, expected);
                         let then =
                             evaluated.and_then(|evaluated| checker.as_value(evaluated, then.span));
