@@ -14,10 +14,11 @@
 //!                                         b.n = x + 1
 //! ```
 //!
-//! A branch or loop that an endorsement depends on is there twice too. One around an endorsement
-//! cannot be: the endorsed value belongs to one branch, or to one round. It is decided once, by the
-//! early value, and an [`Kind::Agree`] before it makes the transaction start over if the phase
-//! itself reads something else.
+//! A branch or loop that an endorsement depends on is there twice too. A `while` of which nothing
+//! else needs a value is there once: the early one has shown that it ends. A branch or loop around
+//! an endorsement cannot be there twice: the endorsed value belongs to one branch, or to one round.
+//! It is decided once, by the early value, and an [`Kind::Agree`] before it makes the transaction
+//! start over if the phase itself reads something else.
 
 use std::collections::{HashMap, HashSet};
 
@@ -70,11 +71,12 @@ pub(crate) fn separate(flat: &Flat, slice: &[bool], varies: &dyn Fn(Slot) -> boo
         is_early: Vec::new(),
         block: Vec::new(),
         parent: None,
+        again: Vec::new(),
     };
     separating.both(&flat.body);
-    let Separating { mut flat, is_early: slice, block, .. } = separating;
+    let Separating { mut flat, is_early: slice, block, again, .. } = separating;
     flat.body = block;
-    live::mark(&mut flat);
+    live::mark_but(&mut flat, &again);
     Separated { flat, slice }
 }
 
@@ -101,6 +103,8 @@ struct Separating<'a> {
     is_early: Vec<bool>,
     block: Vec<StmtId>,
     parent: Option<StmtId>,
+    /// Loops that have run for an endorsement, as everything else depends on them.
+    again: Vec<StmtId>,
 }
 
 impl Separating<'_> {
@@ -251,6 +255,9 @@ impl Separating<'_> {
         let stmt = old.get(id);
         let new = self.push(stmt.kind.clone(), stmt, false);
         let mut kind = stmt.kind.clone();
+        if self.slice[id.index()] && matches!(kind, Kind::While { .. }) {
+            self.again.push(new);
+        }
         match &mut kind {
             Kind::If { then_block, else_block, .. } => {
                 *then_block = self.nested(new, |to| to.late_block(&old.blocks_of(id)[0]));

@@ -134,6 +134,7 @@ pub(crate) fn analyse(
     let order = analysis.visiting_order(&needs, diagnostics);
     analysis.check_agreements(&order, diagnostics);
     analysis.check_returns(&endorsed, diagnostics);
+    analysis.check_visits(&endorsed, diagnostics);
     (flat, Flow { order, endorsed })
 }
 
