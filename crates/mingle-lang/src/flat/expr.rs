@@ -76,6 +76,9 @@ impl<'a> Lowering<'a> {
             ExprKind::Const(value) => Operand::Const(value.clone()),
             ExprKind::Var(var) => self.env[var.index()].clone(),
             ExprKind::Local(op, args) => {
+                if let Some(chosen) = self.choice(op, args, expr) {
+                    return chosen;
+                }
                 let args = args.iter().map(|arg| self.expr(arg)).collect();
                 self.local(op.clone(), args, expr.value_type.clone(), span)
             }

@@ -22,7 +22,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Access, Flat, Kind, Operand, Slot, Stmt, StmtId, live};
+use super::{Access, Choice, Flat, Kind, Operand, Slot, Stmt, StmtId, live};
 use crate::syntax::Span;
 
 /// A flattened transaction whose endorsements depend on nothing that anything else uses.
@@ -72,6 +72,7 @@ pub(crate) fn separate(flat: &Flat, slice: &[bool], varies: &dyn Fn(Slot) -> boo
         block: Vec::new(),
         parent: None,
         again: Vec::new(),
+        choices: flat.choices.iter().map(|choice| (choice.branch, *choice)).collect(),
     };
     separating.both(&flat.body);
     let Separating { mut flat, is_early: slice, block, again, .. } = separating;
@@ -105,6 +106,8 @@ struct Separating<'a> {
     parent: Option<StmtId>,
     /// Loops that have run for an endorsement, as everything else depends on them.
     again: Vec<StmtId>,
+    /// Operators that stand as branches, by branch.
+    choices: HashMap<StmtId, Choice>,
 }
 
 impl Separating<'_> {
@@ -136,6 +139,12 @@ impl Separating<'_> {
         self.is_early.push(is_early);
         self.block.push(id);
         id
+    }
+
+    /// Notes that a branch stands for an operator, if the old one does.
+    fn note_choice(&mut self, old: StmtId, new: StmtId) {
+        let choice = self.choices.get(&old);
+        self.flat.choices.extend(choice.map(|choice| Choice { branch: new, ..*choice }));
     }
 
     fn nested(&mut self, parent: StmtId, build: impl FnOnce(&mut Self)) -> Vec<StmtId> {
@@ -190,6 +199,7 @@ impl Separating<'_> {
         let kind = match &stmt.kind {
             Kind::If { condition, condition_span, then_block, else_block, merges } => {
                 let new = self.push(placeholder, stmt, true);
+                self.note_choice(id, new);
                 let then_block = self.nested(new, |to| to.early_block(then_block));
                 let else_block = self.nested(new, |to| to.early_block(else_block));
                 let (condition, merges) = (self.operand(condition), self.slots(merges));
@@ -260,6 +270,7 @@ impl Separating<'_> {
         }
         match &mut kind {
             Kind::If { then_block, else_block, .. } => {
+                self.note_choice(id, new);
                 *then_block = self.nested(new, |to| to.late_block(&old.blocks_of(id)[0]));
                 *else_block = self.nested(new, |to| to.late_block(&old.blocks_of(id)[1]));
             }
