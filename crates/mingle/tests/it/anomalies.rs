@@ -97,8 +97,11 @@ fn copied_back(isolated: bool, number: u64) -> bool {
     let servers = [stores.server(), stores.server(), stores.server()];
     let both = [("a", "k"), ("b", "k")];
     let after = Duration::from_millis(number % 60);
-    let calls: [(&str, &[(&str, &str)], Duration); 3] =
-        [("copy", &both, Duration::ZERO), ("grow", &both[1..], after), ("copy", &both, after * 2)];
+    let calls = [
+        ("copy", &both[..], Duration::ZERO),
+        ("grow", &both[1..], after),
+        ("copy", &both[..], after * 2),
+    ];
     let calls = calls.iter().zip(&servers).map(|((transaction, arguments, pause), server)| {
         let sleep = stores.world.sleep(*pause);
         let running: BoxFuture<'_, Json> = Box::pin(async move {
