@@ -56,8 +56,17 @@ impl Choices {
 }
 
 impl<'a> Lowering<'a> {
+    /// Lowers an operator.
+    pub(super) fn operation(&mut self, op: &Op, args: &'a [Expr], expr: &Expr) -> Operand {
+        if let Some(chosen) = self.choice(op, args, expr) {
+            return chosen;
+        }
+        let args = args.iter().map(|arg| self.expr(arg)).collect();
+        self.local(op.clone(), args, expr.value_type.clone(), expr.span)
+    }
+
     /// Lowers an operator into a branch, if it chooses by its first operand whether a query is asked.
-    pub(super) fn choice(&mut self, op: &Op, args: &'a [Expr], expr: &Expr) -> Option<Operand> {
+    fn choice(&mut self, op: &Op, args: &'a [Expr], expr: &Expr) -> Option<Operand> {
         if !matches!(op, Op::And | Op::Or | Op::OrValue | Op::OrOption | Op::Select) {
             return None;
         }

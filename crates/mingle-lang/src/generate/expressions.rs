@@ -86,20 +86,7 @@ impl Generator {
             return query;
         }
         match kind {
-            Kind::Int => match self.random.below(10) {
-                8 => format!("{}.n", self.keyed(store, rank).0),
-                9 => format!("known{store}({object})"),
-                0 | 1 => format!("{object}.n"),
-                2 => format!("{object}.c.value()"),
-                3 => format!("{object}.{}.size()", self.random.pick(&["e", "f", "d", "g", "h"])),
-                4 => {
-                    let key = int(self);
-                    format!("({object}.d.get({key}) ?? 0)")
-                }
-                5 => format!("sum{store}({object})"),
-                6 => format!("{object}.p.first"),
-                _ => format!("({object}.m ?? 7)"),
-            },
+            Kind::Int => self.int_read(store, &object, depth),
             Kind::Bool => match self.random.below(5) {
                 0 => format!("{object}.b"),
                 1 => format!("{object}.exists()"),
@@ -161,6 +148,24 @@ impl Generator {
             _ => self.reference(0, rank, 1),
         };
         (format!("{kind}[{key}]"), field)
+    }
+
+    fn int_read(&mut self, store: usize, object: &str, depth: usize) -> String {
+        let rank = self.rank(store);
+        match self.random.below(10) {
+            8 => format!("{}.n", self.keyed(store, rank).0),
+            9 => format!("known{store}({object})"),
+            0 | 1 => format!("{object}.n"),
+            2 => format!("{object}.c.value()"),
+            3 => format!("{object}.{}.size()", self.random.pick(&["e", "f", "d", "g", "h"])),
+            4 => {
+                let key = self.expr(Kind::Int, rank, depth.min(1));
+                format!("({object}.d.get({key}) ?? 0)")
+            }
+            5 => format!("sum{store}({object})"),
+            6 => format!("{object}.p.first"),
+            _ => format!("({object}.m ?? 7)"),
+        }
     }
 
     fn list_read(&mut self, object: &str) -> String {
