@@ -120,7 +120,7 @@ pub fn steps(names: &Names, token: u32) -> Option<Vec<Step>> {
 pub fn provenance(names: &Names, span: Span, variable: Option<&str>) -> Option<Provenance> {
     let transaction = names.transaction_around(span.start)?;
     let program = &names.program;
-    let flat = crate::flat::lower(program, transaction)?;
+    let flat = flow::flatten(program, transaction, Rules::default())?;
     let slot = slot_of(&flat, span, variable)?;
     let analysis = flow::Analysis::new(program, transaction, &flat, Rules::default())?;
     let origins = analysis.origins(slot);

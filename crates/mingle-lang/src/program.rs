@@ -147,7 +147,7 @@ pub(crate) fn flow_of(
     rules: Rules,
     diagnostics: &mut Diagnostics,
 ) -> Option<(flat::Flat, Option<flow::Flow>)> {
-    let Some(flat) = flat::lower(program, transaction) else {
+    let Some(flat) = flow::flatten(program, transaction, rules) else {
         let unfit =
             m0204::Unfit::TooLarge { name: transaction.name.to_string(), limit: flat::INLINED_MAX };
         diagnostics.push(m0204::render(unfit, transaction.span));

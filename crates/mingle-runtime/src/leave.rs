@@ -225,7 +225,8 @@ impl Runtime {
     }
 
     /// Read witnesses (MixT §6.2): whoever writes what was read here waits, at the stores that are
-    /// still to come, until this transaction has been there.
+    /// still to come, until this transaction has been there. What is read for an endorsement gets them
+    /// too: its store comes first in the order of visits, and is not visited again (M0403).
     fn leave_read_rows(
         &self,
         execution: &mut Execution,

@@ -1,7 +1,7 @@
 //! Transactions that cannot be finished for now, and those that an operator has ended.
 //!
-//! A transaction is parked where a later store has refused its part for good: a mark beside its intent
-//! says why. Whoever would have to wait for it is refused before it commits anything. An operator tries
+//! A transaction is parked where a later store has refused its part for good, or that part would write
+//! or compute a value larger than values may be: a mark beside its intent says why. Whoever would have to wait for it is refused before it commits anything. An operator tries
 //! it again once the cause is removed, or abandons it: its first parts stay, the others are taken for
 //! done and never are, and a record that stays says so.
 

@@ -167,7 +167,7 @@ impl Runtime {
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
-                Err(error) => return Err(error),
+                Err(error) => return Err(self.park_if_owed(execution, index, error).await),
             };
             self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
@@ -214,6 +214,20 @@ impl Runtime {
         if let Some(store) = store.filter(|store| execution.hosted_at(*store).is_none()) {
             let replica = self.replica(execution, tries, store);
             self.note_answer(store, replica.as_ref(), &answer);
+        }
+    }
+
+    /// Parks a transaction that has written and whose phase computes what is too large: up to its last
+    /// write only sizes can fail, and they fail whoever runs it.
+    async fn park_if_owed(&self, execution: &Execution, index: usize, error: Error) -> Error {
+        match error {
+            Error::Limit(reason)
+                if execution.begun.is_some() && Some(index) <= execution.last_witnessed() =>
+            {
+                let reason = format!("what it computes for that store is too large: {reason}");
+                self.park(execution, &reason).await
+            }
+            error => error,
         }
     }
 

@@ -131,7 +131,6 @@ impl<'a> Checker<'a> {
             let errors_before = self.diagnostics.errors;
             self.used_here.clear();
             let mut body = Body::new(None);
-            body.isolated = declared.isolated;
             body.open();
             self.declare_params(&mut body, &declared.params);
             let param_count = body.vars.len();

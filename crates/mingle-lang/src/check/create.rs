@@ -7,7 +7,7 @@ use super::{Body, Checker, DEFAULT, Named};
 use crate::diagnostic::m0201::Mismatch;
 use crate::diagnostic::m0202::{self, Arity};
 use crate::diagnostic::m0206::{self, Collection};
-use crate::diagnostic::{m0101, m0401, m0403};
+use crate::diagnostic::{m0101, m0401};
 use crate::hir::{Expr, ExprKind};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
@@ -169,9 +169,6 @@ impl Checker<'_> {
             checker.as_value(evaluated, value.span)
         });
         let level = self.level(level);
-        if let Some(isolated) = body.isolated {
-            self.diagnostics.push(m0403::render(span, isolated));
-        }
         let reason = match reason {
             Some((reason, _)) if !reason.trim().is_empty() => reason.clone(),
             _ => {

@@ -183,20 +183,10 @@ impl Checker<'_> {
             }
             ast::ExprKind::If(condition, then, otherwise) => {
                 let condition = self.value_of(body, condition, &Type::Bool);
-                let (then, otherwise) = self.guarded(
-                    body,
-                    "in a branch of an `if` that gives a value",
-                    |checker, body| {
-                        if expected.is_none() {
-                            return checker.same_type(body, then, otherwise).unzip();
-                        }
-                        let evaluated = checker.evaluate(body, then, expected);
-                        let then =
-                            evaluated.and_then(|evaluated| checker.as_value(evaluated, then.span));
-                        let otherwise = checker.value_like(body, otherwise, then.as_ref());
-                        (then, otherwise)
-                    },
-                );
+                let place = "in a branch of an `if` that gives a value";
+                let (then, otherwise) = self.guarded(body, place, |checker, body| {
+                    checker.alternatives(body, then, otherwise, expected)
+                });
                 let then = then?;
                 let value_type = then.value_type.clone();
                 value(ExprKind::Local(Op::Select, vec![condition?, then, otherwise?]), value_type)
@@ -206,6 +196,31 @@ impl Checker<'_> {
             }
             ast::ExprKind::Error => None,
         }
+    }
+
+    /// The two branches of an `if` that gives a value.
+    fn alternatives(
+        &mut self,
+        body: &mut Body,
+        then: &ast::Expr,
+        otherwise: &ast::Expr,
+        expected: Option<&Type>,
+    ) -> (Option<Expr>, Option<Expr>) {
+        if expected.is_none() {
+            return self.same_type(body, then, otherwise).unzip();
+        }
+        let mut first = |checker: &mut Self, expr: &ast::Expr| {
+            let evaluated = checker.evaluate(body, expr, expected);
+            evaluated.and_then(|evaluated| checker.as_value(evaluated, expr.span))
+        };
+        // What is expected may be a guess; the other branch knows.
+        if tells_nothing(then) && !tells_nothing(otherwise) {
+            let otherwise = first(self, otherwise);
+            return (self.value_like(body, then, otherwise.as_ref()), otherwise);
+        }
+        let then = first(self, then);
+        let otherwise = self.value_like(body, otherwise, then.as_ref());
+        (then, otherwise)
     }
 
     pub(super) fn mismatch(&mut self, mismatch: Mismatch, span: Span) -> Option<Evaluated> {

@@ -137,7 +137,6 @@ struct Body {
     reads_only: Option<&'static str>,
     /// The function that this is the body of.
     function: Option<FunctionId>,
-    isolated: Option<Span>,
     result: Option<Type>,
     has_result: bool,
     loops: Vec<Span>,
@@ -153,7 +152,6 @@ impl Body {
             scopes: Vec::new(),
             reads_only: function.map(|_| "in a function"),
             function,
-            isolated: None,
             result: None,
             has_result: false,
             loops: Vec::new(),

@@ -1,9 +1,21 @@
 #![doc = include_str!("m0403.md")]
 
+use super::flow::Place;
 use super::{Code, Diagnostic};
 use crate::syntax::Span;
 
-pub(crate) fn render(span: Span, isolated: Span) -> Diagnostic {
-    Diagnostic::new(Code::M0403, "`endorse` stands in an `isolated` transaction", span, "reads its store before all others, and again later")
+/// An `isolated` transaction that visits a store for an endorsement, by the read at `early`, and
+/// again afterwards, by the effect at `late`.
+pub(crate) fn render(late: Span, early: Span, isolated: Span, store: &Place) -> Diagnostic {
+    let diagnostic = Diagnostic::new(
+        Code::M0403,
+        format!("an `isolated` transaction visits {store} for an `endorse`, and again afterwards"),
+        late,
+        "visits the store after others",
+    );
+    let diagnostic =
+        if late == early { diagnostic } else { diagnostic.with_label(early, "read before all else, for the sake of an `endorse`") };
+    diagnostic
         .with_label(isolated, "each store is visited once, in one order")
+        .with_note("use the endorsed value alone, or write this store in a transaction of its own")
 }

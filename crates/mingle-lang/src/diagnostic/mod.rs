@@ -75,7 +75,7 @@ codes! {
     m0307 M0307 Error "a command or query may fail after a stronger store has committed",
     m0401 M0401 Error "`endorse` without a reason",
     m0402 M0402 Error "`endorse` of what the transaction itself may have written",
-    m0403 M0403 Error "`endorse` in an `isolated` transaction",
+    m0403 M0403 Error "an `isolated` transaction visits a store for an `endorse`, and again afterwards",
     m0404 M0404 Error "`endorse` where it cannot be known in time whether it counts",
     w0403 W0403 Warning "endorsement without effect",
     w0501 W0501 Warning "unused variable, parameter, object or store",

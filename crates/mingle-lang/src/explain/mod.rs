@@ -3,7 +3,7 @@
 mod cost;
 mod text;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde_json::{Value as Json, json};
@@ -88,6 +88,8 @@ pub fn explain_all<'p>(
 fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explained {
     let source = places.source();
     let merged = plan.flat.merged_slots();
+    let choices =
+        plan.flat.choices.iter().map(|choice| (choice.branch, choice.is_option)).collect();
     let params: Vec<String> =
         plan.params.iter().map(|(name, found)| format!("{name}: {found}")).collect();
     let result = plan.result.as_ref().map_or(String::new(), |result| format!(" -> {result}"));
@@ -99,7 +101,8 @@ fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explai
             .phases
             .iter()
             .map(|phase| {
-                Explainer { source, places, plan, phase, merged: &merged }.explain(program)
+                Explainer { source, places, plan, phase, merged: &merged, choices: &choices }
+                    .explain(program)
             })
             .collect(),
     }
@@ -150,6 +153,8 @@ struct Explainer<'a> {
     phase: &'a Phase,
     /// Slots into which branches and rounds copy.
     merged: &'a HashSet<Slot>,
+    /// Branches that stand for operators, and whether an option decides.
+    choices: &'a HashMap<StmtId, bool>,
 }
 
 impl Explainer<'_> {
@@ -339,6 +344,13 @@ impl Explainer<'_> {
     fn head(&self, id: StmtId) -> String {
         let stmt = self.plan.flat.get(id);
         let span = stmt.span;
+        if let (Some(is_option), Kind::If { condition_span, .. }) =
+            (self.choices.get(&id), &stmt.kind)
+        {
+            // An operator that asks a query for one of its operands.
+            let is_some = if *is_option { " is some" } else { "" };
+            return format!("if {}{is_some}", self.text(*condition_span));
+        }
         let inner = match &stmt.kind {
             Kind::If { condition_span, .. } | Kind::While { condition_span, .. } => *condition_span,
             Kind::For { iterated_span, .. } => *iterated_span,

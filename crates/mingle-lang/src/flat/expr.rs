@@ -75,10 +75,7 @@ impl<'a> Lowering<'a> {
         match &expr.kind {
             ExprKind::Const(value) => Operand::Const(value.clone()),
             ExprKind::Var(var) => self.env[var.index()].clone(),
-            ExprKind::Local(op, args) => {
-                let args = args.iter().map(|arg| self.expr(arg)).collect();
-                self.local(op.clone(), args, expr.value_type.clone(), span)
-            }
+            ExprKind::Local(op, args) => self.operation(op, args, expr),
             ExprKind::Struct(inits) => {
                 let mut values: Vec<(u16, Operand)> =
                     inits.iter().map(|(index, value)| (*index, self.expr(value))).collect();

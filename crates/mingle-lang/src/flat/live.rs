@@ -1,26 +1,32 @@
 //! What something depends on: writes, `require`, `return`, `while`, and what they use.
 
-use super::{Flat, Kind, StmtId};
+use super::{Flat, Kind, Stmt, StmtId};
 
 /// Marks the statements that something depends on; a read whose value is not used is dropped.
 pub(super) fn mark(flat: &mut Flat) {
+    mark_but(flat, &[]);
+}
+
+/// As [`mark`]; these loops, in ascending order, live only where something depends on what they hold.
+pub(super) fn mark_but(flat: &mut Flat, loops: &[StmtId]) {
     let mut defs: Vec<Vec<StmtId>> = vec![Vec::new(); flat.slots.len()];
     for (index, stmt) in flat.statements.iter().enumerate() {
         for dst in stmt.dsts() {
             defs[dst.index()].push(StmtId(index as u32));
         }
     }
-    let roots = flat.statements.iter().enumerate().filter(|(_, stmt)| {
-        matches!(
-            stmt.kind,
-            Kind::Write(_)
-                | Kind::Require { .. }
-                | Kind::Return { .. }
-                | Kind::While { .. }
-                | Kind::Agree { .. }
-        )
-    });
-    let mut queue: Vec<StmtId> = roots.map(|(index, _)| StmtId(index as u32)).collect();
+    let is_root = |(index, stmt): (usize, &Stmt)| {
+        let id = StmtId(index as u32);
+        let is_root = match stmt.kind {
+            Kind::Write(_) | Kind::Require { .. } | Kind::Return { .. } | Kind::Agree { .. } => {
+                true
+            }
+            Kind::While { .. } => loops.binary_search(&id).is_err(),
+            _ => false,
+        };
+        is_root.then_some(id)
+    };
+    let mut queue: Vec<StmtId> = flat.statements.iter().enumerate().filter_map(is_root).collect();
     let mut live = vec![false; flat.statements.len()];
     while let Some(id) = queue.pop() {
         if std::mem::replace(&mut live[id.index()], true) {

@@ -4,6 +4,7 @@ use std::collections::HashSet;
 
 use mingle_model::{Name, Type, Value};
 
+use super::lazy::{Choices, Operators};
 use super::{Access, Flat, Kind, Operand, ReadKind, Slot, SlotInfo, Stmt, StmtId, WriteKind};
 use crate::hir::{self, Expr, Iterated, Program, StmtKind, VarId, WriteOp};
 use crate::ops::Op;
@@ -12,8 +13,13 @@ use crate::syntax::Span;
 /// Functions written in place may add so many statements to one transaction, and be so many.
 pub(crate) const INLINED_MAX: usize = 100_000;
 
-/// Flattens a transaction. None where the functions in it, written in place, are too large.
-pub(crate) fn lower(program: &Program, transaction: &hir::Transaction) -> Option<Flat> {
+/// Flattens a transaction, with these operators evaluating everything beforehand. None where the
+/// functions in it, written in place, are too large.
+pub(crate) fn lower(
+    program: &Program,
+    transaction: &hir::Transaction,
+    eager: &Operators,
+) -> Option<Flat> {
     let mut lowering = Lowering {
         program,
         flat: Flat { param_count: transaction.param_count, ..Flat::default() },
@@ -26,6 +32,7 @@ pub(crate) fn lower(program: &Program, transaction: &hir::Transaction) -> Option
         inlined: 0,
         calls: 0,
         too_large: false,
+        choices: Choices::new(eager),
     };
     for (index, var) in transaction.vars[..transaction.param_count].iter().enumerate() {
         let slot_type = var.var_type.clone().unwrap_or(Type::Bool);
@@ -57,6 +64,7 @@ pub(super) struct Lowering<'a> {
     /// Functions and bindings in them that were written in place.
     pub(super) calls: usize,
     pub(super) too_large: bool,
+    pub(super) choices: Choices,
 }
 
 /// Whether control goes on after what was lowered.
@@ -106,7 +114,7 @@ impl<'a> Lowering<'a> {
     }
 
     /// Lowers what `build` pushes into a block of its own, within `parent`.
-    fn nested<T>(
+    pub(super) fn nested<T>(
         &mut self,
         parent: StmtId,
         build: impl FnOnce(&mut Self) -> T,

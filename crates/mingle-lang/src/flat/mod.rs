@@ -5,6 +5,7 @@
 //! into one slot. Functions stand written in place. What nothing depends on is dropped.
 
 mod expr;
+mod lazy;
 mod live;
 mod lower;
 mod separate;
@@ -17,6 +18,7 @@ use crate::hir::{CollectionRead, CollectionWrite, ObjectId, StoreId};
 use crate::ops::Op;
 use crate::syntax::Span;
 
+pub(crate) use lazy::{Choice, Operators};
 pub(crate) use lower::{INLINED_MAX, lower};
 pub(crate) use separate::{Separated, separate};
 
@@ -89,6 +91,8 @@ pub struct Flat {
     pub sources: Vec<Span>,
     /// The statements that something depends on, by id.
     pub live: Vec<bool>,
+    /// Operators that stand as branches.
+    pub(crate) choices: Vec<Choice>,
 }
 
 impl Flat {

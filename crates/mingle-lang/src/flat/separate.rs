@@ -14,14 +14,15 @@
 //!                                         b.n = x + 1
 //! ```
 //!
-//! A branch or loop that an endorsement depends on is there twice too. One around an endorsement
-//! cannot be: the endorsed value belongs to one branch, or to one round. It is decided once, by the
-//! early value, and an [`Kind::Agree`] before it makes the transaction start over if the phase
-//! itself reads something else.
+//! A branch or loop that an endorsement depends on is there twice too. A `while` of which nothing
+//! else needs a value is there once: the early one has shown that it ends. A branch or loop around
+//! an endorsement cannot be there twice: the endorsed value belongs to one branch, or to one round.
+//! It is decided once, by the early value, and an [`Kind::Agree`] before it makes the transaction
+//! start over if the phase itself reads something else.
 
 use std::collections::{HashMap, HashSet};
 
-use super::{Access, Flat, Kind, Operand, Slot, Stmt, StmtId, live};
+use super::{Access, Choice, Flat, Kind, Operand, Slot, Stmt, StmtId, live};
 use crate::syntax::Span;
 
 /// A flattened transaction whose endorsements depend on nothing that anything else uses.
@@ -70,11 +71,13 @@ pub(crate) fn separate(flat: &Flat, slice: &[bool], varies: &dyn Fn(Slot) -> boo
         is_early: Vec::new(),
         block: Vec::new(),
         parent: None,
+        again: Vec::new(),
+        choices: flat.choices.iter().map(|choice| (choice.branch, *choice)).collect(),
     };
     separating.both(&flat.body);
-    let Separating { mut flat, is_early: slice, block, .. } = separating;
+    let Separating { mut flat, is_early: slice, block, again, .. } = separating;
     flat.body = block;
-    live::mark(&mut flat);
+    live::mark_but(&mut flat, &again);
     Separated { flat, slice }
 }
 
@@ -101,6 +104,10 @@ struct Separating<'a> {
     is_early: Vec<bool>,
     block: Vec<StmtId>,
     parent: Option<StmtId>,
+    /// Loops that have run for an endorsement, as everything else depends on them.
+    again: Vec<StmtId>,
+    /// Operators that stand as branches, by branch.
+    choices: HashMap<StmtId, Choice>,
 }
 
 impl Separating<'_> {
@@ -132,6 +139,12 @@ impl Separating<'_> {
         self.is_early.push(is_early);
         self.block.push(id);
         id
+    }
+
+    /// Notes that a branch stands for an operator, if the old one does.
+    fn note_choice(&mut self, old: StmtId, new: StmtId) {
+        let choice = self.choices.get(&old);
+        self.flat.choices.extend(choice.map(|choice| Choice { branch: new, ..*choice }));
     }
 
     fn nested(&mut self, parent: StmtId, build: impl FnOnce(&mut Self)) -> Vec<StmtId> {
@@ -186,6 +199,7 @@ impl Separating<'_> {
         let kind = match &stmt.kind {
             Kind::If { condition, condition_span, then_block, else_block, merges } => {
                 let new = self.push(placeholder, stmt, true);
+                self.note_choice(id, new);
                 let then_block = self.nested(new, |to| to.early_block(then_block));
                 let else_block = self.nested(new, |to| to.early_block(else_block));
                 let (condition, merges) = (self.operand(condition), self.slots(merges));
@@ -251,8 +265,12 @@ impl Separating<'_> {
         let stmt = old.get(id);
         let new = self.push(stmt.kind.clone(), stmt, false);
         let mut kind = stmt.kind.clone();
+        if self.slice[id.index()] && matches!(kind, Kind::While { .. }) {
+            self.again.push(new);
+        }
         match &mut kind {
             Kind::If { then_block, else_block, .. } => {
+                self.note_choice(id, new);
                 *then_block = self.nested(new, |to| to.late_block(&old.blocks_of(id)[0]));
                 *else_block = self.nested(new, |to| to.late_block(&old.blocks_of(id)[1]));
             }

@@ -110,7 +110,7 @@ impl Analysis<'_> {
     /// Endorses the values and conditions that carry the weaker data.
     fn endorse(&self, used: &Use, weaker: Sources) -> Option<Help> {
         let call = self.flat.get(used.stmt).call;
-        if self.transaction.isolated.is_some() || used.own.is_some() || call.is_some() {
+        if used.own.is_some() || call.is_some() {
             return None;
         }
         let mut places: Vec<Span> = used

@@ -1,9 +1,32 @@
 //! What endorsements depend on: it is computed in read-only phases before all others (MixT §6.2).
+//!
+//! # `isolated` transactions
+//!
+//! The runtime orders `isolated` transactions by what they leave at each store that they visit: write
+//! witnesses and read witnesses, which say at which stores they still have to be awaited. It relies on
+//! three facts. A transaction visits each store once; two of them visit the stores in one order; a
+//! store keeps what was read there from changing unnoticed until the commit of that visit. Then of two
+//! that conflict, the one that comes second at the first store where they conflict meets the witness
+//! of the other there, and waits for it at each later store. It cannot have been at a later store
+//! before.
+//!
+//! None of that speaks of levels. A transaction that reads a weaker store for an endorsement visits
+//! that store first, in a phase that reads and leaves read witnesses, and its order of visits begins
+//! with that store. So it keeps the first fact exactly if it does not visit the store again, which is
+//! M0403 ([`Analysis::check_visits`]). The second is held by the runtime against all `isolated`
+//! transactions of a program, phase by phase, whichever comes first for an endorsement; the third by
+//! what the runtime asks of stores (`Runtime::check_plan` for both).
+//!
+//! A second visit cannot be made sound by read witnesses. Say T reads W for an endorsement, writes A,
+//! then B, and visits W again. U writes B and has not been at A. If U writes at W between T's visits, it
+//! comes after the first and has to come before the second, so it must wait there for T. T, which is
+//! decided, meets U's row at B and must wait for U at W. Neither can give up. Reading again what was
+//! endorsed, as part of the second visit, helps as little: it comes after the first commit.
 
 use std::collections::HashMap;
 
 use super::Analysis;
-use crate::diagnostic::{Diagnostics, m0402, m0404, w0403};
+use crate::diagnostic::{Diagnostics, m0402, m0403, m0404, w0403};
 use crate::flat::{Flat, Kind, Operand, ReadKind, Stmt, StmtId, WriteKind};
 use crate::hir::{ObjectId, StoreId};
 
@@ -111,6 +134,22 @@ impl Analysis<'_> {
         let Kind::Endorse { endorsement, .. } = self.flat.get(id).kind else { return };
         let info = &self.flat.endorsements[endorsement as usize];
         diagnostics.push(w0403::render(info.span, self.levels().name(info.level)));
+    }
+
+    /// M0403: an `isolated` transaction visits each store once, before or after the endorsements.
+    pub(super) fn check_visits(&self, slice: &Slice, diagnostics: &mut Diagnostics) {
+        let Some(isolated) = self.transaction.isolated else { return };
+        for store in &self.stores {
+            let visit = |is_early: bool| {
+                self.flat.live_statements().find(|(id, stmt)| {
+                    slice.contains(*id) == is_early && stmt.store() == Some(*store)
+                })
+            };
+            if let (Some((_, early)), Some((_, late))) = (visit(true), visit(false)) {
+                let place = self.store_words(*store);
+                diagnostics.push(m0403::render(late.span, early.span, isolated, &place));
+            }
+        }
     }
 
     /// M0404: a branch or loop around an endorsement is decided by what was read early. The

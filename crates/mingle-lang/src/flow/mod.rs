@@ -6,6 +6,7 @@
 //! then held against the rules of the reference; paths are searched only for what breaks one.
 
 mod advice;
+mod choice;
 mod endorsement;
 mod graph;
 mod order;
@@ -18,6 +19,7 @@ use crate::diagnostic::Diagnostics;
 use crate::flat::{Access, Flat, Kind, ReadKind, Separated, Slot, StmtId, separate};
 use crate::hir::{Program, StoreId, Transaction};
 
+pub(crate) use choice::flatten;
 pub(crate) use endorsement::Slice;
 pub(crate) use graph::Graph;
 
@@ -132,6 +134,7 @@ pub(crate) fn analyse(
     let truth = analysis.with_true_sources();
     let needs = analysis.check(Some((&truth, &endorsed)), diagnostics);
     let order = analysis.visiting_order(&needs, diagnostics);
+    analysis.check_visits(&endorsed, diagnostics);
     analysis.check_agreements(&order, diagnostics);
     analysis.check_returns(&endorsed, diagnostics);
     (flat, Flow { order, endorsed })

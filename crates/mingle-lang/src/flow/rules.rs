@@ -214,7 +214,9 @@ impl Checking<'_, '_> {
                     self.hold(used);
                 }
             }
-            Kind::While { condition, condition_span, .. } if self.analysis.rules.termination => {
+            Kind::While { condition, condition_span, .. }
+                if self.analysis.rules.termination && !self.is_early =>
+            {
                 for target in self.written.clone() {
                     let mut used = Use::new(id, target, Code::M0306);
                     used.operands = vec![(condition.clone(), *condition_span)];

@@ -15,7 +15,19 @@ pub const STORES: [(&str, &str); 5] = [
 pub const KEYS: [&str; 3] = ["a", "b", "c"];
 
 /// The fields of every kind of object, in order.
-const FIELDS: [&str; 14] = ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h"];
+const FIELDS: [&str; 17] =
+    ["n", "b", "s", "m", "p", "l", "r", "q", "c", "e", "f", "d", "g", "h", "t", "w", "y"];
+
+/// Kinds of object with a key of each type that is not a string, the key's field and its type. The
+/// kind of index `i` lives in the store of index `i`, modulo how many stores there are.
+pub(super) const KEYED: [(&str, &str, &str); 6] = [
+    ("Number", "number", "int"),
+    ("Seat", "place", "Place"),
+    ("Switch", "on", "bool"),
+    ("Linked", "to", "ref O0"),
+    ("Moment", "at", "time"),
+    ("Raw", "raw", "bytes"),
+];
 
 /// The index of a field of every kind of object.
 ///
@@ -39,10 +51,17 @@ pub fn operations(store: usize) -> [(&'static str, String); 5] {
 }
 
 /// The declarations that every generated program starts with: in each store one kind of object
-/// with a field of every type.
-pub fn declarations() -> String {
+/// with a field of every type. Some programs have levels of their own.
+pub(super) fn declarations(has_levels: bool) -> String {
     let mut text = String::new();
+    if has_levels {
+        text.push_str("level regional between linearizable and causal;\n");
+        text.push_str("level spare between linearizable and causal;\n");
+        text.push_str("level both between linearizable and regional, spare;\n");
+    }
     for (index, (store, level)) in STORES.iter().enumerate() {
+        // Its rank is below that of the other store of its level.
+        let level = if has_levels && *store == "feed" { "regional" } else { level };
         writeln!(
             text,
             "store {store}: {level} {{ query size(o: ref O{index}) -> int; query maybe(o: ref O{index}) -> option<int>; \
@@ -51,20 +70,28 @@ pub fn declarations() -> String {
         )
         .expect("writing to a string cannot fail");
     }
-    text.push_str("struct Pair { first: int, second: bool, }\n");
+    text.push_str("/// Two of a kind.\nstruct Pair { first: int, second: bool, }\n");
+    text.push_str("struct Place { row: int, letter: string }\n");
     for (index, (store, _)) in STORES.iter().enumerate() {
         let next = (index + 1) % STORES.len();
         writeln!(
             text,
             "object O{index} in {store} {{ key name: string; n: int = {index}; b: bool; s: string; m: option<int>; \
              p: Pair; l: list<int>; r: ref O{index}; q: ref O{next}; c: counter; e: set<int>; f: set<ref O{next}>; \
-             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; }}"
+             d: map<int, int>; g: log<int>; h: map<string, ref O{next}>; t: time; w: float = 0.5; y: bytes = b\"-\"; }}"
         )
         .expect("writing to a string cannot fail");
     }
+    for (index, (kind, key, key_type)) in KEYED.iter().enumerate() {
+        let (store, _) = STORES[index % STORES.len()];
+        writeln!(text, "object {kind} in {store} {{ key {key}: {key_type}; n: int; }}")
+            .expect("writing to a string cannot fail");
+    }
     text.push_str("fn twice(x: int) -> int { x + x }\n");
     text.push_str("fn pick(b: bool, x: int, y: int) -> int { let z = if b { x } else { y }; z }\n");
-    for index in 0..STORES.len() {
+    for (index, (store, _)) in STORES.iter().enumerate() {
+        writeln!(text, "fn known{index}(o: ref O{index}) -> int {{ {store}.maybe(o) ?? o.n }}")
+            .expect("writing to a string cannot fail");
         writeln!(text, "fn sum{index}(o: ref O{index}) -> int {{ o.n + o.c.value() }}")
             .expect("writing to a string cannot fail");
     }

@@ -1,5 +1,6 @@
 //! Random expressions.
 
+use super::declared::KEYED;
 use super::{Generator, KEYS, Kind, STORES, Var};
 
 impl Generator {
@@ -44,6 +45,9 @@ impl Generator {
             let store = *self.random.pick(&stores);
             return self.read(kind, store, depth - 1);
         }
+        if depth > 1 && self.random.one_in(12) {
+            return self.select(kind, (rank, depth - 1));
+        }
         if depth == 0 { self.literal(kind) } else { self.local(kind, rank, depth - 1) }
     }
 
@@ -72,24 +76,6 @@ impl Generator {
         format!("(endorse({value}) as {level} because \"why not\")")
     }
 
-    fn literal(&mut self, kind: Kind) -> String {
-        match kind {
-            Kind::Int => format!("{}", self.random.below(5)),
-            Kind::Bool => (*self.random.pick(&["true", "false"])).into(),
-            Kind::Text => format!("\"{}\"", self.random.pick(&KEYS)),
-            Kind::Maybe => {
-                if self.random.one_in(2) {
-                    "some(1)".into()
-                } else {
-                    "if true { none } else { some(2) }".into()
-                }
-            }
-            Kind::List => (*self.random.pick(&["[1, 2]", "[3]", "[0, 1, 2]"])).into(),
-            Kind::Pair => "Pair { first: 1, second: true }".into(),
-            Kind::Ref(store) => format!("O{store}[\"{}\"]", self.random.pick(&KEYS)),
-        }
-    }
-
     pub(super) fn read(&mut self, kind: Kind, store: usize, depth: usize) -> String {
         let rank = self.rank(store);
         let object = self.reference(store, rank, depth.min(2));
@@ -100,18 +86,7 @@ impl Generator {
             return query;
         }
         match kind {
-            Kind::Int => match self.random.below(8) {
-                0 | 1 => format!("{object}.n"),
-                2 => format!("{object}.c.value()"),
-                3 => format!("{object}.{}.size()", self.random.pick(&["e", "f", "d", "g", "h"])),
-                4 => {
-                    let key = int(self);
-                    format!("({object}.d.get({key}) ?? 0)")
-                }
-                5 => format!("sum{store}({object})"),
-                6 => format!("{object}.p.first"),
-                _ => format!("({object}.m ?? 7)"),
-            },
+            Kind::Int => self.int_read(store, &object, depth),
             Kind::Bool => match self.random.below(5) {
                 0 => format!("{object}.b"),
                 1 => format!("{object}.exists()"),
@@ -142,6 +117,9 @@ impl Generator {
             }
             Kind::List => self.list_read(&object),
             Kind::Pair => format!("{object}.p"),
+            Kind::Float => format!("{object}.w"),
+            Kind::Time => format!("{object}.t"),
+            Kind::Bytes => format!("{object}.y"),
             Kind::Ref(wanted) if wanted == store => format!("{object}.r"),
             Kind::Ref(wanted) if wanted == (store + 1) % STORES.len() => {
                 if self.random.one_in(2) {
@@ -150,6 +128,43 @@ impl Generator {
                 format!("({object}.h.get(\"{}\") ?? O{wanted}[\"a\"])", self.random.pick(&KEYS))
             }
             Kind::Ref(wanted) => format!("O{wanted}[{object}.s]"),
+        }
+    }
+
+    /// An object of a store whose key is no string, and the field of its key.
+    pub(super) fn keyed(&mut self, store: usize, rank: usize) -> (String, &'static str) {
+        let kinds: Vec<usize> =
+            (0..KEYED.len()).filter(|index| index % STORES.len() == store).collect();
+        let (kind, field, key_type) = KEYED[*self.random.pick(&kinds)];
+        let key = match key_type {
+            "int" => self.expr(Kind::Int, rank, 1),
+            "bool" => self.expr(Kind::Bool, rank, 1),
+            "time" => self.expr(Kind::Time, rank, 1),
+            "bytes" => self.expr(Kind::Bytes, rank, 1),
+            "Place" => {
+                let (row, letter) = (self.expr(Kind::Int, rank, 1), self.expr(Kind::Text, rank, 1));
+                format!("Place {{ row: {row}, letter: {letter} }}")
+            }
+            _ => self.reference(0, rank, 1),
+        };
+        (format!("{kind}[{key}]"), field)
+    }
+
+    fn int_read(&mut self, store: usize, object: &str, depth: usize) -> String {
+        let rank = self.rank(store);
+        match self.random.below(10) {
+            8 => format!("{}.n", self.keyed(store, rank).0),
+            9 => format!("known{store}({object})"),
+            0 | 1 => format!("{object}.n"),
+            2 => format!("{object}.c.value()"),
+            3 => format!("{object}.{}.size()", self.random.pick(&["e", "f", "d", "g", "h"])),
+            4 => {
+                let key = self.expr(Kind::Int, rank, depth.min(1));
+                format!("({object}.d.get({key}) ?? 0)")
+            }
+            5 => format!("sum{store}({object})"),
+            6 => format!("{object}.p.first"),
+            _ => format!("({object}.m ?? 7)"),
         }
     }
 
@@ -175,73 +190,5 @@ impl Generator {
             _ => return None,
         };
         Some(format!("{}.{query}({object})", STORES[store].0))
-    }
-
-    pub(super) fn local(&mut self, kind: Kind, rank: usize, depth: usize) -> String {
-        let part = |generator: &mut Self, kind| generator.expr(kind, rank, depth);
-        match kind {
-            Kind::Int => match self.random.below(7) {
-                0 => format!("({} + {})", part(self, Kind::Int), part(self, Kind::Int)),
-                1 => format!("({} - {} * 2)", part(self, Kind::Int), part(self, Kind::Int)),
-                2 => format!("({} / {} ?? 1)", part(self, Kind::Int), part(self, Kind::Int)),
-                3 => format!("twice({})", part(self, Kind::Int)),
-                4 => format!(
-                    "pick({}, {}, {})",
-                    part(self, Kind::Bool),
-                    part(self, Kind::Int),
-                    part(self, Kind::Int)
-                ),
-                5 => format!("{}.size()", part(self, Kind::List)),
-                _ => self.literal(Kind::Int),
-            },
-            Kind::Bool => match self.random.below(7) {
-                0 => format!("({} < {})", part(self, Kind::Int), part(self, Kind::Int)),
-                1 => format!("({} == {})", part(self, Kind::Int), part(self, Kind::Int)),
-                2 => format!("({} && {})", part(self, Kind::Bool), part(self, Kind::Bool)),
-                3 => format!("({} || {})", part(self, Kind::Bool), part(self, Kind::Bool)),
-                4 => format!("!{}", part(self, Kind::Bool)),
-                5 => {
-                    let store = self.random.below(STORES.len());
-                    format!(
-                        "({} == {})",
-                        part(self, Kind::Ref(store)),
-                        part(self, Kind::Ref(store))
-                    )
-                }
-                _ => self.literal(Kind::Bool),
-            },
-            Kind::Text => match self.random.below(3) {
-                0 => format!("({} + {})", part(self, Kind::Text), self.literal(Kind::Text)),
-                1 => format!("string({})", part(self, Kind::Int)),
-                _ => self.literal(Kind::Text),
-            },
-            Kind::Maybe => match self.random.below(3) {
-                0 => format!("some({})", part(self, Kind::Int)),
-                1 => format!("({} % {})", part(self, Kind::Int), part(self, Kind::Int)),
-                _ => format!("{}.get({})", part(self, Kind::List), part(self, Kind::Int)),
-            },
-            Kind::List => match self.random.below(2) {
-                0 => format!("[{}, {}]", part(self, Kind::Int), part(self, Kind::Int)),
-                _ => self.literal(Kind::List),
-            },
-            Kind::Pair => {
-                format!(
-                    "(Pair {{ first: {}, second: {} }})",
-                    part(self, Kind::Int),
-                    part(self, Kind::Bool)
-                )
-            }
-            Kind::Ref(store) => {
-                if self.random.one_in(2) {
-                    return format!("O{store}[{}]", part(self, Kind::Text));
-                }
-                let (condition, one, other) = (
-                    part(self, Kind::Bool),
-                    part(self, Kind::Ref(store)),
-                    part(self, Kind::Ref(store)),
-                );
-                format!("(if {condition} {{ {one} }} else {{ {other} }})")
-            }
-        }
     }
 }

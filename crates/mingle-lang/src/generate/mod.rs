@@ -6,13 +6,17 @@
 //! stricter than the rules in places, so now and then it departs from it; what the compiler then
 //! rejects is not run.
 
+mod control;
 mod declared;
 mod expressions;
 mod traps;
+mod values;
+mod writes;
 
 use std::collections::BTreeSet;
 
-pub use declared::{KEYS, STORES, declarations, field, operations};
+use declared::declarations;
+pub use declared::{KEYS, STORES, field, operations};
 pub use mingle_model::random::Random;
 
 /// The types that generated expressions have.
@@ -24,6 +28,9 @@ enum Kind {
     Maybe,
     List,
     Pair,
+    Float,
+    Time,
+    Bytes,
     /// A ref to the kind of this index.
     Ref(usize),
 }
@@ -48,17 +55,23 @@ struct Var {
 pub fn program(seed: u64) -> String {
     let mut random = Random::new(seed);
     let mut ranks: Vec<usize> = (0..STORES.len()).collect();
-    // Of two stores of one level either may come first.
+    let is_isolated = random.one_in(6);
+    let has_levels = random.one_in(6);
+    // Of two stores of one level either may come first, unless all transactions keep to one order.
     for pair in [(0, 1), (2, 3)] {
-        if random.one_in(2) {
+        if random.one_in(2) && !is_isolated && !(has_levels && pair.0 == 2) {
             ranks.swap(pair.0, pair.1);
         }
     }
     let first_written = random.below(STORES.len());
     let size = 3 + random.below(14);
     let endorses = random.one_in(3);
+    let gives_result = !random.one_in(12);
     let mut generator = Generator {
         random,
+        is_isolated,
+        has_levels,
+        gives_result,
         endorses,
         is_endorsed: false,
         written: BTreeSet::new(),
@@ -78,6 +91,11 @@ pub fn program(seed: u64) -> String {
 
 struct Generator {
     random: Random,
+    is_isolated: bool,
+    /// Whether some levels are the program's own.
+    has_levels: bool,
+    /// Whether the transaction gives a value.
+    gives_result: bool,
     /// Whether there are endorsements.
     endorses: bool,
     /// Whether what is made is endorsed: it does not read what may have been written.
@@ -118,14 +136,26 @@ impl Generator {
             self.vars.push(Var { name: name.into(), kind, rank: 0, mutable: false });
         }
         self.block();
-        let rank = STORES.len();
-        let result = self.expr(Kind::Int, rank, 2);
+        let returned = match &*self.result() {
+            "" => String::new(),
+            result => format!("    return{result};\n"),
+        };
         let body = std::mem::take(&mut self.text);
+        let isolated = if self.is_isolated { "isolated " } else { "" };
+        let gives = if self.gives_result { " -> int" } else { "" };
         format!(
-            "{}transaction t({}) -> int {{\n{body}    return {result};\n}}\n",
-            declarations(),
+            "{}/// Made at random.\n{isolated}transaction t({}){gives} {{\n{body}{returned}}}\n",
+            declarations(self.has_levels),
             params.join(", ")
         )
+    }
+
+    /// What a `return` gives, with a blank before it; nothing where the transaction gives nothing.
+    fn result(&mut self) -> String {
+        if !self.gives_result {
+            return String::new();
+        }
+        format!(" {}", self.expr(Kind::Int, STORES.len(), 2))
     }
 
     fn line(&mut self, line: &str) {
@@ -218,6 +248,9 @@ impl Generator {
             Kind::Maybe,
             Kind::List,
             Kind::Pair,
+            Kind::Float,
+            Kind::Time,
+            Kind::Bytes,
             Kind::Ref(object),
             Kind::Ref(object),
         ])
@@ -236,9 +269,16 @@ impl Generator {
             Kind::Maybe => "option<int>".into(),
             Kind::List => "list<int>".into(),
             Kind::Pair => "Pair".into(),
+            Kind::Float => "float".into(),
+            Kind::Time => "time".into(),
+            Kind::Bytes => "bytes".into(),
             Kind::Ref(index) => format!("ref O{index}"),
         };
         let keyword = if mutable { "var" } else { "let" };
+        if self.random.one_in(16) {
+            self.line("// Not a name: it takes a value.");
+            return self.line(&format!("let _: {written} = {value};"));
+        }
         self.line(&format!("{keyword} {name}: {written} = {value};"));
         let rank = rank.max(self.around());
         self.vars.push(Var { name, kind, rank, mutable });
@@ -259,229 +299,5 @@ impl Generator {
             _ => "=",
         };
         self.line(&format!("{} {op} {value};", var.name));
-    }
-
-    /// A store that may be written here, if there is one.
-    fn written_store(&mut self) -> Option<usize> {
-        let around = self.around();
-        let stores: Vec<usize> = (0..STORES.len())
-            .filter(|store| self.rank(*store) > self.first_written && self.rank(*store) >= around)
-            .collect();
-        if stores.is_empty() { None } else { Some(*self.random.pick(&stores)) }
-    }
-
-    fn write(&mut self) {
-        let Some(store) = self.written_store() else { return self.declare() };
-        let rank = self.rank(store);
-        let object = self.reference(store, rank, 2);
-        let next = (store + 1) % STORES.len();
-        self.written.insert(store);
-        if self.may_fail(store) && self.random.one_in(12) {
-            let command = *self.random.pick(&["push", "bump"]);
-            let argument = self.expr(Kind::Int, rank, 2);
-            return self.line(&format!("{}.{command}({object}, {argument});", STORES[store].0));
-        }
-        let line = match self.random.below(15) {
-            0 => format!("{object}.n = {};", self.expr(Kind::Int, rank, 3)),
-            1 => format!("{object}.n += {};", self.expr(Kind::Int, rank, 2)),
-            2 => format!("{object}.b = {};", self.expr(Kind::Bool, rank, 3)),
-            3 => format!("{object}.m = {};", self.expr(Kind::Maybe, rank, 3)),
-            4 => format!("{object}.r = {};", self.reference(store, rank, 2)),
-            5 => format!("{object}.q = {};", self.reference(next, rank, 2)),
-            6 => format!("{object}.c.add({});", self.expr(Kind::Int, rank, 3)),
-            7 => format!("{object}.e.insert({});", self.expr(Kind::Int, rank, 2)),
-            8 => format!("{object}.e.remove({});", self.expr(Kind::Int, rank, 2)),
-            9 => format!("{object}.f.insert({});", self.reference(next, rank, 2)),
-            10 => {
-                let (key, value) = (self.expr(Kind::Int, rank, 2), self.expr(Kind::Int, rank, 2));
-                format!("{object}.d.put({key}, {value});")
-            }
-            11 => format!("{object}.d.remove({});", self.expr(Kind::Int, rank, 2)),
-            12 => format!("{object}.g.append({});", self.expr(Kind::Int, rank, 3)),
-            13 => {
-                let (key, value) = (self.expr(Kind::Text, rank, 2), self.reference(next, rank, 2));
-                format!("{object}.h.put({key}, {value});")
-            }
-            _ => match self.random.below(6) {
-                0 => format!("{object}.l = {};", self.expr(Kind::List, rank, 2)),
-                1 => format!("{object}.p = {};", self.expr(Kind::Pair, rank, 2)),
-                2 => format!("{object}.s += {};", self.expr(Kind::Text, rank, 2)),
-                _ => format!("{object}.{}.clear();", self.random.pick(&["e", "f", "d", "g", "h"])),
-            },
-        };
-        self.line(&line);
-    }
-
-    /// The rank up to which something may depend on stores that may make the transaction fail.
-    fn failing_rank(&mut self) -> Option<usize> {
-        let limit = self.first_written + 1;
-        (self.around() <= limit || self.random.one_in(12)).then_some(limit)
-    }
-
-    /// Whether what may fail may be asked of a store here.
-    fn may_fail(&self, store: usize) -> bool {
-        let limit = self.first_written + 1;
-        self.rank(store) <= limit && self.around() <= limit
-    }
-
-    fn require(&mut self) {
-        let Some(rank) = self.failing_rank() else { return self.declare() };
-        let condition = self.expr(Kind::Bool, rank, 3);
-        let usually =
-            if self.random.one_in(4) { condition } else { format!("({condition}) || true") };
-        self.line(&format!("require {usually} else \"no\" as refused;"));
-    }
-
-    pub(super) fn create(&mut self) {
-        let Some(store) = self.written_store() else { return self.declare() };
-        let rank = self.rank(store);
-        self.written.insert(store);
-        let name = self.fresh();
-        let value = self.expr(Kind::Int, rank, 2);
-        let key = self.expr(Kind::Text, rank, 1);
-        let limit = self.first_written + 1;
-        let can_fail = rank <= limit && self.around() <= limit;
-        let line = match self.random.below(3) {
-            0 if can_fail => {
-                format!("let {name} = new O{store} {{ name: {key} + \"{name}\", n: {value} }};")
-            }
-            1 => format!("let {name} = put O{store} {{ name: {key}, n: {value} }};"),
-            _ => format!("let {name} = new O{store} {{ n: {value} }};"),
-        };
-        self.line(&line);
-        let rank = rank.max(self.around());
-        self.vars.push(Var { name, kind: Kind::Ref(store), rank, mutable: false });
-    }
-
-    fn delete(&mut self) {
-        let Some(store) = self.written_store() else { return self.declare() };
-        let rank = self.rank(store);
-        self.written.insert(store);
-        let object = self.reference(store, rank, 2);
-        self.line(&format!("{object}.delete();"));
-    }
-
-    fn branch(&mut self) {
-        let rank = self.some_rank();
-        let condition = self.expr(Kind::Bool, rank, 3);
-        self.nested(&format!("if {condition} {{"), rank, Vec::new(), "}");
-        if self.random.one_in(2) {
-            self.nested("else {", rank, Vec::new(), "}");
-        }
-    }
-
-    fn for_loop(&mut self) {
-        if self.loops >= 3 {
-            return self.write();
-        }
-        let rank = self.some_rank();
-        let name = self.fresh();
-        let (mut bound, mut head) = (Vec::new(), format!("for {name} in"));
-        let around = self.around();
-        let var = |name: &str, kind, rank: usize| Var {
-            name: name.into(),
-            kind,
-            rank: rank.max(around),
-            mutable: false,
-        };
-        let store = (0..STORES.len()).rfind(|store| self.rank(*store) <= rank);
-        let iterated = match (self.random.below(5), store) {
-            (0, Some(store)) => {
-                let next = (store + 1) % STORES.len();
-                bound.push(var(&name, Kind::Ref(next), rank));
-                format!("{}.f", self.reference(store, self.rank(store), 1))
-            }
-            (1, Some(store)) => {
-                bound.push(var(&name, Kind::Int, rank));
-                let field = *self.random.pick(&["e", "g"]);
-                format!("{}.{field}", self.reference(store, self.rank(store), 1))
-            }
-            (2, Some(store)) => {
-                let second = self.fresh();
-                head = format!("for {name}, {second} in");
-                let next = (store + 1) % STORES.len();
-                let object = self.reference(store, self.rank(store), 1);
-                if self.random.one_in(2) {
-                    bound.extend([var(&name, Kind::Int, rank), var(&second, Kind::Int, rank)]);
-                    format!("{object}.d")
-                } else {
-                    bound.extend([
-                        var(&name, Kind::Text, rank),
-                        var(&second, Kind::Ref(next), rank),
-                    ]);
-                    format!("{object}.h")
-                }
-            }
-            _ => {
-                bound.push(var(&name, Kind::Int, rank));
-                self.expr(Kind::List, rank, 2)
-            }
-        };
-        self.loops += 1;
-        self.nested(&format!("{head} {iterated} {{"), rank, bound, "}");
-        self.loops -= 1;
-    }
-
-    fn while_loop(&mut self) {
-        let Some(limit) = self.failing_rank() else { return self.write() };
-        if self.loops >= 2 {
-            return self.write();
-        }
-        let counter = self.fresh();
-        let condition = self.expr(Kind::Bool, limit, 2);
-        let rounds = 1 + self.random.below(3);
-        self.line(&format!("var {counter} = 0;"));
-        self.loops += 1;
-        self.line(&format!("while {counter} < {rounds} && ({condition} || {counter} < 1) {{"));
-        let outer = (self.context, self.vars.len());
-        self.context = self.context.max(limit);
-        self.depth += 1;
-        self.line(&format!("{counter} += 1;"));
-        self.block();
-        self.depth -= 1;
-        self.vars.truncate(outer.1);
-        self.context = outer.0;
-        self.line("}");
-        self.loops -= 1;
-    }
-
-    fn match_option(&mut self) {
-        let rank = self.some_rank();
-        let option = self.expr(Kind::Maybe, rank, 2);
-        let name = self.fresh();
-        let bound = Var {
-            name: name.clone(),
-            kind: Kind::Int,
-            rank: rank.max(self.around()),
-            mutable: false,
-        };
-        self.line(&format!("match {option} {{"));
-        self.depth += 1;
-        self.nested(&format!("some({name}) => {{"), rank, vec![bound], "}");
-        self.nested("none => {", rank, Vec::new(), "}");
-        self.depth -= 1;
-        self.line("}");
-    }
-
-    fn early_return(&mut self) {
-        if self.loops > 0 {
-            return self.branch();
-        }
-        let rank = self.some_rank();
-        let condition = self.expr(Kind::Bool, rank, 2);
-        self.line(&format!("if {condition} {{"));
-        self.depth += 1;
-        let result = self.expr(Kind::Int, STORES.len(), 2);
-        let outer = (self.context, self.vars.len());
-        self.context = self.context.max(rank);
-        if self.random.one_in(2) {
-            self.statement();
-        }
-        self.line(&format!("return {result};"));
-        (self.context, _) = outer;
-        self.vars.truncate(outer.1);
-        self.depth -= 1;
-        self.line("}");
-        self.returned = self.returned.max(rank).max(self.context);
     }
 }

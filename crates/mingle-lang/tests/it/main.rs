@@ -1,6 +1,7 @@
 //! The language: programs, what is wrong with them, and the pages that show them.
 
 mod broken;
+mod generated;
 mod grammar;
 mod lines;
 mod programs;

@@ -139,3 +139,63 @@ fn only_what_is_parked_can_be_abandoned() {
         assert!(matches!(error, Err(Error::Misuse(_))), "{error:?}");
     }
 }
+
+const GROWING: &str = "store bank: linearizable; store feed: causal;
+    object Account in bank { key owner: string; note: string; }
+    object Inbox in feed { key owner: string; all: string; }
+    transaction fill(inbox: ref Inbox, text: string) { inbox.all = text; }
+    transaction double(to: ref Account, inbox: ref Inbox) {
+        to.note = \"doubled\";
+        inbox.all = inbox.all + inbox.all;
+    }
+    transaction measure(to: ref Account, inbox: ref Inbox) -> int {
+        to.note = \"measured\";
+        return (inbox.all + inbox.all).size();
+    }
+    transaction size(inbox: ref Inbox) -> int { return inbox.all.size(); }
+    ";
+
+/// A value that is too large is too large whoever computes it, so nobody waits for it.
+#[test]
+fn a_later_part_that_is_too_large_is_parked_and_says_so() {
+    let stores = Stores::new(GROWING, "");
+    let server = stores.server();
+    let text = "x".repeat(9 << 20);
+    let session = Session::default();
+    stores.ok(&server, &session, "fill", &[("inbox", "ana"), ("text", &text)]);
+    let arguments = [("to", "ana"), ("inbox", "ana")];
+    let error = stores.call(&server, &session, "double", &arguments).expect_err("it is too large");
+    let Error::Incomplete { id: Some(id), cause, .. } = &error else { panic!("{error}") };
+    assert!(matches!(&**cause, Error::Parked { id: parked, .. } if parked == id), "{cause}");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "committed at bank, but not at feed: what it computes for that store is too large: a \
+             string of 18874368 bytes, the limit is 16777216; it is parked, and `mingle recover` \
+             tries it again (transaction {id})"
+        )
+    );
+    // An operator may give up what was never written; nothing is left then.
+    let refused = stores.world.block_on(server.retry(*id)).expect_err("it is too large still");
+    assert!(matches!(&refused, Error::Parked { .. }), "{refused}");
+    stores.world.block_on(server.abandon(*id, "it would never fit")).expect("it is parked");
+    assert_eq!(stores.ok(&server, &session, "size", &[("inbox", "ana")]), json!(9 << 20));
+}
+
+/// Where all is written, there is nothing to finish.
+#[test]
+fn a_result_that_is_too_large_leaves_nothing_behind() {
+    let stores = Stores::new(GROWING, "");
+    let server = stores.server();
+    let text = "x".repeat(9 << 20);
+    let session = Session::default();
+    stores.ok(&server, &session, "fill", &[("inbox", "ana"), ("text", &text)]);
+    let arguments = [("to", "ana"), ("inbox", "ana")];
+    let error = stores.call(&server, &session, "measure", &arguments).expect_err("too large");
+    assert_eq!(
+        error.to_string(),
+        "committed at bank, and nothing is left to write; there is no result, since what is read at \
+         feed gives a string of 18874368 bytes, the limit is 16777216"
+    );
+    assert!(stores.world.block_on(server.unfinished()).expect("they answer").is_empty());
+}

@@ -1,6 +1,7 @@
 //! Programs and what the compiler says of them: the examples, the reference, the explanations of
 //! diagnostics, and the rules one by one.
 
+mod choices;
 mod common;
 mod examples;
 mod explanations;

@@ -1,0 +1,125 @@
+//! Which operators may choose by their first operand whether a query is asked.
+
+use super::{Analysis, Rules, Slice, Sources, analyse};
+use crate::diagnostic::Diagnostics;
+use crate::flat::{Choice, Flat, Kind, Operators, Separated, StmtId, lower, separate};
+use crate::hir::{Program, Transaction};
+
+/// Operators are tried so often; then all of them evaluate everything beforehand.
+const ROUNDS_MAX: usize = 4;
+
+/// Flattens a transaction so that a query in an operand of `&&`, `||`, `??` or `if` is asked only if
+/// the first operand says so, where the flow rules let it decide that. None where the functions in
+/// the transaction, written in place, are too large.
+pub(crate) fn flatten(program: &Program, transaction: &Transaction, rules: Rules) -> Option<Flat> {
+    let mut eager = Operators::new();
+    for round in 0.. {
+        let flat = lower(program, transaction, &eager)?;
+        let found: Vec<u32> = if round < ROUNDS_MAX {
+            refused(program, transaction, &flat, rules)
+        } else {
+            numbers(flat.choices.iter())
+        };
+        if found.is_empty() {
+            return Some(flat);
+        }
+        eager.extend(found);
+    }
+    None
+}
+
+/// The operators of a flattened transaction that have to evaluate everything beforehand.
+fn refused(program: &Program, transaction: &Transaction, flat: &Flat, rules: Rules) -> Vec<u32> {
+    if flat.choices.is_empty() {
+        return Vec::new();
+    }
+    let analysis_of = |flat| Analysis::new(program, transaction, flat, rules);
+    let Some(analysis) = analysis_of(flat) else { return Vec::new() };
+    let needless = analysis.needless_endorsements();
+    let without = super::endorsement::without(flat.clone(), &needless);
+    let analysis = analysis_of(&without).expect("it has no more stores than before");
+    let around = numbers(flat.choices.iter().filter(|choice| analysis.endorses_in(choice.branch)));
+    if !around.is_empty() {
+        return around;
+    }
+    let endorsed = analysis.endorsed_slice();
+    let is_split = !endorsed.statements.is_empty()
+        && rules.separation
+        && analysis.check_slice(&endorsed, &mut Diagnostics::default());
+    let (flat, slice) = if is_split {
+        let varies = |slot| analysis.depends_on_stores(slot);
+        let Separated { flat, slice } = separate(&without, &endorsed.statements, &varies);
+        (flat, Slice { statements: slice })
+    } else {
+        (without.clone(), Slice::default())
+    };
+    let analysis = analysis_of(&flat).expect("it has no more stores than before");
+    let truth = analysis.with_true_sources();
+    let by = |id: StmtId| if slice.contains(id) { &truth } else { &analysis };
+    let choices = || flat.choices.iter().filter(|choice| flat.live[choice.branch.index()]);
+    let may_not = |choice: &&Choice| {
+        let id = choice.branch;
+        !by(id).may_choose(id, slice.contains(id))
+    };
+    let found = numbers(choices().filter(may_not));
+    if !found.is_empty() {
+        return found;
+    }
+    let reaches_across = |choice: &&Choice| by(choice.branch).visits_others(choice.branch);
+    let across = numbers(choices().filter(reaches_across));
+    let mut found = Diagnostics::default();
+    if !across.is_empty() {
+        analyse(program, transaction, without, rules, &mut found);
+    }
+    // Where the order of the stores forbids it, everything is asked beforehand.
+    if found.has_errors() { across } else { Vec::new() }
+}
+
+fn numbers<'c>(choices: impl Iterator<Item = &'c Choice>) -> Vec<u32> {
+    choices.map(|choice| choice.number).collect()
+}
+
+impl Analysis<'_> {
+    /// The live statements in the branches of a choice.
+    fn chosen(&self, choice: StmtId) -> impl Iterator<Item = StmtId> + '_ {
+        let all = (choice.0 + 1..self.flat.statements.len() as u32).map(StmtId);
+        // What a statement holds stands right behind it.
+        let inner =
+            all.take_while(move |id| self.flat.ancestors(*id).any(|around| around == choice));
+        inner.filter(|id| self.flat.live[id.index()])
+    }
+
+    fn chooses_by(&self, choice: StmtId) -> Sources {
+        Self::condition_sources(&self.flat.get(choice).kind, &self.sources)
+    }
+
+    /// Whether something is endorsed in an operand, which would be decided before all else.
+    fn endorses_in(&self, choice: StmtId) -> bool {
+        self.chosen(choice).any(|id| matches!(self.flat.get(id).kind, Kind::Endorse { .. }))
+    }
+
+    /// Whether the first operand may decide what the others read. What is early is read before
+    /// anything is written, so it may fail.
+    fn may_choose(&self, choice: StmtId, is_early: bool) -> bool {
+        let sources = self.chooses_by(choice);
+        let written = self.written_stores();
+        let reaches = |target| self.weaker_than(sources, target) == 0;
+        self.chosen(choice).all(|id| match &self.flat.get(id).kind {
+            Kind::Read(access) => {
+                reaches(access.store)
+                    && (is_early
+                        || self.is_total(access)
+                        || written.iter().all(|target| reaches(*target)))
+            }
+            _ => true,
+        })
+    }
+
+    /// Whether the choice depends on other stores than the one that an operand reads.
+    fn visits_others(&self, choice: StmtId) -> bool {
+        let sources = self.chooses_by(choice) & self.store_sources();
+        self.chosen(choice)
+            .filter_map(|id| self.flat.get(id).store())
+            .any(|store| sources & !self.bit_of(store) != 0)
+    }
+}
