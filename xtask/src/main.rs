@@ -45,6 +45,7 @@ Tasks:
                          simulates seed after seed; a failure prints what runs it again,
                          and a short schedule; with a planted fault, until that is found
   sim geo [ARGS…]        the same of the geo-replicated store's core
+  sim outage [ARGS…]     a minute without a replica or a store under a steady load, second by second
   services TASK [ENGINE…]
                          the servers that tests need: fetch, start, stop, status
   help                   this text

@@ -8,6 +8,7 @@
 //! until the store answers, and closes the circuit. What has begun goes on trying all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt;
 use std::time::Duration;
 
 use mingle_lang::Plan;
@@ -79,6 +80,16 @@ pub struct Away {
     pub since: Duration,
     /// What it failed with last.
     pub reason: String,
+}
+
+impl fmt::Display for Away {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "store {}", self.store)?;
+        if let Some(replica) = &self.replica {
+            write!(f, " (replica {replica})")?;
+        }
+        write!(f, " has not answered for {} s", self.since.as_secs())
+    }
 }
 
 impl Away {

@@ -7,7 +7,6 @@
 //! was alive after all it meets its fence, and goes on as another origin.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::Arc;
 
 use mingle_model::{Name, Origin, TransactionId, WitnessRow};
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};

@@ -1,5 +1,6 @@
 //! Which path leads where.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use axum::Router;
@@ -57,7 +58,10 @@ async fn finish(State(app): State<Arc<App>>, mut response: Response) -> Response
     response
 }
 
-async fn readyz(State(app): State<Arc<App>>) -> Answer {
+/// Whether this process takes calls, and which stores do not answer it. With `?needs=bank,feed`, or `?needs=all`, it
+/// takes none while one of these stores is away.
+async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
+    let needed = needed_stores(&app, uri.query().unwrap_or_default())?;
     if app.is_stopping() {
         return Err(Problem::shutting_down());
     }
@@ -66,7 +70,43 @@ async fn readyz(State(app): State<Arc<App>>) -> Answer {
         let failed: Vec<String> = failed.iter().map(ToString::to_string).collect();
         return Err(Problem::new(Code::Store, failed.join("; ")));
     }
-    Ok((StatusCode::OK, "ready\n").into_response())
+    let away = app.database.away();
+    let missed: Vec<String> =
+        away.iter().filter(|away| needed.contains(&*away.store)).map(ToString::to_string).collect();
+    if !missed.is_empty() {
+        return Err(Problem::new(Code::Store, missed.join("; ")));
+    }
+    let away: String = away.iter().map(|away| format!("{away}\n")).collect();
+    Ok((StatusCode::OK, format!("ready\n{away}")).into_response())
+}
+
+/// The stores that a request for readiness needs.
+fn needed_stores<'a>(app: &'a App, query: &str) -> Result<BTreeSet<&'a str>, Problem> {
+    let stores = &app.database.program().checked.stores;
+    let all = || stores.iter().map(|store| &*store.name);
+    let mut needed = BTreeSet::new();
+    for member in query.split('&').filter(|member| !member.is_empty()) {
+        let Some(names) = member.strip_prefix("needs=") else {
+            return Err(Problem::new(
+                Code::InvalidArgument,
+                format!("expected needs=STORE,STORE or needs=all, found {member:?}"),
+            ));
+        };
+        for name in names.split(',') {
+            match all().find(|store| *store == name) {
+                Some(store) => drop(needed.insert(store)),
+                None if name == "all" => needed.extend(all()),
+                None => {
+                    let known = all().collect::<Vec<_>>().join(", ");
+                    return Err(Problem::new(
+                        Code::InvalidArgument,
+                        format!("there is no store {name:?}; there are {known}"),
+                    ));
+                }
+            }
+        }
+    }
+    Ok(needed)
 }
 
 async fn openapi(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {

@@ -159,6 +159,22 @@ impl Database {
         failed
     }
 
+    /// The stores and replicas that do not answer this process at present: calls that have to visit one are
+    /// refused before they write anything, and it is asked again every second.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn shown(database: &mingle::Database) {
+    /// for away in database.away() {
+    ///     println!("{away}");
+    /// }
+    /// # }
+    /// ```
+    pub fn away(&self) -> Vec<mingle_runtime::Away> {
+        self.runtime.away()
+    }
+
     /// Lets a session go on without what was lost with data centers that were given up, and says what
     /// that is. Until then its calls are refused where they would need it. Nothing is done again.
     ///

@@ -373,21 +373,23 @@ mod tests {
         // The first is seen at the bank and has not been at the shop; the same client finds an account as it was
         // before a third wrote it; the fourth finds that, and is at the shop before the first.
         let order = call(Kind::Order, 1, 0, &[(ACCOUNT, &[]), (SHELF, &["4"])]);
+        let order = Operation { ended: Duration::from_mins(1), ..order };
         let reader = |kind, tag, seen: &[(Object, &[&str])]| Operation {
             client: 9,
             ..call(kind, tag, u64::from(tag), seen)
         };
         let seen = reader(Kind::ReadAccount, 11, &[(ACCOUNT, &["1"])]);
         let before = one(1, reader(Kind::ReadAccount, 12, &[(other, &[])]));
-        let deposit = one(1, call(Kind::Deposit, 3, 0, &[(other, &[])]));
-        let later = one(1, call(Kind::BankToShop, 4, 0, &[(other, &["3"])]));
+        let deposit = one(1, call(Kind::Deposit, 3, 12, &[(other, &[])]));
+        let later = one(1, call(Kind::BankToShop, 4, 13, &[(other, &["3"])]));
         let found = mixed(&history(
             vec![order.clone(), seen.clone(), before, deposit, later.clone()],
             logs,
         ));
         assert!(found.is_ok(), "{found:?}");
         // Where each has learned of the one before, it is one.
-        let informed = one(1, reader(Kind::Deposit, 3, &[(other, &[])]));
+        let informed = one(1, call(Kind::Deposit, 3, 12, &[(other, &[])]));
+        let informed = Operation { client: 9, ..informed };
         let found = mixed(&history(vec![order, seen, informed, later], logs));
         assert_eq!(found.map_err(|broken| broken.promise), Err("P1 mixed consistency"));
     }

@@ -16,6 +16,7 @@ use mingle_model::{Name, Origin, TransactionId};
 use mingle_store::{Address, Data, DataStore, Once, Read, Session as StoreSession, World};
 
 use super::calls::{ClientCall, Kind, Object};
+use super::extras::Extras;
 use super::gather::sessions;
 use super::history::Operation;
 use super::run::{end, end_faults, start};
@@ -131,6 +132,7 @@ impl Outage {
             clock_jumps: Duration::ZERO,
             lease: Duration::from_secs(10),
             is_eventual: self.is_eventual,
+            extras: Extras::default(),
         };
         let mut events = Vec::new();
         let (since, until) = (self.around, self.around + self.lasts);

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::support::{self, client, data, open, read, server, unique, write};
 use mingle_model::{FieldType, Level, Ref, Time, Type, Value};
-use mingle_store::{Address, Data, Read, StoreError, StoreSchema, Write};
+use mingle_store::{Address, Data, Read, StoreError, StoreSchema, ViolationKind, Write};
 use mingle_store_postgres::{CollectionMapping, ObjectMapping, PostgresConfig};
 
 const ZONED: u16 = 0;
@@ -136,8 +136,9 @@ async fn times_are_exact_to_the_microsecond() {
         let value = Value::some(Value::Time(Time::from_micros(micros)));
         let refused = write(&*store, vec![Write::Assign(at(EVENT, field), value)]).await;
         let error = refused.expect_err("it does not fit");
-        assert!(matches!(error, StoreError::Refused { .. }), "{error}");
         assert!(error.to_string().contains(words), "{error}");
+        let StoreError::Violated { violation, .. } = error else { panic!("{error}") };
+        assert_eq!(violation.kind, ViolationKind::Range, "{}", violation.message);
     }
     let short = Write::Assign(at(EVENT, SHORT), Value::some(time("2026-11-26T10:00:00.123Z")));
     write(&*store, vec![short]).await.expect("it fits");

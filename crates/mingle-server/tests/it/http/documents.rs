@@ -215,5 +215,11 @@ fn figures_count_calls_by_outcome_and_phases_by_store() {
         body = served.get("/metrics").body;
     }
     assert_eq!(served.get("/healthz").body, "ok\n");
-    assert_eq!(served.get("/readyz").body, "ready\n");
+    for path in ["/readyz", "/readyz?needs=all", "/readyz?"] {
+        assert_eq!(served.get(path).body, "ready\n", "{path}");
+    }
+    for path in ["/readyz?needs=nowhere", "/readyz?needs=", "/readyz?all"] {
+        let answer = served.get(path);
+        assert_eq!((answer.status, &*answer.code()), (400, "invalid-argument"), "{path}");
+    }
 }
