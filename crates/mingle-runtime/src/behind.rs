@@ -21,23 +21,21 @@ impl Runtime {
         self.now_and_then(|runtime| async move {
             runtime.beat().await;
             let ended = runtime.end_lease().await;
-            runtime.note_failed("removing the sign of life", &ended);
+            note_failed("removing the sign of life", &ended);
         });
         self.now_and_then(|runtime| async move {
             // What fails is tried again next time.
             let recovered = runtime.recover_own(false, &mut Swept::default()).await;
-            runtime.note_failed("finishing what is parked", &recovered);
+            note_failed("finishing what is parked", &recovered);
             let swept = runtime.sweep_now(false, false).await;
-            runtime.note_failed("looking for what others have left", &swept);
+            note_failed("looking for what others have left", &swept);
         });
     }
 
     /// Does something again and again, about as often as sweeps are.
-    fn now_and_then<F: Future<Output = ()> + Send>(
-        &self,
-        work: impl Fn(Arc<Self>) -> F + Send + Sync + 'static,
-    ) where
-        F: 'static,
+    fn now_and_then<F>(&self, work: impl Fn(Arc<Self>) -> F + Send + Sync + 'static)
+    where
+        F: Future<Output = ()> + Send + 'static,
     {
         let (me, world, every) = (self.me.clone(), self.world.clone(), self.settings.sweep_every);
         self.world.spawn(Box::pin(async move {
@@ -49,12 +47,12 @@ impl Runtime {
             }
         }));
     }
+}
 
-    /// Says that something behind everybody's back has failed, which is tried again.
-    pub(crate) fn note_failed<T>(&self, what: &'static str, result: &Result<T, StoreError>) {
-        if let Err(error) = result {
-            metrics::behind_failed(what);
-            tracing::debug!(%error, what, "failed, and is tried again");
-        }
+/// Says that something behind the callers' backs has failed, which is tried again.
+pub(crate) fn note_failed<T>(what: &'static str, result: &Result<T, StoreError>) {
+    if let Err(error) = result {
+        metrics::behind_failed(what);
+        tracing::debug!(%error, what, "failed, and is tried again");
     }
 }

@@ -260,14 +260,12 @@ impl Runtime {
             return;
         }
         let place = (store, replica.cloned());
-        let error = match answer {
-            Err(error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. })) => error,
-            _ => {
-                if self.circuits().answers(&place) {
-                    self.has_returned(&place);
-                }
-                return;
+        let Err(error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. })) = answer
+        else {
+            if self.circuits().answers(&place) {
+                self.has_returned(&place);
             }
+            return;
         };
         let opens = self.circuits().fails(&place, self.world.elapsed(), error.to_string());
         if opens {

@@ -13,6 +13,7 @@ use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
+use crate::behind::note_failed;
 use crate::intent::first_part;
 use crate::metrics;
 use crate::own::{Left, Owed};
@@ -139,7 +140,7 @@ impl Runtime {
             return Round::Idle;
         }
         let cleaned = self.clean(ready).await;
-        self.note_failed("clean-up", &cleaned);
+        note_failed("clean-up", &cleaned);
         match cleaned {
             Ok(true) => Round::Cleaned,
             // What failed is tried again.

@@ -406,12 +406,12 @@ impl Runtime {
         let phase = report.phases[index].clone();
         shared.tell(|| Event::Committed { phase: index, report: phase });
         let mut report = report.clone();
-        self.has_run(execution, index, call, shared, &mut report).await;
+        self.has_run(execution, index, call, shared, &mut report);
         let patience = call.deadline.unwrap_or(self.settings.deadline);
         let deadline = self.world.elapsed().saturating_add(patience);
         let progress = Progress { report, committed, deadline };
         let run = self.run_from(execution, index + 1, progress, call, shared).await;
-        self.learn(call, execution, matches!(run, Ok(Run::Ended(_)))).await;
+        self.learn(call, execution, matches!(run, Ok(Run::Ended(_))));
         self.account(execution, &run);
         let result = match run {
             Ok(Run::Ended(report)) => Ok(report),

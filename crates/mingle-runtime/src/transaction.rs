@@ -292,7 +292,7 @@ impl Runtime {
             if let (true, Some(place)) = (is_finished, execution.wrote_first) {
                 self.keep_result(&execution, place).await;
             }
-            self.learn(call, &execution, is_finished).await;
+            self.learn(call, &execution, is_finished);
             self.account(&execution, &run);
             match run {
                 Ok(Run::Ended(report)) => return Ok(report),
@@ -310,7 +310,7 @@ impl Runtime {
     }
 
     /// Keeps in the session what the transaction has learned.
-    pub(crate) async fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
+    pub(crate) fn learn(&self, call: &Call, execution: &Execution, is_finished: bool) {
         let session = &call.session;
         if self.planted == Planted::SessionDropsWorklist || !self.settings.tracking {
             return;
@@ -436,7 +436,7 @@ impl Runtime {
                 // What is committed has to be finished, however long it took to get there.
                 deadline = self.world.elapsed().saturating_add(patience);
             }
-            self.has_run(execution, index, call, shared, &mut report).await;
+            self.has_run(execution, index, call, shared, &mut report);
         }
         if execution.is_result_lost && execution.plan.result.is_some() && report.result.is_none() {
             return Err(Error::ResultGone { id: execution.id });
@@ -445,7 +445,7 @@ impl Runtime {
     }
 
     /// A phase has run: says so in the report, and to a caller who waits for no more.
-    pub(crate) async fn has_run(
+    pub(crate) fn has_run(
         &self,
         execution: &Execution,
         index: usize,
@@ -453,15 +453,15 @@ impl Runtime {
         shared: &Shared,
         report: &mut CallReport,
     ) {
-        report.result = execution.result.clone();
+        report.result.clone_from(&execution.result);
         report.id = execution.begun.as_ref().map(|begun| begun.id);
         if call.until.is_some() && report.phases[index].store == call.until {
-            self.answer_early(execution, index, call, shared, report).await;
+            self.answer_early(execution, index, call, shared, report);
         }
     }
 
     /// The caller waits no longer; the rest follows.
-    async fn answer_early(
+    fn answer_early(
         &self,
         execution: &Execution,
         index: usize,
@@ -474,7 +474,7 @@ impl Runtime {
             // Nothing is certain yet.
             return;
         }
-        self.learn(call, execution, false).await;
+        self.learn(call, execution, false);
         let mut early = report.clone();
         early.following = rest.iter().filter_map(|phase| execution.store_name(phase)).collect();
         shared.finish(Ok(early));

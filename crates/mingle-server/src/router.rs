@@ -76,8 +76,9 @@ async fn readyz(State(app): State<Arc<App>>, uri: Uri) -> Answer {
     if !missed.is_empty() {
         return Err(Problem::new(Code::Store, missed.join("; ")));
     }
-    let away: String = away.iter().map(|away| format!("{away}\n")).collect();
-    Ok((StatusCode::OK, format!("ready\n{away}")).into_response())
+    let lines = ["ready".to_owned()].into_iter().chain(away.iter().map(ToString::to_string));
+    let text = lines.collect::<Vec<_>>().join("\n") + "\n";
+    Ok((StatusCode::OK, text).into_response())
 }
 
 /// The stores that a request for readiness needs.

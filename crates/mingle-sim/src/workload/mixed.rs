@@ -215,9 +215,9 @@ fn told_as(history: &History, demand: &Demand, told: &BTreeMap<usize, Told>) -> 
                         found.into_iter().partition(|step| step.kind == StepKind::Write);
                     let is_later = told == Told::LaterReads && reads_later(operation, store);
                     if is_later {
-                        later.push(read)
+                        later.push(read);
                     } else {
-                        parts.push(read)
+                        parts.push(read);
                     }
                     writes.extend::<Vec<Step>>(written);
                 }

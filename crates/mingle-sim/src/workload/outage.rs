@@ -163,7 +163,7 @@ impl Outage {
         let clients = start(&stage, &plan);
         world.spawn(Box::pin(sample(stage.clone(), seconds.clone())));
         world.run(async {
-            let until = self.load() + Duration::from_secs(60);
+            let until = self.load() + Duration::from_mins(1);
             while world.elapsed() < until && !clients.iter().all(|is_done| *lock(is_done)) {
                 world.sleep(Duration::from_millis(250)).await;
             }
@@ -196,7 +196,10 @@ impl Outage {
                 (true, true) => second.concerned += 1,
                 (true, false) => {
                     second.others += 1;
-                    times.entry(at).or_default().push(operation.ended - operation.began);
+                    times
+                        .entry(at)
+                        .or_default()
+                        .push(operation.ended.saturating_sub(operation.began));
                 }
                 (false, true) => second.failed += 1,
                 (false, false) => second.failed_others += 1,
@@ -272,7 +275,7 @@ async fn rest(stage: &Stage) -> Option<Duration> {
     while stage.world.elapsed() < begin + REST_MAX {
         let living: Vec<_> = lock(&stage.processes).iter().flatten().cloned().collect();
         if living.iter().all(|(_, runtime)| runtime.is_clean()) {
-            return Some(stage.world.elapsed() - begin);
+            return Some(stage.world.elapsed().saturating_sub(begin));
         }
         stage.world.sleep(Duration::from_millis(250)).await;
     }
@@ -298,10 +301,7 @@ async fn wrong(stage: &Stage, objects: u8) -> Vec<String> {
         for object in operation.call.writes() {
             for ((_, replica), log) in logs.range((object, 0)..=(object, usize::MAX)) {
                 let found = log.iter().filter(|entry| **entry == tag).count();
-                let is_right = match operation.end.is_done() {
-                    true => found == 1,
-                    false => found <= 1,
-                };
+                let is_right = found == 1 || found == 0 && !operation.end.is_done();
                 if !is_right {
                     wrong.insert(format!("{tag} is {found} times in {object:?} at {replica}"));
                 }
