@@ -12,7 +12,6 @@ use std::fmt;
 use std::time::Duration;
 
 use mingle_lang::Plan;
-use mingle_lang::split::Mode;
 use mingle_model::{Level, Name, TransactionId};
 use mingle_store::{Once, Read, RecordKind, StoreError};
 
@@ -143,11 +142,10 @@ impl Runtime {
             return Ok(());
         }
         let home = call.session.replica();
-        let visited = plan.phases.iter().filter(|phase| phase.code.iter().any(visits));
-        let first_write = plan.phases.iter().position(|phase| phase.mode == Mode::Write);
-        for (index, phase) in visited.enumerate() {
+        let phases = plan.phases.iter().enumerate();
+        for (index, phase) in phases.filter(|(_, phase)| phase.code.iter().any(visits)) {
             let Some(store) = phase.store.map(mingle_lang::hir::StoreId::index) else { continue };
-            let is_later = first_write.is_some_and(|first| index > first);
+            let is_later = plan.first_write.is_some_and(|first| index > first);
             if let Some(away) = self.away_for(store, home.as_ref(), is_later) {
                 metrics::refused_away(&away.store);
                 return Err(Error::Store(away.to_error()));
@@ -267,7 +265,11 @@ impl Runtime {
             }
             return;
         };
-        let opens = self.circuits().fails(&place, self.world.elapsed(), error.to_string());
+        let reason = match error {
+            StoreError::Unavailable { reason, .. } => reason.clone(),
+            other => other.to_string(),
+        };
+        let opens = self.circuits().fails(&place, self.world.elapsed(), reason);
         if opens {
             let (store, replica) = (self.name_at(store), place.1.as_deref().unwrap_or(""));
             tracing::warn!(%store, replica, %error, "does not answer; calls that visit it are refused");
