@@ -1,10 +1,10 @@
 //! Stores that are away, and calls that are not begun for that.
 //!
-//! A transaction that has committed at its first store waits for a later one that is away, and whoever meets its
-//! objects waits with it. So a store that nobody reaches would hold up more and more that never visits it. Once a
+//! A transaction that has committed at its first store waits for a later one that is away, and transactions that meet
+//! its objects wait with it. So a store that is away would hold up more and more transactions that never visit it. Once a
 //! store, or a replica, has failed for [`AWAY_AFTER`] and has not answered anything meanwhile, its circuit is open:
 //! a call that would have to visit it is refused before it writes anything, at once, with the store's name and the
-//! time since when. One that waits for an earlier store alone (`until`) is not. A task behind everybody's back asks
+//! time since when. One that waits for an earlier store alone (`until`) is not. A background task asks
 //! until the store answers, and closes the circuit. What has begun goes on trying all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -230,7 +230,7 @@ impl Runtime {
         open.map(|((store, _), _)| *store).collect()
     }
 
-    /// Whether a phase of a session that stays at `home` finds nobody at a store.
+    /// Whether the store or replica that a phase visits, of a session that stays at `home`, is away.
     fn away_for(&self, store: usize, home: Option<&Name>, is_later: bool) -> Option<Away> {
         let capabilities = self.stores[store].capabilities();
         let own = (store, self.replica_at(store, home));

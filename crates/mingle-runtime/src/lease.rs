@@ -118,7 +118,7 @@ impl Runtime {
         let none = || (vec![None; answers.len()], now);
         let (last, since) = watched.leases.entry(origin).or_insert_with(none);
         for (last, answer) in last.iter_mut().zip(answers) {
-            // A store that does not answer says nothing about who lives.
+            // A store that does not answer says nothing about the origin.
             let Some(Data::Record(sign)) = answer.and_then(|all| all.into_iter().next()) else {
                 continue;
             };

@@ -72,6 +72,9 @@ impl Runtime {
         written: &BTreeSet<Option<Ref>>,
         draft: &mut Draft,
     ) {
+        if visit.rows.is_empty() && visit.remembered.is_empty() {
+            return;
+        }
         // Where it goes itself it has to look, however much is known by now: what reads there may have begun
         // before.
         let to_come = execution.plan.phases[index + 1..].iter();

@@ -104,7 +104,7 @@ pub const RESULT_KEPT_BYTES_MAX: usize = 1 << 20;
 /// So many records are read or removed at once where many are.
 pub(crate) const BATCH: usize = 1_000;
 
-/// So many are removed with one commit, so that callers who meet it do not wait for long.
+/// Clean-up removes so many rows with one commit: a call that conflicts with it waits for a short time.
 pub(crate) const REMOVED_AT_ONCE: usize = 100;
 
 /// At most such a pause follows.

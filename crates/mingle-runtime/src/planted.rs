@@ -64,7 +64,7 @@ pub enum Planted {
     ReadersNotAwaited,
     /// An `isolated` transaction that was aborted commits all the same (P5).
     AbortIgnored,
-    /// Who is at one replica of a store is taken to be at all of them, and not passed on (P4).
+    /// A transaction that one replica of a store has is taken to be at all of them, and is not passed on (P4).
     ThroughAtOne,
     /// Whom a transaction met it passes on, through or not: rows multiply while a replica is away (P7).
     AllPassedOn,

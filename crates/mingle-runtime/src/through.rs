@@ -118,6 +118,9 @@ impl Runtime {
         later: &BTreeSet<Name>,
     ) -> Worklist {
         let mut told = Worklist::default();
+        if waits.is_empty() {
+            return told;
+        }
         for (name, stamp) in waits.seen() {
             told.saw(name, stamp);
         }
