@@ -190,6 +190,9 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
         "-Dcassandra.ring_delay_ms=1000",
         "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
+        // A node that missed a change of the schema asks for it again, by default after one or two minutes.
+        "-Dcassandra.migration_delay_ms=1000",
+        "-Dcassandra.schema_pull_interval_ms=1000",
     ];
     let mut arguments: Vec<OsString> = own.into_iter().chain(fixed).map(OsString::from).collect();
     for (option, packages) in [("--add-exports", &EXPORTS[..]), ("--add-opens", &OPENS[..])] {
@@ -210,8 +213,8 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     Launch { program: java(), arguments, environment: Vec::new() }
 }
 
-/// Whether the node takes queries, belongs to our server, and sees all nodes of it: what it reads
-/// then at all replicas lies at all nodes.
+/// Whether the node takes queries, belongs to our server, and sees all nodes of it, with the schema that it has: what it
+/// reads then at all replicas lies at all nodes.
 pub(crate) fn is_ready(place: &Place) -> bool {
     let answer = || -> std::io::Result<bool> {
         let mut connection = Connection::open(place.address)?;
@@ -222,7 +225,14 @@ pub(crate) fn is_ready(place: &Place) -> bool {
         let knows_all = peers.ends_with(&(HOSTS.len() as u64 - 1).to_be_bytes());
         // Whom it knows it need not have reached yet.
         connection.query("SELECT session_id FROM system_traces.sessions", ALL)?;
-        Ok(is_ours && knows_all)
+        // Each node makes some tables of its own as it starts, and hears of those of the others later.
+        let own = connection.query("SELECT schema_version FROM system.local", ONE)?;
+        let version = own.last_chunk::<UUID_BYTES>();
+        let others = connection.query("SELECT schema_version FROM system.peers_v2", ONE)?;
+        let same = others
+            .windows(UUID_BYTES)
+            .filter(|part| version.is_some_and(|version| part == version));
+        Ok(is_ours && knows_all && same.count() == HOSTS.len() - 1)
     };
     answer().unwrap_or(false)
 }
@@ -230,6 +240,9 @@ pub(crate) fn is_ready(place: &Place) -> bool {
 /// How many replicas must answer, as the protocol numbers it.
 const ONE: u16 = 1;
 const ALL: u16 = 5;
+
+/// The length of the version of a schema.
+const UUID_BYTES: usize = 16;
 
 /// As much of the native protocol, version 4, as it takes to see whether a node is up.
 struct Connection {

@@ -1,10 +1,18 @@
 //! What is looked at, and made, before a store is opened.
 
 use std::collections::BTreeSet;
+use std::fmt::Write as _;
+use std::sync::Arc;
 
+use futures_util::future::join_all;
 use mingle_model::{Level, Name};
 use mingle_store::StoreSchema;
 use scylla::client::session::Session as Cluster;
+use scylla::cluster::Node;
+use scylla::errors::ExecutionError;
+use scylla::policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy};
+use scylla::statement::unprepared::Statement;
+use scylla::value::CqlValue;
 
 use crate::config::{CassandraConfig, OpenError};
 use crate::statement::tables;
@@ -113,8 +121,7 @@ pub async fn make(
             quoted(keyspace),
             copies.join(", ")
         );
-        let made = cluster.query_unpaged(create, ()).await;
-        made.map_err(|error| unavailable(error.to_string()))?;
+        change(cluster, create).await.map_err(unavailable)?;
     }
     if let Some(known) = known.and_then(|known| known.tables.get("rows"))
         && !known.columns.contains_key("block")
@@ -130,15 +137,61 @@ pub async fn make(
         if known.is_some_and(|known| known.tables.contains_key(name)) {
             continue;
         }
-        let made = cluster.query_unpaged(table, ()).await;
-        made.map_err(|error| unavailable(error.to_string()))?;
+        change(cluster, table).await.map_err(unavailable)?;
     }
     Ok(())
 }
 
+/// Changes the schema. Where the nodes do not agree on it in time, the reason names each node and its version.
+async fn change(cluster: &Cluster, statement: impl Into<Statement>) -> Result<(), String> {
+    let Err(error) = cluster.query_unpaged(statement, ()).await else { return Ok(()) };
+    let mut reason = error.to_string();
+    if matches!(error, ExecutionError::SchemaAgreementError(_)) {
+        let _ = write!(reason, " ({})", versions(cluster).await);
+    }
+    Err(reason)
+}
+
+/// Which version of the schema each node has, or why it does not say.
+async fn versions(cluster: &Cluster) -> String {
+    let state = cluster.get_cluster_state();
+    let asked = state.get_nodes_info().iter().map(|node| async move {
+        let version = version(cluster, node).await;
+        let told = version.map_or_else(|why| why, |version| format!("has version {version}"));
+        format!("{} {told}", node.address.ip())
+    });
+    join_all(asked).await.join(", ")
+}
+
+/// The version of the schema that one node has.
+async fn version(cluster: &Cluster, node: &Arc<Node>) -> Result<String, String> {
+    let mut query = Statement::new("SELECT schema_version FROM system.local");
+    let node = NodeIdentifier::Node(Arc::clone(node));
+    query.set_load_balancing_policy(Some(SingleTargetLoadBalancingPolicy::new(node, None)));
+    let found = cluster.query_unpaged(query, ()).await.map_err(|error| error.to_string())?;
+    let found = found.into_rows_result().map_err(|error| error.to_string())?;
+    let (version,) = found.single_row::<(CqlValue,)>().map_err(|error| error.to_string())?;
+    version.as_uuid().map(|version| version.to_string()).ok_or_else(|| "has no version".into())
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{literal, quoted};
+    use mingle_services::Engine;
+
+    use super::{literal, quoted, versions};
+    use crate::config::CassandraConfig;
+    use crate::link;
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn each_node_is_named_with_its_version_of_the_schema() {
+        let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
+        let config = CassandraConfig::at(server.url().split(','), ["dc1"]);
+        let cluster = link::connect(&config).await.expect("nodes that are reached");
+        let versions = versions(&cluster).await;
+        for node in ["127.0.0.1", "127.0.0.2", "127.0.0.3"] {
+            assert!(versions.contains(&format!("{node} has version ")), "{versions}");
+        }
+    }
 
     #[test]
     fn names_and_texts_end_where_they_should() {
