@@ -2,9 +2,11 @@
 //!
 //! One build makes all of them, with one profile and one set of features, so nothing is compiled twice.
 
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use crate::run::{cargo, output_and_progress, root};
+use crate::run::{Outcome, cargo, output_and_progress, root};
 
 /// A test suite that was built.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,8 @@ pub struct Artifacts {
     pub suites: Vec<Suite>,
     /// Binaries by name.
     binaries: Vec<(String, PathBuf)>,
+    /// The features of each library by its package, once for each time that it was compiled.
+    libraries: BTreeMap<String, Vec<String>>,
 }
 
 impl Artifacts {
@@ -71,8 +75,43 @@ impl Artifacts {
         found.ok_or_else(|| format!("the build made no suite {package} {target}"))
     }
 
+    /// Sees that each library was compiled once.
+    ///
+    /// # Errors
+    ///
+    /// Names the libraries that were compiled for two sets of features, and the sets.
+    pub fn are_compiled_once(&self) -> Outcome {
+        let mut twice = String::new();
+        for (package, features) in self.libraries.iter().filter(|(_, times)| times.len() > 1) {
+            let _ = write!(twice, "\n  {package}: [{}]", features.join("] and ["));
+        }
+        if twice.is_empty() {
+            return Ok(());
+        }
+        Err(format!(
+            "compiled more than once, for other features each time (crates/mingle-features/Cargo.toml asks for those that \
+             all are to have):{twice}"
+        ))
+    }
+
+    /// Adds a library that was compiled, if a message of cargo tells of one.
+    fn add_library(&mut self, line: &str) {
+        let kind = line
+            .split_once("\"target\":{")
+            .and_then(|(_, target)| text_after(target, "\"kind\":["));
+        let is_library = kind.is_some_and(|kind| kind == "proc-macro" || kind.ends_with("lib"));
+        if !is_library || is_test(line) {
+            return;
+        }
+        let Some(package) = text_after(line, "\"package_id\":") else { return };
+        let features = line.split_once("\"features\":[").and_then(|(_, rest)| rest.split_once(']'));
+        let features = features.map_or_else(String::new, |(features, _)| features.replace('"', ""));
+        self.libraries.entry(package).or_default().push(features);
+    }
+
     /// Adds the program that a message of cargo tells of, if it tells of one.
     fn add(&mut self, line: &str, root: &Path) {
+        self.add_library(line);
         let Some(program) = text_after(line, "\"executable\":") else { return };
         let Some(manifest) = text_after(line, "\"manifest_path\":") else { return };
         let Some((_, target)) = line.split_once("\"target\":{") else { return };
@@ -83,12 +122,8 @@ impl Artifacts {
         };
         let folder = Path::new(&manifest).parent().unwrap_or(root);
         let package = folder.strip_prefix(root).unwrap_or(folder).to_string_lossy().into_owned();
-        let is_test = line
-            .split_once("\"profile\":{")
-            .and_then(|(_, profile)| profile.split_once('}'))
-            .is_some_and(|(profile, _)| profile.contains("\"test\":true"));
         let program = PathBuf::from(program);
-        if is_test {
+        if is_test(line) {
             let is_library = kind != "bin" && kind != "test";
             let target = if is_library { "lib".to_owned() } else { name };
             self.suites.push(Suite { package, target, program });
@@ -96,6 +131,13 @@ impl Artifacts {
             self.binaries.push((name, program));
         }
     }
+}
+
+/// Whether a message of cargo tells of a test.
+fn is_test(line: &str) -> bool {
+    line.split_once("\"profile\":{")
+        .and_then(|(_, profile)| profile.split_once('}'))
+        .is_some_and(|(profile, _)| profile.contains("\"test\":true"))
 }
 
 /// The JSON string that follows a text.
@@ -142,5 +184,29 @@ mod tests {
         assert_eq!(artifacts.suites[1].program, Path::new("/w/target/debug/deps/it \"1\""));
         assert_eq!(artifacts.binary("mingle"), Ok(Path::new("/w/target/debug/mingle")));
         assert!(artifacts.binary("other").is_err() && artifacts.suite("a", "b").is_err());
+    }
+
+    #[test]
+    fn libraries_that_were_compiled_for_two_sets_of_features_are_named() {
+        let compiled = |package: &str, kind: &str, features: &str, test: bool| {
+            format!(
+                "{{\"reason\":\"compiler-artifact\",\"package_id\":\"{package}\",\"target\":{{\"kind\":[\"{kind}\"],\
+                 \"name\":\"x\"}},\"profile\":{{\"test\":{test}}},\"features\":[{features}],\"executable\":null}}"
+            )
+        };
+        let mut artifacts = Artifacts::default();
+        for line in [
+            compiled("one@1", "lib", "", false),
+            compiled("one@1", "lib", "", true),
+            compiled("one@2", "rlib", "", false),
+            compiled("two@1", "custom-build", "", false),
+            compiled("two@1", "proc-macro", "\"a\"", false),
+        ] {
+            artifacts.add(&line, Path::new("/w"));
+        }
+        assert_eq!(artifacts.are_compiled_once(), Ok(()));
+        artifacts.add(&compiled("two@1", "proc-macro", "\"a\",\"b\"", false), Path::new("/w"));
+        let twice = artifacts.are_compiled_once().expect_err("it was compiled twice");
+        assert!(twice.contains("two@1: [a] and [a,b]") && !twice.contains("one"), "{twice}");
     }
 }

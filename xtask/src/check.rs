@@ -25,6 +25,7 @@ pub fn check(skip_tests: bool) -> Outcome {
     let mut built = None;
     step("build", || Artifacts::build().map(|artifacts| built = Some(artifacts)))?;
     let artifacts = built.ok_or("nothing was built")?;
+    step("nothing is compiled twice", || artifacts.are_compiled_once())?;
     step("tests, lints, documentation and simulations", || {
         let mut jobs = Jobs::new(&artifacts)?;
         jobs.add("lints", lints(), Lane::Waits, 100);
