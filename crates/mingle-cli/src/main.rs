@@ -14,6 +14,8 @@ mod fmt;
 mod generate;
 #[cfg(feature = "postgres")]
 mod init;
+#[cfg(feature = "server")]
+mod log;
 mod lsp;
 mod man;
 mod migrate;
@@ -27,6 +29,7 @@ mod run;
 #[cfg(feature = "server")]
 mod serve;
 mod show;
+mod status;
 
 use std::process::ExitCode;
 
@@ -47,6 +50,7 @@ Examples:
   mingle show shop.mingle Item tea     look at an object
   mingle repl shop.mingle              both, line by line
   mingle recover shop.mingle --list    was anything left unfinished?
+  mingle status shop.mingle            do its stores answer, and which processes are there?
   mingle datacenters shop.mingle       how do the data centers of its stores stand?
   mingle init postgres://app@db/shop   begin with the tables of a database
   mingle migrate shop.mingle           which SQL do its tables still need?
@@ -81,6 +85,7 @@ enum Command {
     Show(show::Args),
     Repl(repl::Args),
     Recover(recover::Args),
+    Status(status::Args),
     Datacenters(datacenters::Args),
     Migrate(migrate::Args),
     #[cfg(feature = "postgres")]
@@ -116,6 +121,7 @@ fn main() -> ExitCode {
         Command::Show(args) => show::run(&args, cli.color),
         Command::Repl(args) => repl::run(&args, cli.color),
         Command::Recover(args) => recover::run(&args, cli.color),
+        Command::Status(args) => status::run(&args, cli.color),
         Command::Datacenters(args) => datacenters::run(&args, cli.color),
         Command::Migrate(args) => migrate::run(&args, cli.color),
         #[cfg(feature = "postgres")]

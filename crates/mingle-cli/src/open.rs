@@ -63,13 +63,18 @@ pub async fn open(path: &str, place: &Place, color: Color) -> Result<Opened, Fai
         Database::open(program, &binding, Some(data)).await
     })
     .await
+    .map(noted)
 }
 
 /// As [`open`], for a command that stays.
 #[cfg(feature = "server")]
 pub async fn open_to_stay(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
     open_with(path, place, color, async |program, binding, data| {
-        Database::open(program, &binding, Some(data)).await
+        let database = Database::open(program, &binding, Some(data)).await?;
+        for warning in database.warnings() {
+            tracing::warn!("{warning}");
+        }
+        Ok(database)
     })
     .await
 }
@@ -82,6 +87,17 @@ pub async fn open_idle(path: &str, place: &Place, color: Color) -> Result<Opened
         Database::open_idle(program, &binding, Some(data), world, |_, store| store).await
     })
     .await
+    .map(noted)
+}
+
+/// As [`open_idle`], also while stores are away.
+pub async fn open_reachable(path: &str, place: &Place, color: Color) -> Result<Opened, Failure> {
+    open_with(path, place, color, async |program, binding, data| {
+        let world = Arc::new(TokioWorld::new());
+        Database::open_reachable(program, &binding, Some(data), world).await
+    })
+    .await
+    .map(noted)
 }
 
 async fn open_with(
@@ -95,10 +111,15 @@ async fn open_with(
     let session = replica(&program, &binding, place)?.map_or_else(Session::default, Session::at);
     let data = place.data.clone().unwrap_or_else(|| default_data(path));
     let database = open(program, binding, &data).await.map_err(|error| failure(&error))?;
-    for warning in database.warnings() {
+    Ok(Opened { database, session, data })
+}
+
+/// The same, with the warnings of a store as notes.
+fn noted(opened: Opened) -> Opened {
+    for warning in opened.database.warnings() {
         eprintln!("note: {warning}");
     }
-    Ok(Opened { database, session, data })
+    opened
 }
 
 /// How the command ends when stores cannot be opened.

@@ -2,12 +2,12 @@
 
 use std::str::FromStr;
 
-use mingle::{Abandoned, Error, Swept, Unfinished};
+use mingle::{Abandoned, Error, Found, StoreError, Swept, Unfinished, Unreachable};
 use mingle_model::{TransactionId, Value};
 use serde_json::{Value as Json, json};
 
 use crate::exit::{Exit, Failure};
-use crate::open::{Opened, Place, block_on, open_idle};
+use crate::open::{Opened, Place, block_on, open_idle, open_reachable};
 use crate::output::{Color, Format, print};
 use crate::progress::Progress;
 use crate::rest::{A_MOMENT, sentence};
@@ -25,7 +25,7 @@ Examples:
 A transaction is unfinished when it has committed at some stores and not yet at others, because a
 process died or a store refused. Any start goes on with it; one that a store refuses for good is
 parked, and only tried again here. One that is abandoned keeps the parts that have committed; the
-others never come. Ends with 4 if something is left.")]
+others never come. Ends with 4 if something is left, or with --list if a store does not answer.")]
 pub struct Args {
     /// The program.
     file: String,
@@ -79,13 +79,11 @@ impl FromStr for Retry {
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     block_on(async {
         let _progress = Progress::start("recovering");
+        if args.list {
+            return list(args, color).await;
+        }
         let opened = open_idle(&args.file, &args.place, color).await?;
         let before = opened.database.unfinished().await.map_err(failure)?;
-        if args.list {
-            let abandoned = opened.database.abandoned().await.map_err(failure)?;
-            print(&listed(&before, &abandoned, args.format));
-            return Ok(Exit::Success);
-        }
         let mut swept = Swept::default();
         if let (Some(id), Some(because)) = (args.abandon, &args.because) {
             opened.database.abandon(id, because).await.map_err(failure)?;
@@ -103,6 +101,14 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
     })
 }
 
+/// Lists what is unfinished at all stores that answer; the exit code says whether all did.
+async fn list(args: &Args, color: Color) -> Result<Exit, Failure> {
+    let opened = open_reachable(&args.file, &args.place, color).await?;
+    let found = opened.database.left_behind().await.map_err(failure)?;
+    print(&listed(&found, args.format));
+    Ok(if found.unreachable.is_empty() { Exit::Success } else { Exit::Store })
+}
+
 async fn tell(
     opened: &Opened,
     before: &[Unfinished],
@@ -117,20 +123,30 @@ async fn tell(
     Ok(if after.is_empty() { Exit::Success } else { Exit::Store })
 }
 
-fn listed(unfinished: &[Unfinished], abandoned: &[Abandoned], format: Format) -> String {
+fn listed(found: &Found, format: Format) -> String {
+    let Found { unfinished, abandoned, unreachable } = found;
     if format == Format::Json {
         let abandoned = abandoned.iter().map(abandoned_as_json);
-        let all: Vec<Json> = unfinished.iter().map(as_json).chain(abandoned).collect();
+        let unreachable =
+            unreachable.iter().map(|place| json!({ "unreachable": unreachable_as_json(place) }));
+        let all: Vec<Json> =
+            unfinished.iter().map(as_json).chain(abandoned).chain(unreachable).collect();
         return format!("{}\n", Json::Array(all));
     }
     let mut lines = Vec::new();
     if unfinished.is_empty() {
-        lines.push("nothing is unfinished".to_owned());
+        let where_known = if unreachable.is_empty() { "" } else { " where stores answer" };
+        lines.push(format!("nothing is unfinished{where_known}"));
     }
     for left in unfinished {
         lines.push(format!("{} {}", left.id, left.transaction));
-        lines.push(format!("  began at: {}", left.intent));
-        lines.push(format!("  missing at: {}", left.missing.join(", ")));
+        lines.push(format!("  began at: {}, {}", left.intent, Value::Time(left.since)));
+        if !left.missing.is_empty() {
+            lines.push(format!("  missing at: {}", left.missing.join(", ")));
+        }
+        if !left.unanswered.is_empty() {
+            lines.push(format!("  not known at: {}", left.unanswered.join(", ")));
+        }
         lines.extend(left.parked.as_ref().map(|why| format!("  parked: {why}")));
     }
     for ended in abandoned {
@@ -140,7 +156,34 @@ fn listed(unfinished: &[Unfinished], abandoned: &[Abandoned], format: Format) ->
         lines.push(format!("  was parked: {}", ended.parked));
         lines.push(format!("  abandoned: {}, because {}", Value::Time(ended.at), ended.because));
     }
+    lines.extend(unreachable.iter().map(not_listed));
     lines.join("\n") + "\n"
+}
+
+/// Says that what a store holds is not listed.
+fn not_listed(place: &Unreachable) -> String {
+    let replica = place.replica.as_ref().map_or(String::new(), |name| format!(" (replica {name})"));
+    let why = reason(&place.error);
+    format!(
+        "store {}{replica} does not answer, and what began there is not listed: {why}",
+        place.store
+    )
+}
+
+fn unreachable_as_json(place: &Unreachable) -> Json {
+    json!({
+        "store": &*place.store,
+        "replica": place.replica.as_deref(),
+        "reason": reason(&place.error),
+    })
+}
+
+/// Why a store does not answer, without its name.
+pub fn reason(error: &StoreError) -> String {
+    match error {
+        StoreError::Unavailable { reason, .. } => reason.clone(),
+        other => other.to_string(),
+    }
 }
 
 fn abandoned_as_json(ended: &Abandoned) -> Json {
@@ -159,6 +202,8 @@ fn as_json(left: &Unfinished) -> Json {
         "id": left.id.to_string(),
         "transaction": &*left.transaction,
         "began_at": &*left.intent,
+        "since": Value::Time(left.since).to_string(),
+        "not_known_at": left.unanswered.iter().map(|store| &**store).collect::<Vec<_>>(),
         "missing_at": left.missing.iter().map(|store| &**store).collect::<Vec<_>>(),
         "parked": left.parked,
     })

@@ -12,6 +12,7 @@ use mingle_server::{Config, Server, Tokens, WorkerBounds, limits, tls};
 
 use crate::exit::{Exit, Failure};
 use crate::files;
+use crate::log::Log;
 use crate::open::{Place, block_on, open_to_stay};
 use crate::output::{Color, print};
 use crate::rest::{A_MOMENT, wait_for_rest};
@@ -99,6 +100,9 @@ pub struct Args {
     shutdown_after: u64,
 
     #[command(flatten)]
+    log: Log,
+
+    #[command(flatten)]
     place: Place,
 }
 
@@ -108,6 +112,7 @@ fn milliseconds(time: Duration) -> u64 {
 
 /// Runs it.
 pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
+    args.log.start(color)?;
     block_on(async {
         let stop = stop_signal()?;
         let opened = open_to_stay(&args.file, &args.place, color).await?;
@@ -115,10 +120,12 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         let config = config(args, &database, opened.session.replica())?;
         let at_most = config.shutdown_after.max(A_MOMENT);
         let server = Server::bind(database.clone(), args.listen, config).await.map_err(failure)?;
+        tracing::info!(url = server.url(), program = args.file, "listening");
         print(&format!("listening on {}\n", server.url()));
         if !server.run(stop).await {
-            eprintln!("note: some calls had not ended in time");
+            tracing::warn!("some calls had not ended in time");
         }
+        tracing::info!("told to end");
         Ok(wait_for_rest(&database, at_most).await)
     })
 }
@@ -148,7 +155,7 @@ fn config(
     let session_key = match &args.session_key {
         Some(file) => session_key(file)?,
         None => {
-            eprintln!("note: without --session-key, sessions end with this process");
+            tracing::info!("without --session-key, sessions end with this process");
             random_session_key()
         }
     };

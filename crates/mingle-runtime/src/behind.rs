@@ -3,9 +3,6 @@
 use std::future::Future;
 use std::sync::Arc;
 
-use mingle_store::StoreError;
-
-use crate::metrics;
 use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::sweep::Swept;
@@ -21,14 +18,14 @@ impl Runtime {
         self.now_and_then(|runtime| async move {
             runtime.beat().await;
             let ended = runtime.end_lease().await;
-            note_failed("removing the sign of life", &ended);
+            runtime.note_failed("removing the sign of life", &ended);
         });
         self.now_and_then(|runtime| async move {
             // What fails is tried again next time.
             let recovered = runtime.recover_own(false, &mut Swept::default()).await;
-            note_failed("finishing what is parked", &recovered);
+            runtime.note_failed("finishing what is parked", &recovered);
             let swept = runtime.sweep_now(false, false).await;
-            note_failed("looking for what others have left", &swept);
+            runtime.note_failed("looking for what others have left", &swept);
         });
     }
 
@@ -46,13 +43,5 @@ impl Runtime {
                 work(runtime).await;
             }
         }));
-    }
-}
-
-/// Says that something behind the callers' backs has failed, which is tried again.
-pub(crate) fn note_failed<T>(what: &'static str, result: &Result<T, StoreError>) {
-    if let Err(error) = result {
-        metrics::behind_failed(what);
-        tracing::debug!(%error, what, "failed, and is tried again");
     }
 }

@@ -147,7 +147,7 @@ impl Runtime {
             let Some(store) = phase.store.map(mingle_lang::hir::StoreId::index) else { continue };
             let is_later = plan.first_write.is_some_and(|first| index > first);
             if let Some(away) = self.away_for(store, home.as_ref(), is_later) {
-                metrics::refused_away(&away.store);
+                self.note_refused(&away.store);
                 return Err(Error::Store(away.to_error()));
             }
             if call.until.as_ref() == Some(&self.name_at(store)) {
@@ -191,7 +191,7 @@ impl Runtime {
                     self.read_records(site, replica, &reads).await.map_err(Error::Store)?;
                 let mut pairs = open.iter().zip(answers.chunks(2));
                 if let Some((id, _)) = pairs.find(|(id, answers)| !is_visible(**id, answers)) {
-                    metrics::refused_away(&away.store);
+                    self.note_refused(&away.store);
                     return Err(Error::Store(away.holds_up(*id, name)));
                 }
             }
@@ -217,7 +217,7 @@ impl Runtime {
                     && execution.worklist.waits_at(&away.store).any(|(other, _)| other == id)
             };
             if let Some((id, _)) = awaited.iter().find(|(id, _)| is_stuck(*id)) {
-                metrics::refused_away(&away.store);
+                self.note_refused(&away.store);
                 return Err(Error::Store(away.holds_up(*id, at)));
             }
         }
@@ -256,6 +256,9 @@ impl Runtime {
     ) {
         if self.planted == Planted::NobodyAway {
             return;
+        }
+        if let Err(error) = answer {
+            self.note_error(store, replica, error);
         }
         let place = (store, replica.cloned());
         let Err(error @ (StoreError::Unavailable { .. } | StoreError::Unknown { .. })) = answer

@@ -13,7 +13,6 @@ use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::record::read_floor;
 use mingle_store::{Bytes, Data, Read, RecordKey, RecordKind, StoreError, Write};
 
-use crate::behind::note_failed;
 use crate::intent::first_part;
 use crate::metrics;
 use crate::own::{Left, Owed};
@@ -90,6 +89,12 @@ impl Runtime {
         self.own().is_at_rest()
     }
 
+    /// An id for a transaction that others may have to finish, or wait for.
+    pub(crate) fn allocate(&self) -> TransactionId {
+        let now = self.world.elapsed();
+        self.own().allocate(now)
+    }
+
     /// A transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
         let (is_first_owed, is_first_ready) = {
@@ -140,7 +145,7 @@ impl Runtime {
             return Round::Idle;
         }
         let cleaned = self.clean(ready).await;
-        note_failed("clean-up", &cleaned);
+        self.note_failed("clean-up", &cleaned);
         match cleaned {
             Ok(true) => Round::Cleaned,
             // What failed is tried again.

@@ -235,11 +235,7 @@ impl Runtime {
         writes.append(&mut draft.writes);
         if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
             // Whoever sent the phase asks by its id, which a commit without writes does not leave.
-            writes.push(Write::Discard(RecordKey::of(
-                RecordKind::Parked,
-                self.own().allocate(),
-                0,
-            )));
+            writes.push(Write::Discard(RecordKey::of(RecordKind::Parked, self.allocate(), 0)));
         }
         // What becomes of a transaction of the application's has to be asked in any case.
         let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
@@ -251,7 +247,12 @@ impl Runtime {
             }
             _ => None,
         };
-        let id = asks.then(|| execution.id.unwrap_or_else(|| self.own().allocate_void()));
+        let id = asks.then(|| {
+            execution.id.unwrap_or_else(|| {
+                let now = self.world.elapsed();
+                self.own().allocate_void(now)
+            })
+        });
         Commit {
             id,
             writes,

@@ -198,7 +198,7 @@ impl Runtime {
         if stores.is_empty() && draft.seen.is_empty() {
             return;
         }
-        let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+        let id = *execution.id.get_or_insert_with(|| self.allocate());
         let intent = intent_store(execution, index);
         let seen = draft.seen.clone();
         let row = WitnessRow { object: None, id, kind: RowKind::Write, intent, stores, seen };
@@ -237,7 +237,7 @@ impl Runtime {
         visit: &Visit,
         draft: &mut Draft,
     ) {
-        let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+        let id = *execution.id.get_or_insert_with(|| self.allocate());
         let intent = intent_store(execution, index);
         let stores: Vec<Name> = later_of(execution, index).into_iter().collect();
         let objects: BTreeSet<Option<Ref>> =
@@ -324,7 +324,7 @@ impl Runtime {
                 }
             }
             Role::First => {
-                let id = *execution.id.get_or_insert_with(|| self.own().allocate());
+                let id = *execution.id.get_or_insert_with(|| self.allocate());
                 guard_origin(id, draft);
                 execution.time = self.time_of_phases();
                 execution.decided_after = Some(self.world.elapsed());

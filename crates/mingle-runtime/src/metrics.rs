@@ -51,6 +51,8 @@ pub const BEHIND_FAILED: &str = "mingle_background_failures_total";
 pub const AWAY: &str = "mingle_store_away";
 /// Calls that were refused since a store that they visit is away, by `store`.
 pub const REFUSED_AWAY: &str = "mingle_calls_refused_away_total";
+/// Requests to stores that failed, by `store`, `replica` and `reason`: a [`reason`].
+pub const STORE_ERRORS: &str = "mingle_store_errors_total";
 /// For how many transactions a session waits after a call.
 pub const SESSION_WAITS: &str = "mingle_session_waits";
 
@@ -83,6 +85,7 @@ pub fn describe() {
     describe_counter!(BEHIND_FAILED, Unit::Count, behind);
     describe_gauge!(AWAY, Unit::Count, "1 while a store or replica does not answer, else 0");
     describe_counter!(REFUSED_AWAY, Unit::Count, "Calls refused since a store is away");
+    describe_counter!(STORE_ERRORS, Unit::Count, "Requests to stores that failed, by reason");
     let session = "For how many transactions a session waits after a call";
     describe_histogram!(SESSION_WAITS, Unit::Count, session);
 }
@@ -294,6 +297,13 @@ pub(crate) fn in_vain(store: Option<&Name>, error: StoreError) -> StoreError {
 pub(crate) fn is_away(store: &Name, replica: &str, is_away: bool) {
     let labels = [("store", label(store)), ("replica", SharedString::from(replica.to_owned()))];
     gauge!(AWAY, &labels).set(f64::from(u8::from(is_away)));
+}
+
+/// A request to a store has failed.
+pub(crate) fn store_failed(store: &Name, replica: &str, reason: &'static str) {
+    let replica = SharedString::from(replica.to_owned());
+    counter!(STORE_ERRORS, "store" => label(store), "replica" => replica, "reason" => reason)
+        .increment(1);
 }
 
 /// Something behind the callers' backs has failed.

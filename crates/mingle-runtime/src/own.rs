@@ -84,11 +84,26 @@ enum Entry {
     Over(Left),
 }
 
+/// How many transactions of this origin there are.
+#[derive(Default)]
+pub(crate) struct Sums {
+    pub(crate) open: usize,
+    /// Those whose phases run, or are still to run.
+    pub(crate) running: usize,
+    pub(crate) parked: usize,
+    /// When the oldest one began.
+    pub(crate) oldest: Option<Duration>,
+    /// Those that are over and have left something, by store, and when the oldest of them began.
+    pub(crate) to_clean: BTreeMap<usize, (usize, Duration)>,
+}
+
 /// This origin's transactions.
 pub(crate) struct Own {
     pub(crate) origin: Origin,
     next: u64,
     open: BTreeMap<u64, Entry>,
+    /// When each of them began.
+    begun: BTreeMap<u64, Duration>,
     pub(crate) is_cleaning: bool,
     /// The floor that was written last.
     pub(crate) raised: u64,
@@ -111,6 +126,7 @@ impl Own {
             origin,
             next: 1,
             open: BTreeMap::new(),
+            begun: BTreeMap::new(),
             is_cleaning: false,
             raised: 0,
             is_settling: false,
@@ -133,19 +149,20 @@ impl Own {
     }
 
     /// An id for a transaction that others may have to finish, or wait for.
-    pub(crate) fn allocate(&mut self) -> TransactionId {
+    pub(crate) fn allocate(&mut self, now: Duration) -> TransactionId {
         if let Some(id) = self.only {
             return id;
         }
         let id = TransactionId { origin: self.origin, sequence: self.next };
         self.next += 1;
         self.open.insert(id.sequence, Entry::Running);
+        self.begun.insert(id.sequence, now);
         id
     }
 
     /// An id that only serves to ask for an outcome.
-    pub(crate) fn allocate_void(&mut self) -> TransactionId {
-        let id = self.allocate();
+    pub(crate) fn allocate_void(&mut self, now: Duration) -> TransactionId {
+        let id = self.allocate(now);
         self.over(id, Left::default());
         id
     }
@@ -196,7 +213,8 @@ impl Own {
         while let Some(first) = self.open.first_entry()
             && matches!(first.get(), Entry::Over(left) if left.is_empty())
         {
-            first.remove();
+            let (sequence, _) = first.remove_entry();
+            self.begun.remove(&sequence);
         }
     }
 
@@ -317,12 +335,32 @@ impl Own {
     pub(crate) fn cleaned(&mut self, origin: Origin, up_to: u64) {
         if origin == self.origin {
             self.open = self.open.split_off(&(up_to + 1));
+            self.begun = self.begun.split_off(&(up_to + 1));
         }
     }
 
     /// How many transactions are not cleaned up.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
+    }
+
+    /// How much there is, and since when.
+    pub(crate) fn sums(&self) -> Sums {
+        let oldest = self.begun.values().next().copied();
+        let mut sums = Sums { open: self.open.len(), oldest, ..Sums::default() };
+        for (sequence, entry) in &self.open {
+            match entry {
+                Entry::Running | Entry::Following => sums.running += 1,
+                Entry::Parked(_) => sums.parked += 1,
+                Entry::Over(left) => {
+                    let since = self.begun.get(sequence).copied().unwrap_or_default();
+                    for store in left.stores() {
+                        sums.to_clean.entry(store).or_insert((0, since)).0 += 1;
+                    }
+                }
+            }
+        }
+        sums
     }
 
     /// Whether everything that this origin has begun is over and cleaned up.
@@ -366,7 +404,7 @@ mod tests {
     #[test]
     fn a_floor_is_due_as_far_as_all_before_it_are_over() {
         let mut own = Own::new(Origin(1));
-        let ids = [(); 4].map(|()| own.allocate());
+        let ids = [(); 4].map(|()| own.allocate(Duration::ZERO));
         own.over(ids[1], owing("r1"));
         assert_eq!((due(&own), own.owes()), (vec![], true), "the first one runs still");
         own.over(ids[0], Left { rows: [STORE].into(), ..Left::default() });
@@ -384,7 +422,7 @@ mod tests {
     fn no_floor_is_raised_over_what_is_witnessed_otherwise_or_elsewhere() {
         for other in [Left { witnesses: [STORE].into(), ..Left::default() }, owing("r2")] {
             let mut own = Own::new(Origin(1));
-            let ids = [(); 3].map(|()| own.allocate());
+            let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
             own.over(ids[0], owing("r1"));
             own.over(ids[1], other);
             own.over(ids[2], owing("r1"));
@@ -395,7 +433,7 @@ mod tests {
     #[test]
     fn what_was_written_after_all_is_no_more_owed() {
         let mut own = Own::new(Origin(1));
-        let (running, id) = (own.allocate(), own.allocate());
+        let (running, id) = (own.allocate(Duration::ZERO), own.allocate(Duration::ZERO));
         own.over(id, owing("r1"));
         assert!(own.is_left_out(id) && !own.is_left_out(running));
         assert_eq!(own.owed_since(Duration::ZERO).len(), 1);
@@ -408,7 +446,7 @@ mod tests {
     #[test]
     fn what_was_written_after_all_keeps_no_floor_down() {
         let mut own = Own::new(Origin(1));
-        let ids = [(); 3].map(|()| own.allocate());
+        let ids = [(); 3].map(|()| own.allocate(Duration::ZERO));
         for id in &ids[..2] {
             own.over(*id, owing("r1"));
         }
@@ -420,5 +458,28 @@ mod tests {
         own.over(ids[2], owing("r1"));
         own.has_written(Origin(1), 3);
         assert_eq!(due(&own), [], "it needs none");
+    }
+
+    #[test]
+    fn sums_say_how_much_is_left_and_since_when() {
+        let mut own = Own::new(Origin(1));
+        let at = Duration::from_secs;
+        let ids = [1, 2, 3].map(|second| own.allocate(at(second)));
+        own.over(ids[1], Left { rows: [0, 1].into(), ..Left::default() });
+        own.over(ids[2], Left { rows: [1].into(), ..Left::default() });
+        let sums = own.sums();
+        assert_eq!((sums.open, sums.running, sums.parked, sums.oldest), (3, 1, 0, Some(at(1))));
+        assert_eq!(sums.to_clean, [(0, (1, at(2))), (1, (2, at(2)))].into());
+        own.gives_up(ids[0]);
+        own.parks(ids[0], Left::default());
+        let sums = own.sums();
+        assert_eq!((sums.running, sums.parked), (0, 1));
+        own.over(ids[0], Left::default());
+        assert_eq!(own.sums().oldest, Some(at(2)), "one that leaves nothing is gone at once");
+        own.cleaned(Origin(1), 2);
+        let sums = own.sums();
+        assert_eq!((sums.open, sums.oldest), (1, Some(at(3))));
+        own.cleaned(Origin(1), 3);
+        assert_eq!((own.sums().open, own.sums().oldest), (0, None));
     }
 }

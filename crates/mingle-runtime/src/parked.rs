@@ -194,18 +194,24 @@ impl Runtime {
     pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
         let mut found = Vec::new();
         for store in 0..self.stores.len() {
-            let kind = RecordKind::Abandoned;
-            let records = self.all_records(store, None, kind, None).await.map_err(Error::Store)?;
-            for (key, first) in records {
-                let Some((id, 0)) = key.transaction() else { continue };
-                let session = StoreSession::default();
-                let begun = self.stores[store].begin(&session).await;
-                let mut transaction = begun.map_err(Error::Store)?;
-                let bytes = read_parts(&mut *transaction, kind, id, 0, &first).await?;
-                let kept: Kept =
-                    decode(&bytes).map_err(|Unreadable| unreadable("abandonment", id))?;
-                found.push(abandoned(id, self.name_at(store), kept));
-            }
+            found.extend(self.abandoned_at(store).await?);
+        }
+        Ok(found)
+    }
+
+    /// The transactions that began at a store, and were abandoned.
+    pub(crate) async fn abandoned_at(&self, store: usize) -> Result<Vec<Abandoned>, Error> {
+        let mut found = Vec::new();
+        let kind = RecordKind::Abandoned;
+        let records = self.all_records(store, None, kind, None).await.map_err(Error::Store)?;
+        for (key, first) in records {
+            let Some((id, 0)) = key.transaction() else { continue };
+            let session = StoreSession::default();
+            let begun = self.stores[store].begin(&session).await;
+            let mut transaction = begun.map_err(Error::Store)?;
+            let bytes = read_parts(&mut *transaction, kind, id, 0, &first).await?;
+            let kept: Kept = decode(&bytes).map_err(|Unreadable| unreadable("abandonment", id))?;
+            found.push(abandoned(id, self.name_at(store), kept));
         }
         Ok(found)
     }

@@ -136,8 +136,13 @@ impl Runtime {
             let mut transaction = self.stores[store].begin(&session).await?;
             transaction.read(reads).await
         };
+        let began = self.world.elapsed();
         let answers = read.await;
         self.note_answer(store, session.replica.as_ref(), &answers);
+        if answers.is_ok() {
+            let took = self.world.elapsed().saturating_sub(began);
+            self.note_time(store, session.replica.as_ref(), took);
+        }
         Ok(answers?.into_iter().map(|answer| answer.data).collect())
     }
 

@@ -24,6 +24,7 @@ use crate::leave::never_leaves_any;
 use crate::limits::Settings;
 use crate::metrics::Figures;
 use crate::own::Own;
+use crate::places::Sums;
 use crate::planted::Planted;
 use crate::session::Session;
 use crate::stats::Stats;
@@ -45,6 +46,7 @@ pub struct Runtime {
     pub(crate) watched: Mutex<Watched>,
     pub(crate) looked: Mutex<Looked>,
     pub(crate) circuits: Mutex<Circuits>,
+    sums: Mutex<Sums>,
     pub(crate) mutation: Mutation,
     pub(crate) planted: Planted,
     pub(crate) stats: Stats,
@@ -122,6 +124,7 @@ impl Runtime {
             watched: Mutex::default(),
             looked: Mutex::default(),
             circuits: Mutex::default(),
+            sums: Mutex::default(),
             mutation,
             planted,
             stats: Stats::default(),
@@ -384,6 +387,10 @@ impl Runtime {
 
     pub(crate) fn circuits(&self) -> MutexGuard<'_, Circuits> {
         self.circuits.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn sums(&self) -> MutexGuard<'_, Sums> {
+        self.sums.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn looked(&self) -> MutexGuard<'_, Looked> {

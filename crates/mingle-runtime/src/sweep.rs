@@ -33,21 +33,6 @@ pub struct Swept {
     pub open: Vec<Origin>,
 }
 
-/// A transaction that is not finished.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Unfinished {
-    /// Its id.
-    pub id: TransactionId,
-    /// Its name.
-    pub transaction: Name,
-    /// The store that holds its intent.
-    pub intent: Name,
-    /// Stores that it is still to visit.
-    pub missing: Vec<Name>,
-    /// Why it cannot be finished, if it was tried.
-    pub parked: Option<String>,
-}
-
 /// What one origin has left at stores.
 #[derive(Default)]
 struct Trace {
@@ -109,56 +94,6 @@ impl Runtime {
         Ok(())
     }
 
-    /// The transactions of all origins that are not finished.
-    ///
-    /// # Errors
-    ///
-    /// When a store fails.
-    pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
-        let mut found = BTreeMap::new();
-        for store in 0..self.stores.len() {
-            for replica in self.replicas(store) {
-                let keys = self.all_records(store, replica.as_ref(), RecordKind::Intent, None);
-                for (key, _) in keys.await.map_err(Error::Store)? {
-                    if let Some((id, 0)) = key.transaction() {
-                        found.entry(id).or_insert(store);
-                    }
-                }
-            }
-        }
-        let mut unfinished = Vec::new();
-        for (id, store) in found {
-            unfinished.extend(self.described(id, store).await?);
-        }
-        Ok(unfinished)
-    }
-
-    async fn described(
-        &self,
-        id: TransactionId,
-        store: usize,
-    ) -> Result<Option<Unfinished>, Error> {
-        let place = self.name_at(store);
-        let Some((intent, parked)) =
-            self.intent_and_mark(id, &place).await.map_err(Error::Store)?
-        else {
-            return Ok(None);
-        };
-        let transaction = intent.transaction.clone();
-        let mut left = Left::default();
-        self.leaves(id, &place, &mut left).await.map_err(Error::Store)?;
-        let mut missing = Vec::new();
-        for witness in left.witnesses {
-            if !self.is_witnessed_anywhere(id, witness).await.map_err(Error::Store)? {
-                missing.push(self.name_at(witness));
-            }
-        }
-        if missing.is_empty() && parked.is_none() {
-            return Ok(None);
-        }
-        Ok(Some(Unfinished { id, transaction, intent: place, missing, parked }))
-    }
-
     /// Whether every replica of a store has a transaction's commit witness, of one copy where there
     /// are several, or its floor.
     async fn is_witnessed(&self, id: TransactionId, store: usize) -> Result<bool, StoreError> {
@@ -180,7 +115,7 @@ impl Runtime {
 
     /// Whether some replica of a store has a transaction's commit witness, or its floor: then the
     /// others will.
-    async fn is_witnessed_anywhere(
+    pub(crate) async fn is_witnessed_anywhere(
         &self,
         id: TransactionId,
         store: usize,

@@ -382,7 +382,7 @@ impl Runtime {
         deadline: Duration,
     ) -> Result<Run, Error> {
         if execution.plan.isolated && execution.plan.phases.len() > 1 {
-            execution.id = Some(self.own().allocate());
+            execution.id = Some(self.allocate());
         }
         let patience = call.deadline.unwrap_or(self.settings.deadline);
         let control = Control::of_caller(shared, deadline, patience);

@@ -156,7 +156,9 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
         Ok(_) => "ok",
         Err(error) => Problem::of(error, may_repeat).code().name(),
     };
-    app.metrics.called(&name, outcome, begin.elapsed());
+    let took = begin.elapsed();
+    app.metrics.called(&name, outcome, took);
+    log_call(&name, &ended, outcome, took);
     match ended {
         Ok(report) => Answer {
             is_repeated: report.is_repeated,
@@ -172,6 +174,20 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
             let session = has_written.then(|| app.token(&session));
             let problem = Problem::of(&error, may_repeat).in_session(session.clone());
             Answer { body: Err(problem), session, is_repeated: false }
+        }
+    }
+}
+
+/// Logs a call that has ended. What a caller brings about by itself, and conflicts, are only said in detail.
+fn log_call(name: &Name, ended: &Result<CallReport, Error>, outcome: &str, took: Duration) {
+    let (transaction, milliseconds) = (&**name, took.as_millis() as u64);
+    match ended {
+        Ok(_) => tracing::debug!(transaction, outcome, milliseconds, "a call has ended"),
+        Err(error @ (Error::Unknown { .. } | Error::Parked { .. } | Error::Incomplete { .. })) => {
+            tracing::warn!(transaction, outcome, milliseconds, %error, "a call has ended");
+        }
+        Err(error) => {
+            tracing::debug!(transaction, outcome, milliseconds, %error, "a call has ended");
         }
     }
 }

@@ -45,6 +45,7 @@ pub mod limits;
 mod live;
 pub mod metrics;
 mod objects;
+mod observed;
 pub mod openapi;
 mod page;
 mod patient;

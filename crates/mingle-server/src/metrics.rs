@@ -15,6 +15,8 @@ use prometheus_client::metrics::gauge::Gauge;
 use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
+use crate::observed::Observed;
+
 type One = [(&'static str, String); 1];
 type Two = [(&'static str, String); 2];
 type Three = [(&'static str, String); 3];
@@ -51,6 +53,7 @@ pub struct Metrics {
     answers: Family<One, Counter>,
     /// The answers of each status, so that counting one makes no label.
     by_status: RwLock<HashMap<u16, Counter>>,
+    observed: Observed,
     /// Connections that are open.
     pub(crate) connections: Gauge,
 }
@@ -75,6 +78,7 @@ impl Metrics {
             datacenters: Family::default(),
             answers: Family::default(),
             by_status: RwLock::default(),
+            observed: Observed::register(&mut registry),
             connections: Gauge::default(),
             registry: Registry::default(),
         };
@@ -136,6 +140,7 @@ impl Metrics {
     /// All figures as text.
     pub(crate) fn text(&self, database: &Database) -> String {
         self.look_at_datacenters(database);
+        self.observed.look_at(database);
         let stats = database.runtime().stats();
         for counted in Counted::ALL {
             let name = snake_case(&format!("{counted:?}"));

@@ -14,7 +14,9 @@ use serde_json::{Map, Value as Json};
 
 use crate::binding::{Binding, StoreBinding};
 use crate::check::check_binding;
-use crate::open::{Known, OpenError, is_all_embedded, open_store, opening_order, store_schema};
+use crate::open::{
+    Known, OpenError, in_place_of, is_all_embedded, open_store, opening_order, store_schema,
+};
 use crate::scope::scope;
 
 /// Of each collection [`Database::show`] gives so many elements, unless told otherwise.
@@ -97,6 +99,17 @@ impl Database {
         binding: &Binding,
         folder: Option<&Path>,
         world: Arc<dyn World>,
+        wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
+    ) -> Result<Self, OpenError> {
+        Self::open_stores(program, binding, (folder, false), world, wrap).await
+    }
+
+    /// Opens the stores; those that are away may be left out.
+    pub(crate) async fn open_stores(
+        program: Arc<Program>,
+        binding: &Binding,
+        (folder, may_be_away): (Option<&Path>, bool),
+        world: Arc<dyn World>,
         mut wrap: impl FnMut(&str, Arc<dyn DataStore>) -> Arc<dyn DataStore>,
     ) -> Result<Self, OpenError> {
         let mut warnings = check_binding(&program, binding)?;
@@ -108,7 +121,13 @@ impl Database {
         let mut known = Known::default();
         for id in opening_order(&program, binding) {
             let declared = &program.checked.stores[id.index()];
-            let opened = open_store((&program, id), binding, folder, &world, &mut known).await?;
+            let opened = open_store((&program, id), binding, folder, &world, &mut known).await;
+            let opened = match opened {
+                Err(error) if may_be_away && error.is_unavailable() => {
+                    in_place_of((&program, id), binding, &error)
+                }
+                opened => opened?,
+            };
             warnings.extend(opened.warnings);
             stores.insert(id.index(), wrap(&declared.name, opened.store));
         }

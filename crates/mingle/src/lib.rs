@@ -120,6 +120,7 @@ pub use mingle_macros::program;
 pub use mingle_runtime::{
     Abandoned, Call, CallKey, CallReport, Error, Loss, PhaseReport, Settings, Swept, Unfinished,
 };
+pub use mingle_runtime::{Backlog, Found, Holdings, Place, Process, Survey, Unreachable};
 pub use mingle_runtime::{Event, Watcher};
 pub use mingle_runtime::{Inside, metrics};
 pub use mingle_runtime::{Session, SessionKey, SessionScope, TokenError, TokioWorld};

@@ -1,14 +1,18 @@
 //! What is not finished yet: waiting for it, and seeing to it.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use mingle_lang::Program;
 use mingle_model::TransactionId;
-use mingle_runtime::{Abandoned, Error, Swept, Unfinished};
-use mingle_store::Outcome;
+use mingle_runtime::{Abandoned, Backlog, Error, Found, Survey, Swept, Unfinished};
+use mingle_store::{Outcome, World};
 
+use crate::binding::Binding;
 use crate::database::Database;
+use crate::open::OpenError;
 
 /// How often to look whether something is over.
 const LOOK_EVERY: Duration = Duration::from_millis(5);
@@ -17,6 +21,45 @@ const LOOK_EVERY: Duration = Duration::from_millis(5);
 const AGAIN_AFTER: Duration = Duration::from_millis(100);
 
 impl Database {
+    /// As [`Database::open_idle`], also while stores are away: each of those answers all that is asked of it with why it could
+    /// not be opened, for as long as this is open. For operators, who look at what the others hold.
+    ///
+    /// # Errors
+    ///
+    /// When the binding does not fit the program, or a store that answers cannot be opened.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    ///
+    /// use mingle::{Binding, Database, TokioWorld};
+    ///
+    /// # #[cfg(feature = "postgres")]
+    /// # tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap().block_on(async {
+    /// let program = mingle::compile("store bank: linearizable; store feed: causal;").unwrap();
+    /// // Nothing listens there.
+    /// let binding = "[stores.bank]
+    ///     engine = \"postgres\"
+    ///     url = \"postgres://127.0.0.1:1/bank\"
+    ///     [stores.feed]
+    ///     engine = \"embedded\"";
+    /// let binding = Binding::parse(binding).unwrap();
+    /// let world = Arc::new(TokioWorld::new());
+    /// let database = Database::open_reachable(program, &binding, None, world).await.unwrap();
+    /// let found = database.left_behind().await.unwrap();
+    /// assert_eq!(&*found.unreachable[0].store, "bank");
+    /// # });
+    /// ```
+    pub async fn open_reachable(
+        program: Arc<Program>,
+        binding: &Binding,
+        folder: Option<&Path>,
+        world: Arc<dyn World>,
+    ) -> Result<Self, OpenError> {
+        Self::open_stores(program, binding, (folder, true), world, |_, store| store).await
+    }
+
     /// The transactions that have committed at some stores and not yet at others, whoever called
     /// them; those that run now may be among them.
     ///
@@ -25,6 +68,35 @@ impl Database {
     /// When a store fails.
     pub async fn unfinished(&self) -> Result<Vec<Unfinished>, Error> {
         self.runtime.unfinished().await
+    }
+
+    /// What is unfinished, and what was abandoned, at all stores that answer; and which do not.
+    ///
+    /// # Errors
+    ///
+    /// When a store answers what cannot be read, or is gone once it has answered.
+    pub async fn left_behind(&self) -> Result<Found, Error> {
+        self.runtime.left_behind().await
+    }
+
+    /// What every replica of every store holds for the runtime, and the processes that have left something there. Takes
+    /// a few seconds where a process is alive: its signs of life are looked at twice.
+    pub async fn survey(&self) -> Survey {
+        self.runtime.survey().await
+    }
+
+    /// What this process has begun and not cleaned up, without asking any store.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// # fn shown(database: &mingle::Database) {
+    /// let backlog = database.backlog();
+    /// println!("{} open, the oldest for {:?}", backlog.open, backlog.oldest);
+    /// # }
+    /// ```
+    pub fn backlog(&self) -> Backlog {
+        self.runtime.backlog()
     }
 
     /// Finishes what other processes have left, and tries what is parked once more. Takes them for

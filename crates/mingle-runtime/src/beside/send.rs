@@ -48,7 +48,7 @@ impl Runtime {
         if shared.is_some_and(|shared| !shared.begin_commit()) {
             return Err(Error::Cancelled);
         }
-        let lent = execution.id.unwrap_or_else(|| self.own().allocate());
+        let lent = execution.id.unwrap_or_else(|| self.allocate());
         let attempt = self.to_send(execution, (index, store), tries, control, lent);
         let program = execution.program.clone();
         let errand = Errand {

@@ -69,6 +69,35 @@ impl OpenError {
             }
         }
     }
+
+    /// True if the store may only be away for a while: it does not answer, another process has its folder, or its disk
+    /// fails.
+    pub fn is_unavailable(&self) -> bool {
+        match self {
+            Self::Binding(_) => false,
+            #[cfg(feature = "embedded")]
+            Self::Embedded(error) => {
+                use mingle_store_embedded::OpenError as Error;
+                matches!(error, Error::Locked { .. } | Error::Storage { .. })
+            }
+            #[cfg(feature = "postgres")]
+            Self::Postgres(error) => {
+                matches!(error, mingle_store_postgres::OpenError::Unavailable { .. })
+            }
+            #[cfg(feature = "redis")]
+            Self::Redis(error) => {
+                matches!(error, mingle_store_redis::OpenError::Unavailable { .. })
+            }
+            #[cfg(feature = "cassandra")]
+            Self::Cassandra(error) => {
+                matches!(error, mingle_store_cassandra::OpenError::Unavailable { .. })
+            }
+            #[cfg(feature = "worker")]
+            Self::Worker(error) => {
+                matches!(error, mingle_store_worker::OpenError::Unavailable { .. })
+            }
+        }
+    }
 }
 
 impl fmt::Display for OpenError {

@@ -1,5 +1,6 @@
 //! Opening the stores of a program: each engine has a file, and a feature of this crate.
 
+mod away;
 #[cfg(feature = "cassandra")]
 mod cassandra;
 #[cfg(feature = "embedded")]
@@ -119,6 +120,24 @@ pub(crate) async fn open_store(
         #[cfg(feature = "worker")]
         Engine::Worker(config, _) => worker::open(config, program, schema, world).await,
     }
+}
+
+/// What takes the place of a store that could not be opened.
+pub(crate) fn in_place_of(
+    (program, id): (&Program, StoreId),
+    binding: &Binding,
+    error: &OpenError,
+) -> Opened {
+    let declared = &program.checked.stores[id.index()];
+    let default = StoreBinding::default();
+    let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
+    let replicas = bound.engine.replicas().into_iter().map(Into::into).collect();
+    let level = program.checked.levels.carrier(declared.level);
+    let error = error.to_string();
+    // Its own name is said beside it.
+    let reason = error.strip_prefix(&format!("store {}: ", declared.name)).unwrap_or(&error);
+    let away = away::AwayStore::new(declared.name.clone(), level, replicas, reason.to_owned());
+    Opened { store: Arc::new(away), warnings: Vec::new() }
 }
 
 /// Checks that a store can be opened, as far as that can be said without its servers.

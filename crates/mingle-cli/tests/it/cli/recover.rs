@@ -78,11 +78,12 @@ fn what_is_parked_is_listed_and_finished() {
     let (first, rest) = listed.stdout.split_once('\n').expect("it has lines");
     let id = first.strip_suffix(" buy").expect("the name");
     assert!(id.ends_with("-1"), "{id}");
-    let expected = "  began at: tickets\n  missing at: feed\n  parked: a fault was injected\n";
-    assert_eq!(rest, expected);
+    let (began, rest) = rest.split_once('\n').expect("it has lines");
+    let since = began.strip_prefix("  began at: tickets, ").expect("the store where it began");
+    assert_eq!(rest, "  missing at: feed\n  parked: a fault was injected\n");
     let again = recover(path, &["--list", "--format", "json"]);
-    let expected = json!([{ "id": id, "transaction": "buy", "began_at": "tickets",
-        "missing_at": ["feed"], "parked": "a fault was injected" }]);
+    let expected = json!([{ "id": id, "transaction": "buy", "began_at": "tickets", "since": since,
+        "missing_at": ["feed"], "not_known_at": [], "parked": "a fault was injected" }]);
     assert_eq!(serde_json::from_str::<Value>(&again.stdout).expect("it is JSON"), expected);
 
     let run = recover(path, &[]);
@@ -200,4 +201,93 @@ fn the_result_is_there_before_the_last_store() {
     let run = mingle(path, &args);
     assert_eq!((run.code, run.stdout.as_str()), (Some(2), ""));
     assert!(run.stderr.contains("does not visit a store \"tikets\""), "{}", run.stderr);
+}
+
+/// Has `feed` in a database that is not there.
+#[cfg(feature = "postgres")]
+const FEED_IS_AWAY: &str = "\
+[stores.tickets]
+engine = \"embedded\"
+
+[stores.feed]
+engine = \"postgres\"
+url = \"postgres://127.0.0.1:1/feed\"
+";
+
+#[cfg(feature = "postgres")]
+#[test]
+fn stores_that_answer_are_listed_while_another_one_is_away() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    let id = listed_id(path);
+    std::fs::write(path.join("mingle.toml"), FEED_IS_AWAY).expect("it is written");
+
+    let listed = recover(path, &["--list"]);
+    assert_eq!((listed.code, listed.stderr.as_str()), (Some(4), ""));
+    assert!(
+        listed.stdout.starts_with(&format!("{id} buy\n  began at: tickets, ")),
+        "{}",
+        listed.stdout
+    );
+    assert!(listed.stdout.contains("\n  not known at: feed\n"), "{}", listed.stdout);
+    assert!(
+        listed.stdout.contains("\nstore feed does not answer, and what began there"),
+        "{}",
+        listed.stdout
+    );
+    let json = recover(path, &["--list", "--format", "json"]).stdout;
+    let json: Value = serde_json::from_str(&json).expect("it is JSON");
+    assert_eq!(json[0]["not_known_at"], json!(["feed"]));
+    assert_eq!(json[1]["unreachable"]["store"], "feed");
+    assert!(
+        json[1]["unreachable"]["reason"]
+            .as_str()
+            .is_some_and(|why| why.starts_with("cannot reach PostgreSQL")),
+        "{json}"
+    );
+
+    let status = mingle(path, &["status", "shop.mingle"]);
+    assert_eq!((status.code, status.stderr.as_str()), (Some(4), ""));
+    assert!(
+        status.stdout.contains("store tickets (linearizable) answers in "),
+        "{}",
+        status.stdout
+    );
+    assert!(status.stdout.contains("store feed (causal) does not answer: "), "{}", status.stdout);
+    let process = id.split('-').next().expect("the process");
+    assert!(
+        status.stdout.contains(&format!("process {process} gives no sign of life")),
+        "{}",
+        status.stdout
+    );
+}
+
+#[test]
+fn status_counts_what_is_left() {
+    let folder = folder(&[("shop.mingle", SHOP)]);
+    let path = folder.path();
+    leave_half_done(path, Fault::Refused);
+    let run = mingle(path, &["status", "shop.mingle", "--format", "json"]);
+    assert_eq!((run.code, run.stderr.as_str()), (Some(0), ""));
+    let told: Value = serde_json::from_str(&run.stdout).expect("it is JSON");
+    let store = |name: &str| {
+        let stores = told["stores"].as_array().expect("stores").iter();
+        stores
+            .filter(|store| store["store"] == name)
+            .map(|store| {
+                let sum = |what: &str| store[what].as_u64().expect("a number");
+                (sum("transactions"), sum("parked"))
+            })
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(store("tickets"), [(1, 1)], "{told}");
+    assert_eq!(store("feed"), [(0, 0)], "{told}");
+    let process = &told["processes"][0];
+    assert_eq!((&process["transactions"], &process["parked"]), (&json!(1), &json!(1)), "{told}");
+    assert_eq!(process["alive"], json!(false), "{told}");
+    recover(path, &[]);
+    let run = mingle(path, &["status", "shop.mingle"]);
+    assert_eq!(run.code, Some(0), "{}", run.stderr);
+    assert!(run.stdout.ends_with("no process has left anything\n"), "{}", run.stdout);
 }

@@ -44,10 +44,15 @@ impl Serving {
     }
 
     fn started(command: &mut Command, folder: &Path) -> Self {
+        Self::started_with(command, folder, Stdio::null())
+    }
+
+    /// A server whose log goes somewhere.
+    fn started_with(command: &mut Command, folder: &Path, log: Stdio) -> Self {
         let mut child = command
             .current_dir(folder)
             .stdout(Stdio::piped())
-            .stderr(Stdio::null())
+            .stderr(log)
             .spawn()
             .expect("the command starts");
         let out = child.stdout.take().expect("it is piped");
@@ -190,4 +195,54 @@ fn a_program_is_run_beside_a_store_that_another_process_serves() {
     let run = mingle(here.path(), &pay);
     assert_eq!(run.code, Some(4), "{}", run.stderr);
     assert!(run.stderr.contains("the worker of store bank cannot be reached"), "{}", run.stderr);
+}
+
+/// Ends a server, and gives what it has logged.
+#[cfg(unix)]
+fn logged(folder: &Path, args: &[&str], filter: Option<&str>) -> String {
+    let log = folder.join("log");
+    let mut command = Command::new(env!("CARGO_BIN_EXE_mingle"));
+    command.args(SERVE).args(args).env_remove("RUST_LOG");
+    if let Some(filter) = filter {
+        command.env("RUST_LOG", filter);
+    }
+    let file = std::fs::File::create(&log).expect("it is made");
+    let serving = Serving::started_with(&mut command, folder, file.into());
+    let answer = serving.call("pay", "", r#"{"from":"ada","to":"bob","amount":"many"}"#);
+    assert!(answer.starts_with("HTTP/1.1 4"), "{answer}");
+    let answer = serving.call("balance", "", r#"{"of":"ada"}"#);
+    assert!(answer.starts_with("HTTP/1.1 200"), "{answer}");
+    drop(serving);
+    std::fs::read_to_string(log).expect("it is text")
+}
+
+#[cfg(unix)]
+#[test]
+fn what_happens_is_logged_as_lines_of_json_unless_a_person_reads_them() {
+    let folder = folder(&[("bank.mingle", TEXT)]);
+    let lines = |log: &str| -> Vec<serde_json::Value> {
+        let line =
+            |line: &str| serde_json::from_str(line).unwrap_or_else(|_| panic!("no JSON: {line}"));
+        log.lines().map(line).collect()
+    };
+    let usual = lines(&logged(folder.path(), &[], None));
+    let listening = usual.iter().find(|line| line["message"] == "listening").expect("it says so");
+    assert_eq!(listening["level"], "INFO");
+    assert!(listening["url"].as_str().is_some_and(|url| url.starts_with("http://127.0.0.1:")));
+    assert!(usual.iter().all(|line| line["message"] != "a call has ended"), "{usual:?}");
+
+    for (args, filter) in [(&["--log", "debug"][..], None), (&[], Some("warn,mingle_server=debug"))]
+    {
+        let all = lines(&logged(folder.path(), args, filter));
+        let call =
+            all.iter().find(|line| line["message"] == "a call has ended").expect("each call");
+        assert_eq!((&call["transaction"], &call["outcome"]), (&"balance".into(), &"ok".into()));
+    }
+    assert_eq!(logged(folder.path(), &["--log", "error"], Some("debug")), "", "the flag is first");
+    let human = logged(folder.path(), &["--log-format", "human"], None);
+    assert!(human.contains(" INFO ") && human.contains("listening"), "{human}");
+
+    let run = mingle(folder.path(), &["serve", "bank.mingle", "--log", "mingle=loud"]);
+    assert_eq!(run.code, Some(2));
+    assert!(run.stderr.contains("--log") && run.stderr.contains("mingle=loud"), "{}", run.stderr);
 }

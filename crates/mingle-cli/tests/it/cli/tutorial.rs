@@ -200,7 +200,14 @@ fn without_id(text: &str) -> String {
 
 /// Without blanks at the ends of lines, and empty lines at the end.
 fn tidied(text: &str) -> String {
-    let lines: Vec<&str> = text.lines().map(str::trim_end).collect();
+    let line = |line: &str| match line
+        .split_once("began at: ")
+        .and_then(|(_, rest)| rest.split_once(", "))
+    {
+        Some((_, time)) => line.trim_end().replace(time.trim_end(), "TIME"),
+        None => line.trim_end().to_owned(),
+    };
+    let lines: Vec<String> = text.lines().map(line).collect();
     lines.join("\n").trim_end().to_owned()
 }
 

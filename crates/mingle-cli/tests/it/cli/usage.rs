@@ -65,6 +65,7 @@ fn help_teaches() {
         "show",
         "repl",
         "recover",
+        "status",
         "datacenters",
         "migrate",
         "init",
@@ -115,7 +116,7 @@ fn the_book_has_every_command_and_option() {
             }
         }
     }
-    assert_eq!(seen, 15);
+    assert_eq!(seen, 16);
 }
 
 #[test]

@@ -197,6 +197,8 @@ fn figures_count_calls_by_outcome_and_phases_by_store() {
         "mingle_runtime_events_total{event=\"begun\"} 1",
         "mingle_runtime_events_total{event=\"helped\"} 0",
         "mingle_http_answers_total{status=\"404\"} 1",
+        "mingle_parked_transactions 0",
+        "mingle_store_away{store=\"stock\",replica=\"\"} 0",
         "# EOF",
     ] {
         assert!(
@@ -221,5 +223,50 @@ fn figures_count_calls_by_outcome_and_phases_by_store() {
     for path in ["/readyz?needs=nowhere", "/readyz?needs=", "/readyz?all"] {
         let answer = served.get(path);
         assert_eq!((answer.status, &*answer.code()), (400, "invalid-argument"), "{path}");
+    }
+}
+
+/// The names of figures in a text.
+fn figures(text: &str) -> BTreeSet<String> {
+    let is_part = |c: char| c.is_ascii_lowercase() || c == '_';
+    let names = text.split(|c| !is_part(c)).filter(|word| word.starts_with("mingle_"));
+    // Modules and crates begin so, too.
+    let modules = ["mingle_runtime", "mingle_server"];
+    names.filter(|name| !modules.contains(name)).map(str::to_owned).collect()
+}
+
+/// Figures that are not shown while there is nothing to show.
+const SELDOM: [&str; 6] = [
+    "mingle_background_failures_total",
+    "mingle_calls_refused_away_total",
+    "mingle_datacenter_state",
+    "mingle_store_answer_seconds_total",
+    "mingle_store_answers_total",
+    "mingle_store_errors_total",
+];
+
+#[test]
+fn operators_are_told_of_each_figure_and_see_them_drawn() {
+    let served = Served::new();
+    served.ok("add", &json!({ "item": "tea", "count": 1 }));
+    served.ok("buy", &json!({ "item": "tea", "count": 1, "buyer": "ana" }));
+    let told = served.get("/metrics").body;
+    let types = told.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split_once(' '));
+    let mut shown: BTreeSet<String> = types
+        .map(
+            |(name, kind)| {
+                if kind == "counter" { format!("{name}_total") } else { name.to_owned() }
+            },
+        )
+        .collect();
+    shown.extend(SELDOM.map(str::to_owned));
+
+    let page = figures(include_str!("../../../../../docs/operations.md"));
+    assert_eq!(page, shown, "the page of the book, and what there is");
+    let dashboard = include_str!("../../../../../docs/grafana.json");
+    serde_json::from_str::<serde_json::Value>(dashboard).expect("it is JSON");
+    for name in figures(dashboard) {
+        let name = name.strip_suffix("_bucket").unwrap_or(&name);
+        assert!(shown.contains(name), "the dashboard draws {name}, which there is not");
     }
 }

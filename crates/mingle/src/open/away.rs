@@ -1,0 +1,60 @@
+//! A store that could not be opened, in its place.
+//!
+//! An operator looks when something is away: [`crate::Database::open_reachable`] opens the other stores and puts this one in the
+//! place of each that does not answer. It says why to whoever asks it.
+
+use mingle_model::{Level, Name, TransactionId};
+use mingle_store::{
+    BoxFuture, Capabilities, DataStore, Once, Outcome, Session, StoreError, Transaction,
+};
+
+/// A store that answers nothing.
+pub struct AwayStore {
+    capabilities: Capabilities,
+    reason: String,
+}
+
+impl AwayStore {
+    /// In the place of a store with these replicas, which could not be opened for this reason.
+    pub fn new(store: Name, level: Level, replicas: Vec<Name>, reason: String) -> Self {
+        let capabilities = Capabilities {
+            store,
+            level,
+            atomic_commit: true,
+            serializable: replicas.is_empty(),
+            once: Once::Home,
+            may_lose_answers: false,
+            floor_suffices: false,
+            replicas,
+            operations_per_round_trip: 1,
+            round_trip: std::time::Duration::ZERO,
+        };
+        Self { capabilities, reason }
+    }
+
+    fn error(&self) -> StoreError {
+        let (store, reason) = (self.capabilities.store.clone(), self.reason.clone());
+        StoreError::Unavailable { store, reason }
+    }
+}
+
+impl DataStore for AwayStore {
+    fn capabilities(&self) -> &Capabilities {
+        &self.capabilities
+    }
+
+    fn begin<'a>(
+        &'a self,
+        _: &'a Session,
+    ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
+        Box::pin(std::future::ready(Err(self.error())))
+    }
+
+    fn outcome(&self, _: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
+        Box::pin(std::future::ready(Err(self.error())))
+    }
+
+    fn health(&self) -> BoxFuture<'_, Result<(), StoreError>> {
+        Box::pin(std::future::ready(Err(self.error())))
+    }
+}
