@@ -125,7 +125,7 @@ pub fn run(args: &Args, color: Color) -> Result<Exit, Failure> {
         if !server.run(stop).await {
             tracing::warn!("some calls had not ended in time");
         }
-        tracing::info!("told to end");
+        tracing::info!("the last call has been answered");
         Ok(wait_for_rest(&database, at_most).await)
     })
 }

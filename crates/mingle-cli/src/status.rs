@@ -53,7 +53,9 @@ fn told(survey: &Survey) -> String {
         let _ = writeln!(text, "{}", place_told(place));
     }
     if survey.processes.is_empty() {
-        text.push_str("no process has left anything\n");
+        let all_answer = survey.places.iter().all(|place| place.holds.is_ok());
+        let known = if all_answer { "" } else { " where stores answer" };
+        let _ = writeln!(text, "no process has left anything{known}");
     }
     for process in &survey.processes {
         let _ = writeln!(text, "{}", process_told(process));

@@ -131,8 +131,12 @@ pub(crate) fn in_place_of(
     let declared = &program.checked.stores[id.index()];
     let default = StoreBinding::default();
     let bound = binding.stores.get(&*declared.name).unwrap_or(&default);
-    let replicas = bound.engine.replicas().into_iter().map(Into::into).collect();
     let level = program.checked.levels.carrier(declared.level);
+    let mut replicas: Vec<_> = bound.engine.replicas().into_iter().map(Into::into).collect();
+    if replicas.len() == 1 && level == mingle_model::Level::Linearizable {
+        // One copy needs no name.
+        replicas.clear();
+    }
     let error = error.to_string();
     // Its own name is said beside it.
     let reason = error.strip_prefix(&format!("store {}: ", declared.name)).unwrap_or(&error);
