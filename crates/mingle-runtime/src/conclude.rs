@@ -74,7 +74,7 @@ impl Runtime {
         report: &mut PhaseReport,
     ) -> Result<Step, Error> {
         debug_assert_eq!(role(execution, index, false), Role::Plain, "it leaves nothing");
-        let site = (transaction, control.deadline);
+        let site = (transaction, control);
         let committed = self.commit(execution, Role::Plain, &visit, site, Commit::default()).await;
         match committed {
             Ok(committed) => {
@@ -131,7 +131,7 @@ impl Runtime {
             Box::pin(self.spoil(&mut commit, role, &visit)).await?;
         }
         let commit_id = commit.id;
-        let site = (transaction, control.deadline);
+        let site = (transaction, control);
         let committed = match self.commit(execution, role, &visit, site, commit).await {
             Ok(committed) => committed,
             Err(error) => return not_committed(execution, control, is_decisive, error),
@@ -278,14 +278,19 @@ impl Runtime {
         execution: &mut Execution,
         role: Role,
         visit: &Visit,
-        (transaction, deadline): (Box<dyn Transaction>, Duration),
+        (transaction, control): (Box<dyn Transaction>, &Control<'_>),
         commit: Commit,
     ) -> Result<Committed, Error> {
         let id = commit.id;
         let is_durable = !commit.writes.is_empty();
-        let error = match transaction.commit(commit).await {
-            Ok(committed) => return Ok(committed),
-            Err(error) => error,
+        let (deadline, since) = (control.deadline, self.world.elapsed());
+        let is_read_only = !is_durable && visit.flushed.is_empty();
+        let _commits = control.doing.commits();
+        let error = match self.by_or_behind(deadline, transaction.commit(commit)).await {
+            Some(Ok(committed)) => return Ok(committed),
+            Some(Err(error)) => error,
+            None if is_read_only => self.silent(visit.store, visit.replica.as_ref(), since),
+            None => StoreError::Unknown { store: visit.name.clone(), id },
         };
         if !matches!(error, StoreError::Unknown { .. }) || role == Role::Later {
             return Err(Error::Store(error));
@@ -303,7 +308,8 @@ impl Runtime {
         }
         let mut attempts = 1;
         loop {
-            match site.outcome(id).await {
+            let asked = self.by(self.asked_until(deadline), site.outcome(id)).await;
+            match asked.ok_or_else(unknown)? {
                 Ok(Outcome::Committed) => {
                     let (store, replica) = (visit.store, visit.replica.as_ref());
                     let committed = self.committed_unseen(store, replica, deadline).await;
@@ -316,7 +322,14 @@ impl Runtime {
                         self.is_over(id, (*execution.left).clone());
                         execution.id = None;
                     }
-                    return Err(Error::Store(StoreError::Conflict));
+                    // Without time for another attempt, what is to be told of is the store.
+                    let is_late = self.world.elapsed() > deadline;
+                    let silent = || self.silent(visit.store, visit.replica.as_ref(), since);
+                    return Err(Error::Store(if is_late {
+                        silent()
+                    } else {
+                        StoreError::Conflict
+                    }));
                 }
                 Ok(Outcome::Unknown) | Err(_) => {}
             }
@@ -343,10 +356,11 @@ impl Runtime {
         let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
         let mut attempts = 1;
         loop {
-            let begun = self.stores[store].begin(&session).await;
-            if let Ok(transaction) = begun
-                && let Ok(committed) = transaction.commit(Commit::default()).await
-            {
+            let looking = async {
+                let transaction = self.stores[store].begin(&session).await?;
+                transaction.commit(Commit::default()).await
+            };
+            if let Ok(committed) = self.by(self.asked_until(deadline), looking).await? {
                 return Some(committed);
             }
             let pause = self.backoff(attempts);

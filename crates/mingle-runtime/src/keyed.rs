@@ -165,7 +165,17 @@ impl Runtime {
         for store in stores {
             let mut attempts = 0;
             loop {
-                match self.find_at(store, call, key).await {
+                let since = self.world.elapsed();
+                let finding = self.by(deadline, self.find_at(store, call, key)).await;
+                let replica = || self.replica_at(store, call.session.replica().as_ref());
+                let silent = || Err(Error::Store(self.silent(store, replica().as_ref(), since)));
+                let finding = finding.unwrap_or_else(silent).map_err(|error| match error {
+                    Error::Store(error) => {
+                        Error::Store(self.located(store, replica().as_ref(), error))
+                    }
+                    error => error,
+                });
+                match finding {
                     Ok(Some(found)) => return Ok(Some(found)),
                     Ok(None) => break,
                     Err(Error::Store(error)) if error.is_retryable() => {

@@ -16,6 +16,7 @@
 //! - [`call`]: calls and reports, and what a caller shares with its task;
 //! - [`inside`]: calls whose first writing phase is a part of the application's own transaction;
 //! - [`beside`]: phases that run whole beside a distant store, and those who run them there;
+//! - `bounded`: deadlines of requests to stores; `circuit`: stores that are away;
 //! - `keyed`: calls that may be made again; [`watch`]: what happens in a call while it runs;
 //! - [`session`]: what a client's transactions must not lose sight of, and its token;
 //! - [`worklist`]: whom to wait for, and where;
@@ -35,6 +36,7 @@ mod asked;
 mod attempt;
 mod behind;
 pub mod beside;
+mod bounded;
 pub mod call;
 mod circuit;
 mod cleaner;

@@ -88,6 +88,9 @@ pub(crate) const AWAY_AFTER: Duration = Duration::from_secs(1);
 /// See [`AWAY_AFTER`].
 pub(crate) const AWAY_FAILURES: u32 = 3;
 
+/// After the deadline of a call a store is asked for so long what became of its commit.
+pub(crate) const ASKED_AFTER_DEADLINE: Duration = Duration::from_millis(200);
+
 /// How often a store that is away is asked, at first and in the end.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(250);
 pub(crate) const PROBE_EVERY_MAX: Duration = Duration::from_secs(1);

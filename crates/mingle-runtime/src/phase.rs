@@ -9,6 +9,7 @@ use tracing::{Instrument as _, debug_span, field};
 
 use crate::ahead::{Ahead, Kept};
 use crate::attempt::Step;
+use crate::bounded::Doing;
 use crate::call::{PhaseReport, Shared};
 use crate::error::Error;
 use crate::help::Helper;
@@ -28,6 +29,8 @@ pub(crate) struct Control<'a> {
     pub(crate) deadline: Duration,
     /// How long it may take up to then.
     pub(crate) patience: Duration,
+    /// What the attempt does that is made.
+    pub(crate) doing: Doing,
     /// True if the deadline ends computation too: the caller gets an answer then, or nothing was begun.
     pub(crate) ends_computation: bool,
 }
@@ -35,7 +38,13 @@ pub(crate) struct Control<'a> {
 impl<'a> Control<'a> {
     /// Driven for a caller.
     pub(crate) fn of_caller(shared: &'a Shared, deadline: Duration, patience: Duration) -> Self {
-        Self { shared: Some(shared), deadline, patience, ends_computation: true }
+        Self {
+            shared: Some(shared),
+            deadline,
+            patience,
+            doing: Doing::default(),
+            ends_computation: true,
+        }
     }
 
     /// Driven without a caller, up to a deadline that may end computation or not.
@@ -44,7 +53,7 @@ impl<'a> Control<'a> {
         patience: Duration,
         ends_computation: bool,
     ) -> Self {
-        Self { shared: None, deadline, patience, ends_computation }
+        Self { shared: None, deadline, patience, doing: Doing::default(), ends_computation }
     }
 
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
@@ -91,6 +100,8 @@ pub(crate) struct Tries {
     pub(crate) in_pieces: bool,
     /// Computes the phase once more although it has committed. A planted fault alone does that.
     pub(crate) recomputes: bool,
+    /// What the store has said to the last attempt, if it was there to say anything.
+    said: Option<StoreError>,
     waiting_since: Option<Duration>,
     helped: BTreeSet<TransactionId>,
     /// How often all of them were helped in vain.
@@ -142,7 +153,12 @@ impl Runtime {
         loop {
             report.attempts += 1;
             report.round_trips = std::mem::take(&mut read_ahead);
-            let attempt = self.attempt(execution, index, &mut tries, control, &mut report).await;
+            let asked = self.world.elapsed();
+            let attempt = self.attempt(execution, index, &mut tries, control, &mut report);
+            let attempt = match self.attempt_by(control, attempt).await {
+                Some(ended) => ended,
+                None => Err(self.too_late(execution, &tries, control, &report, asked)),
+            };
             let error = match attempt {
                 Ok(Step::Done) => {
                     self.note_visit(execution, &tries, &report, Ok(()));
@@ -167,8 +183,17 @@ impl Runtime {
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
+                Err(Error::Unknown { store, id }) => {
+                    let answer = Err(StoreError::Unknown { store: store.clone(), id });
+                    self.note_visit(execution, &tries, &report, answer);
+                    return Err(Error::Unknown { store, id });
+                }
                 Err(error) => return Err(self.park_if_owed(execution, index, error).await),
             };
+            let error = self.located_visit(execution, &tries, &report, error);
+            let is_away =
+                matches!(error, StoreError::Unavailable { .. } | StoreError::Unknown { .. });
+            tries.said = Some(error.clone()).filter(|_| !is_away);
             self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
@@ -182,6 +207,44 @@ impl Runtime {
             self.recover(execution, index, &mut tries, error.clone(), &report).await?;
             self.pause(control, &report, error).await?;
         }
+    }
+
+    /// An error of the store at which a phase was tried, with the place where that is.
+    fn located_visit(
+        &self,
+        execution: &Execution,
+        tries: &Tries,
+        report: &PhaseReport,
+        error: StoreError,
+    ) -> StoreError {
+        match report.store.as_ref().and_then(|name| self.store_called(name)) {
+            Some(store) => {
+                let replica = self.replica(execution, tries, store);
+                self.located(store, replica.as_ref(), error)
+            }
+            None => error,
+        }
+    }
+
+    /// What is said of an attempt that the deadline has ended.
+    fn too_late(
+        &self,
+        execution: &Execution,
+        tries: &Tries,
+        control: &Control<'_>,
+        report: &PhaseReport,
+        asked: Duration,
+    ) -> Error {
+        let Some(store) = report.store.as_ref().and_then(|name| self.store_called(name)) else {
+            return Error::Deadline { deadline: control.patience };
+        };
+        // Where the store has answered most of the time, what it has said is why.
+        let waited = self.world.elapsed().saturating_sub(asked);
+        if let Some(said) = tries.said.clone().filter(|_| waited * 2 < control.patience) {
+            return Error::Store(said);
+        }
+        let replica = self.replica(execution, tries, store);
+        Error::Store(self.silent(store, replica.as_ref(), asked))
     }
 
     /// Pauses after an attempt in vain, unless the deadline comes before.

@@ -136,11 +136,14 @@ impl Runtime {
             let mut transaction = self.stores[store].begin(&session).await?;
             transaction.read(reads).await
         };
-        let began = self.world.elapsed();
-        let answers = read.await;
+        let since = self.world.elapsed();
+        let read = self.by(since.saturating_add(self.settings.deadline), read).await;
+        let answers =
+            read.unwrap_or_else(|| Err(self.silent(store, session.replica.as_ref(), since)));
+        let answers = answers.map_err(|error| self.located(store, session.replica.as_ref(), error));
         self.note_answer(store, session.replica.as_ref(), &answers);
         if answers.is_ok() {
-            let took = self.world.elapsed().saturating_sub(began);
+            let took = self.world.elapsed().saturating_sub(since);
             self.note_time(store, session.replica.as_ref(), took);
         }
         Ok(answers?.into_iter().map(|answer| answer.data).collect())
@@ -156,9 +159,13 @@ impl Runtime {
         let session = StoreSession { replica, ..StoreSession::default() };
         let mut attempts = 0;
         loop {
-            let transaction = self.stores[store].begin(&session).await?;
             let commit = Commit { writes: writes.clone(), ..Commit::default() };
-            match transaction.commit(commit).await {
+            let writing = async { self.stores[store].begin(&session).await?.commit(commit).await };
+            let since = self.world.elapsed();
+            let written = self.by(since.saturating_add(self.settings.deadline), writing).await;
+            // It may have been done, and is done again by the next that writes it.
+            let silent = || self.silent(store, session.replica.as_ref(), since);
+            match written.unwrap_or_else(|| Err(silent())) {
                 Ok(_) => return Ok(()),
                 Err(StoreError::Conflict | StoreError::Unknown { .. }) if attempts < 20 => {
                     attempts += 1;

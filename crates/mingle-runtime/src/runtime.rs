@@ -204,8 +204,10 @@ impl Runtime {
         let deadline = self.world.elapsed() + self.settings.deadline;
         let mut attempts = 0;
         loop {
-            let mut transaction = site.begin(&session).await.map_err(Error::Store)?;
-            let error = match transaction.read(reads).await {
+            let since = self.world.elapsed();
+            let reading = async { site.begin(&session).await?.read(reads).await };
+            let silent = || Err(self.silent(store.index(), session.replica.as_ref(), since));
+            let error = match self.by(deadline, reading).await.unwrap_or_else(silent) {
                 Ok(answers) => return Ok(answers.into_iter().map(|answer| answer.data).collect()),
                 Err(error) => error,
             };

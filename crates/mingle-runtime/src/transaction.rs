@@ -290,7 +290,9 @@ impl Runtime {
             let run = self.run_once(&mut execution, call, shared, deadline).await;
             let is_finished = matches!(run, Ok(Run::Ended(_)));
             if let (true, Some(place)) = (is_finished, execution.wrote_first) {
-                self.keep_result(&execution, place).await;
+                // A second call with this key learns then that it took effect, and not its result.
+                let _ =
+                    self.by(self.asked_until(deadline), self.keep_result(&execution, place)).await;
             }
             self.learn(call, &execution, is_finished);
             self.account(&execution, &run);

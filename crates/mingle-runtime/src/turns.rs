@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use mingle_store::Turn;
 
+use crate::bounded::Doing;
 use crate::call::Shared;
 use crate::error::Error;
 use crate::machine::{Machine, Need};
@@ -21,19 +22,20 @@ pub(crate) struct Turns<'a> {
     /// The moment at which computation ends, and the time it had until then; none for a task that has to
     /// finish what was begun.
     until: Option<(Duration, Duration)>,
+    doing: Option<&'a Doing>,
     current: Option<Turn>,
 }
 
 impl<'a> Turns<'a> {
     /// Turns up to the deadline of a call or a helper.
-    pub(crate) fn of(control: &Control<'a>) -> Self {
+    pub(crate) fn of(control: &'a Control<'_>) -> Self {
         let until = control.ends_computation.then_some((control.deadline, control.patience));
-        Self { shared: control.shared, until, current: None }
+        Self { shared: control.shared, until, doing: Some(&control.doing), current: None }
     }
 
     /// Turns of a task that ends by other means than a deadline.
     pub(crate) fn without_deadline() -> Self {
-        Self { shared: None, until: None, current: None }
+        Self { shared: None, until: None, doing: None, current: None }
     }
 }
 
@@ -44,6 +46,7 @@ impl Runtime {
         machine: &mut Machine<'_>,
         turns: &mut Turns<'_>,
     ) -> Result<Need, Error> {
+        let _computes = turns.doing.map(Doing::computes);
         loop {
             match machine.resume()? {
                 Need::Turn => self.next_turn(turns).await?,

@@ -129,7 +129,10 @@ impl Runtime {
             total.attempts += 1;
             execution.recorded = before.clone();
             execution.result = None;
-            let error = match self.attempt_united(execution, first, &mut tries, control).await {
+            let asked = self.world.elapsed();
+            let attempt = self.attempt_united(execution, first, &mut tries, control);
+            let silent = || Err(Error::Store(self.silent(first, None, asked)));
+            let error = match self.attempt_by(control, attempt).await.unwrap_or_else(silent) {
                 Ok(Attempt::Done(reports)) => {
                     total.time = self.world.elapsed().saturating_sub(begin);
                     return Ok(UnitedEnd::Ran(timed(reports, &total)));
@@ -147,7 +150,9 @@ impl Runtime {
                 Ok(Attempt::Step(Step::StartOver)) => return Ok(UnitedEnd::StartOver),
                 // Its id may not be used any more.
                 Ok(Attempt::Step(_)) => StoreError::Conflict,
-                Err(Error::Store(error)) => metrics::in_vain(Some(store), error),
+                Err(Error::Store(error)) => {
+                    metrics::in_vain(Some(store), self.located(first, None, error))
+                }
                 Err(error) => return Err(error),
             };
             if let StoreError::Witnessed { rows } = error {
@@ -206,7 +211,10 @@ impl Runtime {
             return Err(Error::Cancelled);
         }
         let id = whole.commit.id;
-        let committed = match united.commit(whole.commit).await {
+        let _commits = control.doing.commits();
+        let unknown = || StoreError::Unknown { store: self.name_at(first), id };
+        let committed = self.by_or_behind(control.deadline, united.commit(whole.commit)).await;
+        let committed = match committed.unwrap_or_else(|| Err(unknown())) {
             Err(StoreError::Unknown { .. }) => {
                 self.ask_united(execution, (first, &session), id, control.deadline).await
             }
@@ -333,14 +341,18 @@ impl Runtime {
         let asked = id.ok_or_else(unknown)?;
         let mut attempts = 0;
         loop {
-            match site.outcome(asked).await {
+            let asking = site.outcome(asked);
+            match self.by(self.asked_until(deadline), asking).await.ok_or_else(unknown)? {
                 Ok(Outcome::Committed) => {
                     // What whoever begins there has seen covers it.
                     let after =
                         StoreSession { after: mingle_model::Stamp::default(), ..session.clone() };
-                    if let Ok(transaction) = site.begin(&after).await
-                        && let Ok(committed) = transaction.commit(Commit::default()).await
-                    {
+                    let looking = async {
+                        let transaction = site.begin(&after).await?;
+                        transaction.commit(Commit::default()).await
+                    };
+                    let looked = self.by(self.asked_until(deadline), looking).await;
+                    if let Ok(committed) = looked.ok_or_else(unknown)? {
                         return Ok(committed);
                     }
                 }

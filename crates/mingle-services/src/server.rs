@@ -189,6 +189,13 @@ impl Server {
         nodes.filter_map(Node::process).filter(|process| process.is_running()).collect()
     }
 
+    /// The text that its processes have printed so far; none if this process did not start it.
+    pub fn log(&self) -> Option<String> {
+        let own = self.own.as_ref()?;
+        let logs = own.nodes.iter().filter_map(|node| fs::read(node.place.log()).ok());
+        Some(logs.map(|log| String::from_utf8_lossy(&log).into_owned()).collect())
+    }
+
     /// Kills all its processes, as if the machine had lost power; they are gone when this returns.
     ///
     /// # Errors

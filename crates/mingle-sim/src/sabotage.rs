@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::wrap::layer::{Layer, Request, within};
 use mingle_store::{
     BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError,
@@ -77,6 +77,10 @@ impl DataStore for Sabotaged {
 
     fn time(&self) -> u64 {
         self.inner.time()
+    }
+
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {

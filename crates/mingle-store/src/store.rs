@@ -72,6 +72,13 @@ pub trait DataStore: Send + Sync {
         0
     }
 
+    /// The server, or servers, that a replica is reached at, or the one copy: host and port, for messages. None where
+    /// it is in this process.
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        let _ = replica;
+        None
+    }
+
     /// What every replica has seen. Empty where the store has one copy, or keeps no count.
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(std::future::ready(Ok(Stamp::default())))

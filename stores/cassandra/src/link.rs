@@ -82,6 +82,7 @@ pub struct Site {
     world: Arc<dyn World>,
     /// What the store is called in its tables.
     area: String,
+    datacenter: String,
     statements: Vec<PreparedStatement>,
     /// Statements over tables that are not ours, by text.
     others: Mutex<BTreeMap<String, PreparedStatement>>,
@@ -149,6 +150,7 @@ impl Site {
             session: Arc::clone(session),
             world: Arc::clone(world),
             area: area.to_owned(),
+            datacenter: datacenter.to_owned(),
             statements,
             others: Mutex::default(),
             read_consistency: config.read_consistency,
@@ -157,6 +159,18 @@ impl Site {
             speculates: config.speculate_after.is_some(),
             profile,
         })
+    }
+
+    /// The data center and its nodes, with those marked to which there is no connection.
+    pub fn place(&self) -> String {
+        let state = self.session.get_cluster_state();
+        let nodes = state.get_nodes_info().iter();
+        let own = nodes.filter(|node| node.datacenter.as_ref() == Some(&self.datacenter));
+        let named = own.map(|node| {
+            let lost = if node.is_connected() { "" } else { " (no connection)" };
+            format!("{}{lost}", node.address)
+        });
+        format!("data center {} ({})", self.datacenter, named.collect::<Vec<_>>().join(", "))
     }
 
     fn statement(&self, statement: Statement) -> &PreparedStatement {

@@ -376,6 +376,12 @@ impl DataStore for Cassandra {
         &self.capabilities
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        let replicas = &self.capabilities.replicas;
+        let at = replica.and_then(|name| replicas.iter().position(|known| known == name));
+        self.core.sites.get(at.unwrap_or(0)).map(Site::place)
+    }
+
     fn begin<'a>(
         &'a self,
         session: &'a Session,

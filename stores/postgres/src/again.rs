@@ -121,9 +121,9 @@ async fn run(lease: &mut Lease, steps: Vec<Step>) -> Result<Vec<Vec<crate::wire:
     prepared.map_err(|wrong| wrong.to_string())?;
     lease.soil();
     let results = lease.run(&steps).await.ok_or("no answer in time")?;
+    lease.settle(&results);
     let rows: Result<Vec<_>, _> = results.into_iter().collect();
     let mut rows = rows.map_err(|wrong| wrong.to_string())?;
-    lease.clean();
     // What BEGIN and COMMIT say.
     rows.remove(0);
     rows.truncate(count);

@@ -1,5 +1,5 @@
 //! Commits: everything goes out together, and takes effect if nothing in it fails. A `COMMIT` after
-//! a statement that failed is a rollback.
+//! a statement that failed is skipped, and a `ROLLBACK` follows.
 
 use std::collections::BTreeSet;
 
@@ -124,9 +124,7 @@ pub async fn commit(
     let unknown = || StoreError::Unknown { store: inner.store.clone(), id: commit.id };
     let Some(results) = lease.run(&steps).await else { return Err(unknown()) };
     let verdict = judge(&results, &inner.layout);
-    if !matches!(verdict, Verdict::Unknown) {
-        lease.clean();
-    }
+    lease.settle(&results);
     match verdict {
         Verdict::Committed => {
             inner.clean_up(commit.id, &transaction.done.floors);
@@ -188,16 +186,11 @@ async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed,
     let seen = transaction.done.read();
     let Some(lease) = &mut transaction.lease else { return Ok(seen) };
     let results = lease.run(&[Step::commit()]).await;
+    lease.settle(results.as_deref().unwrap_or_default());
     match results.and_then(|mut results| results.pop()) {
-        Some(Ok(_)) => {
-            lease.clean();
-            Ok(seen)
-        }
+        Some(Ok(_)) => Ok(seen),
         Some(Err(error)) => {
             let failure = Failure::of(&error, &transaction.inner.layout);
-            if !matches!(failure, Failure::Lost(_)) {
-                lease.clean();
-            }
             Err(failure.before_commit(&transaction.inner.store))
         }
         None => Err(transaction.unavailable("no answer in time")),
@@ -230,7 +223,7 @@ async fn explain(
     let Some(Ok(())) = lease.prepare(&steps).await else { return StoreError::Conflict };
     lease.soil();
     let Some(results) = lease.run(&steps).await else { return StoreError::Conflict };
-    lease.clean();
+    lease.settle(&results);
     let mut found = Vec::new();
     for result in results {
         match result {
@@ -281,6 +274,7 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
     let Some(mut results) = lease.run(&steps).await else {
         return Err(unavailable("no answer in time".into()));
     };
+    lease.settle(&results);
     if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, &inner.layout) {
             // A commit with this id is on its way.
@@ -288,6 +282,5 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
             failure => Err(failure.before_commit(&inner.store)),
         };
     }
-    lease.clean();
     Ok(outcome::read(&results.swap_remove(2).unwrap_or_default()))
 }

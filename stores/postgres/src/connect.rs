@@ -6,6 +6,7 @@ use std::time::Duration;
 use futures_util::FutureExt as _;
 use mingle_store::World;
 use tokio_postgres::Config;
+use tokio_postgres::config::Host;
 
 use crate::config::PostgresConfig;
 use crate::error::message;
@@ -27,14 +28,26 @@ impl Connector {
     ///
     /// What is wrong with the address.
     pub fn new(config: &PostgresConfig, alone: Isolation) -> Result<Self, String> {
-        let (url, tls) = MakeTls::new(&config.url, config.root_certificates.as_deref())?;
+        let (url, mut tls) = MakeTls::new(&config.url, config.root_certificates.as_deref())?;
         let mut server: Config =
             url.parse().map_err(|error| format!("url: {}", message(&error)))?;
         if server.get_application_name().is_none() {
             server.application_name("mingle");
         }
+        tls.take_over(&mut server);
         server.keepalives_idle(Duration::from_secs(30));
         Ok(Self { config: server, tls, setup: setup(config, alone) })
+    }
+
+    /// Host and port, or several.
+    pub fn place(&self) -> String {
+        let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
+        let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
+        let named = hosts.iter().enumerate().map(|(at, host)| match host {
+            Host::Tcp(host) => format!("{host}:{}", port(at)),
+            Host::Unix(path) => path.display().to_string(),
+        });
+        named.collect::<Vec<_>>().join(" or ")
     }
 
     /// A new connection, ready for transactions.

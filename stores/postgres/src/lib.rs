@@ -4,7 +4,7 @@
 //!
 //! - [`config`]: what can be set, and why a store cannot be opened; [`mapping`]: objects in tables
 //!   that were there before.
-//! - `tls`, `connect`, `session`, `pool`: connections, pipelines of prepared statements, who has which.
+//! - `tls`, `pipeline`, `connect`, `session`, `pool`: connections, pipelines of prepared statements, who has which.
 //! - `encoding`, `codec`, `wire`: values as digests, in columns, and on their way.
 //! - `catalog`, `layout`, `tables`: what is kept of the declarations, and the SQL that makes tables.
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
@@ -18,7 +18,7 @@
 //! level.
 //!
 //! Invariant: a commit goes out as a whole. Whatever must keep it from taking effect raises an error
-//! in the server, so that the `COMMIT` that follows is a rollback.
+//! in the server, which then skips the `COMMIT` that follows.
 //!
 //! Invariant: what a commit demands of the state at its end, rather than of its snapshot, is a row
 //! lock: PostgreSQL refuses one on a row that was changed since the snapshot.
@@ -40,6 +40,7 @@ pub mod mapping;
 mod name;
 mod operation;
 mod outcome;
+mod pipeline;
 mod pool;
 mod reading;
 mod replicated;

@@ -29,6 +29,9 @@ pub const QUERY_ROWS_MAX: usize = 1_000_000;
 /// So many texts of statements are kept, beside those that connections have prepared.
 pub const TEXTS_MAX: usize = 1_000;
 
+/// So many different statements for control, such as `BEGIN`, stay prepared on a connection.
+pub const CONTROLS_MAX: usize = 64;
+
 /// A name of PostgreSQL has at most this many bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 

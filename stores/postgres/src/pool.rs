@@ -11,8 +11,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 
 use crate::config::PostgresConfig;
 use crate::connect::Connector;
+use crate::error::Wrong;
 use crate::limits::GRACE;
-use crate::session::{Connection, Step};
+use crate::session::{Connection, Step, StepResult};
 
 /// The connections of one store.
 pub struct Pool {
@@ -55,6 +56,11 @@ impl Pool {
     /// The world.
     pub fn world(&self) -> &Arc<dyn World> {
         &self.world
+    }
+
+    /// Where the server is.
+    pub fn place(&self) -> String {
+        self.connector.place()
     }
 
     /// How long to wait for an answer.
@@ -150,6 +156,28 @@ impl Lease {
         self.is_dirty = false;
     }
 
+    /// Ends a transaction of which a statement has failed, so that the server has skipped what followed. Nobody waits
+    /// for it: whatever is said next is answered after it.
+    fn roll_back(&mut self) {
+        // One turn sends it; if not, it is sent before what is said next.
+        let _ = self.connection().say("ROLLBACK").now_or_never();
+        self.clean();
+    }
+
+    /// Takes note of the answers to steps that were all of a transaction, or all that was left of it. Where one before
+    /// the last has failed, its end was skipped.
+    pub fn settle(&mut self, results: &[StepResult]) {
+        let Some((_, before)) = results.split_last() else { return };
+        if results.iter().any(|result| matches!(result, Err(Wrong::Lost(_)))) {
+            return;
+        }
+        if before.iter().any(Result::is_err) {
+            self.roll_back();
+        } else {
+            self.clean();
+        }
+    }
+
     /// Ends a transaction that has written nothing, of which every answer has come. Nobody waits for it:
     /// whoever has the connection next is answered after it.
     pub fn abandon(mut self) {
@@ -162,13 +190,19 @@ impl Lease {
     }
 
     /// Runs steps in one round trip, once they are prepared; none if no answer comes in time.
-    pub async fn run(&self, steps: &[Step]) -> Option<Vec<crate::session::StepResult>> {
+    pub async fn run(&self, steps: &[Step]) -> Option<Vec<StepResult>> {
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().run(steps)).await
     }
 
+    /// As [`Lease::run`], where each step is for itself.
+    pub async fn run_each(&self, steps: &[Step]) -> Option<Vec<StepResult>> {
+        let limit = self.pool.answer_timeout;
+        within(&*self.pool.world, limit, self.connection().run_each(steps)).await
+    }
+
     /// Prepares steps; none if no answer comes in time.
-    pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), crate::error::Wrong>> {
+    pub async fn prepare(&self, steps: &[Step]) -> Option<Result<(), Wrong>> {
         if self.connection().is_prepared(steps) {
             return Some(Ok(()));
         }

@@ -15,6 +15,7 @@ use tokio_postgres::{Client, Statement};
 use crate::error::Wrong;
 use crate::limits::STATEMENTS_MAX;
 use crate::line::Line;
+use crate::pipeline::announcement;
 use crate::text::Sql;
 use crate::wire::{Param, Row};
 
@@ -52,7 +53,7 @@ impl Step {
         [vec![begin], steps, vec![Self::commit()]].concat()
     }
 
-    /// `BEGIN`, `COMMIT` and the like.
+    /// `BEGIN`, `COMMIT` and the like; one statement, as it is sent as a prepared one in a pipeline.
     pub fn control(sql: impl Into<Sql>) -> Self {
         Self { is_control: true, ..Self::new(sql, Vec::new()) }
     }
@@ -148,11 +149,22 @@ impl Connection {
                 }
             }
         }
-        let prepare = |step: &&Step| {
-            let (sql, types) = (step.sql.clone(), Arc::clone(&step.types));
-            async move { self.client.prepare_typed(&sql, &types).await }
+        let announced = announcement(missing.len());
+        let prepare = |step: Option<&Step>| {
+            let step = step.map(|step| (step.sql.clone(), Arc::clone(&step.types)));
+            let announced = &announced;
+            async move {
+                let Some((sql, types)) = step else {
+                    return self.client.batch_execute(announced).await.map(|()| None);
+                };
+                self.client.prepare_typed(&sql, &types).await.map(Some)
+            }
         };
-        let prepared = self.line.drive(Pipeline::new(missing.iter().map(prepare))).await;
+        let announce = (missing.len() > 1).then_some(None);
+        let is_announced = usize::from(announce.is_some());
+        let all = announce.into_iter().chain(missing.iter().map(|step| Some(*step)));
+        let prepared = self.line.drive(Pipeline::new(all.map(prepare))).await;
+        let prepared = prepared.into_iter().skip(is_announced).filter_map(Result::transpose);
         let mut known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         for (step, statement) in missing.into_iter().zip(prepared) {
             known.insert(step.sql.clone(), statement?);
@@ -166,17 +178,25 @@ impl Connection {
         if step.is_control { None } else { known().get(&step.sql).cloned() }
     }
 
-    /// Sends all steps at once, which must be prepared, and gives what the server says to each.
-    /// They are sent as a whole when this is first polled, or not at all.
+    /// Sends all steps at once, which must be prepared, and gives what the server says to each: what follows one
+    /// that failed was skipped. They are sent as a whole when this is first polled, or not at all.
     pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
         if let [step] = steps {
             let statement = self.prepared(step);
             return vec![self.line.drive(Box::pin(self.send(step, statement))).await];
         }
-        let statements: Vec<Option<Statement>> =
-            steps.iter().map(|step| self.prepared(step)).collect();
-        let sent = steps.iter().zip(statements);
-        let sent = sent.map(|(step, statement)| self.send(step, statement));
+        let announce = Step::control(announcement(steps.len()));
+        let all = || std::iter::once(&announce).chain(steps);
+        let statements: Vec<Option<Statement>> = all().map(|step| self.prepared(step)).collect();
+        let sent = all().zip(statements).map(|(step, statement)| self.send(step, statement));
+        let mut results = self.line.drive(Pipeline::new(sent)).await;
+        results.split_off(1.min(results.len()))
+    }
+
+    /// As [`Connection::run`], where each step is for itself: none is skipped since another failed.
+    pub async fn run_each(&self, steps: &[Step]) -> Vec<StepResult> {
+        let statements = steps.iter().map(|step| self.prepared(step));
+        let sent = steps.iter().zip(statements).map(|(step, known)| self.send(step, known));
         self.line.drive(Pipeline::new(sent)).await
     }
 

@@ -84,8 +84,8 @@ impl Inner {
             let Ok(mut lease) = inner.pool.lease().await else { return };
             if let Some(Ok(())) = lease.prepare(&steps).await {
                 lease.soil();
-                if lease.run(&steps).await.is_some() {
-                    lease.clean();
+                if let Some(results) = lease.run(&steps).await {
+                    lease.settle(&results);
                 }
             }
         }));
@@ -388,6 +388,10 @@ impl DataStore for Postgres {
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
         let transaction: Box<dyn Transaction> = Box::new(PostgresTransaction::new(self.inner()));
         Box::pin(std::future::ready(Ok(transaction)))
+    }
+
+    fn place(&self, _replica: Option<&Name>) -> Option<String> {
+        Some(self.inner().pool.place())
     }
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {

@@ -14,7 +14,9 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _, ReadBuf};
+use tokio_postgres::Config;
+use tokio_postgres::config::{SslMode, SslNegotiation};
 use tokio_postgres::tls::{ChannelBinding, MakeTlsConnect, TlsConnect, TlsStream};
 use tokio_rustls::TlsConnector;
 use tokio_rustls::rustls::client::WebPkiServerVerifier;
@@ -30,6 +32,8 @@ use tokio_rustls::rustls::{
     CertificateError, ClientConfig, DigitallySignedStruct, Error, RootCertStore, SignatureScheme,
 };
 
+use crate::pipeline::OneSync;
+
 /// How much of the server's certificate is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
@@ -37,6 +41,9 @@ enum Check {
     Authority,
     Full,
 }
+
+/// What a client sends to ask for TLS.
+const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
 /// Takes out of an address what the driver does not know: `verify-ca` and `verify-full` become
 /// `require`. Gives what is to be checked, none where the mode says nothing.
@@ -55,6 +62,8 @@ fn split_mode(url: &str) -> (String, Option<Check>) {
 #[derive(Clone)]
 pub struct MakeTls {
     config: Arc<ClientConfig>,
+    mode: SslMode,
+    negotiation: SslNegotiation,
 }
 
 impl MakeTls {
@@ -89,7 +98,15 @@ impl MakeTls {
         let verifier = Arc::new(Verifier { check, inner, provider });
         let config =
             builder.dangerous().with_custom_certificate_verifier(verifier).with_no_client_auth();
-        Ok((url, Self { config: Arc::new(config) }))
+        let (mode, negotiation) = (SslMode::Disable, SslNegotiation::Postgres);
+        Ok((url, Self { config: Arc::new(config), mode, negotiation }))
+    }
+
+    /// Takes over from the driver to ask for TLS, as its configuration says: the driver then takes each stream for an
+    /// encrypted one, and gives it to us, encrypted or not.
+    pub fn take_over(&mut self, driver: &mut Config) {
+        (self.mode, self.negotiation) = (driver.get_ssl_mode(), driver.get_ssl_negotiation());
+        driver.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
     }
 }
 
@@ -179,14 +196,15 @@ impl<S> MakeTlsConnect<S> for MakeTls
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
+    type Stream = OneSync<Stream<S>>;
     type TlsConnect = Connect;
     type Error = io::Error;
 
     fn make_tls_connect(&mut self, domain: &str) -> Result<Connect, io::Error> {
         let name = ServerName::try_from(domain.to_owned())
             .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;
-        Ok(Connect { connector: TlsConnector::from(Arc::clone(&self.config)), name })
+        let connector = TlsConnector::from(Arc::clone(&self.config));
+        Ok(Connect { connector, name, mode: self.mode, negotiation: self.negotiation })
     }
 }
 
@@ -194,23 +212,52 @@ where
 pub struct Connect {
     connector: TlsConnector,
     name: ServerName<'static>,
+    mode: SslMode,
+    negotiation: SslNegotiation,
+}
+
+impl Connect {
+    async fn connect<S>(self, mut stream: S) -> io::Result<Stream<S>>
+    where
+        S: AsyncRead + AsyncWrite + Unpin,
+    {
+        if self.mode == SslMode::Disable {
+            return Ok(Stream::Plain(stream));
+        }
+        if self.negotiation == SslNegotiation::Postgres {
+            stream.write_all(&REQUEST).await?;
+            if stream.read_u8().await? != b'S' {
+                return match self.mode {
+                    SslMode::Require => Err(io::Error::other("server does not support TLS")),
+                    _ => Ok(Stream::Plain(stream)),
+                };
+            }
+        }
+        let stream = self.connector.connect(self.name, stream).await?;
+        Ok(Stream::Encrypted(Box::new(stream)))
+    }
 }
 
 impl<S> TlsConnect<S> for Connect
 where
     S: AsyncRead + AsyncWrite + Unpin + Send + 'static,
 {
-    type Stream = Stream<S>;
+    type Stream = OneSync<Stream<S>>;
     type Error = io::Error;
-    type Future = Pin<Box<dyn Future<Output = io::Result<Stream<S>>> + Send>>;
+    type Future = Pin<Box<dyn Future<Output = io::Result<Self::Stream>> + Send>>;
 
     fn connect(self, stream: S) -> Self::Future {
-        Box::pin(async move { Ok(Stream(self.connector.connect(self.name, stream).await?)) })
+        Box::pin(async move { Ok(OneSync::new(Self::connect(self, stream).await?)) })
     }
 }
 
-/// An encrypted stream.
-pub struct Stream<S>(tokio_rustls::client::TlsStream<S>);
+/// A stream that is encrypted, or is not.
+pub enum Stream<S> {
+    /// As the server, or the address, wants it.
+    Plain(S),
+    /// With TLS.
+    Encrypted(Box<tokio_rustls::client::TlsStream<S>>),
+}
 
 impl<S> TlsStream for Stream<S>
 where
@@ -227,7 +274,10 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncRead for Stream<S> {
         context: &mut Context<'_>,
         buffer: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_read(context, buffer)
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_read(context, buffer),
+            Self::Encrypted(stream) => Pin::new(stream).poll_read(context, buffer),
+        }
     }
 }
 
@@ -237,15 +287,24 @@ impl<S: AsyncRead + AsyncWrite + Unpin> AsyncWrite for Stream<S> {
         context: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.0).poll_write(context, bytes)
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_write(context, bytes),
+            Self::Encrypted(stream) => Pin::new(stream).poll_write(context, bytes),
+        }
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_flush(context)
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_flush(context),
+            Self::Encrypted(stream) => Pin::new(stream).poll_flush(context),
+        }
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<io::Result<()>> {
-        Pin::new(&mut self.0).poll_shutdown(context)
+        match &mut *self {
+            Self::Plain(stream) => Pin::new(stream).poll_shutdown(context),
+            Self::Encrypted(stream) => Pin::new(stream).poll_shutdown(context),
+        }
     }
 }
 

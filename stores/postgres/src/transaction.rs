@@ -148,9 +148,6 @@ impl PostgresTransaction {
         self.waits = false;
         self.broken = sent.as_ref().err().cloned();
         self.has_ended = end != End::Later;
-        if let Some(lease) = self.lease.as_mut().filter(|_| sent.is_ok() && self.has_ended) {
-            lease.clean();
-        }
         if self.broken.is_some() || self.has_ended {
             // What it holds is of use to others at once.
             self.lease = None;
@@ -175,6 +172,9 @@ impl PostgresTransaction {
         let Some(results) = lease.run(&steps).await else {
             return Err(Failure::Lost("no answer in time".into()));
         };
+        if end != End::Later {
+            lease.settle(&results);
+        }
         let skipped = usize::from(!is_open && !is_alone);
         let mut rows = Vec::with_capacity(results.len());
         for result in results {

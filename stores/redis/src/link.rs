@@ -66,6 +66,11 @@ struct State {
 }
 
 impl Link {
+    /// Where the server is.
+    pub fn place(&self) -> String {
+        self.way.client.get_connection_info().addr().to_string()
+    }
+
     /// No connection is made yet.
     ///
     /// # Errors

@@ -389,6 +389,10 @@ impl DataStore for Redis {
         &self.capabilities
     }
 
+    fn place(&self, _replica: Option<&Name>) -> Option<String> {
+        Some(self.core.link.place())
+    }
+
     fn begin<'a>(
         &'a self,
         _session: &'a Session,

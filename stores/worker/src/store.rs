@@ -26,6 +26,8 @@ pub(crate) struct Shared {
     capabilities: Capabilities,
     answer_within: Duration,
     path: String,
+    /// Its address.
+    place: String,
     world: Arc<dyn World>,
     /// The latest that the store has said of its clock.
     time: AtomicU64,
@@ -78,6 +80,7 @@ impl WorkerStore {
             capabilities,
             answer_within: config.answer_timeout,
             path,
+            place: config.url.clone(),
             world,
             time: AtomicU64::new(0),
         };
@@ -190,6 +193,10 @@ impl Trouble {
 impl DataStore for WorkerStore {
     fn capabilities(&self) -> &Capabilities {
         &self.shared.capabilities
+    }
+
+    fn place(&self, _replica: Option<&Name>) -> Option<String> {
+        Some(self.shared.place.clone())
     }
 
     fn begin<'a>(

@@ -65,7 +65,8 @@ impl Runtime {
     async fn outcome_of(&self, store: usize, id: TransactionId, until: Duration) -> Option<bool> {
         let mut attempts = 1;
         loop {
-            match self.stores[store].outcome(id).await {
+            let asking = self.stores[store].outcome(id);
+            match self.by(self.asked_until(until), asking).await? {
                 Ok(Outcome::Committed) => return Some(true),
                 Ok(Outcome::NotCommitted) => return Some(false),
                 Ok(Outcome::Unknown) | Err(_) => {}

@@ -11,6 +11,7 @@ use crate::attempt::Step;
 use crate::call::PhaseReport;
 use crate::error::Error;
 use crate::intent::{Unreadable, decode, encode};
+use crate::limits::ASKED_AFTER_DEADLINE;
 use crate::machine::Recorded;
 use crate::own::Left;
 use crate::phase::{Control, Tries};
@@ -58,7 +59,11 @@ impl Runtime {
             attempt: &encode(&attempt),
             within: attempt.bounds.within,
         };
-        let result = match worker.run(errand).await {
+        let _commits = control.doing.commits();
+        let until = control.deadline.saturating_add(ASKED_AFTER_DEADLINE);
+        let unknown = || StoreError::Unknown { store: self.name_at(store), id: Some(lent) };
+        let ran = self.by(until, worker.run(errand)).await;
+        let result = match ran.unwrap_or_else(|| Err(unknown())) {
             Ok(ran) => {
                 report.round_trips += ran.round_trips;
                 match decode::<Attempted>(&ran.answer) {

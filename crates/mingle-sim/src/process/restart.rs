@@ -88,6 +88,10 @@ impl DataStore for RestartingStore {
         self.server().map_or(0, |server| server.0.time())
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.server().ok()?.0.place(replica)
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(async move { self.server()?.0.everywhere().await })
     }

@@ -62,6 +62,10 @@ impl DataStore for CheckedStore {
         self.inner.time()
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         self.inner.everywhere()
     }

@@ -48,6 +48,9 @@ pub enum Fault {
     HeldUp,
     /// The call is answered with [`StoreError::Refused`], and nothing is done. By script alone.
     Refused,
+    /// The call is never answered. A commit takes effect if it can; of other calls nothing is done. By script
+    /// alone.
+    Silent,
 }
 
 /// How often each fault happens, in calls out of a thousand.
@@ -243,6 +246,7 @@ impl Layer for Faulty {
         match (self.plan.next(request.call()), request) {
             (None, _) => work().await,
             (Some(Fault::Refused), _) => Err(self.refused()),
+            (Some(Fault::Silent), _) => std::future::pending().await,
             (Some(Fault::Conflict), Request::Read(_) | Request::Flush { .. }) => {
                 Err(StoreError::Conflict)
             }
@@ -270,6 +274,10 @@ impl Layer for Faulty {
                 Some(Fault::Conflict) => Err(StoreError::Conflict),
                 Some(Fault::Unavailable) => Err(self.unavailable()),
                 Some(Fault::Refused) => Err(self.refused()),
+                Some(Fault::Silent) => {
+                    let _unheard = inner.commit(commit).await;
+                    std::future::pending().await
+                }
                 Some(Fault::LostBefore) => Err(lost),
                 Some(Fault::HeldUp) => {
                     self.plan.held_up().push(HeldUp { transaction: inner, commit });

@@ -166,6 +166,10 @@ impl DataStore for RecordedStore {
         self.inner.time()
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         Box::pin(async move {
             let start = self.recorder.world.elapsed();

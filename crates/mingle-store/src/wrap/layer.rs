@@ -181,6 +181,10 @@ impl<L: Layer> DataStore for Layered<L> {
         self.inner.time()
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         let work = Box::new(|| self.inner.everywhere());
         Box::pin(async move { self.layer.call(Request::Everywhere, work).await })

@@ -26,5 +26,6 @@ mod renamed;
 mod round_trips;
 mod running;
 mod sessions;
+mod silent;
 mod support;
 mod typed;

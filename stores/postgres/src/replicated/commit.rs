@@ -20,8 +20,10 @@ use crate::wire::{Param, int, ints};
 
 /// Whoever has begun has the server's state to itself, and is not to be waited for if the rest of what it
 /// sent does not come.
-const BEGIN: &str = "BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE; \
-                     SET LOCAL idle_in_transaction_session_timeout = '5s'";
+fn begin() -> [Step; 2] {
+    let alone = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
+    [Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), Step::control(alone)]
+}
 
 /// The version that `mingle_commit` gives where a session has seen more than the server.
 const BEHIND: i64 = -1;
@@ -87,7 +89,8 @@ pub async fn commit(
     }
     let core = std::sync::Arc::clone(&transaction.core);
     let planned = plan(&transaction, &commit).map_err(|why| core.refused(why))?;
-    let mut steps = vec![Step::control(BEGIN), planned.step.clone(), Step::commit()];
+    let mut steps = begin().to_vec();
+    steps.extend([planned.step.clone(), Step::commit()]);
     let mut lease = match transaction.open.take() {
         Some((lease, _)) => {
             steps.insert(0, Step::control("ROLLBACK"));
@@ -103,9 +106,7 @@ pub async fn commit(
     let unknown = || StoreError::Unknown { store: core.store.clone(), id: commit.id };
     let Some(results) = lease.run(&steps).await else { return Err(unknown()) };
     let verdict = judge(&results, &core);
-    if !matches!(verdict, Verdict::Unknown) {
-        lease.clean();
-    }
+    lease.settle(&results);
     match verdict {
         Verdict::Committed { version, vector } => {
             core.committed(transaction.server, commit.id, &planned.floors);
@@ -218,11 +219,12 @@ pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcom
         Some(Err(error)) => return Err(unavailable(error.to_string())),
         None => return Err(unavailable("no answer in time".into())),
     }
-    let steps = [Step::control(BEGIN), bar, look, Step::commit()];
+    let steps = [&begin()[..], &[bar, look, Step::commit()]].concat();
     lease.soil();
     let Some(mut results) = lease.run(&steps).await else {
         return Err(unavailable("no answer in time".into()));
     };
+    lease.settle(&results);
     if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, &core.layout) {
             // A commit with this id is on its way.
@@ -230,6 +232,5 @@ pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcom
             failure => Err(failure.before_commit(&core.store)),
         };
     }
-    lease.clean();
-    Ok(outcome::read(&results.swap_remove(2).unwrap_or_default()))
+    Ok(outcome::read(&results.swap_remove(3).unwrap_or_default()))
 }

@@ -205,7 +205,7 @@ impl Core {
     async fn run(&self, server: usize, steps: &[Step]) -> Option<Vec<StepResult>> {
         let lease = self.servers[server].pool.lease().await.ok()?;
         lease.prepare(steps).await?.ok()?;
-        lease.run(steps).await
+        lease.run_each(steps).await
     }
 
     /// Lets a server say what it has, and gives what it was told by the others: of each server, by its
@@ -283,6 +283,12 @@ async fn acknowledge(core: Weak<Core>, world: Arc<dyn World>) {
 impl DataStore for ReplicatedPostgres {
     fn capabilities(&self) -> &Capabilities {
         &self.capabilities
+    }
+
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        let mut servers = self.core.servers.iter();
+        let server = servers.find(|server| replica.is_none_or(|name| server.name == *name));
+        server.map(|server| server.pool.place())
     }
 
     fn begin<'a>(

@@ -7,6 +7,7 @@ mod engine;
 mod guards;
 mod histories;
 mod hostile;
+mod logged;
 mod logs;
 mod mapping;
 mod migration;

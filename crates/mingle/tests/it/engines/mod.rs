@@ -6,4 +6,5 @@ mod keys;
 mod killed;
 mod legacy;
 mod matrix;
+mod silent;
 mod site;

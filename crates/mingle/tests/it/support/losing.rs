@@ -59,6 +59,10 @@ impl DataStore for Losing {
         self.inner.time()
     }
 
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
+    }
+
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
         self.inner.everywhere()
     }

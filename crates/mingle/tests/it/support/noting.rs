@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use mingle_model::{Stamp, TransactionId};
+use mingle_model::{Name, Stamp, TransactionId};
 use mingle_store::{
     BoxFuture, Capabilities, Commit, Committed, DataStore, Outcome, Session, StoreError,
     Transaction,
@@ -49,6 +49,10 @@ impl DataStore for Noting {
 
     fn time(&self) -> u64 {
         self.inner.time()
+    }
+
+    fn place(&self, replica: Option<&Name>) -> Option<String> {
+        self.inner.place(replica)
     }
 
     fn everywhere(&self) -> BoxFuture<'_, Result<Stamp, StoreError>> {
