@@ -7,10 +7,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::future::Future;
-use std::pin::pin;
 use std::time::Duration;
 
-use futures_util::future::{Either, join_all, select};
+use futures_util::future::join_all;
 use mingle_model::{Level, Name, Origin, Time, TransactionId};
 use mingle_store::{Bytes, RecordKind, StoreError};
 
@@ -179,7 +178,7 @@ impl Runtime {
     pub async fn left_behind(&self) -> Result<Found, Error> {
         let asked = self.all_places().into_iter().map(|(store, replica)| async move {
             let keys = self.all_records(store, replica.as_ref(), RecordKind::Intent, None);
-            let keys = self.in_time(store, keys).await;
+            let keys = self.in_time((store, replica.as_ref()), keys).await;
             (store, replica, keys)
         });
         let (mut ids, mut found) = (BTreeMap::new(), Found::default());
@@ -248,7 +247,8 @@ impl Runtime {
         let places = self.all_places();
         let asked = places.iter().map(|(store, replica)| async move {
             let began = self.world.elapsed();
-            let told = self.in_time(*store, self.told(*store, replica.as_ref())).await;
+            let told =
+                self.in_time((*store, replica.as_ref()), self.told(*store, replica.as_ref())).await;
             (told, self.world.elapsed().saturating_sub(began))
         });
         let answers = join_all(asked).await;
@@ -260,7 +260,7 @@ impl Runtime {
             self.world.sleep(self.settings.sweep_every * 3 / 2).await;
             let asked = places.iter().map(|(store, replica)| async move {
                 let leases = self.leases(*store, replica.as_ref());
-                self.in_time(*store, leases).await.unwrap_or_default()
+                self.in_time((*store, replica.as_ref()), leases).await.unwrap_or_default()
             });
             later = join_all(asked).await;
         }
@@ -357,17 +357,12 @@ impl Runtime {
     /// What a store answers within the deadline of a call.
     async fn in_time<T>(
         &self,
-        store: usize,
+        (store, replica): (usize, Option<&Name>),
         asking: impl Future<Output = Result<T, StoreError>>,
     ) -> Result<T, StoreError> {
-        let patience = self.settings.deadline;
-        match select(pin!(asking), self.world.sleep(patience)).await {
-            Either::Left((answer, _)) => answer,
-            Either::Right(_) => Err(StoreError::Unavailable {
-                store: self.name_at(store),
-                reason: format!("it has not answered within {} s", patience.as_secs_f64()),
-            }),
-        }
+        let since = self.world.elapsed();
+        let answer = self.by(since.saturating_add(self.settings.deadline), asking).await;
+        answer.unwrap_or_else(|| Err(self.silent(store, replica, since)))
     }
 }
 
