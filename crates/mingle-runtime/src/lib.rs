@@ -70,6 +70,7 @@ mod through;
 pub mod tokio_world;
 mod transaction;
 mod turns;
+mod unheard;
 mod united;
 pub mod watch;
 pub mod worklist;
