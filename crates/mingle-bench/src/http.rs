@@ -5,6 +5,8 @@
 //! gets out of the server, by the processor time that the server's process took for it: on a
 //! machine that others use too, calls by second of processor say what one core carries.
 
+mod overload;
+
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::path::PathBuf;
@@ -54,6 +56,9 @@ pub struct Options {
     /// So many connections it has.
     #[arg(long, default_value_t = 16)]
     connections: usize,
+    /// Measures only what is answered in time at ten times the load.
+    #[arg(long)]
+    overload: bool,
 }
 
 /// Runs the benchmark.
@@ -62,6 +67,9 @@ pub struct Options {
 ///
 /// When the server cannot be started, or answers otherwise than it should.
 pub fn run(options: &Options) -> Result<(), String> {
+    if options.overload {
+        return overload::run(options.seconds);
+    }
     let runtime = Runtime::new().map_err(|error| error.to_string())?;
     let program = mingle::compile(TEXT)?;
     let opened = runtime.block_on(Database::open(program, &Binding::default(), None));

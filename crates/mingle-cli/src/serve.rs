@@ -18,6 +18,15 @@ use crate::output::{Color, print};
 use crate::rest::{A_MOMENT, wait_for_rest};
 
 /// Let others call a program, over HTTP.
+/// How calls are admitted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum How {
+    /// By how long calls of the same transaction take.
+    Latency,
+    /// By the count of all alone.
+    Count,
+}
+
 #[derive(clap::Args)]
 #[command(after_help = "\
 Examples:
@@ -90,6 +99,10 @@ pub struct Args {
     /// Calls that run at a time; others are told to come again.
     #[arg(long, value_name = "N", default_value_t = limits::CONCURRENT_MAX)]
     max_concurrent: usize,
+
+    /// How calls are admitted: by how long calls of the same transaction take, or by the count of all alone.
+    #[arg(long, value_name = "HOW", default_value = "latency")]
+    admission: How,
 
     /// The longest deadline that a caller may ask for, in milliseconds.
     #[arg(long, value_name = "MS", default_value_t = milliseconds(limits::DEADLINE_MAX))]
@@ -174,6 +187,7 @@ fn config(
         body_bytes_max: args.max_body,
         body_memory_max: args.max_body_memory,
         concurrent_max: args.max_concurrent,
+        is_adaptive: matches!(args.admission, How::Latency),
         deadline_max: Duration::from_millis(args.deadline_max.max(1)),
         shutdown_after: Duration::from_millis(args.shutdown_after),
         ..Config::default()

@@ -13,7 +13,7 @@
 //! Requests outside any attempt, such as those of sweeps and clean-up, have the deadline of a call each.
 
 use std::future::{Future, poll_fn};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::sync::atomic::{AtomicU8, Ordering};
 use std::task::Poll;
 use std::time::Duration;
@@ -75,14 +75,14 @@ impl Runtime {
         deadline: Duration,
         future: impl Future<Output = T>,
     ) -> Option<T> {
-        self.by_unless(deadline, || true, future).await
+        self.by_unless(deadline, || true, pin!(future)).await
     }
 
     /// The result of an attempt; none if the deadline comes first, and it neither computes nor commits.
     pub(crate) async fn attempt_by<T>(
         &self,
         control: &Control<'_>,
-        attempt: impl Future<Output = T>,
+        attempt: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
         self.by_unless(control.deadline, || control.doing.may_be_given_up(), attempt).await
     }
@@ -91,9 +91,8 @@ impl Runtime {
         &self,
         deadline: Duration,
         may_end: impl Fn() -> bool,
-        future: impl Future<Output = T>,
+        mut future: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        let mut future = pin!(future);
         // Most often it is ready at once, or long before.
         let mut alarm: Option<BoxFuture<'static, ()>> = None;
         let mut is_late = false;

@@ -1,12 +1,11 @@
 //! The end of an attempt: what goes to the store with the phase's writes, and its commit.
 
 use std::collections::{BTreeSet, HashSet};
-use std::time::Duration;
 
-use mingle_model::{Name, Ref, Stamp, TransactionId, WitnessRow};
+use mingle_model::{Ref, Stamp, TransactionId, WitnessRow};
 use mingle_store::{
-    Commit, Committed, Once, OperationId, Outcome, Read, RecordKey, RecordKind,
-    Session as StoreSession, StoreError, Transaction, Write,
+    Commit, Committed, Once, OperationId, Read, RecordKey, RecordKind, StoreError, Transaction,
+    Write,
 };
 
 use crate::attempt::{Step, Visit};
@@ -306,70 +305,7 @@ impl Runtime {
             }
             _ => {}
         }
-        let mut attempts = 1;
-        loop {
-            let asked = self.by(self.asked_until(deadline), site.outcome(id)).await;
-            match asked.ok_or_else(unknown)? {
-                Ok(Outcome::Committed) => {
-                    let (store, replica) = (visit.store, visit.replica.as_ref());
-                    let committed = self.committed_unseen(store, replica, deadline).await;
-                    return committed.ok_or_else(unknown);
-                }
-                Ok(Outcome::NotCommitted) => {
-                    // Its id was promised never to commit: the next attempt has another one.
-                    self.own().is_spent = true;
-                    if execution.id == Some(id) {
-                        self.is_over(id, (*execution.left).clone());
-                        execution.id = None;
-                    }
-                    // Without time for another attempt, what is to be told of is the store.
-                    let is_late = self.world.elapsed() > deadline;
-                    let silent = || self.silent(visit.store, visit.replica.as_ref(), since);
-                    return Err(Error::Store(if is_late {
-                        silent()
-                    } else {
-                        StoreError::Conflict
-                    }));
-                }
-                Ok(Outcome::Unknown) | Err(_) => {}
-            }
-            let pause = self.backoff(attempts);
-            attempts += 1;
-            if self.world.elapsed() + pause > deadline {
-                return Err(unknown());
-            }
-            self.world.sleep(pause).await;
-        }
-    }
-
-    /// What a commit whose answer was lost would have said: the replica has seen it by now. None if
-    /// the store does not say until the deadline.
-    pub(crate) async fn committed_unseen(
-        &self,
-        store: usize,
-        replica: Option<&Name>,
-        deadline: Duration,
-    ) -> Option<Committed> {
-        if !self.is_many(store) {
-            return Some(Committed::default());
-        }
-        let session = StoreSession { replica: replica.cloned(), ..StoreSession::default() };
-        let mut attempts = 1;
-        loop {
-            let looking = async {
-                let transaction = self.stores[store].begin(&session).await?;
-                transaction.commit(Commit::default()).await
-            };
-            if let Ok(committed) = self.by(self.asked_until(deadline), looking).await? {
-                return Some(committed);
-            }
-            let pause = self.backoff(attempts);
-            attempts += 1;
-            if self.world.elapsed() + pause > deadline {
-                return None;
-            }
-            self.world.sleep(pause).await;
-        }
+        self.commit_that_was_lost(execution, visit, id, (deadline, since)).await
     }
 
     fn begin(&self, execution: &mut Execution, index: usize, visit: &Visit) {

@@ -74,6 +74,7 @@ mod through;
 pub mod tokio_world;
 mod transaction;
 mod turns;
+mod unheard;
 mod united;
 pub mod watch;
 pub mod worklist;

@@ -1,6 +1,7 @@
 //! One phase until it has committed: conflicts, waiting for others, stores that are away.
 
 use std::collections::BTreeSet;
+use std::pin::pin;
 use std::time::Duration;
 
 use mingle_model::{Name, TransactionId, WitnessRow};
@@ -153,12 +154,7 @@ impl Runtime {
         loop {
             report.attempts += 1;
             report.round_trips = std::mem::take(&mut read_ahead);
-            let asked = self.world.elapsed();
-            let attempt = self.attempt(execution, index, &mut tries, control, &mut report);
-            let attempt = match self.attempt_by(control, attempt).await {
-                Some(ended) => ended,
-                None => Err(self.too_late(execution, &tries, control, &report, asked)),
-            };
+            let attempt = self.timed(execution, index, &mut tries, control, &mut report).await;
             let error = match attempt {
                 Ok(Step::Done) => {
                     self.note_visit(execution, &tries, &report, Ok(()));
@@ -183,17 +179,8 @@ impl Runtime {
                     continue;
                 }
                 Err(Error::Store(error)) => metrics::in_vain(report.store.as_ref(), error),
-                Err(Error::Unknown { store, id }) => {
-                    let answer = Err(StoreError::Unknown { store: store.clone(), id });
-                    self.note_visit(execution, &tries, &report, answer);
-                    return Err(Error::Unknown { store, id });
-                }
                 Err(error) => return Err(self.park_if_owed(execution, index, error).await),
             };
-            let error = self.located_visit(execution, &tries, &report, error);
-            let is_away =
-                matches!(error, StoreError::Unavailable { .. } | StoreError::Unknown { .. });
-            tries.said = Some(error.clone()).filter(|_| !is_away);
             self.note_visit(execution, &tries, &report, Err(error.clone()));
             if let StoreError::Witnessed { rows } = error {
                 self.stats.count(Counted::Witnessed);
@@ -207,6 +194,36 @@ impl Runtime {
             self.recover(execution, index, &mut tries, error.clone(), &report).await?;
             self.pause(control, &report, error).await?;
         }
+    }
+
+    /// One attempt at a phase, up to the deadline.
+    async fn timed(
+        &self,
+        execution: &mut Execution,
+        index: usize,
+        tries: &mut Tries,
+        control: &Control<'_>,
+        report: &mut PhaseReport,
+    ) -> Result<Step, Error> {
+        let asked = self.world.elapsed();
+        let ended = {
+            // Not moved, since it is large.
+            let attempt = self.attempt(execution, index, tries, control, report);
+            self.attempt_by(control, pin!(attempt)).await
+        };
+        let too_late = || Err(self.too_late(execution, tries, control, report, asked));
+        let error = match ended.unwrap_or_else(too_late) {
+            Err(Error::Store(error)) => self.located_visit(execution, tries, report, error),
+            Err(Error::Unknown { store, id }) => {
+                let answer = Err(StoreError::Unknown { store: store.clone(), id });
+                self.note_visit(execution, tries, report, answer);
+                return Err(Error::Unknown { store, id });
+            }
+            other => return other,
+        };
+        let is_away = matches!(error, StoreError::Unavailable { .. } | StoreError::Unknown { .. });
+        tries.said = Some(error.clone()).filter(|_| !is_away);
+        Err(Error::Store(error))
     }
 
     /// An error of the store at which a phase was tried, with the place where that is.

@@ -8,12 +8,14 @@
 //! and calls with a key that turn out to write a weaker store only, since of two calls with one key
 //! both might.
 
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_model::Name;
 use mingle_store::{
-    Commit, Committed, DataStore, Once, Outcome, Session as StoreSession, StoreError, UnitedCommit,
+    Commit, Committed, DataStore, Once, Outcome, Session as StoreSession, StoreError, United,
+    UnitedCommit,
 };
 use tracing::{Instrument as _, debug_span, field};
 
@@ -129,10 +131,7 @@ impl Runtime {
             total.attempts += 1;
             execution.recorded = before.clone();
             execution.result = None;
-            let asked = self.world.elapsed();
-            let attempt = self.attempt_united(execution, first, &mut tries, control);
-            let silent = || Err(Error::Store(self.silent(first, None, asked)));
-            let error = match self.attempt_by(control, attempt).await.unwrap_or_else(silent) {
+            let error = match self.timed_united(execution, first, &mut tries, control).await {
                 Ok(Attempt::Done(reports)) => {
                     total.time = self.world.elapsed().saturating_sub(begin);
                     return Ok(UnitedEnd::Ran(timed(reports, &total)));
@@ -150,9 +149,7 @@ impl Runtime {
                 Ok(Attempt::Step(Step::StartOver)) => return Ok(UnitedEnd::StartOver),
                 // Its id may not be used any more.
                 Ok(Attempt::Step(_)) => StoreError::Conflict,
-                Err(Error::Store(error)) => {
-                    metrics::in_vain(Some(store), self.located(first, None, error))
-                }
+                Err(Error::Store(error)) => metrics::in_vain(Some(store), error),
                 Err(error) => return Err(error),
             };
             if let StoreError::Witnessed { rows } = error {
@@ -178,6 +175,26 @@ impl Runtime {
             }
             self.world.sleep(pause).await;
         }
+    }
+
+    /// One attempt, up to the deadline.
+    async fn timed_united(
+        &self,
+        execution: &mut Execution,
+        first: usize,
+        tries: &mut Tries,
+        control: &Control<'_>,
+    ) -> Result<Attempt, Error> {
+        let asked = self.world.elapsed();
+        let ended = {
+            let attempt = self.attempt_united(execution, first, tries, control);
+            self.attempt_by(control, pin!(attempt)).await
+        };
+        let silent = || Err(Error::Store(self.silent(first, None, asked)));
+        ended.unwrap_or_else(silent).map_err(|error| match error {
+            Error::Store(error) => Error::Store(self.located(first, None, error)),
+            error => error,
+        })
     }
 
     async fn attempt_united(
@@ -211,15 +228,8 @@ impl Runtime {
             return Err(Error::Cancelled);
         }
         let id = whole.commit.id;
-        let _commits = control.doing.commits();
-        let unknown = || StoreError::Unknown { store: self.name_at(first), id };
-        let committed = self.by_or_behind(control.deadline, united.commit(whole.commit)).await;
-        let committed = match committed.unwrap_or_else(|| Err(unknown())) {
-            Err(StoreError::Unknown { .. }) => {
-                self.ask_united(execution, (first, &session), id, control.deadline).await
-            }
-            committed => committed.map_err(Error::Store),
-        };
+        let place = (first, &session);
+        let committed = self.commit_united(execution, place, united, whole.commit, control).await;
         let committed = match committed {
             Ok(committed) => committed,
             Err(error) => {
@@ -242,6 +252,27 @@ impl Runtime {
             last.round_trips += u32::from(id.is_some());
         }
         Ok(Attempt::Done(whole.reports))
+    }
+
+    /// Commits the whole; where its answer does not come, the store is asked for it.
+    async fn commit_united(
+        &self,
+        execution: &mut Execution,
+        (first, session): (usize, &StoreSession),
+        united: Box<dyn United>,
+        commit: UnitedCommit,
+        control: &Control<'_>,
+    ) -> Result<Committed, Error> {
+        let id = commit.id;
+        let _commits = control.doing.commits();
+        let unknown = || StoreError::Unknown { store: self.name_at(first), id };
+        let committed = self.by_or_behind(control.deadline, united.commit(commit)).await;
+        match committed.unwrap_or_else(|| Err(unknown())) {
+            Err(StoreError::Unknown { .. }) => {
+                self.ask_united(execution, (first, session), id, control.deadline).await
+            }
+            committed => committed.map_err(Error::Store),
+        }
     }
 
     /// Runs a phase as a part of the whole.

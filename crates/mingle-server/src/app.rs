@@ -15,6 +15,7 @@ use crate::heads::host::Host;
 use crate::keys::Running;
 use crate::limits::{INLINE_BYTES_MAX, SESSIONS_MAX};
 use crate::metrics::Metrics;
+use crate::overload::{Admission, Admitted};
 use crate::problem::{ACCEPT_LOSS, Code, Problem, SESSION};
 use crate::worker::Work;
 use crate::{openapi, page};
@@ -32,6 +33,8 @@ pub(crate) struct App {
     pub(crate) work: Option<Arc<Work>>,
     pub(crate) budget: Budget,
     calls: Arc<Semaphore>,
+    /// Lets calls run as long as they do not hold each other up; none goes by their count alone.
+    pub(crate) admission: Option<Admission>,
     /// Turns to decode and encode what is large.
     coding: Arc<Semaphore>,
     everything: Arc<Rights>,
@@ -46,6 +49,9 @@ impl App {
         let transactions = program.plans.iter().map(|plan| &plan.name);
         let needs_token = config.tokens.is_some();
         let bounds = config.worker.clone();
+        let objects = program.schema().objects.keys().map(|kind| looks_at(kind));
+        let sorts = program.plans.iter().map(|plan| plan.name.to_string()).chain(objects);
+        let admission = config.is_adaptive.then(|| Admission::new(sorts, config.concurrent_max));
         let work = bounds.map(|bounds| Work::new(&database, bounds, config.deadline_max));
         Self {
             work: work.map(Arc::new),
@@ -53,6 +59,7 @@ impl App {
             running: Running::default(),
             openapi: openapi::document(&program, needs_token).to_string().into(),
             program: page::program(&program).to_string().into(),
+            admission,
             budget: Budget::new(config.body_memory_max),
             coding: Arc::new(Semaphore::new(coding_slots())),
             calls: Arc::new(Semaphore::new(config.concurrent_max.min(Semaphore::MAX_PERMITS))),
@@ -69,6 +76,15 @@ impl App {
 
     pub(crate) fn is_stopping(&self) -> bool {
         self.is_stopping.load(Ordering::Acquire)
+    }
+
+    /// Lets a call of this sort run, once its turn has come, which is soon or never.
+    pub(crate) async fn admit_call(&self, sort: &str) -> Result<Permit, Problem> {
+        let admitted = match &self.admission {
+            Some(admission) => admission.admit(sort).await.map_err(|_| Problem::busy(sort))?,
+            None => None,
+        };
+        Ok(Permit { admitted, _permit: self.admit()? })
     }
 
     /// Lets one more call run.
@@ -169,6 +185,26 @@ impl App {
 
     pub(crate) fn token(&self, session: &Session) -> String {
         session.token(&self.config.session_key)
+    }
+}
+
+/// The sort of calls that look at objects of a kind.
+pub(crate) fn looks_at(kind: &str) -> String {
+    format!("GET {kind}")
+}
+
+/// What a call has while it runs.
+pub(crate) struct Permit {
+    admitted: Option<Admitted>,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Permit {
+    /// The call has been answered.
+    pub(crate) fn is_answered(&mut self, is_success: bool) {
+        if let Some(admitted) = &mut self.admitted {
+            admitted.is_answered(is_success);
+        }
     }
 }
 

@@ -12,9 +12,8 @@ use mingle::{Call, CallReport, Database, Error, Watcher};
 use mingle_lang::Plan;
 use mingle_model::{Name, Value};
 use serde_json::{Map, Value as Json, json};
-use tokio::sync::OwnedSemaphorePermit;
 
-use crate::app::App;
+use crate::app::{App, Permit};
 use crate::arguments::arguments;
 use crate::budget::Held;
 use crate::keys::{Entered, key_of};
@@ -31,7 +30,7 @@ pub(crate) type Pairs = Result<Query<Vec<(String, String)>>, QueryRejection>;
 pub(crate) struct Ready {
     pub(crate) call: Call,
     /// While it runs, it counts.
-    _permit: OwnedSemaphorePermit,
+    permit: Permit,
     /// And its arguments take memory.
     _held: Held,
     _entered: Option<Entered>,
@@ -76,9 +75,9 @@ pub(crate) async fn call(
         key,
         ..Call::new(plan.name.clone(), arguments)
     };
-    let permit = app.admit()?;
+    let permit = app.admit_call(&name).await?;
     let entered = app.running.enter(key)?;
-    let ready = Ready { call, _permit: permit, _held: held, _entered: entered };
+    let ready = Ready { call, permit, _held: held, _entered: entered };
     if wants_events(&parts.headers) {
         return Ok(live::stream(app, ready));
     }
@@ -146,7 +145,7 @@ fn wants_events(headers: &HeaderMap) -> bool {
 
 /// Runs a call to its answer.
 pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> Answer {
-    let Ready { mut call, _permit, _held, _entered } = ready;
+    let Ready { mut call, mut permit, _held, _entered } = ready;
     let (name, session) = (call.transaction.clone(), call.session.clone());
     let may_repeat = call.key.is_some();
     call.watcher = Some(app.metrics.watcher(watcher));
@@ -156,6 +155,7 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
         Ok(_) => "ok",
         Err(error) => Problem::of(error, may_repeat).code().name(),
     };
+    permit.is_answered(ended.is_ok());
     let took = begin.elapsed();
     app.metrics.called(&name, outcome, took);
     log_call(&name, &ended, outcome, took);

@@ -33,6 +33,8 @@ pub struct Config {
     pub body_memory_max: usize,
     /// Calls that run at a time.
     pub concurrent_max: usize,
+    /// Whether calls are refused, too, where calls of the same transaction take much longer than one alone.
+    pub is_adaptive: bool,
     /// Connections that are open at a time.
     pub connections_max: usize,
     /// The longest deadline that a caller may ask for.
@@ -60,6 +62,7 @@ impl Default for Config {
             body_bytes_max: limits::BODY_BYTES_MAX,
             body_memory_max: limits::BODY_MEMORY_MAX,
             concurrent_max: limits::CONCURRENT_MAX,
+            is_adaptive: true,
             connections_max: limits::CONNECTIONS_MAX,
             deadline_max: limits::DEADLINE_MAX,
             shutdown_after: limits::SHUTDOWN_AFTER,

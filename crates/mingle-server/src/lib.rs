@@ -4,6 +4,7 @@
 //! - [`access`]: API tokens and what they allow; [`tls`]: certificates;
 //! - [`server`]: connections, from the first to the last;
 //! - `heads`: heads of requests, which hyper sees only if they are right;
+//! - `overload`: which calls run, and which are refused since others of their sort take too long;
 //! - `router`: which path leads where; `app`: what all requests share;
 //! - `body`, `arguments`: a request's body, and the values in it; `budget`: the memory that all take;
 //! - `calls`: transactions; `live`: watching one run; `objects`: looking at data;
@@ -47,6 +48,7 @@ pub mod metrics;
 mod objects;
 mod observed;
 pub mod openapi;
+mod overload;
 mod page;
 mod patient;
 pub mod problem;

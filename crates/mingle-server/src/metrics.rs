@@ -16,6 +16,7 @@ use prometheus_client::metrics::histogram::{Histogram, exponential_buckets};
 use prometheus_client::registry::{Registry, Unit};
 
 use crate::observed::Observed;
+use crate::overload::Admission;
 
 type One = [(&'static str, String); 1];
 type Two = [(&'static str, String); 2];
@@ -50,6 +51,7 @@ pub struct Metrics {
     stores: Arc<HashMap<Name, OfStore>>,
     runtime: Family<One, Counter>,
     datacenters: Family<Three, Gauge>,
+    admission: OfAdmission,
     answers: Family<One, Counter>,
     /// The answers of each status, so that counting one makes no label.
     by_status: RwLock<HashMap<u16, Counter>>,
@@ -76,6 +78,7 @@ impl Metrics {
             stores: Arc::new(register_stores(&mut registry, stores)),
             runtime: Family::default(),
             datacenters: Family::default(),
+            admission: OfAdmission::register(&mut registry),
             answers: Family::default(),
             by_status: RwLock::default(),
             observed: Observed::register(&mut registry),
@@ -138,9 +141,12 @@ impl Metrics {
     }
 
     /// All figures as text.
-    pub(crate) fn text(&self, database: &Database) -> String {
+    pub(crate) fn text(&self, database: &Database, admission: Option<&Admission>) -> String {
         self.look_at_datacenters(database);
         self.observed.look_at(database);
+        if let Some(admission) = admission {
+            self.admission.look_at(admission);
+        }
         let stats = database.runtime().stats();
         for counted in Counted::ALL {
             let name = snake_case(&format!("{counted:?}"));
@@ -167,6 +173,44 @@ impl Metrics {
                     self.datacenters.get_or_create_owned(&labels).set(is_so);
                 }
             }
+        }
+    }
+}
+
+/// What is told of the admission of calls.
+struct OfAdmission {
+    limit: Family<One, Gauge>,
+    running: Family<One, Gauge>,
+    waiting: Family<One, Gauge>,
+    refused: Family<One, Counter>,
+}
+
+impl OfAdmission {
+    fn register(registry: &mut Registry) -> Self {
+        let of = Self {
+            limit: Family::default(),
+            running: Family::default(),
+            waiting: Family::default(),
+            refused: Family::default(),
+        };
+        let limit = "Calls that may run at a time, by how long they take";
+        registry.register("admission_limit", limit, of.limit.clone());
+        registry.register("admission_running", "Calls that run", of.running.clone());
+        registry.register("admission_waiting", "Calls that wait to run", of.waiting.clone());
+        let refused = "Calls that were refused since others of their sort take too long";
+        registry.register("admission_refused", refused, of.refused.clone());
+        of
+    }
+
+    fn look_at(&self, admission: &Admission) {
+        let gauge = |count: usize| i64::try_from(count).unwrap_or(i64::MAX);
+        for (name, state) in admission.states() {
+            let labels = [("call", name.to_owned())];
+            self.limit.get_or_create_owned(&labels).set(gauge(state.limit));
+            self.running.get_or_create_owned(&labels).set(gauge(state.running));
+            self.waiting.get_or_create_owned(&labels).set(gauge(state.waiting));
+            let refused = self.refused.get_or_create_owned(&labels);
+            refused.inner().store(state.refused, Ordering::Relaxed);
         }
     }
 }

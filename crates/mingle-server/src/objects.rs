@@ -10,7 +10,7 @@ use mingle::Error;
 use mingle::database::SHOWN_MAX as SHOWN_USUALLY;
 use serde_json::Value as Json;
 
-use crate::app::App;
+use crate::app::{App, looks_at};
 use crate::calls::{Pairs, unknown_parameter, unreadable};
 use crate::limits::{INLINE_BYTES_MAX, SHOWN_MAX};
 use crate::problem::{Code, Problem, SESSION};
@@ -62,8 +62,9 @@ async fn answer(
         Error::Misuse(why) => Problem::new(Code::InvalidArgument, why).member("path", "key"),
         other => Problem::of(&other, false),
     })?;
-    let _permit = app.admit()?;
+    let mut permit = app.admit_call(&looks_at(&kind)).await?;
     let shown = app.database.show(&object, &session, limit).await;
+    permit.is_answered(shown.is_ok());
     match shown.map_err(|error| Problem::of(&error, false))? {
         Json::Null => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
         shown => {

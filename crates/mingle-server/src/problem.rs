@@ -240,6 +240,12 @@ impl Problem {
         self
     }
 
+    pub(crate) fn busy(sort: &str) -> Self {
+        let detail =
+            format!("as many calls of {sort} run at this moment as do not wait for each other");
+        Self::new(Code::Overloaded, detail).retryable(true)
+    }
+
     pub(crate) fn overloaded() -> Self {
         Self::new(Code::Overloaded, "too many calls run at this moment").retryable(true)
     }

@@ -122,7 +122,7 @@ async fn program(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> A
 
 async fn metrics(State(app): State<Arc<App>>, headers: HeaderMap, uri: Uri) -> Answer {
     app.rights(&headers, &uri)?;
-    let text = app.metrics.text(&app.database);
+    let text = app.metrics.text(&app.database, app.admission.as_ref());
     let kind = "application/openmetrics-text; version=1.0.0; charset=utf-8";
     Ok(([(header::CONTENT_TYPE, kind)], text).into_response())
 }

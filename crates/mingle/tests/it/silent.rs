@@ -46,7 +46,7 @@ fn in_time(
 ) -> Result<(), Error> {
     let begin = setup.world.elapsed();
     let ended = setup.call(transaction, arguments);
-    let took = setup.world.elapsed() - begin;
+    let took = setup.world.elapsed().saturating_sub(begin);
     let most = DEADLINE * deadlines + GRACE;
     assert!(took <= most, "{transaction} took {took:?}: {ended:?}");
     ended.map(|_| ())

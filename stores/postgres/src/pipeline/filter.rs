@@ -231,10 +231,11 @@ impl Filter {
                 Request::Held { control: Some(control), .. }
                 | Request::Last { control: Some(control) },
             ) if matches!(kind, b'1' | b'2') => {
-                if kind == b'1' && std::mem::replace(&mut control.is_asked, false) {
-                    if let Some((_, is_prepared)) = self.controls.get_mut(&control.sql) {
-                        *is_prepared = true;
-                    }
+                if kind == b'1'
+                    && std::mem::take(&mut control.is_asked)
+                    && let Some((_, is_prepared)) = self.controls.get_mut(&control.sql)
+                {
+                    *is_prepared = true;
                 }
             }
             Some(Request::Held { ends, .. }) => match kind {

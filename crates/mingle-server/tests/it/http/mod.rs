@@ -12,6 +12,7 @@ mod hostile;
 mod keys;
 mod objects;
 mod outcomes;
+mod overload;
 mod rules;
 mod sessions;
 mod stopping;

@@ -1,6 +1,7 @@
 //! Servers that never answer: connections that hang. Each call ends with its deadline, and says which server it has
 //! heard nothing from.
 
+use std::fmt::Write as _;
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
@@ -46,13 +47,14 @@ impl Hanging {
             let proxy = block_on(Proxy::start(upstream, 7)).expect("there is a port");
             let own = proxy.address();
             if engine == Engine::Cassandra {
-                addresses += &format!("\"{}\" = \"{own}\"\n", upstream.ip());
+                let told = upstream.ip();
+                let _ = writeln!(addresses, "\"{told}\" = \"{own}\"");
             }
             binding = binding.replace(&upstream.to_string(), &own.to_string());
             proxies.push(proxy);
         }
         if engine == Engine::Cassandra {
-            binding += &format!("[stores.notes.addresses]\n{addresses}");
+            binding.extend(["[stores.notes.addresses]\n", &addresses]);
         }
         let level = if engine == Engine::Cassandra { "eventual" } else { "linearizable" };
         let site = RealSite::new(&program(level), &binding);

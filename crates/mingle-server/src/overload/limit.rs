@@ -1,0 +1,168 @@
+//! The limit of calls of one sort that run at a time, from how long they take. Pure: time is a parameter.
+//!
+//! This is the gradient controller of Envoy's adaptive concurrency filter, as its documentation describes it ("Adaptive
+//! Concurrency", sections "Calculating the minRTT" and "Updating the concurrency limit"):
+//!
+//! ```text
+//! bound    = the longer of 1.25 * shortest and 20 ms
+//! gradient = bound / median of the last window, within 0.5 and 2
+//! limit    = limit * gradient + sqrt(limit)
+//! ```
+//!
+//! While calls take as long as they do without others beside them, the limit grows by its square root each window. Once
+//! they wait for each other, in a store, a pool or a lock, they take longer, and the limit falls. With a store that runs
+//! `C` calls at a time it settles where `limit = 1.25 C + sqrt(limit)`: little more than keeps the store busy.
+//!
+//! The shortest time has to be known without others in the way. It is the median of a window in which few calls ran; where
+//! the limit has been reached all the time, the limit is a quarter for [`PROBE_CALLS`] calls every [`PROBE_EVERY`].
+//!
+//! Departures: calls of less than [`QUICK`] never take too long, as they wait for processors more than for stores; the
+//! limit grows only if at least half of it was in use; a window is long enough for [`WINDOW_CALLS`] calls,
+//! so that slow calls count too; a failure that took a shorter time than any call says nothing.
+
+use std::time::Duration;
+
+/// The shortest window.
+pub const WINDOW: Duration = Duration::from_millis(100);
+
+/// A window has at least so many calls.
+pub const WINDOW_CALLS: usize = 8;
+
+/// Of a window with more calls, so many count.
+const SAMPLES_MAX: usize = 1_000;
+
+/// How often the shortest time is measured anew where the limit is always reached.
+pub const PROBE_EVERY: Duration = Duration::from_secs(30);
+
+/// With so many calls.
+pub const PROBE_CALLS: usize = 16;
+
+/// Calls that take no longer than this do not take too long.
+pub const QUICK: Duration = Duration::from_millis(20);
+
+/// No limit is less.
+pub const LIMIT_MIN: usize = 3;
+
+/// The limit of calls of which none has ended yet.
+pub const LIMIT_FIRST: usize = 64;
+
+/// The limit, and what it follows from.
+#[derive(Debug)]
+pub struct Limit {
+    calls: f64,
+    most: usize,
+    /// How long a call takes without others beside it, in seconds; none before the first window has ended.
+    shortest: Option<f64>,
+    /// How long the calls of this window took, in seconds.
+    samples: Vec<f64>,
+    window_began: Duration,
+    /// The most calls that ran at a time in this window.
+    peak: usize,
+    /// Since when the shortest time was not measured.
+    measured: Duration,
+    is_probing: bool,
+}
+
+impl Limit {
+    /// Of at most so many calls.
+    pub fn new(most: usize, now: Duration) -> Self {
+        Self {
+            calls: LIMIT_FIRST.min(most) as f64,
+            most,
+            shortest: None,
+            samples: Vec::new(),
+            window_began: now,
+            peak: 0,
+            measured: now,
+            is_probing: false,
+        }
+    }
+
+    /// So many calls may run.
+    pub fn get(&self) -> usize {
+        let limit = if self.is_probing { self.calls / 4.0 } else { self.calls };
+        (limit as usize).max(LIMIT_MIN).min(self.most)
+    }
+
+    /// How long a call takes without others beside it, as far as is known.
+    #[cfg(test)]
+    pub fn shortest(&self) -> Option<Duration> {
+        self.shortest.map(Duration::from_secs_f64)
+    }
+
+    /// So many calls run now.
+    pub fn runs(&mut self, running: usize) {
+        self.peak = self.peak.max(running);
+    }
+
+    /// A call has ended, when so many others ran still.
+    pub fn ended(&mut self, now: Duration, took: Duration, is_success: bool, running: usize) {
+        let took = took.as_secs_f64();
+        if !is_success && self.shortest.is_none_or(|shortest| took <= shortest) {
+            return;
+        }
+        if self.is_probing {
+            self.probe(now, took, running);
+            return;
+        }
+        if self.samples.len() < SAMPLES_MAX {
+            self.samples.push(took);
+        }
+        let is_over = now >= self.window_began.saturating_add(WINDOW);
+        if is_over && self.samples.len() >= WINDOW_CALLS {
+            self.end_window(now, running);
+        }
+    }
+
+    fn probe(&mut self, now: Duration, took: f64, running: usize) {
+        // Those that began before it are still in each other's way.
+        if self.samples.is_empty() && running >= self.get() {
+            return;
+        }
+        self.samples.push(took);
+        if self.samples.len() >= PROBE_CALLS {
+            // Its first half may have begun beside others, too.
+            let shortest = median(&mut self.samples.split_off(PROBE_CALLS / 2));
+            self.shortest = Some(shortest);
+            self.is_probing = false;
+            self.begin_window(now, running);
+            self.measured = now;
+        }
+    }
+
+    fn end_window(&mut self, now: Duration, running: usize) {
+        let first = self.samples[0];
+        let median = median(&mut self.samples);
+        let few = self.peak * 4 <= self.get();
+        let shortest = match self.shortest {
+            // The first call of all had nobody before it.
+            None => first.min(median),
+            Some(shortest) if few => shortest * 0.8 + median * 0.2,
+            Some(shortest) => shortest.min(median),
+        };
+        self.shortest = Some(shortest);
+        let bound = (1.25 * shortest).max(QUICK.as_secs_f64());
+        // Nobody has to look where calls do not take too long.
+        if few || median <= bound {
+            self.measured = now;
+        }
+        let gradient = (bound / median.max(f64::EPSILON)).clamp(0.5, 2.0);
+        let (least, most) = (LIMIT_MIN.min(self.most) as f64, self.most as f64);
+        let next = (self.calls * gradient + self.calls.sqrt()).clamp(least, most);
+        if next < self.calls || self.peak * 2 >= self.get() {
+            self.calls = next;
+        }
+        self.is_probing = now >= self.measured.saturating_add(PROBE_EVERY);
+        self.begin_window(now, running);
+    }
+
+    fn begin_window(&mut self, now: Duration, running: usize) {
+        self.samples.clear();
+        (self.window_began, self.peak) = (now, running);
+    }
+}
+
+fn median(samples: &mut [f64]) -> f64 {
+    let middle = samples.len() / 2;
+    *samples.select_nth_unstable_by(middle, f64::total_cmp).1
+}

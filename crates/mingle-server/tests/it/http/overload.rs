@@ -1,0 +1,210 @@
+//! Ten times the load that a store carries: most of its work is still answered in time, the rest is refused at once, and
+//! what does not need the store is answered.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use mingle_store::wrap::layer::{Layer, Layered, Request as StoreRequest, Work};
+use mingle_store::{DataStore, StoreError};
+use serde_json::json;
+use tokio::sync::Semaphore;
+
+use crate::http::client::{Request, Served, TEXT};
+
+/// The store serves so many requests at a time, each of which takes so long.
+const SLOTS: usize = 4;
+const SERVICE: Duration = Duration::from_millis(20);
+
+/// So many callers call without a pause: twice, and twenty times, as many as the store serves.
+const FEW: usize = 2 * SLOTS;
+const MANY: usize = 10 * FEW;
+
+/// What is later is of no use: as long as the store takes for half of what many callers ask.
+const DEADLINE_MS: u64 = 200;
+
+/// So much work of the store is let go by first, and so much is judged.
+const WARM_UP: u64 = 400;
+const JUDGED: u64 = 600;
+
+/// A store that does all that it is asked, in turn, also for those who do not wait for it any more.
+#[derive(Clone)]
+struct Busy {
+    slots: Arc<Semaphore>,
+    done: Arc<AtomicU64>,
+}
+
+impl Layer for Busy {
+    async fn call<T: Send>(
+        &self,
+        request: StoreRequest<'_>,
+        work: Work<'_, T>,
+    ) -> Result<T, StoreError> {
+        if matches!(request, StoreRequest::Read(_)) {
+            let busy = self.clone();
+            let serving = tokio::spawn(async move {
+                let slot = busy.slots.acquire().await.expect("nobody closes it");
+                tokio::time::sleep(SERVICE).await;
+                busy.done.fetch_add(1, Ordering::Relaxed);
+                drop(slot);
+            });
+            serving.await.expect("it serves");
+        }
+        work().await
+    }
+}
+
+/// A server over a store of limited speed.
+struct Overloaded {
+    served: Arc<Served>,
+    done: Arc<AtomicU64>,
+}
+
+/// What callers have seen while the store did its work.
+#[derive(Debug)]
+struct Seen {
+    in_time: u64,
+    refused: u64,
+    late: u64,
+    /// The share of the store's work that was of use.
+    share: f64,
+    /// Calls in time by second.
+    goodput: f64,
+    /// How long refusals took, the longest tenth apart.
+    refusals_within: Duration,
+}
+
+impl Overloaded {
+    fn new(is_adaptive: bool) -> Self {
+        let done = Arc::new(AtomicU64::new(0));
+        let busy = Busy { slots: Arc::new(Semaphore::new(SLOTS)), done: done.clone() };
+        let served = Served::around(
+            TEXT,
+            "",
+            |config| config.is_adaptive = is_adaptive,
+            |_, store| -> Arc<dyn DataStore> { Layered::around(store, busy.clone()) },
+        );
+        Self { served: Arc::new(served), done }
+    }
+
+    fn done(&self) -> u64 {
+        self.done.load(Ordering::Relaxed)
+    }
+
+    fn await_work(&self, until: u64) {
+        let deadline = Instant::now() + Duration::from_mins(2);
+        while self.done() < until {
+            assert!(Instant::now() < deadline, "the store has done {} of {until}", self.done());
+            std::thread::sleep(Duration::from_millis(5));
+        }
+    }
+
+    /// Lets so many callers call; meanwhile this is done.
+    fn offer(&self, callers: usize, meanwhile: impl FnOnce(&Served)) -> Seen {
+        let (stop, judges) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicBool::new(false)));
+        let caller = |number: usize| {
+            let (served, stop, judges) = (self.served.clone(), stop.clone(), judges.clone());
+            std::thread::spawn(move || call_until(&served, number, &stop, &judges))
+        };
+        let before = self.done();
+        let callers: Vec<_> = (0..callers).map(caller).collect();
+        self.await_work(before + WARM_UP);
+        meanwhile(&self.served);
+        let (began, first) = (Instant::now(), self.done());
+        judges.store(true, Ordering::Relaxed);
+        self.await_work(first + JUDGED);
+        judges.store(false, Ordering::Relaxed);
+        let (took, work) = (began.elapsed(), self.done() - first);
+        stop.store(true, Ordering::Relaxed);
+        let (mut in_time, mut late, mut refusals) = (0, 0, Vec::new());
+        for caller in callers {
+            let told = caller.join().expect("it calls");
+            (in_time, late) = (in_time + told.0, late + told.1);
+            refusals.extend(told.2);
+        }
+        refusals.sort_unstable();
+        Seen {
+            in_time,
+            late,
+            refused: refusals.len() as u64,
+            share: in_time as f64 / work as f64,
+            goodput: in_time as f64 / took.as_secs_f64(),
+            refusals_within: refusals.get(refusals.len() * 9 / 10).copied().unwrap_or_default(),
+        }
+    }
+}
+
+/// Calls in time, calls too late, and how long refusals took, of those that ended while they are judged.
+fn call_until(
+    served: &Served,
+    number: usize,
+    stop: &AtomicBool,
+    judges: &AtomicBool,
+) -> (u64, u64, Vec<Duration>) {
+    let body = json!({ "item": format!("item {number}") }).to_string();
+    let path = format!("/v1/transactions/count?deadline_ms={DEADLINE_MS}");
+    let call = || {
+        Request::new("POST", &path).header("content-type", "application/json").body(body.clone())
+    };
+    let (mut in_time, mut late, mut refusals) = (0, 0, Vec::new());
+    while !stop.load(Ordering::Relaxed) {
+        let began = Instant::now();
+        let answer = served.send(&call());
+        let (took, is_judged) = (began.elapsed(), judges.load(Ordering::Relaxed));
+        match answer.status {
+            200 if is_judged => in_time += 1,
+            503 if answer.code() == "overloaded" => {
+                assert_eq!(answer.header("retry-after"), Some("1"));
+                if is_judged {
+                    refusals.push(took);
+                }
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            200 => {}
+            status => {
+                assert!(matches!(status, 503 | 504), "{status}: {}", answer.detail());
+                late += u64::from(is_judged);
+            }
+        }
+    }
+    (in_time, late, refusals)
+}
+
+#[test]
+fn at_ten_times_the_load_most_work_is_of_use_and_the_rest_is_refused_at_once() {
+    let overloaded = Overloaded::new(true);
+    let peak = overloaded.offer(FEW, |_| {});
+    println!("few callers: {peak:?}");
+    assert!(peak.share > 0.8, "{peak:?}");
+    let many = overloaded.offer(MANY, |served| {
+        // What needs no store, or another one, is answered.
+        for path in ["/healthz", "/readyz", "/metrics", "/openapi.json"] {
+            assert_eq!(served.get(path).status, 200, "{path}");
+        }
+        assert_eq!(served.ok("ping", &json!({})), json!("pong"));
+        assert_eq!(served.ok("add", &json!({ "item": "other", "count": 1 })), json!(1));
+        served.call("read", &json!({ "of": "ana" })).json();
+    });
+    println!("many callers: {many:?}; goodput {:.2} of that of few", many.goodput / peak.goodput);
+    assert!(many.share >= 0.8, "{many:?}");
+    assert!(many.refused > 0 && many.late < many.in_time / 4, "{many:?}");
+    let deadline = Duration::from_millis(DEADLINE_MS);
+    assert!(many.refusals_within < deadline, "refusals are no time-outs: {many:?}");
+    let metrics = overloaded.served.get("/metrics").body;
+    for name in ["limit", "running", "waiting", "refused_total"] {
+        let metric = format!("mingle_admission_{name}{{call=\"count\"}} ");
+        let value = metrics.lines().find_map(|line| line.strip_prefix(&metric));
+        let value: f64 = value.and_then(|value| value.parse().ok()).expect("it is told");
+        let expected = if name == "refused_total" { 1.0.. } else { 0.0.. };
+        assert!(expected.contains(&value), "{name}: {value}");
+    }
+}
+
+#[test]
+fn by_count_alone_most_work_comes_too_late() {
+    let overloaded = Overloaded::new(false);
+    let many = overloaded.offer(MANY, |_| {});
+    println!("many callers: {many:?}");
+    assert!(many.share < 0.5, "the test would not notice: {many:?}");
+    assert_eq!(many.refused, 0, "{many:?}");
+}
