@@ -31,9 +31,9 @@ impl Servers {
             if std::env::var_os(variable).is_some() || !is_fetched(services, engine)? {
                 continue;
             }
-            let mut keeper = Command::new(services);
-            keeper.args(["hold", engine]).current_dir(root());
-            let keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+            let mut keeper = command(services);
+            let keeper =
+                keeper.args(["hold", engine]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
             let mut keeper = keeper.map_err(|error| format!("{}: {error}", services.display()))?;
             let out = keeper.stdout.take();
             servers.keepers.push(keeper);
@@ -67,7 +67,17 @@ impl Drop for Servers {
 
 /// True if the files of an engine are there.
 fn is_fetched(services: &Path, engine: &str) -> Result<bool, String> {
-    let asked = Command::new(services).args(["status", engine]).current_dir(root()).output();
+    let asked = command(services).args(["status", engine]).output();
     let told = asked.map_err(|error| format!("{}: {error}", services.display()))?;
     Ok(!String::from_utf8_lossy(&told.stdout).contains("not fetched"))
+}
+
+/// The keeper of servers, which may have been built elsewhere.
+fn command(services: &Path) -> Command {
+    let mut command = Command::new(services);
+    command.current_dir(root());
+    if std::env::var_os("MINGLE_SERVICES").is_none() {
+        command.env("MINGLE_SERVICES", root().join("target/services"));
+    }
+    command
 }
