@@ -25,9 +25,18 @@ impl Servers {
     ///
     /// When one that was fetched does not start.
     pub fn start(services: &Path) -> Result<Self, String> {
+        Self::start_some(services, &ENGINES.map(|(engine, _)| engine))
+    }
+
+    /// Starts those of these engines that were fetched and whose address is not told already.
+    ///
+    /// # Errors
+    ///
+    /// When one that was fetched does not start.
+    pub fn start_some(services: &Path, engines: &[&str]) -> Result<Self, String> {
         let mut servers = Self::default();
         let mut starting = Vec::new();
-        for (engine, variable) in ENGINES {
+        for (engine, variable) in ENGINES.into_iter().filter(|(name, _)| engines.contains(name)) {
             if std::env::var_os(variable).is_some() || !is_fetched(services, engine)? {
                 continue;
             }

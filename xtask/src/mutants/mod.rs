@@ -55,6 +55,8 @@ struct Options {
     seed: u64,
     jobs: usize,
     bless: bool,
+    /// Only with suites that have this in their names.
+    suite: Option<String>,
     /// Only lists the mistakes.
     list: bool,
 }
@@ -67,6 +69,7 @@ impl Options {
             seed: SEED,
             jobs: 1,
             bless: false,
+            suite: None,
             list: false,
         };
         let mut args = args.iter();
@@ -82,6 +85,7 @@ impl Options {
                 "--seed" => options.seed = number(value()?)?,
                 "--jobs" => options.jobs = number(value()?)?.max(1) as usize,
                 "--bless" => options.bless = true,
+                "--suite" => options.suite = Some(value()?.to_owned()),
                 "--list" => options.list = true,
                 other => return Err(format!("mutants has no option `{other}`")),
             }
@@ -90,10 +94,15 @@ impl Options {
         if let Some(unknown) = options.crates.iter().find(|name| !known.contains(&&***name)) {
             return Err(format!("no crate `{unknown}`; there are {}", known.join(", ")));
         }
-        if options.bless && options.seed != SEED {
-            return Err(format!("the scores in {} are of seed {SEED}", list::FILE));
+        if options.bless && !options.is_judged() {
+            return Err(format!("the scores in {} are of seed {SEED} and all suites", list::FILE));
         }
         Ok(options)
+    }
+
+    /// True if the result can be compared with the list.
+    fn is_judged(&self) -> bool {
+        self.seed == SEED && self.suite.is_none()
     }
 }
 
@@ -119,7 +128,7 @@ pub fn mutants(args: &[&str]) -> Outcome {
             }
             continue;
         }
-        let trials = match try_all(planned, &mistakes, &sample, &list, options.jobs) {
+        let trials = match try_all(planned, &mistakes, &sample, &list, &options) {
             Ok(trials) => trials,
             Err(why) => {
                 problems.push(format!("{}: {why}", planned.name()));
@@ -129,7 +138,7 @@ pub fn mutants(args: &[&str]) -> Outcome {
         if options.bless {
             list::bless(&mut list, planned.name(), sample.len(), &trials);
             list.write()?;
-        } else if options.seed == SEED {
+        } else if options.is_judged() {
             problems.extend(list::judge(&list, planned.name(), &trials));
         }
     }
@@ -145,24 +154,27 @@ fn try_all(
     mistakes: &Mistakes,
     sample: &[Mistake],
     list: &List,
-    jobs: usize,
+    options: &Options,
 ) -> Result<Vec<(usize, Trial)>, String> {
     let begun = Instant::now();
     tree::copy()?;
     let (artifacts, left) = build(planned, mistakes, sample)?;
-    let servers = if planned.has_servers {
-        Servers::start(artifacts.binary("mingle-services")?)?
-    } else {
+    let servers = if planned.servers.is_empty() {
         Servers::default()
+    } else {
+        Servers::start_some(artifacts.binary("mingle-services")?, planned.servers)?
     };
     let mut suites = Vec::new();
     for suite in planned.suites {
         let mut ready = trial::ready(suite, &artifacts, &servers)?;
+        if options.suite.as_ref().is_some_and(|part| !ready.name.contains(part)) {
+            continue;
+        }
         ready.measure()?;
         suites.push(ready);
     }
     let built = begun.elapsed();
-    let found = run(sample, &left, &suites, jobs)?;
+    let found = run(sample, &left, &suites, options.jobs)?;
     let mut trials = Vec::new();
     for (number, by) in found {
         let mistake = &sample[number as usize];

@@ -5,9 +5,19 @@ pub struct Crate {
     /// Its folder, such as `crates/mingle-lang`.
     pub folder: &'static str,
     pub suites: &'static [Suite],
-    /// True if the suites want servers.
-    pub has_servers: bool,
+    /// The servers that the suites want.
+    pub servers: &'static [&'static str],
 }
+
+/// What the crates have for tests only: programs that are made at random, faults that are planted, stores that
+/// are tested. It is not there to be tested itself.
+pub const FOR_TESTS: [&str; 5] = [
+    "crates/mingle-lang/src/generate/",
+    "crates/mingle-runtime/src/planted.rs",
+    "crates/mingle-geo/src/flaw.rs",
+    "crates/mingle-store/src/conformance/",
+    "crates/mingle-store/src/test_world.rs",
+];
 
 /// A suite: the folder of its package, the target (`lib` or the name of a binary or an integration test), the
 /// arguments.
@@ -18,6 +28,9 @@ const SEEDS: Suite = ("crates/mingle-sim", "mingle-sim", &["--seeds", "60", "--j
 const GEO_SEEDS: Suite =
     ("crates/mingle-sim", "mingle-sim", &["geo", "--seeds", "100", "--jobs", "2"]);
 
+/// Cassandra takes long to start, and only its adapter's suites need it.
+const USUAL: &[&str] = &["postgres", "redis"];
+
 /// All of them.
 pub const CRATES: [Crate; 17] = [
     alone(
@@ -26,7 +39,12 @@ pub const CRATES: [Crate; 17] = [
     ),
     alone(
         "crates/mingle-lang",
-        &[("crates/mingle-lang", "lib", &[]), ("crates/mingle-lang", "it", &[])],
+        &[
+            ("crates/mingle-lang", "lib", &[]),
+            ("crates/mingle-lang", "it", &[]),
+            ("crates/mingle-runtime", "lib", &[]),
+            ("crates/mingle-runtime", "it", &[]),
+        ],
     ),
     alone(
         "crates/mingle-checker",
@@ -47,6 +65,7 @@ pub const CRATES: [Crate; 17] = [
     ),
     with_servers(
         "crates/mingle-runtime",
+        USUAL,
         &[
             ("crates/mingle-runtime", "lib", &[]),
             ("crates/mingle-runtime", "it", &[]),
@@ -55,7 +74,11 @@ pub const CRATES: [Crate; 17] = [
             ("crates/mingle", "it", &[]),
         ],
     ),
-    with_servers("crates/mingle", &[("crates/mingle", "lib", &[]), ("crates/mingle", "it", &[])]),
+    with_servers(
+        "crates/mingle",
+        USUAL,
+        &[("crates/mingle", "lib", &[]), ("crates/mingle", "it", &[])],
+    ),
     alone(
         "crates/mingle-gen",
         &[("crates/mingle-gen", "lib", &[]), ("crates/mingle-gen", "clients", &[])],
@@ -64,10 +87,12 @@ pub const CRATES: [Crate; 17] = [
     alone("crates/mingle-lsp", &[("crates/mingle-lsp", "lib", &[])]),
     with_servers(
         "crates/mingle-server",
+        USUAL,
         &[("crates/mingle-server", "lib", &[]), ("crates/mingle-server", "it", &[])],
     ),
     with_servers(
         "crates/mingle-cli",
+        USUAL,
         &[
             ("crates/mingle-cli", "lib", &[]),
             ("crates/mingle-cli", "mingle", &[]),
@@ -84,22 +109,36 @@ pub const CRATES: [Crate; 17] = [
     ),
     with_servers(
         "stores/postgres",
+        &["postgres"],
         &[("stores/postgres", "lib", &[]), ("stores/postgres", "it", &[])],
     ),
-    with_servers("stores/redis", &[("stores/redis", "lib", &[]), ("stores/redis", "it", &[])]),
+    with_servers(
+        "stores/redis",
+        &["redis"],
+        &[("stores/redis", "lib", &[]), ("stores/redis", "it", &[])],
+    ),
     with_servers(
         "stores/cassandra",
+        &["cassandra"],
         &[("stores/cassandra", "lib", &[]), ("stores/cassandra", "it", &[])],
     ),
-    with_servers("stores/worker", &[("stores/worker", "lib", &[]), ("crates/mingle", "it", &[])]),
+    with_servers(
+        "stores/worker",
+        USUAL,
+        &[("stores/worker", "lib", &[]), ("crates/mingle", "it", &[])],
+    ),
 ];
 
 const fn alone(folder: &'static str, suites: &'static [Suite]) -> Crate {
-    Crate { folder, suites, has_servers: false }
+    Crate { folder, suites, servers: &[] }
 }
 
-const fn with_servers(folder: &'static str, suites: &'static [Suite]) -> Crate {
-    Crate { folder, suites, has_servers: true }
+const fn with_servers(
+    folder: &'static str,
+    servers: &'static [&'static str],
+    suites: &'static [Suite],
+) -> Crate {
+    Crate { folder, suites, servers }
 }
 
 impl Crate {

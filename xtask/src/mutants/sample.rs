@@ -5,6 +5,7 @@ use std::fs;
 use std::path::Path;
 
 use super::generate::{Mutation, Place, mutations};
+use super::plan::FOR_TESTS;
 use super::weave::fit;
 use crate::run::root;
 
@@ -35,6 +36,8 @@ impl Mistakes {
     pub fn of(folder: &str) -> Result<Self, String> {
         let mut mistakes = Self::default();
         mistakes.read_folder(&format!("{folder}/src"))?;
+        let is_for_tests = |file: &str| FOR_TESTS.iter().any(|part| file.starts_with(part));
+        mistakes.all.retain(|mistake| !is_for_tests(&mistake.file));
         Ok(mistakes)
     }
 
@@ -188,6 +191,16 @@ mod tests {
         assert_eq!(names(10, 1), names(10, 1));
         assert_ne!(names(10, 1), names(10, 2));
         assert_eq!(names(10, 1)[..], names(30, 1)[..10]);
+    }
+
+    #[test]
+    fn what_is_for_tests_is_left_alone() {
+        for part in FOR_TESTS {
+            assert!(root().join(part).exists(), "{part}");
+        }
+        let mistakes = Mistakes::of("crates/mingle-runtime").expect("it is read");
+        assert!(mistakes.all.iter().all(|mistake| !mistake.file.ends_with("planted.rs")));
+        assert!(mistakes.texts.contains_key("crates/mingle-runtime/src/planted.rs"));
     }
 
     #[test]

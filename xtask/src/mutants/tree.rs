@@ -67,7 +67,7 @@ pub fn build(planned: &Crate) -> Result<Built, String> {
     // With the features of all third-party crates, crate after crate shares what is compiled.
     let mut packages = vec!["mingle-features".to_owned(), package(planned.folder)];
     packages.extend(planned.suites.iter().map(|(folder, ..)| package(folder)));
-    if planned.has_servers {
+    if !planned.servers.is_empty() {
         packages.push("mingle-services".into());
     }
     packages.sort();
