@@ -70,6 +70,22 @@ pub fn unobserved(tokens: &Tokens<'_>, index: usize) -> Option<usize> {
     is_macro.then(|| tokens.all[index + 2].partner + 1)
 }
 
+/// Where an `if` ends that begins here and makes a fault that was asked for: `if self.planted == Planted::A {`.
+pub fn planted(tokens: &Tokens<'_>, index: usize) -> Option<usize> {
+    if tokens.at(index) != "if" {
+        return None;
+    }
+    let open = (index..tokens.all.len()).find(|at| tokens.at(*at) == "{")?;
+    let is_planted = (index..open).any(|at| names_fault(tokens, at));
+    let is_more = (index..open).any(|at| matches!(tokens.at(at), "&&" | "||" | "!" | "!=" | "=>"));
+    (is_planted && !is_more).then(|| tokens.all[open].partner + 1)
+}
+
+/// True if a token names a fault that can be planted.
+pub fn names_fault(tokens: &Tokens<'_>, index: usize) -> bool {
+    matches!(tokens.at(index), "Planted" | "Flaw") && tokens.at(index + 1) == "::"
+}
+
 /// Where an attribute that begins here ends.
 pub fn attribute(tokens: &Tokens<'_>, at: usize) -> Option<usize> {
     let begins = matches!(tokens.at(at), "#" | "#!") && tokens.at(at + 1) == "[";

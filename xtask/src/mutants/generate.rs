@@ -6,7 +6,7 @@
 
 use std::ops::Range;
 
-use super::functions::{Function, attribute, outline, unobserved};
+use super::functions::{Function, attribute, names_fault, outline, planted, unobserved};
 use super::lex::{Kind, Tokens, is_keyword};
 use super::operands::{ADD, AND, COMPARE, OR, binds, left, right, unary};
 
@@ -76,6 +76,7 @@ fn of_function(
     while at < close {
         let skipped = inner.iter().find(|inner| inner.contains(&at)).map(|inner| inner.end);
         let skipped = skipped.or_else(|| attribute(tokens, at)).or_else(|| unobserved(tokens, at));
+        let skipped = skipped.or_else(|| planted(tokens, at));
         if let Some(end) = skipped {
             at = end;
             continue;
@@ -159,6 +160,9 @@ fn operator(tokens: &Tokens<'_>, at: usize) -> Option<Found> {
     };
     debug_assert!([OR, AND, COMPARE, ADD].contains(&strength));
     let range = left(tokens, at, strength)?..right(tokens, at, strength)?;
+    if strength == COMPARE && range.clone().any(|index| names_fault(tokens, index)) {
+        return None;
+    }
     let becomes = replaced(tokens, &range, at, other);
     Some((Place::Expression, range, becomes))
 }
@@ -347,6 +351,19 @@ mod tests {
             &["a.b(c); -> ", "self.d(e).await?; -> ", "f = g; -> "],
         );
         check("self.n += 1; let x = y(); z!(a); S { a }", &["self.n += 1; -> self.n -= 1;"]);
+    }
+
+    #[test]
+    fn faults_that_can_be_planted_are_left_alone() {
+        check("if self.planted == Planted::A { b(); } c();", &["c(); -> "]);
+        check(
+            "if a && self.planted != Planted::A { b(); }",
+            &[
+                "a && self.planted != Planted::A -> !(a && self.planted != Planted::A)",
+                "a && self.planted != Planted::A -> a || self.planted != Planted::A",
+                "b(); -> ",
+            ],
+        );
     }
 
     #[test]

@@ -115,8 +115,9 @@ fn an_expression_is_too_deep_whichever_of_its_parts_is() {
 #[test]
 fn a_program_is_compiled_to_the_same_plan_each_time() {
     let vars: Vec<String> = (0..12).map(|n| format!("v{n}")).collect();
-    let declared: String = vars.iter().map(|var| format!("var {var} = a;\n")).collect();
-    let assigned: String = vars.iter().map(|var| format!("{var} += i;\n")).collect();
+    let each = |line: fn(&String) -> String| vars.iter().map(line).collect::<Vec<_>>().join("\n");
+    let declared = each(|var| format!("var {var} = a;"));
+    let assigned = each(|var| format!("{var} += i;"));
     let text = format!(
         "store s: linearizable; object O in s {{ key k: int; n: int; }}
          transaction t(o: ref O, a: int) {{
