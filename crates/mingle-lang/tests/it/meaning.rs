@@ -88,6 +88,38 @@ fn statements_of_choice_run_one_of_their_branches() {
     }
 }
 
+#[test]
+fn collections_and_texts_have_what_was_put_into_them() {
+    for (expression, expected) in [
+        ("[a, b, a].size()", 3),
+        ("[a, b].get(0) ?? -1", 7),
+        ("[a, b].get(1) ?? -1", 3),
+        ("[a, b].get(2) ?? -1", -1),
+        ("([a] + [b, 5]).get(2) ?? -1", 5),
+        ("([a] + [b, 5]).size()", 3),
+        ("\"ab\".size()", 2),
+        ("(\"ab\" + \"cde\").size()", 5),
+    ] {
+        let found = result("int", &format!("return {expression};"));
+        assert_eq!(found, Value::Int(expected), "{expression}");
+    }
+    for (expression, expected) in [
+        ("[a, b].contains(3)", true),
+        ("[a, b].contains(4)", false),
+        ("[a, b] == [7, 3]", true),
+        ("[a, b] == [3, 7]", false),
+        ("\"abc\".contains(\"bc\")", true),
+        ("\"abc\".contains(\"cb\")", false),
+        ("\"a\" + \"b\" == \"ab\"", true),
+    ] {
+        is_bool(expression, expected);
+    }
+    let items = result("list<int>", "return [a, b, a + b];");
+    assert_eq!(items, Value::list([7, 3, 10].map(Value::Int)));
+    let sum = result("int", "var x = 0; for item in [a, b, 5] { x += item; } return x;");
+    assert_eq!(sum, Value::Int(15));
+}
+
 /// The highest part of an expression counts, wherever it stands.
 #[test]
 fn an_expression_is_too_deep_whichever_of_its_parts_is() {
