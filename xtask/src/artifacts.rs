@@ -45,13 +45,19 @@ impl Artifacts {
         let format = "--message-format=json-render-diagnostics";
         let mut command = cargo(&["build", "--workspace", "--all-targets", format]);
         let told = output_and_progress(&mut command)?;
-        let mut artifacts = Self::default();
-        told.lines().for_each(|line| artifacts.add(line, &root()));
+        let artifacts = Self::told(&told, &root());
         if artifacts.suites.is_empty() {
             return Err("the build made no test suite".into());
         }
-        artifacts.suites.sort_by_key(Suite::name);
         Ok(artifacts)
+    }
+
+    /// The programs that cargo tells of, of a workspace at `root`.
+    pub fn told(told: &str, root: &Path) -> Self {
+        let mut artifacts = Self::default();
+        told.lines().for_each(|line| artifacts.add(line, root));
+        artifacts.suites.sort_by_key(Suite::name);
+        artifacts
     }
 
     /// The path of a binary.

@@ -33,6 +33,7 @@ pub fn long() -> Outcome {
     run("servers are killed", &mut kills);
     run("thousands of seeds", &mut || simulate(Kind::Stores, &["--seeds", "10000"]));
     run("thousands of seeds of geo", &mut || simulate(Kind::Geo, &["--seeds", "5000"]));
+    run("mistakes that tests notice", &mut || crate::mutants::mutants(&[]));
     run("planted faults", &mut || planted(Kind::Stores));
     run("planted faults of geo", &mut || planted(Kind::Geo));
     for (name, arguments) in BENCHMARKS {

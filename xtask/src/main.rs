@@ -8,6 +8,7 @@ mod dist;
 mod lanes;
 mod licences;
 mod long;
+mod mutants;
 mod newcomer;
 mod run;
 mod seeds;
@@ -33,6 +34,10 @@ Tasks:
                          are killed, benchmarks with their bars
   tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
                          shrink the list of exceptions to what is still needed
+  mutants [--crate NAME] [--sample N] [--seed S] [--jobs N] [--suite NAME]
+          [--bless | --list]
+                         plants mistakes in the crates and tells which of them no test notices,
+                         against xtask/mutants.txt; with --suite, only by suites with NAME in theirs
   dist [--test] [--skip-missing] [--publish-dry-run]
                          make a release in target/dist; with --test, try each artefact out
   licences               licences and duplicate versions of all dependencies, against
@@ -62,6 +67,7 @@ fn main() -> ExitCode {
         ["check", "--skip-tests"] => check::check(true),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
+        ["mutants", rest @ ..] => mutants::mutants(rest),
         ["dist", rest @ ..] => dist::dist(rest),
         ["licences"] => licences::licences(),
         ["demo", rest @ ..] => run::demo(rest),

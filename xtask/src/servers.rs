@@ -25,15 +25,24 @@ impl Servers {
     ///
     /// When one that was fetched does not start.
     pub fn start(services: &Path) -> Result<Self, String> {
+        Self::start_some(services, &ENGINES.map(|(engine, _)| engine))
+    }
+
+    /// Starts those of these engines that were fetched and whose address is not told already.
+    ///
+    /// # Errors
+    ///
+    /// When one that was fetched does not start.
+    pub fn start_some(services: &Path, engines: &[&str]) -> Result<Self, String> {
         let mut servers = Self::default();
         let mut starting = Vec::new();
-        for (engine, variable) in ENGINES {
+        for (engine, variable) in ENGINES.into_iter().filter(|(name, _)| engines.contains(name)) {
             if std::env::var_os(variable).is_some() || !is_fetched(services, engine)? {
                 continue;
             }
-            let mut keeper = Command::new(services);
-            keeper.args(["hold", engine]).current_dir(root());
-            let keeper = keeper.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+            let mut keeper = command(services);
+            let keeper =
+                keeper.args(["hold", engine]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
             let mut keeper = keeper.map_err(|error| format!("{}: {error}", services.display()))?;
             let out = keeper.stdout.take();
             servers.keepers.push(keeper);
@@ -67,7 +76,17 @@ impl Drop for Servers {
 
 /// True if the files of an engine are there.
 fn is_fetched(services: &Path, engine: &str) -> Result<bool, String> {
-    let asked = Command::new(services).args(["status", engine]).current_dir(root()).output();
+    let asked = command(services).args(["status", engine]).output();
     let told = asked.map_err(|error| format!("{}: {error}", services.display()))?;
     Ok(!String::from_utf8_lossy(&told.stdout).contains("not fetched"))
+}
+
+/// The keeper of servers, which may have been built elsewhere.
+fn command(services: &Path) -> Command {
+    let mut command = Command::new(services);
+    command.current_dir(root());
+    if std::env::var_os("MINGLE_SERVICES").is_none() {
+        command.env("MINGLE_SERVICES", root().join("target/services"));
+    }
+    command
 }

@@ -11,7 +11,7 @@ use crate::run::{Outcome, cargo, output, root};
 use crate::servers::Servers;
 
 /// Packages whose tests wait for servers, or for processes that they start.
-const WAITING: [&str; 6] = [
+pub const WAITING: [&str; 6] = [
     "crates/mingle-cli",
     "crates/mingle-server",
     "crates/mingle-services",

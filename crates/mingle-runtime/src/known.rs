@@ -211,6 +211,20 @@ mod tests {
     }
 
     #[test]
+    fn a_program_is_kept_where_that_was_noted_and_helped_are_those_that_are_helped() {
+        let mut known = Known::default();
+        let (one, other) = (ProgramHash([1; 32]), ProgramHash([2; 32]));
+        known.note_kept(3, one);
+        assert!(known.is_kept(3, one));
+        assert!(!known.is_kept(3, other) && !known.is_kept(4, one));
+        let id = TransactionId { origin: Origin(1), sequence: 1 };
+        assert!(known.begin_help(id), "it is not being helped");
+        assert!(!known.begin_help(id), "it is");
+        known.end_help(id);
+        assert!(known.begin_help(id), "it is not any more");
+    }
+
+    #[test]
     fn an_answer_that_comes_late_takes_nothing_back() {
         let mut known = Known::default();
         let stamp = |count| Stamp::from_iter([("r1".into(), count)]);

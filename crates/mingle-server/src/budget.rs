@@ -101,6 +101,9 @@ mod tests {
         assert_eq!(first.become_bytes(60).map_err(|found| found.code()), Err(Code::Overloaded));
         assert_eq!(first.grow(81).map_err(|found| found.code()), Err(Code::TooLarge));
         assert_eq!(budget.taken(), 70, "what is refused takes nothing");
+        first.become_bytes(30).expect("30 are free");
+        assert_eq!(budget.taken(), 80, "what became more holds what it became");
+        first.become_bytes(20).expect("it is less");
         drop((first, second));
         assert_eq!(budget.taken(), 0);
     }

@@ -136,3 +136,22 @@ impl fmt::Display for ConfigError {
 }
 
 impl std::error::Error for ConfigError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn others_than_this_machine_are_served_with_tokens_or_where_it_is_said_to_be_open() {
+        let (here, anywhere) = (([127, 0, 0, 1], 80).into(), ([0, 0, 0, 0], 80).into());
+        for (has_tokens, is_open, may) in
+            [(false, false, false), (true, false, true), (false, true, true), (true, true, true)]
+        {
+            let tokens = has_tokens.then(Tokens::default);
+            let config = Config { tokens, is_open, ..Config::default() };
+            assert_eq!(config.may_listen(anywhere).is_ok(), may, "{has_tokens}, {is_open}");
+            assert!(config.may_listen(here).is_ok());
+            assert_eq!(config.is_local(), !may);
+        }
+    }
+}

@@ -63,3 +63,31 @@ impl Drop for Entered {
         self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.key);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(values: &[&str]) -> Result<Option<CallKey>, Code> {
+        let mut headers = HeaderMap::new();
+        for value in values {
+            headers.append(&HEADER, value.parse().expect("it is a header"));
+        }
+        key_of(&headers, &Rights::all()).map_err(|problem| problem.code())
+    }
+
+    #[test]
+    fn a_call_has_one_key_of_visible_characters_or_none() {
+        let longest = "k".repeat(KEY_CHARS_MAX);
+        assert_eq!(key(&[]), Ok(None));
+        let own = |text: &str| Ok(Some(CallKey::new(&Rights::all().name, text)));
+        for good in ["a", "order-17", &longest] {
+            assert_eq!(key(&[good]), own(good));
+        }
+        for wrong in
+            [&["a", "b"][..], &["a", "a"], &[""], &["a b"], &["ä"], &[&format!("{longest}k")]]
+        {
+            assert_eq!(key(wrong), Err(Code::InvalidArgument), "{wrong:?}");
+        }
+    }
+}

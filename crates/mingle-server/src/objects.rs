@@ -91,3 +91,25 @@ fn limit(query: Pairs) -> Result<usize, Problem> {
     }
     Ok(limit)
 }
+
+#[cfg(test)]
+mod tests {
+    use axum::extract::Query;
+
+    use super::*;
+
+    #[test]
+    fn the_limit_is_the_usual_one_or_what_is_asked_for_within_the_bound() {
+        let asked = |pairs: &[(&str, &str)]| {
+            let owned = |(name, value): &(&str, &str)| ((*name).to_owned(), (*value).to_owned());
+            limit(Ok(Query(pairs.iter().map(owned).collect()))).ok()
+        };
+        assert_eq!(asked(&[]), Some(SHOWN_USUALLY));
+        let most = SHOWN_MAX.to_string();
+        assert_eq!(asked(&[("limit", &most)]), Some(SHOWN_MAX));
+        assert_eq!(asked(&[("limit", "0")]), Some(0));
+        assert_eq!(asked(&[("limit", &(SHOWN_MAX + 1).to_string())]), None);
+        assert_eq!(asked(&[("limit", "-1")]), None);
+        assert_eq!(asked(&[("first", "1")]), None);
+    }
+}

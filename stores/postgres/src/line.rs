@@ -214,6 +214,41 @@ mod tests {
     }
 
     #[test]
+    fn what_takes_many_turns_goes_on_without_news_from_elsewhere() {
+        struct Woken(AtomicBool);
+
+        impl Wake for Woken {
+            fn wake(self: Arc<Self>) {
+                self.0.store(true, Ordering::SeqCst);
+            }
+        }
+
+        let mut left = 5 * TURNS_MAX;
+        let (done, is_done) = oneshot::channel();
+        let mut done = Some(done);
+        let moving = std::future::poll_fn(move |context| {
+            left -= 1;
+            if left == 0 {
+                done.take().expect("it ends once").send(()).expect("it is waited for");
+                return Poll::Ready(());
+            }
+            context.waker().wake_by_ref();
+            Poll::Pending
+        });
+        let line = Line::new(Box::pin(moving));
+        let mut waiting = pin!(line.drive(is_done));
+        let woken = Arc::new(Woken(AtomicBool::new(true)));
+        let waker = Waker::from(Arc::clone(&woken));
+        // As an executor does: who was not woken is not polled.
+        while woken.0.swap(false, Ordering::SeqCst) {
+            if waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
+                return;
+            }
+        }
+        panic!("it rests, with turns left to make");
+    }
+
+    #[test]
     fn the_server_is_told_when_it_is_dropped() {
         let (asking, mut asked) = mpsc::unbounded_channel::<Request>();
         let told = Arc::new(AtomicBool::new(false));

@@ -262,3 +262,61 @@ pub fn param(value: &Value) -> Option<Param> {
         _ => return None,
     })
 }
+
+#[cfg(test)]
+mod tests {
+    use mingle_model::Type;
+
+    use super::*;
+
+    struct Line(Vec<Option<Vec<u8>>>);
+
+    impl Cells for Line {
+        fn cell(&self, index: usize) -> Option<&[u8]> {
+            self.0.get(index)?.as_deref()
+        }
+    }
+
+    #[test]
+    fn cells_are_read_as_what_they_are() {
+        let cells = [vec![1], vec![0], 7_i64.to_be_bytes().to_vec(), b"abc".to_vec(), vec![255]];
+        let line = Line(cells.into_iter().map(Some).chain([None]).collect());
+        assert_eq!([0, 1, 5, 6].map(|index| boolean(&line, index)), [true, false, false, false]);
+        assert_eq!([2, 3, 5, 6].map(|index| int(&line, index)), [7, 0, 0, 0]);
+        assert_eq!([3, 4, 5].map(|index| text(&line, index)), [Some("abc"), None, None]);
+        assert_eq!([3, 5].map(|index| bytes(&line, index)), [b"abc".to_vec(), Vec::new()]);
+    }
+
+    #[test]
+    fn scalars_are_read_by_their_types() {
+        let eight = |bits: u64| bits.to_be_bytes();
+        assert_eq!(scalar(&Type::Bool, &[1]), Some(Value::Bool(true)));
+        assert_eq!(scalar(&Type::Bool, &[0]), Some(Value::Bool(false)));
+        assert_eq!(scalar(&Type::Bool, &[]), None);
+        assert_eq!(scalar(&Type::Int, &eight(u64::MAX)), Some(Value::Int(-1)));
+        assert_eq!(scalar(&Type::Int, &[1]), None);
+        assert_eq!(scalar(&Type::Time, &eight(5)), Some(Value::Time(Time::from_micros(5))));
+        let half = scalar(&Type::Float, &eight(0.5_f64.to_bits()));
+        assert_eq!(half, Some(Value::Float(Float(0.5))));
+        assert_eq!(scalar(&Type::String, b"a"), Some(Value::from("a")));
+        assert_eq!(scalar(&Type::String, &[255]), None);
+        assert_eq!(scalar(&Type::Bytes, &[255]), Some(Value::Bytes([255].as_slice().into())));
+        assert_eq!(scalar(&Type::List(Type::Int.into()), &[1]), None);
+    }
+
+    /// What goes out as a parameter is what comes in as a cell.
+    #[test]
+    fn parameters_are_of_the_values_types() {
+        for (value, expected) in [
+            (Value::Bool(true), Param::Bool(true)),
+            (Value::Int(-3), Param::Int(-3)),
+            (Value::from("a"), Param::Text("a".into())),
+            (Value::Time(Time::from_micros(9)), Param::Int(9)),
+        ] {
+            assert_eq!(format!("{:?}", param(&value)), format!("{:?}", Some(expected)));
+        }
+        assert!(param(&Value::list([])).is_none());
+        assert!(moment_param(Time::from_micros(MOMENT_MIN)).is_ok());
+        assert!(moment_param(Time::from_micros(MOMENT_MIN - 1)).is_err());
+    }
+}

@@ -4,5 +4,6 @@ mod broken;
 mod generated;
 mod grammar;
 mod lines;
+mod meaning;
 mod programs;
 mod readme;

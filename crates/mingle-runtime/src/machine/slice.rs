@@ -69,3 +69,43 @@ pub(super) fn weight(data: &Data) -> usize {
     };
     inner + size_of::<Read>() + size_of::<Data>()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_slice_ends_once_its_steps_are_taken_in_whatever_way() {
+        let steps = SLICE_STEPS as usize;
+        let takes: [&dyn Fn(&mut Slice); 3] = [
+            &|slice| slice.take(SLICE_STEPS / 2),
+            &|slice| slice.take_bytes(steps / 2 * BYTES_PER_STEP),
+            &|slice| slice.take_values(steps / 2 * VALUES_PER_STEP),
+        ];
+        for (index, take) in takes.into_iter().enumerate() {
+            let mut slice = Slice::default();
+            assert!(!slice.is_used_up(), "{index}");
+            take(&mut slice);
+            assert!(!slice.is_used_up(), "{index}: half of it is left");
+            take(&mut slice);
+            assert!(slice.is_used_up(), "{index}: nothing is left");
+            assert!(!slice.is_used_up(), "{index}: the next one has begun");
+        }
+        // More than there is takes what there is.
+        let mut slice = Slice::default();
+        slice.take(u64::MAX);
+        assert!(slice.is_used_up());
+    }
+
+    #[test]
+    fn answers_have_as_many_values_as_a_program_gets() {
+        let (one, two) = (Value::Int(1), Value::Int(2));
+        assert_eq!(values_in(&Data::Count(7)), 1);
+        assert_eq!(values_in(&Data::Values(vec![one.clone(), two.clone()])), 2);
+        assert_eq!(values_in(&Data::Entries(vec![(one.clone(), two.clone())])), 2);
+        let alone = weight(&Data::Register(None));
+        assert!(weight(&Data::Register(Some(one.clone()))) > alone);
+        let text = Value::from("x".repeat(1000).as_str());
+        assert!(weight(&Data::Entries(vec![(one, text)])) >= alone + 1000);
+    }
+}

@@ -220,3 +220,21 @@ fn bytes(body: Vec<u8>) -> Response {
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(CONTENT_TYPE));
     response
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn attempts_and_programs_are_named_by_all_of_their_digits() {
+        let nonce = nonce_of("0123456789abcdef0000000000000002");
+        assert_eq!(nonce.ok(), Some(0x0123_4567_89ab_cdef_0000_0000_0000_0002));
+        let hash = hash_of(&"0f".repeat(32));
+        assert_eq!(hash.map(|hash| hash.0).ok(), Some([15; 32]));
+        for wrong in
+            ["", "1", "0123456789abcdef000000000000000", "0123456789abcdef000000000000000g"]
+        {
+            assert!(nonce_of(wrong).is_err() && hash_of(wrong).is_err(), "{wrong:?}");
+        }
+    }
+}

@@ -7,19 +7,25 @@ use std::fmt;
 use std::fs::{File, TryLockError};
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{PoisonError, RwLock, RwLockReadGuard};
 
 use redb::backends::FileBackend;
 use redb::{
-    Database, DatabaseError, Durability, ReadOnlyTable, ReadableDatabase, StorageBackend,
-    TableDefinition,
+    CommitError, Database, DatabaseError, Durability, ReadOnlyTable, ReadableDatabase,
+    StorageBackend, TableDefinition, WriteTransaction,
 };
 
 use super::contain::contain;
+use super::guarded::{Guarded, Sums};
 use super::verify::verify;
 use super::{Changes, Direction, Snapshot, Storage, StorageError, View, Visit, prefix_end};
 use crate::limits::CACHE_BYTES;
 use crate::storage::Bytes;
+
+/// Less than this, and more than nothing, is the progress of a repair that goes back to the commit before the
+/// last one, whose checksums do not match (redb 4.4 says 0.3).
+const FELL_BACK: f64 = 0.5;
 
 const ROWS: TableDefinition<'static, &[u8], &[u8]> = TableDefinition::new("rows");
 
@@ -28,6 +34,9 @@ pub struct DiskStorage {
     place: Box<dyn Place>,
     /// None while it is closed.
     open: RwLock<Option<Open>>,
+    /// True from when a commit begins to be written until it is on the disk: where it fails in between, the
+    /// last commit in the file may be cut off in the middle, and was not acknowledged.
+    is_torn: AtomicBool,
 }
 
 struct Open {
@@ -45,11 +54,20 @@ trait Place: Send + Sync {
     /// True if a database can be made in a file that is empty.
     fn may_be_empty(&self) -> bool;
 
-    /// Opens the file.
-    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError>;
+    /// How much of the file redb may keep in memory.
+    fn cache_bytes(&self) -> usize {
+        CACHE_BYTES
+    }
 
-    /// Opens the database in it.
-    fn database(&self) -> Result<Database, DatabaseError>;
+    /// Opens the file.
+    fn file(&self, access: Access) -> Result<Box<dyn StorageBackend>, DiskError>;
+}
+
+/// What a file is opened for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Access {
+    Read,
+    Write,
 }
 
 /// Why a file could not be opened.
@@ -113,12 +131,27 @@ impl DiskStorage {
     ///
     /// When the backend fails.
     pub fn open_backend(backend: impl StorageBackend + Clone) -> Result<Self, DiskError> {
-        Self::over(Box::new(BackendPlace(backend)), None)
+        Self::over(Box::new(BackendPlace { backend, cache_bytes: CACHE_BYTES }), None)
+    }
+
+    /// As [`DiskStorage::open_backend`], with so much memory for what was read: little makes redb read the disk
+    /// often.
+    ///
+    /// # Errors
+    ///
+    /// When the backend fails.
+    pub fn open_backend_with(
+        backend: impl StorageBackend + Clone,
+        cache_bytes: usize,
+    ) -> Result<Self, DiskError> {
+        Self::over(Box::new(BackendPlace { backend, cache_bytes }), None)
     }
 
     fn over(place: Box<dyn Place>, lock: Option<File>) -> Result<Self, DiskError> {
-        let open = RwLock::new(Some(Open::at(&*place, lock)?));
-        Ok(Self { place, open })
+        // Another process may have been cut off in the middle of a commit.
+        let is_torn = AtomicBool::new(true);
+        let open = RwLock::new(Some(Open::at(&*place, lock, &is_torn)?));
+        Ok(Self { place, open, is_torn })
     }
 
     fn open_now(&self) -> RwLockReadGuard<'_, Option<Open>> {
@@ -137,20 +170,37 @@ impl DiskStorage {
 }
 
 impl Open {
-    fn at(place: &dyn Place, lock: Option<File>) -> Result<Self, DiskError> {
-        let file = place.file()?;
+    fn at(place: &dyn Place, lock: Option<File>, is_torn: &AtomicBool) -> Result<Self, DiskError> {
+        let file = place.file(Access::Read)?;
         let is_new = place.may_be_empty() && file.len()? == 0;
+        let sums = Sums::default();
         if !is_new {
-            contained(|| verify(file))?;
+            let guarded = Guarded::new(file, sums.clone())?;
+            contained(|| verify(Box::new(guarded)))?;
         }
-        let database = contained(|| Ok(place.database()))?.map_err(|error| match error {
+        let guarded = Guarded::new(place.file(Access::Write)?, sums)?;
+        let mut builder = Database::builder();
+        builder.set_cache_size(place.cache_bytes());
+        if !is_torn.load(Ordering::Acquire) {
+            // The last commit was acknowledged: redb may not go back to the one before it.
+            builder.set_repair_callback(|repair| {
+                if repair.progress() > 0.0 && repair.progress() < FELL_BACK {
+                    repair.abort();
+                }
+            });
+        }
+        let database = contained(|| Ok(builder.create_with_backend(guarded)))?;
+        let database = database.map_err(|error| match error {
             DatabaseError::DatabaseAlreadyOpen => DiskError::Locked,
+            DatabaseError::RepairAborted => {
+                DiskError::Failed(StorageError::damaged("a checksum does not match"))
+            }
             other => DiskError::Failed(StorageError::of(other)),
         })?;
         let made = contained(|| {
             let transaction = database.begin_write().map_err(StorageError::of)?;
             transaction.open_table(ROWS).map_err(StorageError::of)?;
-            transaction.commit().map_err(StorageError::of)
+            commit(transaction, is_torn).map_err(StorageError::of)
         });
         let open = Self { database, _lock: lock };
         match made {
@@ -167,6 +217,14 @@ impl Open {
         let Self { database, _lock } = self;
         let _ = contain(move || drop(database));
     }
+}
+
+/// Writes a commit.
+fn commit(transaction: WriteTransaction, is_torn: &AtomicBool) -> Result<(), CommitError> {
+    is_torn.store(true, Ordering::Release);
+    transaction.commit()?;
+    is_torn.store(false, Ordering::Release);
+    Ok(())
 }
 
 /// Runs calls of redb: a panic there is damage.
@@ -194,21 +252,22 @@ impl Place for FilePlace {
         false
     }
 
-    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError> {
-        let file = File::open(&self.path).map_err(|error| match error.kind() {
+    fn file(&self, access: Access) -> Result<Box<dyn StorageBackend>, DiskError> {
+        let mut options = File::options();
+        options.read(true).write(access == Access::Write);
+        let file = options.open(&self.path).map_err(|error| match error.kind() {
             ErrorKind::NotFound => DiskError::Gone,
             _ => error.into(),
         })?;
         let backend = FileBackend::new(file).map_err(StorageError::of)?;
         Ok(Box::new(backend))
     }
-
-    fn database(&self) -> Result<Database, DatabaseError> {
-        Database::builder().set_cache_size(CACHE_BYTES).open(&self.path)
-    }
 }
 
-struct BackendPlace<B>(B);
+struct BackendPlace<B> {
+    backend: B,
+    cache_bytes: usize,
+}
 
 impl<B: StorageBackend + Clone> Place for BackendPlace<B> {
     fn lock(&self) -> Result<Option<File>, DiskError> {
@@ -219,12 +278,12 @@ impl<B: StorageBackend + Clone> Place for BackendPlace<B> {
         true
     }
 
-    fn file(&self) -> Result<Box<dyn StorageBackend>, DiskError> {
-        Ok(Box::new(self.0.clone()))
+    fn file(&self, _access: Access) -> Result<Box<dyn StorageBackend>, DiskError> {
+        Ok(Box::new(self.backend.clone()))
     }
 
-    fn database(&self) -> Result<Database, DatabaseError> {
-        Database::builder().create_with_backend(self.0.clone())
+    fn cache_bytes(&self) -> usize {
+        self.cache_bytes
     }
 }
 
@@ -272,7 +331,7 @@ impl Storage for DiskStorage {
                     }?;
                 }
             }
-            Ok(transaction.commit()?)
+            Ok(commit(transaction, &self.is_torn)?)
         })
     }
 
@@ -289,7 +348,7 @@ impl Storage for DiskStorage {
 
     fn reopen(&self) -> Result<(), StorageError> {
         self.close();
-        let opened = self.place.lock().and_then(|lock| Open::at(&*self.place, lock));
+        let opened = self.place.lock().and_then(|lock| Open::at(&*self.place, lock, &self.is_torn));
         let opened = opened.map_err(|error| match error {
             DiskError::Failed(error) => error,
             other => StorageError::new(other),

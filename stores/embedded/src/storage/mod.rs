@@ -4,13 +4,14 @@
 //! - [`disk`]: redb, where a commit is on the disk before it returns.
 //! - [`overlay`]: changes that are not committed yet, over a snapshot.
 //! - [`contain`]: a panic of the storage library becomes an error; `verify` finds damage before a file is
-//!   opened.
+//!   opened, `guarded` finds it later.
 
 use std::fmt;
 use std::sync::Arc;
 
 pub mod contain;
 pub mod disk;
+mod guarded;
 pub mod memory;
 pub mod overlay;
 mod verify;

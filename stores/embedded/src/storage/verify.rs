@@ -16,6 +16,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use redb::{Builder, StorageBackend};
 
 use super::StorageError;
+use super::guarded::BLOCK;
 use crate::limits::CACHE_BYTES;
 
 /// Where the flags are in a file of redb, and which they are.
@@ -79,8 +80,6 @@ struct Scratch {
     /// Blocks that were written, by their number.
     written: Mutex<BTreeMap<u64, Vec<u8>>>,
 }
-
-const BLOCK: u64 = 4096;
 
 impl Scratch {
     fn over(file: Box<dyn StorageBackend>, length: u64) -> Self {

@@ -4,6 +4,7 @@ mod builtin;
 mod conformance;
 mod crash;
 mod damage;
+mod damage_later;
 mod engine;
 mod geo;
 mod geo_faults;

@@ -487,3 +487,6 @@ impl Table {
         used.filter_map(says).collect()
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -95,3 +95,69 @@ fn a_server_whose_disk_fails_is_not_ready_until_it_works_again() {
     let is_fine = balance.ends_with(r#"{"result":30}"#) || balance.ends_with(r#"{"result":40}"#);
     assert!(is_fine, "{balance}");
 }
+
+/// An account, and an inbox whose lines are more than redb keeps in memory of a file.
+#[cfg(target_os = "linux")]
+const LONG: &str = "store bank: linearizable; store feed: causal;
+    object Account in bank { key owner: string; balance: int; }
+    object Inbox in feed { key owner: string; lines: log<string>; }
+    transaction pay(to: ref Account) -> int { to.balance += 10; return to.balance; }
+    transaction fill(to: ref Inbox, line: string) {
+        var n = 0;
+        while n < 20 { to.lines.append(line); n += 1; }
+    }
+    transaction line(to: ref Inbox, n: int) -> list<string> { return to.lines.slice(n, 1); }
+    ";
+
+/// The bytes of the file of an open store change, as on a disk that goes bad; later the file is put back.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_server_whose_file_goes_bad_is_not_ready_until_the_file_is_restored() {
+    use std::time::{Duration, Instant};
+
+    use crate::cli::serve::Serving;
+
+    const LINES: usize = 180;
+    let folder = folder(&[("bank.mingle", LONG)]);
+    let text = "x".repeat(500_000);
+    let serving = Serving::start_ignoring(folder.path(), "XFSZ");
+    for _ in 0..LINES / 20 {
+        let body = format!(r#"{{"to":"ana","line":"{text}"}}"#);
+        let filled = serving.call("fill?deadline_ms=30000", "", &body);
+        assert!(filled.starts_with("HTTP/1.1 200"), "{}", &filled[..filled.len().min(500)]);
+    }
+    let ready = || serving.get("/readyz");
+    let file = folder.path().join(".mingle/bank/feed.redb");
+    let whole = fs::read(&file).expect("the store was made");
+    // A letter of each page becomes another: redb by itself would show it.
+    let mut damaged = whole.clone();
+    damaged.chunks_mut(4096).skip(1).for_each(|page| page[2000] ^= 1);
+    fs::write(&file, &damaged).expect("it can be written");
+
+    let line = |n: usize| {
+        serving.call("line?deadline_ms=30000", "", &format!(r#"{{"to":"ana","n":{n}}}"#))
+    };
+    let expected = format!(r#"{{"result":["{text}"]}}"#);
+    // What redb has in memory is shown, and nothing else.
+    let failed = (0..LINES).map(line).find(|answer| !answer.ends_with(&expected));
+    let failed = failed.expect("some lines are read from the file");
+    assert!(failed.starts_with("HTTP/1.1 503"), "{}", &failed[..failed.len().min(500)]);
+    assert!(failed.contains("store feed") && failed.contains("the file is damaged"), "{failed}");
+    let answer = ready();
+    assert!(answer.starts_with("HTTP/1.1 503"), "{answer}");
+    assert!(answer.contains("store feed is unavailable"), "{answer}");
+    assert!(serving.get("/healthz").starts_with("HTTP/1.1 200"));
+    // The other store serves.
+    let paid = serving.call("pay", "", r#"{"to":"ana"}"#);
+    assert!(paid.ends_with(r#"{"result":10}"#), "{paid}");
+
+    fs::write(&file, &whole).expect("it can be written");
+    let until = Instant::now() + Duration::from_mins(1);
+    while !ready().starts_with("HTTP/1.1 200") {
+        assert!(Instant::now() < until, "it does not open again: {}", ready());
+        std::thread::sleep(Duration::from_millis(20));
+    }
+    for n in 0..LINES {
+        assert!(line(n).ends_with(&expected), "line {n}");
+    }
+}

@@ -32,6 +32,7 @@ struct State {
     calls: u64,
     /// At which call what goes wrong.
     fault: Option<(u64, DiskFault)>,
+    reads_fail: bool,
     is_dead: bool,
 }
 
@@ -50,7 +51,8 @@ impl TwinDisk {
         Self::with(Vec::new())
     }
 
-    fn with(contents: Vec<u8>) -> Self {
+    /// A disk with these bytes, all of them safe.
+    pub fn with(contents: Vec<u8>) -> Self {
         let state = State {
             synced_length: contents.len(),
             current: contents,
@@ -58,6 +60,7 @@ impl TwinDisk {
             lengths: Vec::new(),
             calls: 0,
             fault: None,
+            reads_fail: false,
             is_dead: false,
         };
         Self { state: Arc::new(Mutex::new(state)) }
@@ -72,6 +75,21 @@ impl TwinDisk {
         let mut state = self.state();
         let at = state.calls + calls;
         state.fault = Some((at, fault));
+    }
+
+    /// From now on reads fail, or succeed again.
+    pub fn fail_reads(&self, fail: bool) {
+        self.state().reads_fail = fail;
+    }
+
+    /// All bytes, as readers see them.
+    pub fn image(&self) -> Vec<u8> {
+        self.state().current.clone()
+    }
+
+    /// Changes bytes behind the back of the store.
+    pub fn change(&self, change: impl FnOnce(&mut Vec<u8>)) {
+        change(&mut self.state().current);
     }
 
     /// Whether the fault has happened.
@@ -141,6 +159,9 @@ impl StorageBackend for TwinDisk {
     fn read(&self, offset: u64, out: &mut [u8]) -> io::Result<()> {
         let state = self.state();
         state.check()?;
+        if state.reads_fail {
+            return Err(io::Error::other("the disk cannot be read, as the test says"));
+        }
         let start = offset as usize;
         let found = state
             .current
