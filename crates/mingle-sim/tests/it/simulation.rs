@@ -136,7 +136,7 @@ const FOUND: &[(&str, u64)] = &[
     ("WitnessBeforeEffects", 2),
     ("HelperSkipsFloor", 10),
     ("FloorAfterDeletion", 2),
-    ("CleanedAtOneReplica", 292),
+    ("CleanedAtOneReplica", 1167),
     ("MiddleValuesNotKept", 2),
     ("HelperDrawsAnew", 2),
     ("OperationsDiffer", 39),
