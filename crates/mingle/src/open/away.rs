@@ -1,7 +1,7 @@
 //! A store that could not be opened, in its place.
 //!
 //! An operator looks when something is away: [`crate::Database::open_reachable`] opens the other stores and puts this one in the
-//! place of each that does not answer. It says why to whoever asks it.
+//! place of each that does not answer. Every request to it is answered with the reason.
 
 use mingle_model::{Level, Name, TransactionId};
 use mingle_store::{
