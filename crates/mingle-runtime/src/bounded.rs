@@ -29,7 +29,7 @@ use crate::runtime::Runtime;
 const ASKS: u8 = 0;
 /// Computes, which ends by itself.
 const COMPUTES: u8 = 1;
-/// Has sent a commit, which nobody may give up.
+/// Has sent a commit, which is not given up.
 const COMMITS: u8 = 2;
 
 /// What an attempt does at present.

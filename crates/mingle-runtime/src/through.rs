@@ -14,13 +14,13 @@
 //! While a replica is away nothing is through at its store. Where the store counts what its replicas have
 //! seen, and there are more than [`PASSED_ON_MAX`], those that are known to be at *one* replica are passed on as
 //! what that replica had seen by then: a stamp, of which there is one for each store, however many transactions
-//! it stands for. Who meets it waits until the own replica has caught up, as the tracking set demands anyway.
+//! it stands for. A transaction that meets it waits until the own replica has caught up, as the tracking set demands anyway.
 //!
 //! At a store of level `eventual` nothing is passed on to other objects at all: causality is promised from `causal`
-//! on (P6), and who meets a transaction on an object that it has written itself finds its own row there (P4).
+//! on (P6), and a transaction that meets another one on an object that the other one has written finds its row there (P4).
 //!
 //! So of one transaction stand at most its own row on each object that it writes, and for each store that it does
-//! not visit [`PASSED_ON_MAX`] rows more, and one for each transaction that nobody has found yet. The simulation of
+//! not visit [`PASSED_ON_MAX`] rows more, and one for each transaction that no task has found yet. The simulation of
 //! outages demands at most ten rows for each open transaction (`crates/mingle-sim/tests/it/outage.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};

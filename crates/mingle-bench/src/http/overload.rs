@@ -63,7 +63,7 @@ const WORKLOADS: [Workload; 2] = [
     },
 ];
 
-/// A store that does all that it is asked, in turn, also for those who do not wait for it any more.
+/// A store that does all requests in turn, also those whose callers wait no more.
 #[derive(Clone)]
 struct Limited(Arc<Semaphore>);
 

@@ -135,14 +135,14 @@ impl Limit {
         let median = median(&mut self.samples);
         let few = self.peak * 4 <= self.get();
         let shortest = match self.shortest {
-            // The first call of all had nobody before it.
+            // The first call of all has none before it.
             None => first.min(median),
             Some(shortest) if few => shortest * 0.8 + median * 0.2,
             Some(shortest) => shortest.min(median),
         };
         self.shortest = Some(shortest);
         let bound = (1.25 * shortest).max(QUICK.as_secs_f64());
-        // Nobody has to look where calls do not take too long.
+        // Calls that do not take too long need no measurement.
         if few || median <= bound {
             self.measured = now;
         }

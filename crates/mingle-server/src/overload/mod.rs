@@ -48,7 +48,7 @@ struct Inner {
     limit: Limit,
     running: usize,
     waiting: VecDeque<oneshot::Sender<Admitted>>,
-    /// Since when somebody has waited at every moment.
+    /// Since when a call has waited at every moment.
     waiting_since: Option<Duration>,
     refused: u64,
 }
@@ -136,7 +136,7 @@ impl Sort {
         inner.end(now, took, is_success);
         while let Some(next) = inner.next(now) {
             if let Err(mut gone) = next.send(Admitted::at(self, began)) {
-                // Nobody waits there any more.
+                // No call waits there any more.
                 gone.is_running = false;
                 inner.running -= 1;
             }
