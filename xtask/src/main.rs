@@ -32,8 +32,10 @@ Tasks:
                          tests, tidiness, documentation, generated programs, simulations;
                          with --long also what takes hours: thousands of seeds, servers that
                          are killed, benchmarks with their bars
-  tidy [--bless]         lengths of files and functions, leftovers, docs; with --bless,
-                         shrink the list of exceptions to what is still needed
+  tidy [--bless | --figures]
+                         lengths of files and functions, leftovers, prose, import cycles; with
+                         --bless, shrink the lists of exceptions to what is still needed; with
+                         --figures, print the figures of prose and structure for each crate
   mutants [--crate NAME] [--sample N] [--seed S] [--jobs N] [--suite NAME]
           [--bless | --list]
                          plants mistakes in the crates and tells which of them no test notices,
@@ -67,6 +69,7 @@ fn main() -> ExitCode {
         ["check", "--skip-tests"] => check::check(true),
         ["tidy"] => tidy::tidy(false),
         ["tidy", "--bless"] => tidy::tidy(true),
+        ["tidy", "--figures"] => tidy::figures(),
         ["mutants", rest @ ..] => mutants::mutants(rest),
         ["dist", rest @ ..] => dist::dist(rest),
         ["licences"] => licences::licences(),

@@ -4,7 +4,9 @@
 //! What is too long already stands in a list with its length. The list may only shrink: longer
 //! than listed is an error, and so is shorter, until the list says so.
 
+mod imports;
 mod length;
+mod prose;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -36,14 +38,15 @@ pub fn tidy(bless: bool) -> Outcome {
     walk(&root, &mut paths)?;
     paths.sort();
     let (mut problems, mut lengths) = (Vec::new(), BTreeMap::new());
-    for path in &paths {
-        let shown = path.strip_prefix(&root).unwrap_or(path).to_string_lossy().replace('\\', "/");
-        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
-        look_at(&shown, &text, &mut problems);
-        if is_rust(&shown) {
-            lengths.extend(length::too_long(&shown, &text));
+    let files = read(&root, &paths)?;
+    for (shown, text) in &files {
+        look_at(shown, text, &mut problems);
+        if is_rust(shown) {
+            lengths.extend(length::too_long(shown, text));
         }
     }
+    let measured: Vec<_> = files.into_iter().filter(|(path, _)| prose::is_measured(path)).collect();
+    prose::check(&measured, bless, &mut problems)?;
     let list = root.join(EXCEPTIONS);
     let listed = fs::read_to_string(&list).ok();
     let exceptions = parse(listed.as_deref().unwrap_or_default())?;
@@ -61,6 +64,28 @@ pub fn tidy(bless: bool) -> Outcome {
         eprintln!("{problem}");
     }
     Err(format!("{} problems", problems.len()))
+}
+
+/// Prints the figures of prose and structure, crate by crate.
+pub fn figures() -> Outcome {
+    let root = root();
+    let mut paths = Vec::new();
+    walk(&root, &mut paths)?;
+    paths.sort();
+    let files: Vec<_> =
+        read(&root, &paths)?.into_iter().filter(|(path, _)| prose::is_measured(path)).collect();
+    prose::print(&files);
+    Ok(())
+}
+
+/// The texts of all files, by their paths below the root.
+fn read(root: &Path, paths: &[PathBuf]) -> Result<Vec<(String, String)>, String> {
+    let texts = paths.iter().map(|path| {
+        let shown = path.strip_prefix(root).unwrap_or(path).to_string_lossy().replace('\\', "/");
+        let text = fs::read_to_string(path).map_err(|error| format!("{shown}: {error}"))?;
+        Ok((shown, text))
+    });
+    texts.collect()
 }
 
 fn walk(folder: &Path, paths: &mut Vec<PathBuf>) -> Outcome {
