@@ -1,4 +1,4 @@
-//! Columns and arguments are what they are called, whatever stands in their names.
+//! Any text works as a column's name or an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,12 +52,12 @@ fn at(key: &str, field: u16) -> Address {
     Address { object: Ref::new("User", Value::from(key)), field }
 }
 
-/// A name as CQL reads it.
+/// Quotes a name for CQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Tables with columns that are called as they like, and the mapping of `User` to them.
+/// Creates tables with the given columns, and the mapping of `User` to them.
 async fn mapping(other: &Other, random: &mut Random) -> ObjectMapping {
     let [id, name, owner, tag, entry, value, order, line] =
         ["id", "name", "owner", "tag", "entry", "value", "order", "line"]
