@@ -76,8 +76,8 @@ fn after(units: &Units, clocks: &Clocks, read: (usize, usize, usize), edges: &mu
     }
 }
 
-/// Adds edges from writers that began before another writer of the key committed: they committed
-/// before it began.
+/// Adds edges for writers that began before another writer of the key committed: they must commit
+/// before it begins.
 fn overlap(units: &Units, clocks: &Clocks, key: usize, second: usize, edges: &mut Edges) {
     let commit = units.commit(second);
     for (_, writers) in &units.index.writers[key] {
