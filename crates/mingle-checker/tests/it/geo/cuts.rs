@@ -61,7 +61,7 @@ fn given_up() -> Run {
         sessions: vec![
             writer(1, 0, Vector::ZERO, 5),
             writer(2, 0, Vector::of([(0, 5)]), 20),
-            // A session at the data center itself sees it until the cut.
+            // A session at the data center itself sees it until the loss.
             reader(3, 0, Vector::of([(0, 25)]), 2),
             reader(4, 1, Vector::of([(0, CUT), (1, 7)]), 1),
         ],
