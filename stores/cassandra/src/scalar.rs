@@ -1,9 +1,9 @@
-//! Values in columns of tables that are not ours, in the column's own type.
+//! Values in columns of foreign tables, in the column's own type.
 //!
 //! | type | column |
 //! | --- | --- |
 //! | `string` | `text`, `ascii`; `uuid`, `timeuuid` as their text |
-//! | `int` | `bigint`; `int`, `smallint`, `tinyint` hold less, and refuse what does not fit |
+//! | `int` | `bigint`; `int`, `smallint`, `tinyint` have smaller ranges, and refuse values beyond them |
 //! | `float`, `bool`, `bytes`, `time` | `double`, `boolean`, `blob`, `timestamp` |
 //! | `ref` | as the object's key |
 //! | `option` | a column that may be null |

@@ -136,7 +136,7 @@ async fn hostile_names_of_columns() {
     }
 }
 
-/// The store's name in our own tables, keys and texts.
+/// Hostile texts as the store's name in its own tables, and as keys and texts.
 #[tokio::test]
 async fn hostile_texts_in_our_own_tables() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
@@ -154,7 +154,7 @@ async fn hostile_texts_in_our_own_tables() {
     }
 }
 
-/// An argument is a value, and no part of its statement.
+/// An argument is a value, not a part of its statement.
 #[tokio::test]
 async fn hostile_arguments_of_commands() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
