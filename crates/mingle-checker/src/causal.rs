@@ -1,10 +1,10 @@
 //! Transactional causal consistency without convergence.
 //!
-//! For each transaction there must be an order of what comes causally before it, compatible with
-//! causality, in which it reads the last write of each key. If it reads `x` from `t1`, each other
-//! writer of `x` before it must come before `t1`: such an order exists unless these edges and
-//! causality close a cycle (the bad patterns of Bouajjani and others, POPL 2017, for CC, with whole
-//! transactions instead of single operations).
+//! For each transaction there must be an order of its causal past, compatible with causality, in
+//! which it reads the last write of each key. If it reads `x` from `t1`, each other writer of `x`
+//! before it must come before `t1`: such an order exists unless these edges and causality close a
+//! cycle (the bad patterns of Bouajjani and others, POPL 2017, for CC, with whole transactions
+//! instead of single operations).
 
 use crate::clocks::Clocks;
 use crate::graph::{Graph, Reason};
@@ -13,7 +13,7 @@ use crate::limits::CAUSAL_CANDIDATES_MAX;
 use crate::verdict::Basis;
 use crate::weak::{Found, base, cycle, layout};
 
-/// Whether each transaction reads from a causal past of its own.
+/// Checks that each transaction reads from a causal past of its own.
 pub(crate) fn check(index: &Index) -> Found {
     let layout = layout(index);
     if let Some(reason) = layout.too_large() {
@@ -38,8 +38,8 @@ pub(crate) fn check(index: &Index) -> Found {
     }
 }
 
-/// For each read of a transaction and each chain: the key, whom it is read from, and the last other
-/// writer that comes before the reader.
+/// Returns for each read of a transaction and each chain: the key, the writer it is read from, and
+/// the last other writer that comes before the reader.
 fn forced<'a>(
     index: &'a Index,
     clocks: &'a Clocks,
@@ -56,10 +56,11 @@ fn forced<'a>(
     })
 }
 
-/// Whether the forced edges of one transaction close a cycle. Each of them leads to a writer that
-/// is read from, so a cycle passes through these alone: from one to the next by causality and then
-/// a forced edge. Of the writers in one chain the first few come before a node, so each forced edge
-/// gets one edge for each chain, from a node that stands for these first few.
+/// True if the forced edges of one transaction close a cycle. Each of these edges leads to a writer
+/// that the transaction reads from, so a cycle passes only through such writers: from one to the
+/// next by causality and then a forced edge. In each chain, the writers before a node are a prefix
+/// of the chain, so each forced edge becomes one edge for each chain, from a node that stands for
+/// this prefix.
 fn breaks(index: &Index, clocks: &Clocks, reader: usize, node: &Node) -> bool {
     let mut targets: Vec<usize> = node.reads.iter().map(|(_, writer)| *writer).collect();
     let place = |target: &usize| (index.nodes[*target].chain, index.nodes[*target].position);
@@ -67,7 +68,8 @@ fn breaks(index: &Index, clocks: &Clocks, reader: usize, node: &Node) -> bool {
     targets.dedup();
     let chains: Vec<&[usize]> =
         targets.chunk_by(|a, b| index.nodes[*a].chain == index.nodes[*b].chain).collect();
-    // The node of the target at `first + n` stands at `n`; that of all in its chain up to it, `count` further.
+    // The target at `first + n` has node `first + n`; all targets of its chain up to it have node
+    // `count + first + n`.
     let (count, mut first) = (targets.len(), 0);
     let mut between = Graph::new(2 * count);
     for chain in &chains {

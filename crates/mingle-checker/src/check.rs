@@ -1,4 +1,4 @@
-//! One history, one model, one verdict.
+//! The check of one history against one model.
 
 use mingle_model::Level;
 
@@ -35,7 +35,7 @@ pub fn check(history: &History, model: Model) -> Verdict {
     }
 }
 
-/// The model of a level (`Level`'s own documentation says what each promises).
+/// Returns the model of a level (`Level`'s documentation states the promises of each).
 pub fn model_of(level: Level) -> Model {
     match level {
         Level::Linearizable => Model::StrictSerializability,
@@ -45,9 +45,9 @@ pub fn model_of(level: Level) -> Model {
     }
 }
 
-/// The events at stores of at least a level (MixT, Definition 4.1), in the transactions that they
-/// are part of. A transaction whose outcome is unknown counts in a projection if somebody saw it
-/// there: its phase at a weaker store may still be to come.
+/// Returns the events at stores of at least a level (MixT, Definition 4.1), grouped in their
+/// transactions. A transaction with an unknown outcome counts in a projection if another
+/// transaction saw it there: its phase at a weaker store may still be to come.
 pub fn project(history: &History, level: Level) -> History {
     history.keep(|transaction, place| transaction.operations[place].level <= level)
 }
@@ -68,7 +68,7 @@ fn violated(history: &History, model: Model, basis: Basis, anomaly: Anomaly) -> 
     Verdict::Violated(Counterexample { model, projection: None, basis, anomaly, transactions })
 }
 
-/// Mixed consistency: the strongest level that is violated is reported.
+/// Checks mixed consistency; reports the strongest level that is violated.
 fn mixed(history: &History) -> Verdict {
     let (mut parts, mut unknown) = (Vec::new(), None);
     for level in Level::ALL {
@@ -90,7 +90,7 @@ fn mixed(history: &History) -> Verdict {
     Verdict::Satisfied(Witness { model: Model::Mixed, basis, order: Vec::new(), parts })
 }
 
-/// The models that ask for an order, or for many.
+/// Checks the models that require one or more orders.
 fn ordered(history: &History, model: Model) -> Verdict {
     let index = match Index::new(history) {
         Ok(index) => index,
@@ -125,7 +125,8 @@ fn ids(index: &Index, order: &[usize]) -> Vec<i64> {
     transactions.map(|transaction| transaction.id).collect()
 }
 
-/// Why real time was not checked, where the model asks for it and the history does not have it.
+/// Returns the reason why real time was not checked, if the model requires it and the history lacks
+/// it.
 fn without_time(index: &Index, model: Model) -> Option<String> {
     if model != Model::StrictSerializability {
         return None;
@@ -143,9 +144,9 @@ fn without_time(index: &Index, model: Model) -> Option<String> {
     })
 }
 
-/// A violation that only a search showed: operations are left out one by one as long as it stays
-/// one. What nobody relies on can be left out of any history that satisfies a model, so what is
-/// left shows that the whole does not.
+/// Handles a violation that only a search showed: leaves out operations as long as the history
+/// stays a violation. From a history that satisfies a model, operations that no transaction relies
+/// on can be left out, so the remainder proves that the whole history violates the model.
 fn no_order(history: &History, model: Model) -> Verdict {
     let mut smallest = resolved(history);
     if history.transactions().len() <= SHRINK_TRANSACTIONS_MAX {
@@ -165,13 +166,13 @@ fn no_order(history: &History, model: Model) -> Verdict {
 /// Makes a history without an order smaller, within a bound.
 struct Shrinking {
     model: Model,
-    /// The number of operations that tries may still look at.
+    /// The number of operations that further tries may examine.
     left: usize,
 }
 
 impl Shrinking {
-    /// Leaves out runs of operations, long ones first and single ones last, until each operation is needed or the
-    /// bound is met.
+    /// Leaves out runs of operations, long ones first and single ones last, until each operation is
+    /// needed or the bound is reached.
     fn run(&mut self, mut smallest: History) -> History {
         let mut width = (operations(&smallest) / SHRINK_RUNS).max(1);
         loop {
@@ -184,8 +185,8 @@ impl Shrinking {
         }
     }
 
-    /// One pass over all operations, `width` of one transaction at a time, the last ones first. Says whether anything
-    /// was left out.
+    /// Makes one pass over all operations, `width` of one transaction at a time, the last ones
+    /// first. Returns true if it left out any.
     fn pass(&mut self, mut smallest: History, width: usize) -> (History, bool) {
         let mut is_changed = false;
         let sizes: Vec<(i64, usize)> = smallest
@@ -218,8 +219,8 @@ fn operations(history: &History) -> usize {
     history.transactions().iter().map(|transaction| transaction.operations.len()).sum()
 }
 
-/// The same history with the orders that are used, and no others that would be used once some
-/// writes are left out.
+/// Returns the history with only the recorded orders in use, so that no other recorded order comes
+/// into use when writes are left out.
 fn resolved(history: &History) -> History {
     let mut resolved = history.clone();
     if let Ok(index) = Index::new(history) {

@@ -1,15 +1,16 @@
-//! Eventual convergence: what is read after all has come to rest agrees.
+//! Eventual convergence: reads after the system has come to rest agree.
 //!
-//! A finite history can only break this where its recorder says that all had come to rest: by
-//! transactions marked as final. Without any, every history satisfies it, since replicas may still
-//! converge (MixT §4.1: a model holds traces that do not violate its guarantees).
+//! A finite history can break this only if its recorder marks transactions as final, which states
+//! that the system had come to rest. Without final transactions, every history satisfies it, since
+//! replicas may still converge (MixT §4.1: a model holds traces that do not violate its
+//! guarantees).
 
 use std::collections::HashMap;
 
 use crate::history::{History, INITIAL, Kind, Outcome};
 use crate::verdict::Anomaly;
 
-/// The first disagreement of final reads.
+/// Returns the first disagreement of final reads.
 pub(crate) fn check(history: &History) -> Option<Anomaly> {
     let mut writers: HashMap<i64, i64> = HashMap::new();
     for transaction in history.transactions() {

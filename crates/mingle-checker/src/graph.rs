@@ -1,17 +1,17 @@
-//! What must come before what: a graph with reasons on its edges, its order, or a shortest cycle.
+//! Precedence between nodes: a graph with reasons on its edges, its order, or a shortest cycle.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 
 use crate::limits::CYCLE_EDGES_MAX;
 
-/// Why one node comes before another. Keys and transactions are numbers of the index.
+/// The reason why one node comes before another. Keys and transactions are numbers of the index.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     So,
-    /// Real time: to, along and from the line of moments.
+    /// Real time: edges to, along and from the line of moments.
     Rt,
-    /// A transaction begins before it commits: no step of its own.
+    /// A transaction begins before it commits; this is not counted as a step.
     Inside,
     Wr {
         key: usize,
@@ -64,7 +64,7 @@ impl Graph {
         self.arrows.len()
     }
 
-    /// How many arrows lead to each node.
+    /// Returns the number of arrows to each node.
     pub fn indegrees(&self) -> Vec<usize> {
         let mut degrees = vec![0; self.count()];
         for arrow in self.arrows.iter().flatten() {
@@ -73,8 +73,8 @@ impl Graph {
         degrees
     }
 
-    /// The nodes in an order that all arrows follow, the smallest of those that are free first;
-    /// none if there is a cycle.
+    /// Returns the nodes in an order that all arrows follow, always taking the smallest free node
+    /// first; none if there is a cycle.
     pub fn order(&self) -> Option<Vec<usize>> {
         let mut degrees = self.indegrees();
         let free = (0..self.count()).filter(|node| degrees[*node] == 0);
@@ -92,8 +92,8 @@ impl Graph {
         (order.len() == self.count()).then_some(order)
     }
 
-    /// A shortest cycle, counting runs of session order and of real time as one step; none if there
-    /// is no cycle. When the bound on edges is met, the shortest one until then.
+    /// Returns a shortest cycle, counting runs of session order and of real time as one step; none
+    /// if there is no cycle. At the bound on edges, returns the shortest one so far.
     pub fn shortest_cycle(&self) -> Option<Vec<Step>> {
         let mut component = vec![usize::MAX; self.count()];
         for (number, members) in self.cyclic_components().iter().enumerate() {
@@ -115,7 +115,8 @@ impl Graph {
         best.map(|(_, steps)| steps)
     }
 
-    /// A shortest way from one node to another, counted in the same way; none if there is none.
+    /// Returns a shortest path from one node to another, counted in the same way; none if there is
+    /// none.
     pub fn path(&self, from: usize, to: usize) -> Option<Vec<Step>> {
         let mut closed = self.clone();
         for arrows in &mut closed.arrows {
@@ -128,7 +129,8 @@ impl Graph {
         Some(steps)
     }
 
-    /// The strongly connected components that have a cycle (Tarjan 1972, without recursion).
+    /// Returns the strongly connected components that have a cycle (Tarjan 1972, without
+    /// recursion).
     fn cyclic_components(&self) -> Vec<Vec<usize>> {
         const NEW: usize = usize::MAX;
         let (mut number, mut low) = (vec![NEW; self.count()], vec![0; self.count()]);
@@ -172,7 +174,8 @@ impl Graph {
     }
 }
 
-/// How a node was reached: a run of one kind goes on for nothing.
+/// The number of states of a node, by the kind of run that reached it: continuing a run costs
+/// nothing.
 const RUNS: usize = 3;
 
 fn run(reason: Reason) -> usize {
@@ -183,7 +186,7 @@ fn run(reason: Reason) -> usize {
     }
 }
 
-/// The state after an arrow, and what the arrow costs.
+/// Returns the state after an arrow, and the cost of the arrow.
 fn follow(state: usize, reason: Reason) -> (usize, usize) {
     match reason {
         Reason::Inside => (state, 0),
@@ -195,7 +198,7 @@ fn follow(state: usize, reason: Reason) -> (usize, usize) {
 struct CycleSearch<'g> {
     graph: &'g Graph,
     component: Vec<usize>,
-    /// For each node and run, the cheapest way there.
+    /// For each node and run, the lowest cost to reach it.
     costs: Vec<usize>,
     came: Vec<Option<(usize, Step)>>,
     touched: Vec<usize>,
@@ -215,7 +218,7 @@ impl<'g> CycleSearch<'g> {
         }
     }
 
-    /// A shortest cycle through `start` that is shorter than the bound.
+    /// Returns a shortest cycle through `start` that is shorter than the bound.
     fn from(&mut self, start: usize, mut bound: usize) -> Option<(usize, Vec<Step>)> {
         if self.component[start] == usize::MAX {
             return None;
@@ -245,7 +248,7 @@ impl<'g> CycleSearch<'g> {
                 let (next, total) = (arrow.to * RUNS + run, cost + price);
                 let step = Step { from: node, to: arrow.to, reason: arrow.reason };
                 if arrow.to == start && total < bound {
-                    // A step that costs nothing may still lead back for less.
+                    // A step without cost may still lead back at a lower cost.
                     (bound, found) = (total, Some((state, step)));
                 } else if total < self.costs[next] {
                     self.costs[next] = total;

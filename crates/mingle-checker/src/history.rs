@@ -1,27 +1,27 @@
-//! Histories as data: what sessions asked of registers, and what they were answered.
+//! Histories as data: the sessions' reads and writes of registers, with their answers.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt;
 
 use mingle_model::{Level, Name};
 
-/// What every register holds before it is written. No write writes it.
+/// The value of every register before its first write. No write writes it.
 pub const INITIAL: i64 = 0;
 
-/// How a transaction ended, as far as its session knows.
+/// The outcome of a transaction, as far as its session knows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     /// It took effect.
     Committed,
-    /// It did not.
+    /// It did not take effect.
     Aborted,
-    /// The answer to its commit was lost. It took effect if somebody committed read from it, and
-    /// otherwise it makes no difference: what nobody saw may as well not have been.
+    /// The answer to its commit was lost. It took effect if a transaction that took effect read
+    /// from it; otherwise it makes no difference, because no transaction saw it.
     Unknown,
 }
 
 impl Outcome {
-    /// The name in files.
+    /// Returns the name in files.
     pub fn name(self) -> &'static str {
         match self {
             Self::Committed => "committed",
@@ -31,10 +31,10 @@ impl Outcome {
     }
 }
 
-/// Whether an operation reads or writes.
+/// The kind of an operation: read or write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// It was answered with its value.
+    /// It returned its value.
     Read,
     /// It wrote its value.
     Write,
@@ -43,46 +43,46 @@ pub enum Kind {
 /// One read or write of a register.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
-    /// Which of the two.
+    /// The kind of the operation.
     pub kind: Kind,
     /// The register. A key belongs to one store.
     pub key: i64,
-    /// What was read or written; [`INITIAL`] is read where nothing was written.
+    /// The value read or written; a read before any write returns [`INITIAL`].
     pub value: i64,
     /// The store that the key belongs to.
     pub store: Name,
     /// The level of that store (MixT §4.1: each event has one).
     pub level: Level,
-    /// Of writes, if the store recorded it: its place among the writes of the key.
+    /// For writes, if the store recorded it: the place among the writes of the key.
     pub version: Option<u64>,
 }
 
-/// When a transaction began and when it was answered, on one clock for all sessions.
+/// The begin and end of a transaction, on one clock for all sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Interval {
-    /// Not before this it took effect.
+    /// It took effect no earlier than this.
     pub begin: u64,
-    /// Not after this, if it is known to have committed.
+    /// It took effect no later than this, if it is known to have committed.
     pub end: u64,
 }
 
-/// What one session did at once.
+/// The operations of one session that form one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Transaction {
-    /// Its number, which no other has.
+    /// Its unique number.
     pub id: i64,
-    /// Who did it. The transactions of a session follow each other in the order of the history.
+    /// Its session. The transactions of a session follow each other in the order of the history.
     pub session: i64,
-    /// How it ended.
+    /// Its outcome.
     pub outcome: Outcome,
-    /// When, if that was recorded.
+    /// Its interval, if recorded.
     pub interval: Option<Interval>,
-    /// Its place among all commits, if that was recorded; it orders the writes that have no version.
+    /// Its place among all commits, if recorded; it orders the writes that have no version.
     pub commit: Option<u64>,
-    /// It read after everything had come to rest: updates had stopped, and every replica had had
-    /// the time to hear of them.
+    /// True if it read after the system had come to rest: updates had stopped, and every replica
+    /// had had the time to receive them.
     pub is_final: bool,
-    /// What it did, in order.
+    /// Its operations, in order.
     pub operations: Vec<Operation>,
 }
 
@@ -93,12 +93,12 @@ pub struct History {
     transactions: Vec<Transaction>,
 }
 
-/// Why transactions are no history.
+/// The reason why transactions do not form a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Malformed {
-    /// The index of the transaction at which it shows.
+    /// The index of the transaction with the fault.
     pub transaction: usize,
-    /// The index of its operation, if it is about one.
+    /// The index of its operation, if the fault concerns one.
     pub operation: Option<usize>,
     /// One line, without a full stop.
     pub message: String,
@@ -113,11 +113,11 @@ impl fmt::Display for Malformed {
 impl std::error::Error for Malformed {}
 
 impl History {
-    /// Checks that transactions are a history.
+    /// Checks that transactions form a history.
     ///
     /// # Errors
     ///
-    /// If they are not well-formed; the first one at which it shows.
+    /// If they are not well-formed; returns the first fault.
     pub fn new(transactions: Vec<Transaction>) -> Result<Self, Malformed> {
         let mut seen = Seen::default();
         for (index, transaction) in transactions.iter().enumerate() {
@@ -137,13 +137,13 @@ impl History {
         Ok(Self { transactions })
     }
 
-    /// The transactions, those of one session in its order.
+    /// Returns the transactions; those of one session are in its order.
     pub fn transactions(&self) -> &[Transaction] {
         &self.transactions
     }
 
-    /// What is left of a history when some operations are left out, and then the transactions
-    /// without any. Part of a well-formed history is well-formed.
+    /// Returns the history with only the operations that `keep` accepts, without empty
+    /// transactions. Part of a well-formed history is well-formed.
     pub(crate) fn keep(&self, keep: impl Fn(&Transaction, usize) -> bool) -> Self {
         let kept = self.transactions.iter().filter_map(|transaction| {
             let operations = transaction.operations.iter().enumerate();
@@ -159,8 +159,7 @@ impl History {
 }
 
 impl History {
-    /// Replaces what is recorded of the order of writes, given the index of the transaction and the
-    /// key.
+    /// Replaces the recorded order of writes, given the index of the transaction and the key.
     pub(crate) fn record(&mut self, number: impl Fn(usize, i64) -> Option<u64>) {
         for (index, transaction) in self.transactions.iter_mut().enumerate() {
             transaction.commit = None;
@@ -174,7 +173,7 @@ impl History {
     }
 }
 
-/// What must be unique, and what must agree.
+/// The values that must be unique, and those that must agree.
 #[derive(Default)]
 struct Seen {
     ids: HashSet<i64>,

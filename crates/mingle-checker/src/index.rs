@@ -1,5 +1,5 @@
 //! A history with small numbers for its keys and transactions, and each read led back to its
-//! writer: what all checkers work on.
+//! writer: the input of all checkers.
 
 use std::collections::{BTreeMap, HashMap};
 
@@ -14,13 +14,14 @@ pub(crate) const INIT: usize = 0;
 pub(crate) struct Node {
     /// Its index in the history; none for [`INIT`].
     pub source: Option<usize>,
-    /// Which chain it is in: a chain is ordered by its session.
+    /// The number of its chain; session order orders a chain.
     pub chain: usize,
-    /// Its place there.
+    /// Its position in the chain.
     pub position: usize,
-    /// What comes directly before it in its session.
+    /// The node directly before it in its session.
     pub after: usize,
-    /// The keys that it reads from others, each with the writer, in the order of the reads.
+    /// The keys that it reads from other transactions, each with the writer, in the order of the
+    /// reads.
     pub reads: Vec<(usize, usize)>,
     /// The keys of `reads`, sorted, each with its place there.
     pub read_places: Vec<(usize, usize)>,
@@ -29,7 +30,7 @@ pub(crate) struct Node {
 }
 
 impl Node {
-    /// The place of a key in `reads`, if the transaction reads it from another.
+    /// Returns the place of a key in `reads`, if the transaction reads it from another.
     pub fn read_place(&self, key: usize) -> Option<usize> {
         let found = self.read_places.binary_search_by_key(&key, |(key, _)| *key).ok()?;
         Some(self.read_places[found].1)
@@ -46,21 +47,21 @@ impl Node {
     }
 }
 
-/// Those who write one key in one chain, in its order.
+/// The writers of one key, by chain, in the order of the chain.
 pub(crate) type Writers = Vec<(usize, Vec<usize>)>;
 
-/// See the module.
+/// The index of a history; see the module.
 #[derive(Debug)]
 pub(crate) struct Index<'h> {
     pub history: &'h History,
-    /// [`INIT`], and then what took effect, in the order of the history.
+    /// [`INIT`], then the transactions that took effect, in the order of the history.
     pub nodes: Vec<Node>,
     pub chains: usize,
-    /// The keys as the history has them.
+    /// The keys as they are in the history.
     pub keys: Vec<i64>,
-    /// For each key, who writes it; [`INIT`] first.
+    /// For each key, its writers; [`INIT`] first.
     pub writers: Vec<Writers>,
-    /// For each key, whether a write of it has a version.
+    /// For each key, true if a write of it has a version.
     is_versioned: Vec<bool>,
 }
 
@@ -69,8 +70,8 @@ impl<'h> Index<'h> {
     ///
     /// # Errors
     ///
-    /// The first read that no order can explain: of what was not written for good before, or other
-    /// than what the transaction itself wrote or read.
+    /// The first read that no order can explain: its value was not committed before, or differs
+    /// from the transaction's own earlier write or read.
     pub fn new(history: &'h History) -> Result<Self, Anomaly> {
         let sites = sites(history);
         let live = live(history);
@@ -83,18 +84,18 @@ impl<'h> Index<'h> {
         Ok(builder.finish())
     }
 
-    /// The transaction of a node; none for [`INIT`].
+    /// Returns the transaction of a node; none for [`INIT`].
     pub fn transaction(&self, node: usize) -> Option<&'h Transaction> {
         self.nodes[node].source.map(|source| &self.history.transactions()[source])
     }
 
-    /// The nodes of transactions that took effect.
+    /// Returns the nodes of transactions that took effect.
     pub fn live(&self) -> impl Iterator<Item = (usize, &Node)> {
         self.nodes.iter().enumerate().skip(1)
     }
 
-    /// Those who write a key and have a place in its recorded order, in that order, and whether
-    /// that is all. [`INIT`] is the first; one other alone needs no record.
+    /// Returns the writers of a key that have a place in its recorded order, in that order, and
+    /// whether these are all writers. [`INIT`] is the first; a single other writer needs no record.
     pub fn recorded(&self, key: usize) -> Recorded {
         let others = self.writers[key].iter().flat_map(|(_, writers)| writers);
         let others: Vec<usize> = others.copied().filter(|writer| *writer != INIT).collect();
@@ -110,8 +111,8 @@ impl<'h> Index<'h> {
         Recorded { order: order.collect(), is_complete, is_used }
     }
 
-    /// The place of a writer in the recorded order of a key: by versions if any write of the key
-    /// has one, and otherwise by the order of commits.
+    /// Returns the place of a writer in the recorded order of a key: by versions if any write of
+    /// the key has one, and otherwise by the order of commits.
     fn number(&self, writer: usize, key: usize) -> Option<u64> {
         if self.is_versioned[key] {
             let writes = &self.nodes[writer].writes;
@@ -122,7 +123,8 @@ impl<'h> Index<'h> {
         }
     }
 
-    /// The recorded place of each write, by the index of its transaction in the history and the key as it has it.
+    /// Returns the recorded place of each write, by the index of its transaction and the key in the
+    /// history.
     pub fn recorded_numbers(&self) -> HashMap<(usize, i64), u64> {
         let writes =
             self.nodes.iter().enumerate().flat_map(|(node, Node { source, writes, .. })| {
@@ -134,20 +136,20 @@ impl<'h> Index<'h> {
     }
 }
 
-/// What a history records of the order of a key's writes.
+/// The recorded order of a key's writes.
 pub(crate) struct Recorded {
     pub order: Vec<usize>,
-    /// All writers are in the order.
+    /// True if all writers are in the order.
     pub is_complete: bool,
-    /// It says more than that the initial value comes first.
+    /// True if it contains more than the fact that the initial value comes first.
     pub is_used: bool,
 }
 
-/// Where a value was written.
+/// The place of a value's write.
 struct Site {
     /// The index of the transaction.
     transaction: usize,
-    /// The transaction did not write the key again.
+    /// True if the transaction did not write the key again.
     is_last: bool,
 }
 
@@ -170,8 +172,8 @@ fn sites(history: &History) -> HashMap<(i64, i64), Site> {
     sites
 }
 
-/// Which transactions took effect: those that committed, and of unknown ones those that somebody
-/// who took effect read from. (Leaving out any other makes no model harder to satisfy.)
+/// Marks the transactions that took effect: committed ones, and unknown ones from which a
+/// transaction that took effect read. (Leaving out any other makes no model harder to satisfy.)
 pub(crate) fn live(history: &History) -> Vec<bool> {
     let sites = sites(history);
     let transactions = history.transactions();
@@ -201,7 +203,7 @@ struct Builder<'h> {
     /// The node of each transaction.
     node_of: Vec<usize>,
     nodes: Vec<Node>,
-    /// How long each chain is.
+    /// The length of each chain.
     lengths: Vec<usize>,
     /// For each session its chain, and the last transaction that orders the next.
     sessions: HashMap<i64, (usize, usize)>,
@@ -245,13 +247,13 @@ impl<'h> Builder<'h> {
         number
     }
 
-    /// The chain of the next transaction, and what it follows.
+    /// Returns the chain of the next transaction, and the node that it follows.
     fn place(&mut self, transaction: &Transaction) -> (usize, usize) {
         let node = self.nodes.len();
         let known = self.sessions.get(&transaction.session).copied();
         if transaction.outcome == Outcome::Unknown {
-            // It may have taken effect long after its session went on, so what follows in the
-            // session does not follow it: it has a chain of its own.
+            // It may have taken effect long after its session continued, so later transactions of
+            // the session do not follow it: it has a chain of its own.
             self.lengths.push(0);
             return (self.lengths.len() - 1, known.map_or(INIT, |(_, last)| last));
         }
@@ -272,7 +274,7 @@ impl<'h> Builder<'h> {
         let mut own: HashMap<i64, i64> = HashMap::new();
         let mut read: HashMap<i64, i64> = HashMap::new();
         let mut reads = Vec::new();
-        // The last write of a key counts.
+        // Only the last write of a key counts.
         let mut writes: BTreeMap<usize, Option<u64>> = BTreeMap::new();
         for operation in &transaction.operations {
             let (key, value) = (operation.key, operation.value);
@@ -313,7 +315,7 @@ impl<'h> Builder<'h> {
         Ok(())
     }
 
-    /// The node that a value comes from.
+    /// Returns the node that wrote a value.
     fn writer(
         &self,
         reader: usize,
@@ -340,13 +342,13 @@ impl<'h> Builder<'h> {
     fn finish(self) -> Index<'h> {
         let mut writers: Vec<Writers> = self.keys.iter().map(|_| vec![(0, vec![INIT])]).collect();
         let mut is_versioned = vec![false; self.keys.len()];
-        // Where a chain stands among the writers of a key.
+        // The index of a chain among the writers of a key.
         let mut places: HashMap<(usize, usize), usize> = HashMap::new();
         for (index, node) in self.nodes.iter().enumerate() {
             for (key, version) in &node.writes {
                 is_versioned[*key] |= version.is_some();
                 let by_chain = &mut writers[*key];
-                // The initial values are at the first place, and a chain of their own.
+                // The initial values are the first entry, as a chain of their own.
                 let place = *places.entry((*key, node.chain)).or_insert(by_chain.len());
                 match by_chain.get_mut(place) {
                     Some((_, writers)) => writers.push(index),

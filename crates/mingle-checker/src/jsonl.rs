@@ -1,4 +1,5 @@
-//! The whole form: one JSON object a line, one line a transaction. `docs/history.md` describes it.
+//! The complete form: one JSON object for each transaction, one per line. `docs/history.md`
+//! describes it.
 
 use std::fmt;
 
@@ -8,12 +9,12 @@ use serde_json::{Map, Value, json};
 use crate::history::{History, Interval, Kind, Operation, Outcome, Transaction};
 use crate::text::shorten;
 
-/// Why a file is no history.
+/// The reason why a file is not a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadError {
-    /// The line, from 1; 0 if it is about the file.
+    /// The line, from 1; 0 if the fault concerns the whole file.
     pub line: usize,
-    /// What was wrong and what was expected: one line, without a full stop.
+    /// The fault, and the expected input: one line, without a full stop.
     pub message: String,
 }
 
@@ -25,11 +26,11 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-/// Reads JSON lines. Empty lines are skipped.
+/// Reads JSON lines. Skips empty lines.
 ///
 /// # Errors
 ///
-/// The first line that is wrong.
+/// The first invalid line.
 ///
 /// # Examples
 ///

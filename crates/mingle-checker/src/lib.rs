@@ -1,27 +1,27 @@
-//! Histories in, verdicts out: is this history serializable, causal, mixed-consistent?
+//! Checks histories: is this history serializable, causal, mixed-consistent?
 //!
-//! A history is what sessions asked of registers and what they were answered. Values are unique for
-//! each key, so every read leads back to its writer, and the models become questions about graphs:
-//! which orders do sessions, reads, recorded writes and real time force, and do they close a cycle?
+//! A history is the reads and writes of registers by sessions, with the answers they got. Values
+//! are unique for each key, so every read leads back to its writer, and the models become questions
+//! about graphs: which orders do sessions, reads, recorded writes and real time force, and do they
+//! close a cycle?
 //!
 //! In reading order:
 //!
-//! - [`history`]: histories as data, and when transactions are one.
-//! - [`jsonl`] and [`text`]: the two forms of a file.
-//! - [`model`]: what a history can be checked against.
-//! - [`verdict`]: what a check answers, with the counterexample as data and as text.
+//! - [`history`]: histories as data, and the conditions for a well-formed one.
+//! - [`jsonl`] and [`text`]: the two file formats.
+//! - [`model`]: the models that a history can be checked against.
+//! - [`verdict`]: the result of a check, with the counterexample as data and as text.
 //! - [`check()`]: the check, and mixed consistency as a check of projections.
-//! - `index` leads reads back to writers; `graph` and `clocks` are orders and cycles; `weak` has read
-//!   atomicity and causal convergence, `causal` causality alone, `serial` what asks for one order,
-//!   and `converge` what asks for agreement in the end.
+//! - `index` leads reads back to writers; `graph` and `clocks` are orders and cycles; `weak` has
+//!   read atomicity and causal convergence, `causal` causality alone, `serial` the models that
+//!   require one order, and `converge` eventual agreement.
 //! - [`geo`]: runs of the geo-replicated store, whose values merge and whose vectors are recorded.
-//! - [`limits`]: the named bounds. A check that meets one says so, and never guesses.
+//! - [`limits`]: the named bounds. A check that reaches a bound reports it, and never guesses.
 //!
 //! # Departures
 //!
 //! - MixT's levels form a lattice of any shape; a history knows the four built-in ones, and an
-//!   event at another carries the one that its engine was asked for.
-//! - Events are grouped in transactions, and a projection keeps the groups (MixT §4.1 leaves that
+//!   event at another level carries the level that its engine was opened with.
 //!   to its technical report).
 
 mod causal;

@@ -5,36 +5,36 @@ use std::fmt;
 /// A consistency model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Model {
-    /// There is one order of all transactions that explains every read, and in which what ended
-    /// before another began comes first (Papadimitriou 1979; Herlihy and Wing 1990).
+    /// There is one order of all transactions that explains every read, and in which a transaction
+    /// that ended before another began precedes it (Papadimitriou 1979; Herlihy and Wing 1990).
     StrictSerializability,
-    /// There is one order of all transactions, sessions kept, that explains every read (Biswas and
-    /// Enea, OOPSLA 2019, §2.2).
+    /// There is one order of all transactions, consistent with sessions, that explains every read
+    /// (Biswas and Enea, OOPSLA 2019, §2.2).
     Serializability,
-    /// Each transaction reads a snapshot, and of two that overlap no two write one key; sessions are
-    /// kept (Biswas and Enea §2.2; Cerone and Gotsman, JACM 2018, Theorem 4.1).
+    /// Each transaction reads a snapshot, and no two overlapping transactions write one key;
+    /// session order is kept (Biswas and Enea §2.2; Cerone and Gotsman, JACM 2018, Theorem 4.1).
     Snapshot,
     /// Transactional causal consistency: each transaction reads, key by key, the last write of a
     /// snapshot that is closed under causality and has all or nothing of every transaction.
     /// Transactions may disagree on the order of concurrent writes. Read-your-writes, monotonic
     /// reads, monotonic writes and writes-follow-reads are part of it.
     Causal,
-    /// Causal convergence: as [`Model::Causal`], with one order of the writes that all agree on
-    /// and that is compatible with causality (Biswas and Enea §2.2, "causal consistency";
-    /// Bouajjani and others, POPL 2017, CCv).
+    /// Causal convergence: like [`Model::Causal`], with one order of the writes on which all
+    /// transactions agree and that is compatible with causality (Biswas and Enea §2.2, "causal
+    /// consistency"; Bouajjani and others, POPL 2017, CCv).
     CausalPlus,
-    /// What a transaction wrote is seen whole or not at all by those who read from it or follow it
-    /// in its session (Biswas and Enea §2.2, "read atomic").
+    /// A transaction that reads from another, or follows it in its session, sees all of its writes
+    /// or none (Biswas and Enea §2.2, "read atomic").
     ReadAtomic,
-    /// Once updates stop, all replicas answer the same.
+    /// Once updates stop, all replicas return the same values.
     Convergence,
-    /// Each level's model holds of the events at stores of at least that level (MixT, Definition
+    /// Each level's model holds for the events at stores of at least that level (MixT, Definition
     /// 4.2).
     Mixed,
 }
 
 impl Model {
-    /// All of them.
+    /// All models.
     pub const ALL: [Self; 8] = [
         Self::StrictSerializability,
         Self::Serializability,
@@ -60,7 +60,7 @@ impl Model {
         }
     }
 
-    /// The model of that name.
+    /// Returns the model with that name.
     pub fn find(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|model| model.name() == name)
     }

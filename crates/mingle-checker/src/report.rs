@@ -1,4 +1,4 @@
-//! From numbers of the index to what people read.
+//! Conversion from numbers of the index to readable reports.
 
 use std::fmt::Write as _;
 
@@ -9,8 +9,9 @@ use crate::model::Model;
 use crate::verdict::{Anomaly, BadRead, Edge, Why};
 use crate::weak;
 
-/// A cycle as people read it. Where it rests on one forced order of writes alone, the cycle through
-/// the read that forces it says more, and is as short; else what the forced orders rest on is added.
+/// Returns a cycle for readers. If it rests on a single forced order of writes, returns the cycle
+/// through the read that forces it, which is clearer and as short; else adds the support of the
+/// forced orders.
 pub(crate) fn cycle(index: &Index, model: Model, steps: &[Step]) -> Anomaly {
     let width = if model == Model::Snapshot { 2 } else { 1 };
     let count = index.nodes.len();
@@ -39,12 +40,12 @@ pub(crate) fn cycle(index: &Index, model: Model, steps: &[Step]) -> Anomaly {
     Anomaly::Cycle { edges: edges(index, steps, transaction), support: paths }
 }
 
-/// The steps of a cycle as edges between transactions: runs of session order and of real time are
-/// one edge each, and the transaction with the smallest number comes first.
+/// Returns the steps of a cycle as edges between transactions: runs of session order and of real
+/// time are one edge each, and the transaction with the smallest number comes first.
 fn edges(index: &Index, steps: &[Step], transaction: impl Fn(usize) -> Option<usize>) -> Vec<Edge> {
     let mut steps: Vec<Step> =
         steps.iter().filter(|step| step.reason != Reason::Inside).copied().collect();
-    // A run must not be cut in two by where the cycle was found to begin.
+    // The start of the cycle must not split a run.
     let begins = (0..steps.len()).position(|place| {
         let before = steps[(place + steps.len() - 1) % steps.len()].reason;
         !is_run(before) || before != steps[place].reason
@@ -57,7 +58,7 @@ fn edges(index: &Index, steps: &[Step], transaction: impl Fn(usize) -> Option<us
     edges
 }
 
-/// The steps of a path as edges, each run as one.
+/// Returns the steps of a path as edges, with one edge for each run.
 fn line_of(
     index: &Index,
     steps: &[Step],
@@ -101,7 +102,7 @@ fn why(index: &Index, reason: Reason) -> Why {
     }
 }
 
-/// The transactions that an anomaly is about, with their operations on the keys that it is about.
+/// Returns the transactions of an anomaly, with their operations on the keys of the anomaly.
 pub(crate) fn transactions(history: &History, anomaly: &Anomaly) -> Vec<String> {
     let (ids, keys) = mentioned(anomaly);
     let is_all = matches!(anomaly, Anomaly::NoOrder);

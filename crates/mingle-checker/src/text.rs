@@ -1,7 +1,7 @@
 //! The plain form that public checkers read: one operation a line, `r(key,value,session,transaction)`
 //! or `w(key,value,session,transaction)`, with -1 for a transaction that aborted.
 //!
-//! Stores, levels, times and recorded orders have no place in it.
+//! It cannot express stores, levels, times and recorded orders.
 
 use std::collections::{HashMap, HashSet};
 use std::fmt::Write as _;
@@ -11,15 +11,15 @@ use mingle_model::Level;
 use crate::history::{History, Kind, Operation, Outcome, Transaction};
 use crate::jsonl::ReadError;
 
-/// The store that keys of this form are said to be at.
+/// The store of all keys in this form.
 const STORE: &str = "default";
 
-/// Reads the plain form. Empty lines and lines that begin with `#` are skipped. Lines with
-/// transaction -1 that follow each other in a session are taken for one transaction.
+/// Reads the plain form. Skips empty lines and lines that begin with `#`. Consecutive lines of a
+/// session with transaction -1 form one transaction.
 ///
 /// # Errors
 ///
-/// The first line that is wrong.
+/// The first invalid line.
 ///
 /// # Examples
 ///
@@ -41,8 +41,8 @@ pub fn read_text(text: &str) -> Result<History, ReadError> {
     reader.finish()
 }
 
-/// Writes the plain form. An unknown outcome that somebody committed relies on is written as
-/// committed, any other as aborted.
+/// Writes the plain form. A transaction with unknown outcome is written as committed if a
+/// transaction that took effect read from it, and otherwise as aborted.
 pub fn write_text(history: &History) -> String {
     let live = crate::index::live(history);
     let mut text = String::new();
@@ -78,7 +78,7 @@ impl Reader {
         Ok(())
     }
 
-    /// The index of the transaction that goes on, or begins.
+    /// Returns the index of the transaction that continues or begins.
     fn transaction(&mut self, session: i64, id: i64) -> Result<usize, String> {
         if id < -1 {
             return Err(format!("transaction {id}: expected -1 or a number that is not negative"));
@@ -114,7 +114,7 @@ impl Reader {
     }
 
     fn finish(mut self) -> Result<History, ReadError> {
-        // What aborted has no number in this form, and gets one that is free.
+        // An aborted transaction has no number in this form, and gets an unused one.
         let mut next: i64 = 0;
         for transaction in &mut self.transactions {
             if transaction.outcome == Outcome::Aborted {
@@ -158,7 +158,7 @@ fn parse(line: &str) -> Result<(Kind, [i64; 4]), String> {
     Ok((kind, numbers))
 }
 
-/// The beginning of what somebody wrote, for a message.
+/// Returns the beginning of a text, for a message.
 pub(crate) fn shorten(text: &str) -> String {
     const CHARS_MAX: usize = 40;
     match text.char_indices().nth(CHARS_MAX) {

@@ -1,27 +1,27 @@
-//! What a check answers.
+//! The results of a check.
 
 use std::fmt;
 
 use crate::model::Model;
 
-/// What a check found.
+/// The result of a check.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The history satisfies the model.
     Satisfied(Witness),
-    /// It does not.
+    /// It violates the model.
     Violated(Counterexample),
-    /// A bound was met first, or the history does not say enough; why, in one line.
+    /// A bound was reached first, or the history lacks information; the reason, in one line.
     Unknown(String),
 }
 
 impl Verdict {
-    /// Whether the history satisfies the model.
+    /// True if the history satisfies the model.
     pub fn is_satisfied(&self) -> bool {
         matches!(self, Self::Satisfied(_))
     }
 
-    /// Whether it does not.
+    /// True if the history violates the model.
     pub fn is_violated(&self) -> bool {
         matches!(self, Self::Violated(_))
     }
@@ -37,13 +37,13 @@ impl fmt::Display for Verdict {
     }
 }
 
-/// How an answer was found.
+/// The way in which a result was found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Basis {
     /// The model's axioms force it, and no choice is left.
     Axioms,
-    /// The order of writes that the history records. Where that order breaks the model, another
-    /// one, that the store did not use, might not.
+    /// The order of writes that the history records. If that order breaks the model, another order,
+    /// which the store did not use, might not.
     RecordedOrder,
     /// The order in which the history lists its transactions explains every read.
     GivenOrder,
@@ -62,15 +62,15 @@ impl fmt::Display for Basis {
     }
 }
 
-/// Why a history satisfies a model.
+/// The proof that a history satisfies a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Witness {
-    /// Which model.
+    /// The model.
     pub model: Model,
-    /// How it was found.
+    /// The way in which it was found.
     pub basis: Basis,
-    /// The transactions in an order that explains the reads as the model wants it; empty for models
-    /// that ask for no such order.
+    /// The transactions in an order that explains the reads as the model requires; empty for models
+    /// that require no such order.
     pub order: Vec<i64>,
     /// For mixed consistency, the witness of each level's model.
     pub parts: Vec<Witness>,
@@ -83,55 +83,57 @@ impl fmt::Display for Witness {
     }
 }
 
-/// Why a history violates a model.
+/// The proof that a history violates a model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Counterexample {
-    /// Which model.
+    /// The model.
     pub model: Model,
-    /// For mixed consistency, the level whose model it is, and which events were looked at.
+    /// For mixed consistency, the level of the violated model; its projection has the checked
+    /// events.
     pub projection: Option<mingle_model::Level>,
-    /// How it was found.
+    /// The way in which it was found.
     pub basis: Basis,
-    /// What is wrong.
+    /// The anomaly.
     pub anomaly: Anomaly,
-    /// The transactions that it is about, one line each.
+    /// The transactions that it concerns, one line each.
     pub transactions: Vec<String>,
 }
 
-/// What is wrong with a history.
+/// An anomaly of a history.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Anomaly {
-    /// One read that nothing explains.
+    /// One read that no order explains.
     Read {
         /// The reader.
         transaction: i64,
-        /// What it read.
+        /// The key read.
         key: i64,
-        /// What it was answered.
+        /// The value returned.
         value: i64,
-        /// What is wrong with that.
+        /// The fault of the read.
         what: BadRead,
     },
-    /// Transactions each of which must come before the next, and the last before the first.
+    /// Transactions in a cycle: each must come before the next, and the last before the first.
     Cycle {
-        /// Why each must come before the next.
+        /// The reasons why each must come before the next.
         edges: Vec<Edge>,
-        /// Of edges that rest on an order that is not among them, that order.
+        /// For edges that rest on an order outside the cycle, that order.
         support: Vec<Vec<Edge>>,
     },
     /// No order of the transactions in the counterexample explains their reads; leaving out any
     /// more would leave an order.
     NoOrder,
-    /// After all came to rest, two reads of a key differ.
+    /// After the system came to rest, two reads of a key differ.
     Diverged {
-        /// Which key.
+        /// The key.
         key: i64,
-        /// Each reader with what it read.
+        /// Each reader with the value it read.
         reads: [(i64, i64); 2],
     },
-    /// After all came to rest, a read gave the initial value, though the key was written.
+    /// After the system came to rest, a read returned the initial value, though the key was
+    /// written.
     Lost {
-        /// Which key.
+        /// The key.
         key: i64,
         /// The reader.
         reader: i64,
@@ -140,43 +142,43 @@ pub enum Anomaly {
     },
 }
 
-/// What is wrong with one read.
+/// The fault of one read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadRead {
-    /// Nobody wrote that value.
+    /// No transaction wrote that value.
     OutOfThinAir,
     /// It was written by a transaction that aborted.
     Aborted {
-        /// Which one.
+        /// The aborted transaction.
         writer: i64,
     },
     /// Its writer wrote the key again before it committed.
     Intermediate {
-        /// Which one.
+        /// The writer.
         writer: i64,
     },
-    /// The transaction itself wrote it, later.
+    /// The transaction itself wrote it, after the read.
     Future,
-    /// The transaction itself had written something else before.
+    /// The transaction itself had written another value before.
     NotOwn {
-        /// What it had written last.
+        /// The value that it had written last.
         expected: i64,
     },
-    /// The transaction had read something else before.
+    /// The transaction had read another value before.
     NotRepeatable {
-        /// What it had read.
+        /// The value that it had read.
         before: i64,
     },
 }
 
-/// Why one transaction must come before another.
+/// The reason why one transaction must come before another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Edge {
-    /// What comes first; none for the initial values.
+    /// The first transaction; none for the initial values.
     pub from: Option<i64>,
-    /// What comes later.
+    /// The later transaction.
     pub to: Option<i64>,
-    /// Why.
+    /// The reason.
     pub why: Why,
 }
 
@@ -185,26 +187,27 @@ pub struct Edge {
 pub enum Why {
     /// Session order.
     So,
-    /// Real time: one ended before the other began.
+    /// Real time: the first ended before the later one began.
     Rt,
     /// The later one reads a key that the first wrote.
     Wr(i64),
     /// Both write a key, and the store recorded this order.
     WwRecorded(i64),
-    /// Both write a key. A third one, which the first comes before, reads it from the later one.
+    /// Both write a key. A third transaction, which the first precedes, reads it from the later
+    /// one.
     WwForced {
-        /// Which key.
+        /// The key.
         key: i64,
-        /// Who reads it.
+        /// The reader.
         reader: Option<i64>,
     },
     /// Both write a key, and the first began before the second committed.
     WwOverlap(i64),
-    /// The first reads a key from a writer that the later one, also a writer, comes after.
+    /// The first reads a key from a writer, and the later one overwrites that writer's value.
     Rw {
-        /// Which key.
+        /// The key.
         key: i64,
-        /// Who wrote what was read; none for the initial values.
+        /// The writer of the value read; none for the initial values.
         writer: Option<i64>,
     },
 }

@@ -1,8 +1,8 @@
 //! Read atomicity and causal convergence: one round of saturation.
 //!
-//! Both say of the commit order: if `t3` reads a key from `t1`, and `t2`, who writes it too, is
-//! visible to `t3`, then `t2` comes before `t1`. They differ in what is visible, which does not
-//! depend on the commit order, so the forced edges are all found at once and the history satisfies
+//! Both require of the commit order: if `t3` reads a key from `t1`, and another writer `t2` of the
+//! key is visible to `t3`, then `t2` comes before `t1`. They differ in visibility, which does not
+//! depend on the commit order. So the forced edges are all found at once, and the history satisfies
 //! the model unless they close a cycle (Biswas and Enea, OOPSLA 2019, §3, Algorithm 1).
 
 use crate::clocks::{Clocks, Layout};
@@ -10,7 +10,7 @@ use crate::graph::{Graph, Reason, Step};
 use crate::index::{INIT, Index, Node};
 use crate::verdict::Basis;
 
-/// What a checker found, in numbers of the index.
+/// The result of a checker, in numbers of the index.
 pub(crate) enum Found {
     Order(Vec<usize>, Basis),
     Cycle(Vec<Step>, Basis),
@@ -18,7 +18,7 @@ pub(crate) enum Found {
     Unknown(String),
 }
 
-/// The chains of an index, one node for each transaction.
+/// Returns the chains of an index, one node for each transaction.
 pub(crate) fn layout(index: &Index) -> Layout {
     Layout {
         chain: index.nodes.iter().map(|node| node.chain).collect(),
@@ -27,7 +27,7 @@ pub(crate) fn layout(index: &Index) -> Layout {
     }
 }
 
-/// Session order, and if wanted who reads from whom.
+/// Returns the graph of session order and, if `reads`, of edges from writers to their readers.
 pub(crate) fn base(index: &Index, reads: bool) -> Graph {
     let mut graph = Graph::new(index.nodes.len());
     for (number, node) in index.live() {
@@ -43,7 +43,7 @@ pub(crate) fn base(index: &Index, reads: bool) -> Graph {
     graph
 }
 
-/// Read atomicity: visible is what comes before in the session, and what is read from.
+/// Checks read atomicity: visible are earlier transactions of the session, and those read from.
 pub(crate) fn read_atomic(index: &Index) -> Found {
     let layout = layout(index);
     if let Some(reason) = layout.too_large() {
@@ -63,7 +63,8 @@ pub(crate) fn read_atomic(index: &Index) -> Found {
     conclude(index, graph)
 }
 
-/// For each read of a transaction, by its place, the other writers of its key that the transaction also reads from.
+/// Returns for each read of a transaction, by its place, the other writers of its key that the
+/// transaction also reads from.
 fn read_along(index: &Index, node: &Node) -> Vec<(usize, usize)> {
     let mut writers: Vec<usize> = node.reads.iter().map(|(_, writer)| *writer).collect();
     writers.sort_unstable();
@@ -76,7 +77,8 @@ fn read_along(index: &Index, node: &Node) -> Vec<(usize, usize)> {
                 found.push((place, other));
             }
         };
-        // The shorter of the two lists is walked: the reads of one transaction are not multiplied by each other.
+        // Walks the shorter of the two lists, so the cost is not quadratic in the reads of one
+        // transaction.
         if writes.len() < node.reads.len() {
             writes.iter().filter_map(|(key, _)| node.read_place(*key)).for_each(&mut add);
         } else {
@@ -88,7 +90,7 @@ fn read_along(index: &Index, node: &Node) -> Vec<(usize, usize)> {
     found
 }
 
-/// Causal convergence: visible is what comes before by sessions and reads.
+/// Checks causal convergence: visible are the transactions that come before by sessions and reads.
 pub(crate) fn causal_plus(index: &Index) -> Found {
     let layout = layout(index);
     if let Some(reason) = layout.too_large() {
@@ -104,8 +106,8 @@ pub(crate) fn causal_plus(index: &Index) -> Found {
     conclude(index, graph)
 }
 
-/// Adds the edges that what is visible forces. Of each chain only the last visible writer counts:
-/// those before it come before it.
+/// Adds the edges that visibility forces. In each chain only the last visible writer counts:
+/// earlier writers come before it.
 fn force_visible(index: &Index, clocks: &Clocks, graph: &mut Graph) {
     for (reader, node) in index.live() {
         for &(key, writer) in &node.reads {
@@ -125,7 +127,7 @@ fn force_visible(index: &Index, clocks: &Clocks, graph: &mut Graph) {
 
 /// Adds the recorded orders of writes, and looks for a cycle.
 fn conclude(index: &Index, mut graph: Graph) -> Found {
-    // Without the recorded orders first: what breaks the model under every order is worse.
+    // First without the recorded orders: a violation under every order is worse.
     if graph.order().is_none() {
         return cycle(&graph, Basis::Axioms);
     }
@@ -135,7 +137,7 @@ fn conclude(index: &Index, mut graph: Graph) -> Found {
         if recorded.is_used {
             basis = Basis::RecordedOrder;
         }
-        // All follow the initial values as it is.
+        // All writers follow the initial values anyway.
         for pair in recorded.order.windows(2).skip(1) {
             graph.add(pair[0], pair[1], Reason::WwRecorded { key });
         }

@@ -1,8 +1,8 @@
-//! For tests: replicas that hear of each other only when told to.
+//! For tests: replicas that receive each other's commits only on request.
 //!
-//! Real data centers cannot be held apart at will. Here each stands for a keyspace of its own, and
-//! what is committed at one is kept until it is delivered to the others, in whatever order. That
-//! is what Cassandra's own replication does with the same mutations.
+//! Real data centers cannot be partitioned at will. Here each data center is a keyspace of its own,
+//! and each commit at one is kept until the test delivers it to the others, in any order.
+//! Cassandra's own replication does the same with the same mutations.
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
@@ -10,7 +10,7 @@ use mingle_model::random::next_random;
 
 use crate::change::Change;
 
-/// What is on its way between replicas.
+/// The commits in transit between replicas.
 #[derive(Debug)]
 pub struct Apart {
     inner: Mutex<Inner>,
@@ -19,12 +19,12 @@ pub struct Apart {
 #[derive(Debug)]
 struct Inner {
     random: u64,
-    /// For which replica, and what.
+    /// The receiving replica and the mutations.
     coming: Vec<(usize, Vec<Change>)>,
 }
 
 impl Apart {
-    /// Nothing is on its way; the order of deliveries follows from the seed.
+    /// Creates an empty transit; the order of deliveries follows from the seed.
     pub fn new(seed: u64) -> Self {
         Self { inner: Mutex::new(Inner { random: seed.max(1), coming: Vec::new() }) }
     }
@@ -33,7 +33,7 @@ impl Apart {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sends what was committed at a replica to all others.
+    /// Sends the mutations committed at a replica to all others.
     pub(crate) fn send(&self, from: usize, count: usize, changes: &[Change]) {
         let mut inner = self.lock();
         for replica in (0..count).filter(|replica| *replica != from) {
@@ -41,7 +41,7 @@ impl Apart {
         }
     }
 
-    /// Takes one commit that is on its way, drawn at random, with its mutations in any order.
+    /// Takes a random commit in transit, with its mutations in any order.
     pub(crate) fn take(&self) -> Option<(usize, Vec<Change>)> {
         let mut inner = self.lock();
         let count = inner.coming.len();

@@ -56,7 +56,7 @@ pub fn bind(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
     }
 }
 
-/// As [`bind`], for what concerns neither data nor records.
+/// Binds the mutations that concern neither data nor records, for [`bind`].
 fn bind_other(area: &str, change: &Change) -> (Statement, Vec<CqlValue>) {
     let time = |time: &i64| CqlValue::BigInt(*time);
     match change {

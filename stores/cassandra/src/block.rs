@@ -1,10 +1,10 @@
-//! Blocks: how the runtime's rows are found without reading a whole table.
+//! Blocks: finding the runtime's rows without reading a whole table.
 //!
-//! Records of [`BLOCK_IDS`] transactions that follow each other in their origin stand in one partition, and so
-//! do the witness rows that these list. Records that are of no transaction stand together by the
-//! first byte of their keys. Which blocks there are is written down with the first row of each. So
-//! a sweep reads what is open now, and not what the table still remembers of what was removed;
-//! those who clean up read and remove many records at once.
+//! The records of [`BLOCK_IDS`] consecutive transactions of one origin are in one partition, and so
+//! are the witness rows that these transactions list. Records that belong to no transaction are
+//! grouped by the first byte of their keys. The first row of each block also registers the block in
+//! a listing. So a sweep reads the open records, and not the tombstones that the table still holds;
+//! a cleanup reads and removes many records at once.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, PoisonError};
@@ -17,15 +17,15 @@ use crate::change::{Change, RecordPlace};
 use crate::layout::Cell;
 use crate::limits::{BLOCK_IDS, REGISTERED_FOR, REGISTERED_MAX};
 
-/// The bytes of an origin, and of an origin and a number.
+/// The lengths in bytes of an origin, and of an origin with a number.
 const ORIGIN: usize = 16;
 const ID: usize = 24;
 
-/// Blocks of compared and set records are in so many partitions: who compares at one partition
-/// waits for the others there.
+/// The number of partitions for the records of one block that are compared and set: concurrent
+/// compare-and-set operations on one partition wait for each other.
 const SPREAD: u8 = 16;
 
-/// The block of a record, and the rest of its key.
+/// Returns the block of a record, and the rest of its key.
 pub fn of_key(key: &RecordKey) -> (Cell, Cell) {
     let bytes = &key.key[..];
     if key.transaction().is_none() {
@@ -39,73 +39,73 @@ pub fn of_key(key: &RecordKey) -> (Cell, Cell) {
     (head, bytes[ORIGIN..].to_vec())
 }
 
-/// The block of what belongs to a transaction.
+/// Returns the block of a transaction's id.
 pub fn of_id(id: &[u8]) -> Cell {
     let (origin, number) = id.split_at(id.len().min(ORIGIN));
     let number = number.try_into().map_or(0, u64::from_be_bytes);
     [origin, &(number / BLOCK_IDS).to_be_bytes()].concat()
 }
 
-/// The key of a record from its block and the rest.
+/// Returns the key of a record from its block and the rest.
 pub fn key(head: &[u8], tail: &[u8]) -> Cell {
     let shared = if head.len() < ID { head } else { &head[..ORIGIN] };
     [shared, tail].concat()
 }
 
-/// Whether a block may have keys from this one on.
+/// True if a block can hold keys from this one on.
 pub fn reaches(head: &[u8], from: &[u8]) -> bool {
     let Some(last) = last_number(head) else { return head >= &from[..from.len().min(1)] };
     let last = [&head[..ORIGIN], &last.to_be_bytes(), &[0xff; 4]].concat();
     last[..] >= *from
 }
 
-/// The origin of a block of transactions.
+/// Returns the origin of a block of transactions.
 pub fn origin(head: &[u8]) -> Option<Origin> {
     let origin: &[u8; ORIGIN] = head.first_chunk().filter(|_| head.len() >= ID)?;
     Some(Origin(u128::from_be_bytes(*origin)))
 }
 
-/// The last number of a block of transactions.
+/// Returns the last number of a block of transactions.
 pub fn last_number(head: &[u8]) -> Option<u64> {
     let block = u64::from_be_bytes(head.get(ORIGIN..ID)?.try_into().ok()?);
     Some(block.saturating_mul(BLOCK_IDS).saturating_add(BLOCK_IDS - 1))
 }
 
-/// Where the blocks of a store are written down: those of one kind, or those of witness rows.
+/// A listing of a store's blocks: those of records of one kind, or those of witness rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Listing(u8);
 
 impl Listing {
-    /// That of witness rows.
+    /// The listing of witness rows.
     pub const ROWS: Self = Self(0);
 
-    /// That of records of a kind.
+    /// Returns the listing of records of a kind.
     pub fn of(kind: RecordKind) -> Self {
         Self(kind.code())
     }
 
-    /// Whether a change writes a block of a store down.
+    /// True if a change registers a block of a store.
     pub fn is_of(area: &str, change: &Change) -> bool {
         matches!(change, Change::PutRecord { at, .. } if at.kind == kind(area))
     }
 
-    /// Where a block is written down.
+    /// Returns the place of a block in the listing.
     pub fn place(self, area: &str, head: &[u8]) -> RecordPlace {
         RecordPlace { kind: kind(area), head: vec![self.0], tail: head.to_vec() }
     }
 }
 
-/// What listings are called in the table of records.
+/// Returns the kind of a store's listings in the table of records.
 fn kind(area: &str) -> String {
     format!("{area} blocks")
 }
 
-/// The blocks that this process has written down of late.
+/// The blocks that this process has registered recently.
 #[derive(Debug, Default)]
 pub struct Registered(Mutex<BTreeMap<RecordPlace, Duration>>);
 
 impl Registered {
-    /// What has to be written down before these changes, or with them, at a time.
+    /// Returns the blocks to be registered, at `time`, before or together with these changes.
     pub fn missing(&self, area: &str, changes: &[Change], now: Duration, time: i64) -> Vec<Change> {
         let known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_fresh = |at: &RecordPlace| {
@@ -120,7 +120,7 @@ impl Registered {
         missing.into_iter().map(put).collect()
     }
 
-    /// These were written.
+    /// Notes that these registrations were written.
     pub fn note(&self, written: &[Change], now: Duration) {
         let mut known = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if known.len() + written.len() > REGISTERED_MAX {
@@ -134,7 +134,7 @@ impl Registered {
     }
 }
 
-/// Where the block that a change adds to is written down.
+/// Returns the place in a listing of the block that a change adds to.
 fn place(area: &str, change: &Change) -> Option<RecordPlace> {
     match change {
         Change::PutRow { id, .. } => Some(Listing::ROWS.place(area, &of_id(id))),

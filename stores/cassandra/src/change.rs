@@ -1,12 +1,12 @@
-//! What a commit sends: mutations with a timestamp each.
+//! The mutations of a commit, with a timestamp each.
 //!
-//! Of two with the same key and timestamp a removal counts, else the greater value; of others the
-//! one with the later timestamp. So neither order nor copies matter: what a replica shows is a
-//! function of the set of mutations that it has received. That is also what they may be delivered
-//! by: Cassandra's own replication, a second try, another process, or a test.
+//! Of two mutations with the same key, the later timestamp wins. With equal timestamps a removal
+//! wins, else the greater value. So neither order nor copies matter: the visible state of a replica
+//! is a function of the set of mutations that it has received. Mutations can therefore be delivered
+//! by Cassandra's own replication, a second try, another process, or a test.
 //!
-//! A removal bears the timestamp of what it removes, not one of its own: what it has not seen
-//! survives it, even if it arrives later.
+//! A removal has the timestamp of the row that it removes, not one of its own: a write that the
+//! removal has not seen survives it, even if that write arrives later.
 
 use mingle_store::{RecordKey, RecordKind};
 use serde::{Deserialize, Serialize};
@@ -17,16 +17,16 @@ use crate::layout::Cell;
 use crate::limits::{CHUNK_BYTES, INLINE_BYTES_MAX};
 use crate::scalar::Scalar;
 
-/// Names a row of the table `data`.
+/// The key of a row in the table `data`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Place {
-    /// The object; its partition.
+    /// The object, which is the partition.
     pub object: Cell,
     /// The field.
     pub field: String,
     /// The element or key; empty for other shapes.
     pub element: Cell,
-    /// Which of several: empty for a register or entry.
+    /// The dot that tells several rows apart; empty for a register or entry.
     pub dot: Cell,
 }
 
@@ -35,52 +35,52 @@ pub struct Place {
 pub enum Change {
     /// Writes a row of `data`.
     Put {
-        /// Which.
+        /// The row.
         at: Place,
-        /// What.
+        /// The value.
         value: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
-    /// Removes a row of `data` as it was at a time.
+    /// Removes a row of `data` as it was at a timestamp.
     Drop {
-        /// Which.
+        /// The row.
         at: Place,
-        /// Up to when.
+        /// The timestamp up to which it is removed.
         time: i64,
     },
     /// Writes a record.
     PutRecord {
-        /// Which.
+        /// The record.
         at: RecordPlace,
-        /// What.
+        /// The value.
         value: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
-    /// Writes a record together with all that is to follow it.
+    /// Writes a record together with all mutations that must follow it.
     Announce {
-        /// Which.
+        /// The record.
         at: RecordPlace,
-        /// What.
+        /// The value.
         value: Cell,
-        /// What is to follow, as bytes.
+        /// The mutations that must follow, as bytes.
         redo: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
-    /// Says that what was to follow a record has been done.
+    /// Marks the mutations that follow a record as done.
     Settle {
-        /// Which record.
+        /// The record.
         at: RecordPlace,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
     /// Removes a record.
     DropRecord {
-        /// Which.
+        /// The record.
         at: RecordPlace,
-        /// Up to when.
+        /// The timestamp up to which it is removed.
         time: i64,
     },
     /// Lists a witness row under its transaction.
@@ -91,92 +91,93 @@ pub enum Change {
         place: (Cell, Cell),
         /// The row.
         value: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
-    /// Removes a witness row from those of its transaction.
+    /// Removes a witness row from the list of its transaction.
     DropRow {
         /// The transaction.
         id: Cell,
         /// Object and digest.
         place: (Cell, Cell),
-        /// Up to when.
+        /// The timestamp up to which it is removed.
         time: i64,
     },
     /// Writes a chunk of a long value.
     PutChunk {
-        /// Which value.
+        /// The value's id.
         id: Cell,
-        /// Which of its chunks.
+        /// The index of the chunk.
         part: i32,
-        /// What.
+        /// The bytes of the chunk.
         value: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
     /// Removes a chunk.
     DropChunk {
-        /// Which value.
+        /// The value's id.
         id: Cell,
-        /// Which of its chunks.
+        /// The index of the chunk.
         part: i32,
-        /// Up to when.
+        /// The timestamp up to which it is removed.
         time: i64,
     },
-    /// A statement over a table that is not ours.
+    /// A statement on a foreign table.
     Cql {
         /// The statement.
         text: String,
         /// Its values.
         values: Vec<Scalar>,
-        /// When, unless the statement says it itself.
+        /// The timestamp; none if the statement sets it itself.
         time: Option<i64>,
     },
-    /// Says that the commit of an id has taken effect.
+    /// Marks the commit of an id as carried out.
     Settled {
         /// The id.
         id: Cell,
-        /// When.
+        /// The timestamp.
         time: i64,
     },
 }
 
-/// Names a row of the table `records`.
+/// The key of a row in the table `records`.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct RecordPlace {
-    /// The store, and the code of its kind.
+    /// The store, and the code of the record's kind.
     pub kind: String,
-    /// Its block: all parts of one transaction are in one partition.
+    /// The block: all parts of one transaction are in one partition.
     pub head: Cell,
-    /// What tells it apart in its block.
+    /// The rest of the key, unique in the block.
     pub tail: Cell,
 }
 
-/// What the records of a kind are called in their table.
+/// Returns the value of the column `kind` for records of a kind.
 pub fn kind(store: &str, kind: RecordKind) -> String {
     format!("{store} {}", kind.code())
 }
 
 impl RecordPlace {
-    /// Where a record of a store is.
+    /// Returns the place of a record of a store.
     pub fn of(store: &str, key: &RecordKey) -> Self {
         let (head, tail) = block::of_key(key);
         Self { kind: kind(store, key.kind), head, tail }
     }
 
-    /// The record's key.
+    /// Returns the record's key.
     pub fn key(&self) -> Cell {
         block::key(&self.head, &self.tail)
     }
 }
 
 impl Change {
-    /// Whether it writes a record, and that alone.
+    /// True if it writes a record, and nothing else.
     pub fn is_record(&self) -> bool {
         matches!(self, Self::PutRecord { .. })
     }
 
-    /// What of the store it belongs to: changes of one partition take effect together.
+    /// Returns the table and partition that it changes: changes of one partition take effect
+    /// together.
     pub fn partition(&self) -> (&str, &[u8]) {
         match self {
             Self::Put { at, .. } | Self::Drop { at, .. } => ("data", &at.object),
@@ -191,7 +192,7 @@ impl Change {
         }
     }
 
-    /// About how many bytes it takes on its way.
+    /// Returns its approximate size in bytes on the wire.
     pub fn bytes(&self) -> usize {
         64 + match self {
             Self::Put { at, value, .. } => at.bytes() + value.len(),
@@ -212,7 +213,7 @@ impl Change {
     }
 }
 
-/// Whether all of it is in one partition of a table of our own.
+/// True if all changes are in one partition of a table of the store's own.
 pub fn is_of_one_partition(changes: &[&Change]) -> bool {
     let is_own = |change: &&Change| !matches!(change, Change::Cql { .. });
     changes.windows(2).all(|two| two[0].partition() == two[1].partition())
@@ -225,12 +226,12 @@ impl Place {
     }
 }
 
-/// In front of a value that stands in its cell, and of one that stands in chunks.
+/// The first byte of a cell that holds its value, and of one whose value is in chunks.
 const INLINE: u8 = 0;
 const CHUNKED: u8 = 1;
 
-/// A cell with a value, and its chunks if it is long. The chunks' name is a function of the cell's
-/// place and time, so that copies have the same.
+/// Returns the cell for a value, and its chunks if the value is long. The chunks' id is a function
+/// of the cell's place and time, so copies have the same id.
 pub fn cell(at: &Place, value: &[u8], time: i64) -> (Cell, Vec<Change>) {
     if value.len() <= INLINE_BYTES_MAX {
         return ([&[INLINE], value].concat(), Vec::new());
@@ -249,16 +250,16 @@ pub fn cell(at: &Place, value: &[u8], time: i64) -> (Cell, Vec<Change>) {
     ([&[CHUNKED], &id[..], &count].concat(), chunks)
 }
 
-/// What a cell holds.
+/// The content of a cell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Content<'a> {
     /// The value.
     Inline(&'a [u8]),
-    /// The name of its chunks, and how many.
+    /// The id of its chunks, and their number.
     Chunked(&'a [u8], i32),
 }
 
-/// What a cell holds; none if it is none of ours.
+/// Returns the content of a cell; none if this crate did not write the cell.
 pub fn content(cell: &[u8]) -> Option<Content<'_>> {
     match cell.split_first()? {
         (&INLINE, value) => Some(Content::Inline(value)),

@@ -1,4 +1,4 @@
-//! Timestamps of writes: microseconds, later than all that this process has written or seen.
+//! Timestamps of writes, in microseconds, later than all that this process has written or seen.
 //!
 //! This is a hybrid logical clock (Kulkarni et al., "Logical Physical Clocks", OPODIS 2014), with
 //! the counter in the digits below the millisecond that the world's clock gives.
@@ -15,17 +15,17 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// A clock that has seen nothing yet.
+    /// Creates a clock that has seen no timestamp yet.
     pub fn new(world: Arc<dyn World>) -> Self {
         Self { world, last: AtomicI64::new(0) }
     }
 
-    /// Takes note of a write of somebody else.
+    /// Notes the timestamp of another writer.
     pub fn saw(&self, time: i64) {
         self.last.fetch_max(time, Ordering::Relaxed);
     }
 
-    /// A timestamp that nobody in this process was given, after all that was seen.
+    /// Returns a timestamp that is new in this process and later than all timestamps seen.
     pub fn next(&self) -> i64 {
         let now = self.world.now().micros().max(1);
         let step = |last: i64| Some(last.saturating_add(1).max(now));

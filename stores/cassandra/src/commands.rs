@@ -1,13 +1,15 @@
-//! Whether anybody changes data here by commands.
+//! Finding out if any process changes the data of this store by commands.
 //!
-//! A command may change any object, so what tells of it stands where everybody has to look: among the
-//! witness rows of the whole store. Few stores have commands, so the first process that has any says so
-//! in all data centers, and waits, before its first one, until nobody can go by what was there before.
-//! Whoever looks and finds nothing need not look again for half as long, and reads no such rows
-//! meanwhile: what he has read by then is not the work of a command.
+//! A command can change any object, so its witness rows must be where every process looks: among
+//! the witness rows of the whole store. Few stores have commands, so reads skip these rows where
+//! they can. The first process with a command announces commands in all data centers. Before its
+//! first command it waits until no process can still rely on the earlier state. A process that
+//! looks and finds no announcement does not look again for half of the time for which the result is
+//! valid, and does not read these rows meanwhile: no data that it has read by then is the work of a
+//! command.
 //!
-//! Times are durations by each process's own clock, so clocks need not agree; one that runs at half the
-//! speed of another would do.
+//! Times are durations by each process's own clock, so clocks need not agree; the bounds hold even
+//! if one clock runs at half the speed of another.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -26,25 +28,25 @@ use crate::layout::ROWS;
 use crate::limits::{COMMANDS_AFTER, COMMANDS_RULED_OUT_FOR};
 use crate::store::Core;
 
-/// What is known of commands.
+/// The state of this process's knowledge about commands.
 #[derive(Debug)]
 pub struct Commands {
-    /// There may be some.
+    /// There may be commands.
     are_there: AtomicBool,
-    /// By replica, who has looked.
+    /// The last look at each replica.
     looks: Vec<Look>,
-    /// Whoever says that there are some has it.
+    /// Held while this process announces commands.
     telling: AsyncMutex<()>,
-    /// It was said everywhere, long enough ago.
+    /// Commands were announced in all data centers, long enough ago.
     is_told: AtomicBool,
 }
 
 /// A look at one replica.
 #[derive(Debug, Default)]
 struct Look {
-    /// When it began, if nothing was found.
+    /// The time at which it began, if it found no announcement.
     began: Mutex<Option<Duration>>,
-    /// Whoever looks has it.
+    /// Held by the task that looks.
     turn: AsyncMutex<()>,
 }
 
@@ -53,14 +55,14 @@ impl Look {
         self.began.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether it began at most so long ago.
+    /// True if it began less than `limit` ago.
     fn is_within(&self, now: Duration, limit: Duration) -> bool {
         self.began().is_some_and(|began| now.saturating_sub(began) < limit)
     }
 }
 
 impl Commands {
-    /// Nobody has looked yet.
+    /// Creates the state before any look.
     pub fn new(replicas: usize) -> Self {
         Self {
             are_there: AtomicBool::new(false),
@@ -74,19 +76,20 @@ impl Commands {
         self.are_there.load(Ordering::Acquire)
     }
 
-    /// Whether what was read at a replica by now is not the work of a command.
+    /// True if no data read at a replica by now is the work of a command.
     fn are_ruled_out(&self, replica: usize, now: Duration) -> bool {
         !self.may_be_there() && self.looks[replica].is_within(now, COMMANDS_RULED_OUT_FOR)
     }
 }
 
-/// Somebody is about to have commands, and all data centers know that he is.
+/// The announcement before and after all data centers have it: a process is about to use commands,
+/// and every process knows.
 const SAID: u8 = 1;
 const KNOWN: u8 = 2;
 
 impl Core {
     fn commands_place(&self) -> RecordPlace {
-        // No block is called so.
+        // No block has this kind.
         let kind = format!("{} commands", self.layout.area);
         RecordPlace { kind, head: vec![0], tail: Vec::new() }
     }
@@ -96,7 +99,7 @@ impl Core {
         record_at(&self.sites[replica], &self.commands_place(), consistency).await
     }
 
-    /// What is read at a replica, and the witness rows of the whole store, as they were then or later.
+    /// Returns the rows of `reading` and the witness rows of the whole store, as of then or later.
     pub(crate) async fn with_whole(
         self: &Arc<Self>,
         replica: usize,
@@ -116,7 +119,7 @@ impl Core {
         Ok(found)
     }
 
-    /// Looks whether there are commands, if that was some time ago.
+    /// Looks for commands, if the last look is too old.
     async fn look_for_commands(self: &Arc<Self>, replica: usize) -> Result<(), Failed> {
         if self.has_looked(replica) {
             return Ok(());
@@ -124,7 +127,7 @@ impl Core {
         let look = &self.commands.looks[replica];
         let now = self.world.elapsed();
         if look.is_within(now, COMMANDS_RULED_OUT_FOR) && look.turn.try_lock().is_none() {
-            // Somebody else is at it, soon enough for everybody.
+            // Another task is looking, and its result comes soon enough for this one.
             return Ok(());
         }
         let core = Arc::clone(self);
@@ -149,7 +152,7 @@ impl Core {
         Ok(())
     }
 
-    /// Says that there are commands, before what the first one writes is sent.
+    /// Announces commands before the writes of the first command are sent.
     pub(crate) async fn tell_before(self: &Arc<Self>, overlay: &Overlay) -> Result<(), StoreError> {
         let tells = overlay.has_commands || overlay.added_rows().any(|row| row.object.is_none());
         if !tells || self.commands.is_told.load(Ordering::Acquire) {
@@ -159,8 +162,8 @@ impl Core {
         self.attended(async move { core.tell_of_commands().await }).await
     }
 
-    /// Says in all data centers that there are commands here, and waits until all processes know. All
-    /// data centers must be there the first time; later it costs nothing.
+    /// Announces commands in all data centers, and waits until every process knows. All data
+    /// centers must be reachable the first time; later calls cost nothing.
     pub(crate) async fn tell_of_commands(&self) -> Result<(), StoreError> {
         self.commands.are_there.store(true, Ordering::Release);
         if self.commands.is_told.load(Ordering::Acquire) {
@@ -180,7 +183,7 @@ impl Core {
     async fn say(&self, what: u8) -> Result<(), StoreError> {
         let (at, time) = (self.commands_place(), self.clock.next());
         let said = [Change::PutRecord { at, value: vec![what], time }];
-        // Where data centers are keyspaces, each is told.
+        // Where keyspaces stand for data centers, each keyspace gets the announcement.
         let sites = if self.apart.is_some() { &self.sites[..] } else { &self.sites[..1] };
         for site in sites {
             let told = site.apply_at(&said, Consistency::EachQuorum).await;

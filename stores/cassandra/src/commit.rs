@@ -1,9 +1,10 @@
-//! A commit: what must hold, and what is sent.
+//! A commit: its guards, and the mutations that it sends.
 //!
-//! It first asks for what it writes over, for witness rows and for what its guards name, all at
-//! once; then it sends its mutations. Where it must find a record absent that it writes itself, or
-//! its id decides, that is compared and set before: what is set then carries all other mutations,
-//! so that whoever finds it can carry them out if the process that set it is gone.
+//! A commit first reads the rows that it overwrites, the witness rows and the records that its
+//! guards name, all at once; then it sends its mutations. Before sending, it compares and sets in
+//! two cases: if it must find a record absent that it writes itself, or if its id decides. The row
+//! that it sets then carries all other mutations, so that any process that finds it can carry them
+//! out if the process that set it is gone.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,7 +29,7 @@ use crate::statement::Statement;
 use crate::store::Core;
 use crate::writing::{self, Dots, id_bytes, row_place};
 
-/// What a transaction brings to its commit.
+/// The transaction's part of its commit.
 #[derive(Clone, Copy)]
 pub struct Own<'a> {
     /// The net effect of its writes.
@@ -37,20 +38,20 @@ pub struct Own<'a> {
     pub commands: &'a [Write],
     /// The latest timestamp that it has read.
     pub seen: i64,
-    /// What it has read, if that and floors need not be asked for anew.
+    /// The rows that it has read, if those and floors need not be read again.
     pub fresh: Option<&'a Found>,
 }
 
-/// What a commit has to know.
+/// The rows that a commit has read.
 struct Known {
     found: Found,
     records: BTreeMap<RecordPlace, Record>,
-    /// Witness rows to be forgotten.
+    /// The witness rows to be removed.
     forgotten: Vec<Listed>,
 }
 
 impl Core {
-    /// Commits at a replica; gives the timestamp.
+    /// Commits at a replica; returns the timestamp.
     pub(crate) async fn commit(
         self: &Arc<Self>,
         replica: usize,
@@ -73,11 +74,12 @@ impl Core {
         let mut changes = self.changes_of(own, commit, &known, &dots).map_err(refused)?;
         let listed = self.unlisted(&changes);
         let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
-        // Whether others may carry out what is left, so that it is not undone by not being sent.
+        // Set if other processes may carry out the rest, so that not sending it does not undo the
+        // commit.
         let mut is_begun = taken.is_some() || decided.is_some();
         changes.extend(listed.iter().cloned());
         if taken.is_some() || decided.is_some() || takes_several(&changes) {
-            // What others could carry out they must be able to find.
+            // Other processes must be able to find the mutations that they may carry out.
             self.send(replica, &listed, None).await?;
         }
         match (taken, decided) {
@@ -97,7 +99,7 @@ impl Core {
         if let Some(id) = decided {
             changes.push(Change::Settled { id: self.outcome_id(id), time });
         }
-        // What says that a copy of an operation was here comes after all that it did.
+        // The records that prove that a copy of an operation ran are written after all its effects.
         let last = if commit.operation.is_some() { records_of(&mut changes) } else { Vec::new() };
         let sent = self.send(replica, &changes, commit.id).await;
         sent.map_err(|error| match error {
@@ -112,7 +114,7 @@ impl Core {
         Ok(time)
     }
 
-    /// The mutations of a commit.
+    /// Returns the mutations of a commit.
     fn changes_of(
         &self,
         Own { overlay, commands, .. }: Own<'_>,
@@ -132,12 +134,12 @@ impl Core {
         Ok(changes)
     }
 
-    /// The timestamp of a commit that has seen another one.
+    /// Returns the timestamp of a commit that has seen the timestamp `seen`.
     fn time_of(&self, commit: &Commit, seen: i64) -> Result<i64, StoreError> {
         self.clock.saw(seen);
         let time = match commit.operation {
             Some(_) if commit.time > 0 => i64::try_from(commit.time).unwrap_or(i64::MAX),
-            // Copies with timestamps of their own would be operations of their own.
+            // Copies with timestamps of their own would be separate operations.
             Some(_) => return Err(self.refused("an operation has no time that all copies share")),
             None => self.clock.next(),
         };
@@ -180,7 +182,7 @@ impl Core {
         Ok(Known { found: known, records, forgotten })
     }
 
-    /// Records, as far as they are there, after what was to follow them has been done.
+    /// Returns the records that exist, after carrying out the mutations that follow them.
     pub(crate) async fn records_at(
         self: &Arc<Self>,
         replica: usize,
@@ -195,7 +197,7 @@ impl Core {
         Ok(found)
     }
 
-    /// Does what was to follow a record, unless it was done.
+    /// Carries out the mutations that follow a record, unless they are done.
     pub(crate) async fn finish(
         &self,
         replica: usize,
@@ -206,7 +208,7 @@ impl Core {
         self.redo(replica, redo, Change::Settle { at: at.clone(), time: record.touched }).await
     }
 
-    /// Does what somebody was about to do, and says that it is done.
+    /// Carries out the mutations of another process, and marks them as done.
     async fn redo(&self, replica: usize, redo: &[u8], settle: Change) -> Result<(), StoreError> {
         let mut changes: Vec<Change> = postcard::from_bytes(redo)
             .map_err(|_| self.refused("what was to be done is of a newer version"))?;
@@ -232,7 +234,7 @@ impl Core {
         })
     }
 
-    /// Nobody knows whether these were done: they can be sent again.
+    /// Handles mutations of which the effect is unknown: they can be sent again.
     fn lose(&self, id: Option<TransactionId>, replica: usize, changes: &[Change]) -> StoreError {
         if let Some(id) = id {
             self.remember(id, replica, changes);
@@ -240,8 +242,8 @@ impl Core {
         self.unknown(id)
     }
 
-    /// Whoever changes data must know the witness rows of its object, and of the whole store; it
-    /// knows its own.
+    /// Checks that the writer of data knows the witness rows of its object and of the whole store.
+    /// It knows its own rows.
     async fn check_witnesses(
         self: &Arc<Self>,
         replica: usize,
@@ -260,7 +262,7 @@ impl Core {
             rows.extend(reading::witnesses(found, &object).map_err(refused)?);
         }
         if overlay.has_commands {
-            // A command may write any object.
+            // A command can write any object.
             let from = TransactionId { origin: Origin(0), sequence: 0 };
             rows.extend(self.witnesses(replica, from, usize::MAX).await?);
             rows.sort();
@@ -275,11 +277,11 @@ impl Core {
     }
 
     fn put_records(&self, overlay: &Overlay, dots: &Dots, commit: &Commit) -> Vec<Change> {
-        // Copies of an operation differ in their commit witness: that of the last one stands.
+        // Copies of an operation differ in their commit witness: the last copy's witness wins.
         let time = if commit.operation.is_some() { self.clock.next() } else { dots.time() };
         let put = |(key, value): (&RecordKey, Option<&mingle_store::Bytes>)| {
             let value = value?.to_vec();
-            // Of two floors the higher one stands, whoever wrote it when.
+            // Of two floors the higher one wins, in any order and from any process.
             let time = match (key.kind, value.len()) {
                 (RecordKind::Floor, 8) => read_floor(&value).clamp(1, i64::MAX as u64) as i64,
                 _ => time,
@@ -289,8 +291,8 @@ impl Core {
         overlay.records().filter_map(put).collect()
     }
 
-    /// Sets a record, and those of its partition with it, unless it is there. Gives what says that all
-    /// else has been done.
+    /// Sets a record, together with the others of its partition, unless it exists. Returns the
+    /// change that marks all other mutations as done.
     async fn take_record(
         &self,
         replica: usize,
@@ -327,7 +329,8 @@ impl Core {
         }
     }
 
-    /// What others need to carry mutations out: long values are written first.
+    /// Returns the bytes from which other processes can carry out mutations: long values are
+    /// written first.
     async fn redo_of(&self, replica: usize, changes: &[&Change]) -> Result<Cell, StoreError> {
         let is_chunk = |change: &&Change| matches!(change, Change::PutChunk { .. });
         let chunks: Vec<Change> = changes.iter().copied().filter(is_chunk).cloned().collect();
@@ -344,9 +347,9 @@ impl Core {
         Ok(redo)
     }
 
-    /// Writes the records of a commit that takes several batches first, with all the rest beside
-    /// them: whoever finds them does what is not done. One without records has nobody to do that. Says
-    /// whether there were records.
+    /// Writes the records of a commit that takes several batches first, together with all other
+    /// mutations: any process that finds the records does the rest. A commit without records has no
+    /// such process. Returns true if there were records.
     async fn announce(
         &self,
         replica: usize,
@@ -372,7 +375,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Takes an id, with what it is to do; with nothing where that stands elsewhere.
+    /// Takes an id, with the mutations to carry out; `changes` is empty if a record holds them.
     async fn take_id(&self, id: TransactionId, changes: &[Change]) -> Result<(), StoreError> {
         let changes: Vec<&Change> = changes.iter().collect();
         let redo = self.redo_of(0, &changes).await?;
@@ -389,7 +392,7 @@ impl Core {
         }
     }
 
-    /// Sees to it that an id takes effect now or never, as far as that can be said.
+    /// Ensures that an id takes effect now or never, as far as the store can tell.
     pub(crate) async fn decide(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         let values = vec![blob(&self.outcome_id(id)), self.keep_outcomes()];
         let taken = self.sites[0].take(Statement::BarId, values).await;
@@ -422,7 +425,7 @@ impl Core {
     }
 }
 
-/// Takes the records out of what an operation does, if there is anything else.
+/// Takes the records out of the changes of an operation, if there are other changes.
 fn records_of(changes: &mut Vec<Change>) -> Vec<Change> {
     if changes.iter().all(Change::is_record) {
         return Vec::new();
@@ -432,7 +435,7 @@ fn records_of(changes: &mut Vec<Change>) -> Vec<Change> {
     records
 }
 
-/// The record that must be absent and is written, if whoever comes first must win: copies of
+/// Returns the record that must be absent and is written, if the first writer must win: copies of
 /// an operation do no harm to each other.
 fn taken_by_guard(overlay: &Overlay, commit: &Commit) -> Option<RecordKey> {
     let written = |key: &&RecordKey| {
@@ -450,7 +453,7 @@ fn is_barred(outcome: &BTreeMap<String, CqlValue>) -> bool {
     outcome.get("state").and_then(CqlValue::as_text).is_some_and(|state| state == "barred")
 }
 
-/// The guards that have to be judged: nobody can have raised a floor over a transaction that is fresh.
+/// The guards to be checked: no process can have raised a floor over a fresh transaction.
 fn guards<'a>(own: Own<'_>, commit: &'a Commit) -> impl Iterator<Item = &'a Guard> {
     let is_fresh = own.fresh.is_some();
     commit.guards.iter().filter(move |guard| !is_fresh || matches!(guard, Guard::Absent(_)))
@@ -471,7 +474,7 @@ fn holds(layout: &Layout, records: &BTreeMap<RecordPlace, Record>, guard: &Guard
 }
 
 impl Known {
-    /// The removal of records and witness rows, as they were seen.
+    /// Returns the removals of records and witness rows, as they were seen.
     fn drops(&self, layout: &Layout, overlay: &Overlay) -> Vec<Change> {
         let mut changes = Vec::new();
         for (key, _) in overlay.records().filter(|(_, value)| value.is_none()) {

@@ -1,4 +1,4 @@
-//! How a store is set up, and why it could not be opened.
+//! The configuration of a store, and the reasons why it could not be opened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -12,7 +12,7 @@ use scylla::statement::{Consistency, SerialConsistency};
 use crate::apart::Apart;
 use crate::mapping::ObjectMapping;
 
-/// Where a store keeps its data, and how the cluster is reached.
+/// The place of a store's data, and the way to its cluster.
 ///
 /// # Examples
 ///
@@ -28,64 +28,64 @@ use crate::mapping::ObjectMapping;
 pub struct CassandraConfig {
     /// Some nodes, `host:port`; the driver finds the others.
     pub nodes: Vec<String>,
-    /// The data centers at which sessions can stay; those that name none stay at the first.
+    /// The data centers at which sessions can stay; a session that names none stays at the first.
     pub datacenters: Vec<String>,
-    /// What sessions call the data centers, in the same order, where that is not their names: a
-    /// session stays at the replica of its name in every store.
+    /// The sessions' names for the data centers, in the same order, if they differ from
+    /// `datacenters`: a session stays at the replica with the same name in every store.
     pub replicas: Option<Vec<String>>,
-    /// Where clients reach nodes that tell another address, by what they tell. The driver takes the
-    /// others for where they say, at the port of `nodes`.
+    /// The addresses at which clients reach nodes, by the address that the node announces. The
+    /// driver reaches other nodes at their announced address, at the port of `nodes`.
     pub addresses: BTreeMap<IpAddr, SocketAddr>,
-    /// Where the tables are; stores of several names can share them.
+    /// The keyspace of the tables; several stores with different names can share it.
     pub keyspace: String,
-    /// What the store is called there; none is its name.
+    /// The store's name in the tables; none stands for its name in the program.
     pub area: Option<String>,
-    /// How many copies each data center has, for a keyspace that is not there yet.
+    /// The number of copies in each data center, for a keyspace that does not exist yet.
     pub replication: BTreeMap<String, u32>,
-    /// Who we are, and how we prove it.
+    /// User name and password.
     pub credentials: Option<(String, String)>,
     /// Encrypts connections; needs the feature `tls`.
     pub tls: bool,
     /// Certificates of authorities in PEM, in place of the system's.
     pub root_certificates: Option<Vec<u8>>,
-    /// How many replicas answer a read.
+    /// The number of replicas that answer a read.
     pub read_consistency: Consistency,
-    /// How many replicas confirm a write.
+    /// The number of replicas that confirm a write.
     pub write_consistency: Consistency,
-    /// Whose replicas agree on what is compared and set.
+    /// The replicas that agree on a compare-and-set.
     pub serial_consistency: SerialConsistency,
-    /// What is known of commits whose answer was lost.
+    /// The way to decide commits with a lost answer.
     pub outcomes: Outcomes,
-    /// How long a decided outcome is kept.
+    /// The time for which a decided outcome is kept.
     pub keep_outcomes: Duration,
-    /// How long to wait for a connection.
+    /// The longest wait for a connection.
     pub connect_timeout: Duration,
-    /// How long to wait for an answer, all tries together.
+    /// The longest wait for an answer, over all tries.
     pub answer_timeout: Duration,
-    /// After how long the driver asks a second node; none is never.
+    /// The time after which the driver asks a second node; none stands for never.
     pub speculate_after: Option<Duration>,
-    /// What a round trip is expected to take.
+    /// The expected time of a round trip.
     pub round_trip: Duration,
-    /// Kinds of objects that live in tables that were there before, by name.
+    /// Kinds of objects that live in tables of the application, by name.
     pub objects: BTreeMap<String, ObjectMapping>,
-    /// For tests: data centers as keyspaces that hear of each other when told to.
+    /// For tests: data centers as keyspaces that receive each other's commits only on request.
     pub apart: Option<Arc<Apart>>,
 }
 
-/// What is known of commits whose answer was lost.
+/// The way to decide commits with a lost answer.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Outcomes {
-    /// This process remembers them, and sends them again when asked: it then says that they were
-    /// committed, or that nobody knows. Costs nothing.
+    /// This process remembers them, and sends them again when asked: it then reports them as
+    /// committed or as unknown. Costs nothing.
     #[default]
     Remembered,
-    /// Each commit with an id first takes the id by compare-and-set, so that any process can tell,
-    /// and "not committed" can be said. Costs one compare-and-set for each such commit.
+    /// Each commit with an id first takes the id by compare-and-set. So any process can find the
+    /// outcome, and it can be "not committed". Costs one compare-and-set for each such commit.
     Decided,
 }
 
 impl CassandraConfig {
-    /// The usual settings for the cluster of these nodes.
+    /// Returns the default settings for the cluster of these nodes.
     pub fn at<N: Into<String>, D: Into<String>>(
         nodes: impl IntoIterator<Item = N>,
         datacenters: impl IntoIterator<Item = D>,
@@ -115,18 +115,18 @@ impl CassandraConfig {
         }
     }
 
-    /// What sessions call the data centers.
+    /// Returns the sessions' names for the data centers.
     pub fn replicas(&self) -> &[String] {
         self.replicas.as_ref().unwrap_or(&self.datacenters)
     }
 
-    /// What a store is called in its tables.
+    /// Returns a store's name in its tables.
     pub fn area_of(&self, store: &str) -> String {
         self.area.clone().unwrap_or_else(|| store.to_owned())
     }
 }
 
-/// Without the credentials.
+/// Omits the credentials.
 impl fmt::Debug for CassandraConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("CassandraConfig")
@@ -160,50 +160,50 @@ impl PartialEq for CassandraConfig {
     }
 }
 
-/// Why a store could not be opened.
+/// The reason why a store could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// The configuration makes no sense.
     Config {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The cluster cannot be reached, or lets us not in.
+    /// The cluster cannot be reached, or rejects the client.
     Unavailable {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The program declares otherwise what the store keeps.
+    /// The program's declaration differs from the one that the store keeps.
     Changed {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What was changed, such as `field User.name`.
+        /// The changed item, for example `field User.name`.
         what: String,
-        /// What it was.
+        /// The declaration in the store.
         kept: String,
-        /// What the program says.
+        /// The declaration in the program.
         wanted: String,
     },
-    /// A mapping does not fit what is declared.
+    /// A mapping does not fit the declared objects.
     Mapping {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which object.
+        /// The object.
         object: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The body of a declared operation does not fit.
     Operation {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which operation.
+        /// The operation.
         operation: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -2,7 +2,7 @@
 
 use scylla::cluster::metadata::{CollectionType, ColumnType, NativeType};
 
-/// The name of a column's type, such as `frozen<map<text, int>>`.
+/// Returns the name of a column's type, for example `frozen<map<text, int>>`.
 pub fn name(column: &ColumnType<'_>) -> String {
     match column {
         ColumnType::Native(native) => native_name(native),
@@ -22,7 +22,7 @@ pub fn name(column: &ColumnType<'_>) -> String {
         }
         ColumnType::Tuple(parts) => {
             let parts: Vec<String> = parts.iter().map(name).collect();
-            // Tuples are frozen whether or not that is said.
+            // Tuples are always frozen, with or without the keyword.
             format!("frozen<tuple<{}>>", parts.join(", "))
         }
         other => format!("{other:?}").to_lowercase(),
@@ -30,7 +30,7 @@ pub fn name(column: &ColumnType<'_>) -> String {
 }
 
 fn native_name(native: &NativeType) -> String {
-    // The driver calls them as CQL does, but for capitals.
+    // The driver's names are those of CQL, except for capitals.
     format!("{native:?}").to_lowercase()
 }
 

@@ -1,21 +1,21 @@
-//! What can be said after a request failed.
+//! The possible effects of a failed request.
 
 use mingle_store::{Refusal, Violation, ViolationKind};
 use scylla::errors::{DbError, ExecutionError, RequestAttemptError};
 
-/// Why a request failed, and what that means for its effect.
+/// The reason why a request failed, and its possible effect.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
-    /// The server says no, and will say no again; nothing was done.
+    /// The server rejects it, and will reject it again; it had no effect.
     No(Refusal),
-    /// Nothing was done, but the same again may be.
+    /// It had no effect, and the same request may succeed later.
     Unsent(String),
-    /// It may have been done, and it may yet be done.
+    /// It may have taken effect, and it may still take effect.
     Lost(String),
 }
 
 impl Failed {
-    /// Why.
+    /// Returns the reason.
     pub fn reason(&self) -> &str {
         match self {
             Self::No(why) => why.reason(),
@@ -23,7 +23,7 @@ impl Failed {
         }
     }
 
-    /// The same of something of which a part may have been done.
+    /// Returns the same failure for a request of which an earlier part may have taken effect.
     pub fn in_doubt(self) -> Self {
         match self {
             Self::Unsent(reason) => Self::Lost(reason),
@@ -60,7 +60,7 @@ impl From<ExecutionError> for Failed {
 fn of_server(error: &DbError, text: &str) -> Failed {
     let reason = format!("{error}: {text}");
     match error {
-        // A key is longer than any can be.
+        // The key exceeds the maximum length.
         DbError::Invalid if text.contains("longer than maximum") => {
             Failed::No(Violation::of(ViolationKind::Range, text).into())
         }

@@ -1,4 +1,4 @@
-//! Asks for rows, all that one batch needs at once.
+//! Reads rows, all that one batch needs at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,7 @@ use crate::link::Site;
 use crate::mapping;
 use crate::statement::Statement;
 
-/// What can be asked of an object.
+/// The part of an object to read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
     /// A field, whole.
@@ -26,9 +26,9 @@ pub enum Part {
     Element(String, Cell),
     /// A field without its values.
     Names(String),
-    /// The last rows of a field, at most so many.
+    /// The last rows of a field, at most this many.
     Last(String, i32),
-    /// The first rows of a field, at most so many.
+    /// The first rows of a field, at most this many.
     First(String, i32),
     /// Any one row of data.
     Any,
@@ -36,11 +36,11 @@ pub enum Part {
     Object,
 }
 
-/// Of which objects what is asked.
+/// The objects and parts to read.
 #[derive(Clone, Debug, Default)]
 pub struct Asked {
     parts: BTreeSet<(Cell, Part)>,
-    /// Those in tables that were there before.
+    /// The objects in tables of the application.
     mapped: BTreeMap<Cell, Ref>,
 }
 
@@ -50,19 +50,19 @@ impl Asked {
         self.parts.insert((object.clone(), part));
     }
 
-    /// Takes note of an object, where it is in tables that were there before.
+    /// Notes an object if it is in tables of the application.
     pub fn note(&mut self, layout: &Layout, cell: &Cell, object: &Ref) {
         if layout.mapped(object).is_some() {
             self.mapped.insert(cell.clone(), object.clone());
         }
     }
 
-    /// Does not ask for a part; whether it would have been asked for.
+    /// Removes a part from the request; true if it was in it.
     pub fn remove(&mut self, object: &Cell, part: Part) -> bool {
         self.parts.remove(&(object.clone(), part))
     }
 
-    /// Asks no more for what is known, which is given.
+    /// Removes the parts that `known` holds from the request, and returns them.
     pub fn take_known(&mut self, known: &Found) -> Found {
         let mut taken = Found::default();
         self.parts.retain(|part| match known.rows.get(part) {
@@ -80,47 +80,47 @@ pub struct Row {
     pub field: String,
     /// The element or key; empty for other shapes.
     pub element: Cell,
-    /// Which of several.
+    /// The dot that tells several rows apart.
     pub dot: Cell,
-    /// What it holds; empty where that was not asked.
+    /// The value; empty if the query did not ask for it.
     pub value: Cell,
-    /// When it was written.
+    /// The timestamp of its write.
     pub time: i64,
 }
 
-/// What was found.
+/// The rows found.
 #[derive(Clone, Debug, Default)]
 pub struct Found {
     rows: BTreeMap<(Cell, Part), Vec<Row>>,
 }
 
 impl Found {
-    /// Of a part that is known to have no rows.
+    /// Returns the result for a part that is known to have no rows.
     pub fn none_of(object: &Cell, part: Part) -> Self {
         Self { rows: BTreeMap::from([((object.clone(), part), Vec::new())]) }
     }
 
-    /// The rows of a part.
+    /// Returns the rows of a part.
     pub fn rows(&self, object: &Cell, part: &Part) -> &[Row] {
         self.rows.get(&(object.clone(), part.clone())).map_or(&[], Vec::as_slice)
     }
 
-    /// All rows, of whatever was asked.
+    /// Returns all rows of all parts.
     pub fn all(&self) -> impl Iterator<Item = &Row> {
         self.rows.values().flatten()
     }
 
-    /// Adds what was found otherwise, or later.
+    /// Adds rows from another source, or later rows.
     pub fn join(&mut self, other: Self) {
         self.rows.extend(other.rows);
     }
 
-    /// Whether any value stands in chunks.
+    /// True if any value is in chunks.
     pub fn is_chunked(&self) -> bool {
         self.all().any(is_chunked)
     }
 
-    /// The latest time in it.
+    /// Returns the latest timestamp in it.
     pub fn latest(&self) -> i64 {
         self.all().map(|row| row.time).max().unwrap_or(0)
     }
@@ -134,7 +134,7 @@ struct Query {
     parts: Vec<Part>,
 }
 
-/// Asks all of it.
+/// Reads all parts of the request.
 pub async fn fetch(site: &Site, layout: &Layout, asked: &Asked) -> Result<Found, Failed> {
     let (own, others) = try_join(fetch_own(site, asked), fetch_mapped(site, layout, asked)).await?;
     let mut all = own;
@@ -148,7 +148,7 @@ pub async fn fetch(site: &Site, layout: &Layout, asked: &Asked) -> Result<Found,
     Ok(all)
 }
 
-/// What is in tables that were there before.
+/// Reads rows from tables of the application.
 async fn fetch_mapped(
     site: &Site,
     layout: &Layout,
@@ -180,7 +180,7 @@ async fn fetch_own(site: &Site, asked: &Asked) -> Result<Found, Failed> {
     fetch_at(site, asked, None).await
 }
 
-/// Asks all replicas for rows of our own tables; each is then given what it lacks of them.
+/// Reads rows of the store's own tables at all replicas; each replica then gets the rows it lacks.
 pub async fn fetch_everywhere(site: &Site, asked: &Asked) -> Result<Found, Failed> {
     fetch_at(site, asked, Some(Consistency::All)).await
 }
@@ -274,7 +274,7 @@ fn row(row: CqlRow) -> Option<Row> {
     Some(Row { field, element, dot, value, time })
 }
 
-/// The bytes of a column.
+/// Returns the bytes of a column.
 pub fn bytes(column: Option<CqlValue>) -> Option<Cell> {
     match column? {
         CqlValue::Blob(bytes) => Some(bytes),
@@ -283,8 +283,8 @@ pub fn bytes(column: Option<CqlValue>) -> Option<Cell> {
     }
 }
 
-/// Puts long values in the place of what leads to them; false where a chunk is gone, since the
-/// value was just overwritten.
+/// Replaces references to chunks by the long values; false if a chunk is missing because the value
+/// was just overwritten.
 pub async fn complete(site: &Site, found: &mut Found) -> Result<bool, Failed> {
     let rows = found
         .rows
@@ -297,14 +297,14 @@ pub async fn complete(site: &Site, found: &mut Found) -> Result<bool, Failed> {
     Ok(filled.into_iter().all(|is_there| is_there))
 }
 
-/// Whether the row leads to a value that stands in chunks.
+/// True if the row refers to a value in chunks.
 fn is_chunked(row: &Row) -> bool {
     row.field != ROWS && matches!(content(&row.value), Some(Content::Chunked(..)))
 }
 
 async fn fill(site: &Site, row: &mut Row) -> Result<bool, Failed> {
     let Some(Content::Chunked(id, count)) = content(&row.value) else { return Ok(true) };
-    // In the form of a value that stands in its cell.
+    // The same form as a value that is in its cell.
     let mut value = vec![0];
     for part in 0..count {
         let found = site.rows(Statement::Chunk, vec![blob(id), CqlValue::Int(part)]).await?;
@@ -316,20 +316,20 @@ async fn fill(site: &Site, row: &mut Row) -> Result<bool, Failed> {
     Ok(true)
 }
 
-/// A record as it is kept.
+/// A stored record.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Its value.
     pub value: Cell,
-    /// When it was written.
+    /// The timestamp of its write.
     pub time: i64,
-    /// What follows it, unless that was done.
+    /// The mutations that follow it, unless they are done.
     pub redo: Option<Cell>,
-    /// When it was last touched.
+    /// The timestamp of its last change.
     pub touched: i64,
 }
 
-/// Records, as far as they are there.
+/// Returns the records that exist.
 pub async fn records(
     site: &Site,
     places: &[RecordPlace],
@@ -358,7 +358,7 @@ pub async fn records(
     Ok(found.into_iter().flatten().collect())
 }
 
-/// All records of a block.
+/// Returns all records of a block.
 pub async fn block(
     site: &Site,
     kind: &str,
@@ -368,7 +368,7 @@ pub async fn block(
     Ok(rows.into_iter().filter_map(|row| record(kind, head, row)).collect())
 }
 
-/// One record, from so many replicas.
+/// Returns one record, read at the given consistency.
 pub async fn record_at(
     site: &Site,
     at: &RecordPlace,

@@ -1,27 +1,28 @@
-//! Folding: many rows of a counter become one, off everybody's path.
+//! Folding: many rows of a counter become one, in the background.
 //!
-//! A counter is a row for each `add`, so reading it grows slower. A folder puts their sum into one
-//! row and removes them. What makes that safe, whoever else is at it:
+//! A counter is a row for each `add`, so reading it becomes slower with each. A folder puts their
+//! sum into one row and removes them. The following steps make this safe against concurrent
+//! processes:
 //!
-//! 1. It reads the rows at *all* replicas, which gives each replica those that it lacked.
-//! 2. It writes an *intention*, a row without a value, at all replicas. Whoever removes the counter
-//!    from now on sees it, together with all rows that it is about, and removes it too.
-//! 3. It waits until whoever has read before that can have written nothing any more, and reads again
-//!    at all replicas. If its intention is gone, or another one is there, it gives up and removes
-//!    its own. It keeps to those rows of the first reading that are still there.
+//! 1. It reads the rows at *all* replicas, which gives each replica the rows that it lacked.
+//! 2. It writes an *intention*, a row without a value, at all replicas. Any removal of the counter
+//!    from now on sees the intention, together with all rows that it is about, and removes it too.
+//! 3. It waits until no transaction that read before the intention can still write, and reads again
+//!    at all replicas. If its intention is gone, or there is another one, it gives up and removes
+//!    its own. It folds only those rows of the first reading that still exist.
 //! 4. It writes the sum into its row, with the timestamp of the intention (of two cells with one
-//!    timestamp the greater value stands, and no value is the least), and removes the rows,
-//!    each with its own timestamp: one mutation of one partition, which a replica has as a whole or
-//!    not at all.
+//!    timestamp the greater value wins, and no value is the least), and removes the rows, each with
+//!    its own timestamp. This is one mutation of one partition, which a replica applies as a whole
+//!    or not at all.
 //!
-//! So no row counts twice or not at all: a removal that saw the intention removes the sum too, even
-//! if it arrives first; one that did not has taken effect before the sum was made; and a late copy of
-//! a row has the row's timestamp, so it stays removed. Adds never take part: a row that came after
-//! the first reading is not touched. Of two folders at least one sees the other's intention before
-//! it makes its sum, and two that see each other both give up.
+//! So every row counts exactly once. A removal that saw the intention removes the sum too, even if
+//! the removal arrives first. A removal that did not see it has taken effect before the sum was
+//! made. A late copy of a row has the row's timestamp, so it stays removed. Adds never take part: a
+//! row that came after the first reading is not touched. Of two folders at least one sees the
+//! other's intention before it makes its sum, and two that see each other both give up.
 //!
-//! An intention whose process is gone is removed by the next folder once it is so old that its
-//! process cannot be about to make the sum.
+//! If a folder's process is gone, the next folder removes its intention once the intention is so
+//! old that the process cannot be about to make the sum.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, PoisonError};
@@ -37,21 +38,21 @@ use crate::limits::{FOLD_AFTER, FOLD_ROWS_MAX, FOLD_ROWS_MIN, INTENTION_AGE_MAX,
 use crate::reading::sum;
 use crate::store::Core;
 
-/// The first byte of the dot of a folded row; no other dot begins so.
+/// The first byte of the dot of a folded row; no other dot begins with it.
 const FOLDED: u8 = 0xff;
 
-/// Whether a row is an intention to fold, which counts for nothing.
+/// True if a row is an intention to fold, which does not change the counter's value.
 pub fn is_intention(row: &Row) -> bool {
     row.value.is_empty() && row.dot.first() == Some(&FOLDED)
 }
 
-/// When an attempt began, from the dot of its row.
+/// Returns the start time of an attempt, from the dot of its row.
 fn attempted(dot: &[u8]) -> i64 {
     dot.get(9..17).and_then(|time| time.try_into().ok()).map_or(0, i64::from_be_bytes)
 }
 
 impl Core {
-    /// Folds a counter in the background, if a read has found so many rows that it is worth it.
+    /// Folds a counter in the background, if a read has found enough rows.
     pub(crate) fn fold_if_long(self: &Arc<Self>, replica: usize, address: &Address, rows: &[Row]) {
         let old = self.clock.next() - FOLD_AFTER.as_micros() as i64;
         let foldable = rows.iter().filter(|row| row.time < old && !is_intention(row)).count();
@@ -66,7 +67,7 @@ impl Core {
             let (core, address) = (Arc::clone(self), address.clone());
             let wait = self.patience * 2 + LATE_WRITES;
             self.world.spawn(Box::pin(async move {
-                // Where it fails, a later read begins anew.
+                // If it fails, a later read starts it again.
                 let _ = core.fold(replica, &address, old, wait).await;
                 let mut folding = core.folding.lock().unwrap_or_else(PoisonError::into_inner);
                 folding.remove(&address);
@@ -74,12 +75,12 @@ impl Core {
         }
     }
 
-    /// Folds the rows of a counter that are older than a time; whether it did. `wait` is how long
-    /// whoever has read may take to write.
+    /// Folds the rows of a counter that are older than a time; true if it did. `wait` is the
+    /// longest time between a transaction's read and its write.
     ///
     /// # Errors
     ///
-    /// When a replica cannot be reached, or there is no such counter.
+    /// When a replica cannot be reached, or the counter does not exist.
     pub(crate) async fn fold(
         &self,
         replica: usize,
@@ -138,7 +139,7 @@ impl Core {
         Ok(true)
     }
 
-    /// Removes intentions that are so old that nobody is at them; false if there is another.
+    /// Removes intentions that are too old to be in use; false if there is another.
     async fn clear_intentions(
         &self,
         replica: usize,
@@ -176,7 +177,7 @@ impl Core {
     }
 }
 
-/// A counter, as it is named in its table.
+/// A counter, by its key in the table.
 struct Counter {
     object: Cell,
     field: String,

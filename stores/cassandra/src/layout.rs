@@ -1,4 +1,4 @@
-//! The objects of one store, and by which bytes their parts are named in its tables.
+//! The objects of one store, and the bytes that name their parts in its tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,28 +11,28 @@ use crate::change::RecordPlace;
 use crate::limits::{ADD_MAX, ELEMENT_BYTES_MAX, KEY_BYTES_MAX};
 use crate::mapping::Mapped;
 
-/// Bytes as they stand in a cell.
+/// The bytes of a cell.
 pub type Cell = Vec<u8>;
 
-/// The field of what concerns a whole object: that it exists, and when it was deleted.
+/// The field of facts about a whole object: that it exists, and the time of its deletion.
 pub const HEADER: &str = "";
 
-/// The field that an object's witness rows stand in. No field of a program is called so.
+/// The field of an object's witness rows. No field of a program has this name.
 pub const ROWS: &str = "!";
 
 /// The objects of one store.
 #[derive(Clone, Debug)]
 pub struct Layout {
     store: Name,
-    /// What the store is called in its tables.
+    /// The store's name in its tables.
     pub area: String,
-    /// All that the program declares.
+    /// All declarations of the program.
     pub schema: Arc<Schema>,
-    /// Kinds whose fields are in tables that were there before.
+    /// Kinds with fields in tables of the application.
     mapped: BTreeMap<Name, Mapped>,
 }
 
-/// A field that was looked up.
+/// A field found by its address.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// Its object's declaration.
@@ -42,7 +42,7 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Type of the register, of an element, a line, or a map's value.
+    /// Returns the type of the register, of an element, a line, or a map's value.
     pub fn inner(&self) -> &Type {
         match &self.field.field_type {
             FieldType::Register(inner) | FieldType::Set(inner) | FieldType::Log(inner) => inner,
@@ -51,7 +51,7 @@ impl Found<'_> {
         }
     }
 
-    /// Type of an element, or of a map's key.
+    /// Returns the type of an element, or of a map's key.
     pub fn unit(&self) -> &Type {
         match &self.field.field_type {
             FieldType::Map(key, _) => key,
@@ -60,42 +60,42 @@ impl Found<'_> {
     }
 }
 
-/// An element of a set or key of a map: what names it, and the whole of it.
+/// An element of a set or key of a map: its name, and its text.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// What stands in the column `element`.
+    /// The value of the column `element`.
     pub name: Cell,
-    /// Its text, where the name is a digest.
+    /// Its text, if the name is a digest.
     pub text: Option<Cell>,
 }
 
 impl Layout {
-    /// The objects of `schema` that live in its store.
+    /// Creates the layout for the objects of `schema` that live in its store.
     pub fn new(schema: &StoreSchema, area: String, mapped: BTreeMap<Name, Mapped>) -> Self {
         Self { store: schema.store.clone(), area, schema: Arc::clone(&schema.schema), mapped }
     }
 
-    /// Where the fields of an object are, if they are in tables that were there before.
+    /// Returns the mapping of an object's fields, if they are in tables of the application.
     pub fn mapped(&self, object: &Ref) -> Option<&Mapped> {
         self.mapped.get(object.kind())
     }
 
-    /// Where the witness rows of the whole store stand.
+    /// Returns the key of the partition with the witness rows of the whole store.
     pub fn whole(&self) -> Cell {
         self.within(&[])
     }
 
-    /// The key of a partition, apart from those of other stores.
+    /// Returns the key of a partition, distinct from those of other stores.
     pub fn within(&self, key: &[u8]) -> Cell {
         [self.area.as_bytes(), &[0], key].concat()
     }
 
-    /// Where a record is.
+    /// Returns the place of a record.
     pub fn record(&self, key: &RecordKey) -> RecordPlace {
         RecordPlace::of(&self.area, key)
     }
 
-    /// The kind of an object.
+    /// Returns the kind of an object.
     ///
     /// # Errors
     ///
@@ -106,11 +106,11 @@ impl Layout {
         found.map(|kind| &**kind).ok_or_else(|| format!("no object {name} lives here"))
     }
 
-    /// What names an object: its kind and its key.
+    /// Returns the name of an object: its kind and its key.
     ///
     /// # Errors
     ///
-    /// When the key is not of its type, or no such kind lives here.
+    /// When the key does not have its declared type, or no such kind lives here.
     pub fn object(&self, object: &Ref) -> Result<Cell, String> {
         let kind = self.kind(object)?;
         let key = codec::encode_key(&self.schema, object.key(), &kind.key_type)
@@ -118,7 +118,7 @@ impl Layout {
         Ok(self.within(&[kind.name.as_bytes(), &name_of(&key, KEY_BYTES_MAX)].concat()))
     }
 
-    /// What names an object, or the whole store.
+    /// Returns the name of an object, or of the whole store.
     ///
     /// # Errors
     ///
@@ -127,11 +127,11 @@ impl Layout {
         object.map_or_else(|| Ok(self.whole()), |object| self.object(object))
     }
 
-    /// The field at an address.
+    /// Returns the field at an address.
     ///
     /// # Errors
     ///
-    /// When there is no such field, or it is not of one of these shapes.
+    /// When there is no such field, or it does not have one of these shapes.
     pub fn field(&self, address: &Address, shapes: &[Shape]) -> Result<Found<'_>, String> {
         let kind = self.kind(&address.object)?;
         let (index, name) = (usize::from(address.field), address.object.kind());
@@ -146,11 +146,11 @@ impl Layout {
         Err(format!("{name}.{field} is a {shown}, which has no such operation"))
     }
 
-    /// An element of a set, or key of a map, as it is named.
+    /// Returns the name of an element of a set, or of a key of a map.
     ///
     /// # Errors
     ///
-    /// When it is not of its type.
+    /// When it does not have its declared type.
     pub fn element(&self, found: Found<'_>, value: &Value) -> Result<Element, String> {
         let text = codec::encode_key(&self.schema, value, found.unit())
             .map_err(|why| format!("{}.{}: {why}", found.kind.name, found.field.name))?;
@@ -159,21 +159,21 @@ impl Layout {
         Ok(Element { name, text })
     }
 
-    /// A value as text.
+    /// Returns a value as text.
     ///
     /// # Errors
     ///
-    /// When it is not of its type.
+    /// When it does not have its declared type.
     pub fn value(&self, found: Found<'_>, value: &Value) -> Result<Cell, String> {
         codec::encode(&self.schema, value, found.inner())
             .map_err(|why| format!("{}.{}: {why}", found.kind.name, found.field.name))
     }
 
-    /// Checks that a write fits what is declared; commands are looked at elsewhere.
+    /// Checks that a write fits the declarations; commands are checked elsewhere.
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// The mismatch.
     pub fn check_write(&self, write: &Write) -> Result<(), String> {
         let (address, shapes): (&Address, &[Shape]) = match write {
             Write::Create(object) | Write::Delete(object) => {
@@ -209,11 +209,11 @@ impl Layout {
         }
     }
 
-    /// The field that a read asks of.
+    /// Returns the field of a read; none if the read is not of a field.
     ///
     /// # Errors
     ///
-    /// When it does not fit what is declared.
+    /// When it does not fit the declarations.
     pub fn read(&self, read: &Read) -> Result<Option<Found<'_>>, String> {
         let (address, shape) = match read {
             Read::Exists(object) => return self.object(object).map(|_| None),
@@ -237,7 +237,7 @@ impl Layout {
     }
 }
 
-/// In front of what stands there as a whole, and of a digest.
+/// The first byte of a name that holds the whole text, and of one that holds a digest.
 const WHOLE: u8 = 0;
 const DIGEST: u8 = 1;
 
@@ -248,7 +248,7 @@ fn name_of(text: &[u8], most: usize) -> Cell {
     [&[DIGEST], Sha256::digest(text).as_slice()].concat()
 }
 
-/// The text of an element from its name, unless that is a digest.
+/// Returns the text of an element from its name, unless the name is a digest.
 pub fn text_of(name: &[u8]) -> Option<&[u8]> {
     name.split_first().filter(|(tag, _)| **tag == WHOLE).map(|(_, text)| text)
 }

@@ -1,32 +1,33 @@
-//! Stores in Cassandra: every write a mutation with a timestamp of its own.
+//! Stores in Cassandra: every write is a mutation with a timestamp of its own.
 //!
 //! [`Cassandra::connect`] gives a [`mingle_store::DataStore`] of level `eventual` whose replicas
-//! are data centers. What a commit sends can be sent twice, in any order and by anybody, and
-//! comes to the same; so a phase of a transaction takes effect once although several helpers run
+//! are data centers. The mutations of a commit can be sent twice, in any order and by any process,
+//! with the same result; so a phase of a transaction takes effect once although several helpers run
 //! it ([`mingle_store::Once::ById`]). Reading order:
 //!
-//! - [`config`], [`mapping`]: what can be set, and why a store cannot be opened.
-//! - `change`: the mutations, which everything else is about.
+//! - [`config`], [`mapping`]: the settings, and the reasons why a store cannot be opened.
+//! - `change`: the mutations; all other modules build on them.
 //! - `clock`: their timestamps.
 //! - `statement`: the tables.
-//! - `block`, `listing`: how the runtime's rows are found without reading a whole table.
-//! - `scalar`, `operation`: values in columns that are not ours; declared queries and commands.
-//! - `layout`: by which bytes objects, fields and elements are named.
+//! - `block`, `listing`: finding the runtime's rows without reading a whole table.
+//! - `scalar`, `operation`: values in columns of foreign tables; declared queries and commands.
+//! - `layout`: the bytes that name objects, fields and elements.
 //! - `bind`: mutations as statements with values.
-//! - `link`, `error`: the cluster, and what its errors say of a request's effect.
+//! - `link`, `error`: the cluster, and the possible effects of a failed request.
 //! - `fetch`, `reading`: from reads to rows, and from rows to answers.
-//! - `commands`: whether anybody has any; `whole`: the witness rows that come with every read then.
+//! - `commands`: finds out if any process uses commands; `whole`: the witness rows that every read
+//!   then includes.
 //! - `writing`: from writes to mutations.
-//! - `commit`: guards, what is compared and set, and sending.
-//! - `trailing`: commit witnesses, which follow what they speak of.
-//! - `fold`: many rows of a counter become one, off everybody's path.
-//! - `open`: what is looked at, and made, before a store is opened.
-//! - [`store`], `transaction`: all together.
-//! - [`apart`]: for tests, replicas that hear of each other only when told to.
+//! - `commit`: guards, compare-and-set, and sending.
+//! - `trailing`: commit witnesses, which are written after the data they refer to.
+//! - `fold`: merges many rows of a counter into one, in the background.
+//! - `open`: checks and tables made before a store is opened.
+//! - [`store`], `transaction`: the store and its transactions.
+//! - [`apart`]: for tests, replicas that receive each other's commits only on request.
 //!
-//! How concurrent writes merge: registers and entries are cells, of which the one with the latest
-//! timestamp shows; the elements of a set are rows with a dot each, of which a removal takes those
-//! that it has seen; what is added to a counter, and the lines of a log, are rows too.
+//! Merging of concurrent writes: registers and entries are cells, and the cell with the latest
+//! timestamp is visible. Each element of a set is a row with a dot, and a removal deletes the rows
+//! that it has seen. Each amount added to a counter and each line of a log is a row too.
 
 pub mod apart;
 mod bind;

@@ -1,4 +1,4 @@
-//! The cluster as it is talked to: one session, and for each data center its own way in.
+//! The connection to the cluster: one driver session, and one [`Site`] for each data center.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -30,8 +30,9 @@ use crate::limits::{AGAIN_AFTER, BATCH_BYTES_MAX, PAGE_ROWS, PARTITION_BYTES_MAX
 use crate::scalar::Scalar;
 use crate::statement::Statement;
 
-/// How long a change of the schema waits until all nodes have it. Others change theirs meanwhile: a busy cluster agrees
-/// seldom, and a store that opens had better wait than fail.
+/// The longest wait until all nodes agree on a change of the schema: 4 minutes. Other clients
+/// change the schema meanwhile: a busy cluster agrees seldom, and a store should rather open late
+/// than fail.
 const AGREEMENT_TIMEOUT: Duration = Duration::from_mins(4);
 
 /// Connects to a cluster.
@@ -57,7 +58,7 @@ pub async fn connect(config: &CassandraConfig) -> Result<Session, String> {
     builder.build().await.map_err(|error| error.to_string())
 }
 
-/// Where nodes are reached, by the address that they tell.
+/// The addresses at which nodes are reached, by the address that they announce.
 struct Addresses(BTreeMap<IpAddr, SocketAddr>);
 
 impl AddressTranslator for Addresses {
@@ -80,33 +81,32 @@ impl AddressTranslator for Addresses {
 pub struct Site {
     session: Arc<Session>,
     world: Arc<dyn World>,
-    /// What the store is called in its tables.
+    /// The store's name in its tables.
     area: String,
     datacenter: String,
     statements: Vec<PreparedStatement>,
-    /// Statements over tables that are not ours, by text.
+    /// Statements on foreign tables, by text.
     others: Mutex<BTreeMap<String, PreparedStatement>>,
     read_consistency: Consistency,
     write_consistency: Consistency,
     patience: Duration,
-    /// Whether the driver may ask a second node before the first has answered.
+    /// True if the driver may ask a second node before the first has answered.
     speculates: bool,
     profile: scylla::client::execution_profile::ExecutionProfileHandle,
 }
 
-/// What came of comparing and setting.
+/// The result of a compare-and-set.
 pub enum Taken {
     /// It was set.
     Set,
-    /// It was not; what stands there, by column.
+    /// It was not set; the existing row, by column.
     Not(BTreeMap<String, CqlValue>),
 }
 
 /// The rows of an answer.
 #[derive(Default)]
 struct Answered {
-    /// Names of the columns, as this answer has them: a table may change while a statement over it is
-    /// kept.
+    /// Names of the columns in this answer: a table can change while a statement over it is cached.
     columns: Vec<String>,
     rows: Vec<Row>,
 }
@@ -161,7 +161,7 @@ impl Site {
         })
     }
 
-    /// The data center and its nodes, with those marked to which there is no connection.
+    /// Returns the data center and its nodes; nodes without a connection are marked.
     pub fn place(&self) -> String {
         let state = self.session.get_cluster_state();
         let nodes = state.get_nodes_info().iter();
@@ -177,7 +177,7 @@ impl Site {
         &self.statements[statement as usize]
     }
 
-    /// All rows of a query.
+    /// Returns all rows of a query.
     pub async fn rows(
         &self,
         statement: Statement,
@@ -186,7 +186,7 @@ impl Site {
         self.rows_at(statement, values, None).await
     }
 
-    /// As [`Site::rows`], from so many replicas.
+    /// Returns all rows of a query, read at the given consistency.
     pub async fn rows_at(
         &self,
         statement: Statement,
@@ -202,7 +202,7 @@ impl Site {
         Ok(self.rows_of(&statement, values, deadline).await?.rows)
     }
 
-    /// The columns and all rows of a query over a table that is not ours.
+    /// Returns the columns and all rows of a query over a foreign table.
     pub async fn query(
         &self,
         text: &str,
@@ -213,13 +213,13 @@ impl Site {
         statement.set_consistency(self.read_consistency);
         let answered = self.rows_of(&statement, values, deadline).await;
         if matches!(answered, Err(Failed::No(_))) {
-            // The table may be another one now.
+            // The table may have been replaced.
             self.others.lock().unwrap_or_else(PoisonError::into_inner).remove(text);
         }
         answered.map(|Answered { columns, rows }| (columns, rows))
     }
 
-    /// A statement over a table that is not ours.
+    /// Returns the prepared statement for a foreign table.
     async fn cql(&self, text: &str) -> Result<PreparedStatement, Failed> {
         let others = || self.others.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(known) = others().get(text) {
@@ -231,7 +231,7 @@ impl Site {
         prepared.set_execution_profile_handle(Some(self.profile.clone()));
         prepared.set_is_idempotent(true);
         prepared.set_page_size(PAGE_ROWS);
-        // What the table was when the statement was prepared says nothing of the rows that come later.
+        // The table's columns at preparation can differ from those of later rows.
         prepared.set_use_cached_result_metadata(false);
         others().insert(text.to_owned(), prepared.clone());
         Ok(prepared)
@@ -248,7 +248,7 @@ impl Site {
         let mut pause = AGAIN_AFTER;
         loop {
             let asking = self.session.execute_single_page(statement, &values, paging.clone());
-            // It is large, and many futures have it within them.
+            // The future is large, and many futures contain it.
             match Box::pin(asking).await.map_err(Failed::from) {
                 Ok((found, next)) => {
                     let found = found
@@ -279,7 +279,7 @@ impl Site {
         }
     }
 
-    /// Waits before the same is tried again; gives the error back where that is of no use.
+    /// Waits before the next try; returns the error if another try is useless.
     async fn wait(
         &self,
         failed: Failed,
@@ -294,8 +294,8 @@ impl Site {
         Ok(())
     }
 
-    /// Applies mutations: long values first, which nothing leads to yet; then the rest, in one
-    /// logged batch where it fits.
+    /// Applies mutations: first long values, to which no cell refers yet; then the rest, in one
+    /// logged batch if it fits.
     pub async fn apply(&self, changes: &[Change]) -> Result<(), Failed> {
         let (chunks, rest): (Vec<&Change>, Vec<&Change>) =
             changes.iter().partition(|change| matches!(change, Change::PutChunk { .. }));
@@ -312,7 +312,7 @@ impl Site {
         Ok(())
     }
 
-    /// Applies mutations of one partition at so many replicas.
+    /// Applies mutations of one partition at the given consistency.
     pub async fn apply_at(
         &self,
         changes: &[Change],
@@ -351,26 +351,26 @@ impl Site {
             let sent = Box::pin(self.session.batch(&batch, &values)).await;
             let Err(mut failed) = sent.map_err(Failed::from) else { return Ok(()) };
             if self.speculates {
-                // Of two that were under way this is what came of one.
+                // With two attempts under way, this is the result of only one.
                 failed = failed.in_doubt();
             }
             if matches!(failed, Failed::Lost(_)) {
                 was_lost = Some(failed.clone());
             }
-            // What may have been done once has not been left undone by a later refusal.
+            // A later refusal does not prove that an earlier lost attempt had no effect.
             let waited = self.wait(failed, &mut pause, deadline).await;
             waited.map_err(|failed| was_lost.clone().unwrap_or(failed))?;
         }
     }
 
-    /// Compares and sets. A timeout says nothing of the effect.
+    /// Compares and sets. After a timeout the effect is unknown.
     pub async fn take(&self, statement: Statement, values: Vec<CqlValue>) -> Result<Taken, Failed> {
         let statement = self.statement(statement);
         let found = Box::pin(self.session.execute_unpaged(statement, &values)).await?;
         taken(found)
     }
 
-    /// Sets records of one partition, unless the first is there already.
+    /// Sets records of one partition, unless the first exists already.
     pub async fn take_records(
         &self,
         first: (&RecordPlace, &[u8], &[u8]),
@@ -392,8 +392,9 @@ impl Site {
     }
 }
 
-/// What changes something is tried again by us, not by the driver: it tells only what came of its last
-/// try, and a connection that it did not get says nothing of one that was lost before.
+/// Returns the policy for writes: this crate repeats them, not the driver. The driver reports only
+/// its last attempt, and a missing connection there does not show the effect of an earlier lost
+/// attempt.
 fn once() -> Arc<dyn RetryPolicy> {
     Arc::new(FallthroughRetryPolicy::new())
 }
@@ -434,13 +435,13 @@ fn taken(found: QueryResult) -> Result<Taken, Failed> {
     }
 }
 
-/// Whether mutations take several batches, so that a crash may leave some of them.
+/// True if mutations take several batches, so that a crash can leave only a part of them.
 pub fn takes_several(changes: &[Change]) -> bool {
     let is_chunk = |change: &&Change| matches!(change, Change::PutChunk { .. });
     split(changes.iter().filter(|change| !is_chunk(change)).collect()).len() > 1
 }
 
-/// Splits mutations into batches: all of one partition stay together, and records come last.
+/// Splits mutations into batches: those of one partition stay together, and records come last.
 fn split(changes: Vec<&Change>) -> Vec<Vec<&Change>> {
     let bytes = |changes: &[&Change]| changes.iter().map(|change| change.bytes()).sum::<usize>();
     let fits = |changes: &[&Change]| {

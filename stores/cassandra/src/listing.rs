@@ -22,18 +22,18 @@ use crate::statement::Statement;
 use crate::store::Core;
 use crate::writing::id_bytes;
 
-/// A witness row that is listed: its transaction, its object and digest, and when it was written.
+/// A listed witness row: its transaction, its object and digest, and the timestamp of its write.
 pub type Listed = (Cell, (Cell, Cell), i64);
 
-/// A block that is written down.
+/// A registered block.
 struct Block {
     head: Cell,
-    /// When it was written down.
+    /// The timestamp of its registration.
     time: i64,
 }
 
 impl Core {
-    /// The first records of a kind from a key on, by their keys.
+    /// Returns the first records of a kind from a key on, sorted by key.
     pub(crate) async fn records(
         self: &Arc<Self>,
         replica: usize,
@@ -73,7 +73,8 @@ impl Core {
         Ok(found)
     }
 
-    /// Witness rows of as many transactions as it takes for so many rows, and of each all.
+    /// Returns the witness rows of as many transactions as needed to reach `limit`, all rows of
+    /// each.
     pub(crate) async fn witnesses(
         self: &Arc<Self>,
         replica: usize,
@@ -112,7 +113,7 @@ impl Core {
         Ok(listed)
     }
 
-    /// The witness rows of transactions that are to be forgotten.
+    /// Returns the witness rows of the transactions to be forgotten.
     pub(crate) async fn rows_of(
         &self,
         replica: usize,
@@ -135,13 +136,13 @@ impl Core {
         Ok(listed)
     }
 
-    /// The blocks that changes add to, where they were not written down of late.
+    /// Returns the blocks that changes add to, if they were not registered recently.
     pub(crate) fn unlisted(&self, changes: &[Change]) -> Vec<Change> {
         let (now, time) = (self.world.elapsed(), self.clock.next());
         self.registered.missing(&self.layout.area, changes, now, time)
     }
 
-    /// What is written down of a listing, as far as it reaches to a key, in the order of keys.
+    /// Returns the registered blocks of a listing that can hold keys from `from` on, sorted by key.
     async fn blocks(
         &self,
         replica: usize,
@@ -159,7 +160,7 @@ impl Core {
         Ok(blocks)
     }
 
-    /// Reads blocks, some at a time.
+    /// Reads blocks, several at a time.
     async fn each<T, F>(
         &self,
         blocks: &[&Block],
@@ -173,8 +174,8 @@ impl Core {
         found.map_err(|failed| self.failed(&failed))
     }
 
-    /// Forgets a block that is empty, if nobody will add to it any more: its origin's floor is above
-    /// it, and nobody has written it down of late.
+    /// Forgets an empty block to which no process will add any more: its origin's floor is above
+    /// it, and no process has registered it recently.
     async fn forget_if_over(
         self: &Arc<Self>,
         replica: usize,
@@ -201,7 +202,7 @@ impl Core {
     }
 }
 
-/// A witness row among those that are listed.
+/// Decodes a listed witness row.
 fn listed_row(row: CqlRow) -> Option<Listed> {
     let mut columns = row.columns.into_iter();
     let id = bytes(columns.next()?)?;
@@ -210,7 +211,7 @@ fn listed_row(row: CqlRow) -> Option<Listed> {
     Some((id, place, time))
 }
 
-/// Whether all keys of one block are below all of the next.
+/// True if all keys of one block are below all of the next.
 fn ends_between(a: &Block, b: &Block) -> bool {
     block::last_number(&a.head).is_none()
         || (block::last_number(&a.head), block::origin(&a.head))

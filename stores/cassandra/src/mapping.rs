@@ -1,8 +1,8 @@
-//! Objects in tables that were there before.
+//! Objects in tables of the application.
 //!
-//! Registers are columns of one table, sets, maps and logs partitions of others. What is read of
-//! them becomes rows as those of our own table, and what is written becomes statements with the
-//! same timestamps. Counters, and collections without a table, stay in our own tables.
+//! Registers are columns of one table; sets, maps and logs are partitions of others. Rows read from
+//! them take the form of rows of the store's own table, and writes become statements with the same
+//! timestamps. Counters, and collections without a table, stay in the store's own tables.
 
 mod check;
 mod read;
@@ -18,8 +18,8 @@ pub(crate) use check::{declared, mapped};
 pub(crate) use read::{TABLE_ROW, rows};
 pub(crate) use write::At;
 
-/// Which table an object is in, and where its parts are. It reads from the binding as it stands
-/// there.
+/// The table of an object, and the places of its parts. It can be deserialized from the binding as
+/// written there.
 ///
 /// # Examples
 ///
@@ -45,8 +45,8 @@ pub struct ObjectMapping {
     pub fields: BTreeMap<String, CollectionMapping>,
 }
 
-/// Which table a set, map or log is in: the object's key is its partition key, and one clustering
-/// column has the elements, the keys of the map, or the order of the lines.
+/// The table of a set, map or log: the object's key is its partition key, and one clustering column
+/// has the elements, the keys of the map, or the order of the lines.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionMapping {
@@ -59,7 +59,7 @@ pub struct CollectionMapping {
     pub value: String,
     /// For a map: the clustering column of its keys.
     pub entry: Option<String>,
-    /// For a log: the clustering column that says the order, a `timeuuid`.
+    /// For a log: the clustering column with the order, a `timeuuid`.
     pub order: Option<String>,
 }
 
@@ -94,7 +94,7 @@ pub(crate) struct Collection {
 }
 
 impl Mapped {
-    /// Whether a field is in a table that was there before.
+    /// True if a field is in a table of the application.
     pub fn holds(&self, field: &str) -> bool {
         self.registers.contains_key(field) || self.collections.contains_key(field)
     }

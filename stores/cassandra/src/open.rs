@@ -1,4 +1,4 @@
-//! What is looked at, and made, before a store is opened.
+//! Checks, and creation of tables, before a store is opened.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -17,7 +17,7 @@ use scylla::value::CqlValue;
 use crate::config::{CassandraConfig, OpenError};
 use crate::statement::tables;
 
-/// Sees that a configuration makes sense for a store.
+/// Checks that a configuration is valid for a store.
 pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     let refuse = |reason: String| Err(OpenError::Config { store: schema.store.clone(), reason });
     if schema.level != Level::Eventual {
@@ -61,7 +61,7 @@ pub fn check(config: &CassandraConfig, schema: &StoreSchema) -> Result<(), OpenE
     Ok(())
 }
 
-/// Sees that the cluster has the data centers that are named.
+/// Checks that the cluster has the configured data centers.
 pub fn check_datacenters(
     config: &CassandraConfig,
     store: &Name,
@@ -82,17 +82,17 @@ pub fn check_datacenters(
     Ok(())
 }
 
-/// A name as CQL reads it, whatever is in it.
+/// Quotes any name for CQL.
 pub fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// A piece of text as CQL reads it.
+/// Quotes a piece of text for CQL.
 pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// Makes the keyspace, where it is not there, and the tables.
+/// Creates the keyspace, if it does not exist, and the tables.
 pub async fn make(
     cluster: &Cluster,
     config: &CassandraConfig,
@@ -142,7 +142,8 @@ pub async fn make(
     Ok(())
 }
 
-/// Changes the schema. Where the nodes do not agree on it in time, the reason names each node and its version.
+/// Changes the schema. If the nodes do not agree on it in time, the reason names each node and its
+/// version.
 async fn change(cluster: &Cluster, statement: impl Into<Statement>) -> Result<(), String> {
     let Err(error) = cluster.query_unpaged(statement, ()).await else { return Ok(()) };
     let mut reason = error.to_string();
@@ -152,7 +153,7 @@ async fn change(cluster: &Cluster, statement: impl Into<Statement>) -> Result<()
     Err(reason)
 }
 
-/// Which version of the schema each node has, or why it does not say.
+/// Returns each node's version of the schema, or the reason why it cannot be read.
 async fn versions(cluster: &Cluster) -> String {
     let state = cluster.get_cluster_state();
     let asked = state.get_nodes_info().iter().map(|node| async move {
@@ -163,7 +164,7 @@ async fn versions(cluster: &Cluster) -> String {
     join_all(asked).await.join(", ")
 }
 
-/// The version of the schema that one node has.
+/// Returns one node's version of the schema.
 async fn version(cluster: &Cluster, node: &Arc<Node>) -> Result<String, String> {
     let mut query = Statement::new("SELECT schema_version FROM system.local");
     let node = NodeIdentifier::Node(Arc::clone(node));

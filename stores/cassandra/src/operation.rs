@@ -22,11 +22,11 @@ pub struct Operation {
     name: Name,
     /// The statement, with `?` in place of the arguments.
     pub text: String,
-    /// Which argument stands where, and in which kind of column.
+    /// The index of the argument at each place, and the kind of its column.
     places: Vec<(usize, Kind)>,
     parameters: Vec<(Name, Type)>,
     result: Option<Type>,
-    /// Whether it writes.
+    /// True if it writes.
     pub is_command: bool,
 }
 
@@ -79,7 +79,7 @@ impl Operation {
         })
     }
 
-    /// Gives each argument the kind of its column, and sees that the result fits.
+    /// Gives each argument the kind of its column, and checks that the result fits.
     async fn checked(
         mut self,
         cluster: &Session,
@@ -118,7 +118,7 @@ impl Operation {
         Ok(self)
     }
 
-    /// Whether doing it twice is doing it once depends on what is in the table.
+    /// Checks the columns of the written table: some make a repeated statement take effect twice.
     fn check_table(&self, cluster: &Session, keyspace: &str, table: &str) -> Result<(), String> {
         use scylla::cluster::metadata::{CollectionType, ColumnType, NativeType};
         let state = cluster.get_cluster_state();
@@ -153,11 +153,11 @@ impl Operation {
         values.map_err(|why| why.within(&format!("operation {}", self.name)))
     }
 
-    /// The values of a query.
+    /// Returns the values of a query.
     ///
     /// # Errors
     ///
-    /// When one has no form in its column.
+    /// When an argument has no form in its column.
     pub fn bound(
         &self,
         schema: &Schema,
@@ -166,7 +166,7 @@ impl Operation {
         Ok(self.values(schema, arguments)?.iter().map(Scalar::bound).collect())
     }
 
-    /// A command as a mutation.
+    /// Returns a command as a mutation.
     ///
     /// # Errors
     ///
@@ -181,7 +181,7 @@ impl Operation {
         Ok(Change::Cql { text: self.text.clone(), values, time: Some(time) })
     }
 
-    /// What a query gives.
+    /// Returns the result of a query.
     ///
     /// # Errors
     ///
@@ -204,7 +204,7 @@ impl Operation {
                 items.map(Value::list)
             }
             (Type::Option(_), []) => Ok(Value::NONE),
-            // Of an aggregate over no rows.
+            // The result of an aggregate over no rows.
             (Type::Option(_), [row]) if row.columns.iter().all(Option::is_none) => Ok(Value::NONE),
             (Type::Option(inner), [row]) => value(row, inner).map(Value::some),
             (result, [row]) => value(row, result),
@@ -213,7 +213,7 @@ impl Operation {
     }
 }
 
-/// The type of one row of a result.
+/// Returns the type of one row of a result.
 fn row_type(result: &Type) -> &Type {
     match result {
         Type::List(inner) | Type::Option(inner) => inner,
@@ -221,7 +221,7 @@ fn row_type(result: &Type) -> &Type {
     }
 }
 
-/// Sees that rows with these columns fit a type.
+/// Checks that rows with these columns fit a type.
 fn fit(schema: &Schema, columns: &[String], row: &Type) -> Result<(), String> {
     let Type::Struct(name) = row else {
         return match columns {
@@ -253,7 +253,7 @@ fn row_value(schema: &Schema, columns: &[String], row: &Row, of: &Type) -> Resul
     scalar::decode(schema, row.columns.first().and_then(Option::as_ref), of)
 }
 
-/// What a command must not say, since it is sent again where an answer was lost.
+/// Checks that a command is safe to repeat, since it is sent again if its answer is lost.
 fn check_command(words: &[String], declared: &StoreOperation) -> Result<(), String> {
     if declared.result.is_some() {
         return Err("a statement that writes gives nothing".into());
@@ -279,7 +279,7 @@ fn check_command(words: &[String], declared: &StoreOperation) -> Result<(), Stri
     Ok(())
 }
 
-/// The parts of a body that are no text in quotes, and those that are.
+/// Splits a body into quoted and other parts; the flag marks quoted ones.
 fn parts(body: &str) -> Vec<(bool, String)> {
     let mut parts = vec![(false, String::new())];
     let mut open = None;
@@ -303,13 +303,13 @@ fn parts(body: &str) -> Vec<(bool, String)> {
     parts
 }
 
-/// The keyspace and the table that a command writes, as the server has their names. What is prepared says that of
-/// statements with arguments alone.
+/// Returns the keyspace and the table that a command writes, as the server names them. A prepared
+/// statement has these names only if it has arguments.
 fn written(body: &str) -> Option<(String, String)> {
     let mut names: Vec<String> = Vec::new();
     for (is_quoted, part) in parts(body) {
         if is_quoted {
-            // A quote within a name is doubled, and so ends one part and begins the next.
+            // A quote within a name is doubled, so it ends one part and begins the next.
             let name = part[1..].strip_suffix('"').unwrap_or(&part[1..]);
             match names.last_mut().filter(|last| last.starts_with('"')) {
                 Some(last) => last.push_str(part.strip_suffix('"').unwrap_or(&part)),
@@ -337,7 +337,7 @@ fn written(body: &str) -> Option<(String, String)> {
     (dot == ".").then(|| (plain(keyspace), plain(table)))
 }
 
-/// The words outside of quotes, in capitals.
+/// Returns the words outside of quotes, in capitals.
 fn words(body: &str) -> Vec<String> {
     let plain = parts(body).into_iter().filter(|(is_quoted, _)| !is_quoted);
     let plain: Vec<String> = plain.map(|(_, text)| text.to_uppercase()).collect();
@@ -346,7 +346,7 @@ fn words(body: &str) -> Vec<String> {
     words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
 }
 
-/// Puts `?` in the place of `$1`, `$2` …; gives which stands where.
+/// Replaces `$1`, `$2` … by `?`; also returns the index of the argument at each place.
 fn bind(body: &str, count: usize) -> Result<(String, Vec<usize>), String> {
     let (mut text, mut places) = (String::new(), Vec::new());
     for (is_quoted, part) in parts(body) {

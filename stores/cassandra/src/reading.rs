@@ -1,4 +1,4 @@
-//! From reads to what is asked, and from rows to answers.
+//! From reads to the rows they need, and from rows to answers.
 
 use std::collections::BTreeMap;
 
@@ -10,14 +10,14 @@ use crate::fetch::{Asked, Found as Fetched, Part, Row};
 use crate::fold::is_intention;
 use crate::layout::{Cell, Found, HEADER, Layout, ROWS, text_of};
 
-/// The dot of the row that says when an object was deleted.
+/// The dot of the row with the time of an object's deletion.
 pub const DELETED: &[u8] = &[1];
 
-/// Adds what a read of an object asks for.
+/// Adds the parts that a read of an object needs.
 ///
 /// # Errors
 ///
-/// When it does not fit what is declared.
+/// When it does not fit the declarations.
 pub fn ask(layout: &Layout, read: &Read, asked: &mut Asked) -> Result<(), String> {
     let found = layout.read(read)?;
     let Some(object) = read.object() else { return Ok(()) };
@@ -53,11 +53,11 @@ fn at_most(count: u64) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
 }
 
-/// The answer to a read of an object.
+/// Returns the answer to a read of an object.
 ///
 /// # Errors
 ///
-/// When what stands there is none of ours.
+/// When this crate did not write the rows.
 pub fn answer(layout: &Layout, read: &Read, found: &Fetched) -> Result<(Data, Version), String> {
     let object = read.object().ok_or("it reads no object")?;
     let object = layout.object(object)?;
@@ -123,7 +123,7 @@ fn data(layout: &Layout, read: &Read, field: Found<'_>, rows: &[Row]) -> Result<
     })
 }
 
-/// What is added up to a counter's value.
+/// Returns the sum of a counter's rows.
 ///
 /// # Errors
 ///
@@ -145,7 +145,8 @@ fn payload(row: &Row) -> Result<&[u8], String> {
     }
 }
 
-/// The element's text and what follows it. A row whose element's name is a digest holds the text.
+/// Splits a row into its element's text and the rest. If the element's name is a digest, the row
+/// holds the text.
 fn split(row: &Row) -> Result<(&[u8], &[u8]), String> {
     let payload = payload(row)?;
     if let Some(text) = text_of(&row.element) {
@@ -165,11 +166,11 @@ fn value(layout: &Layout, field: Found<'_>, row: &Row) -> Result<Value, String> 
     codec::decode(&layout.schema, bytes, field.inner())
 }
 
-/// The witness rows among what was found of an object, or of the whole store.
+/// Returns the witness rows found for an object, or for the whole store.
 ///
 /// # Errors
 ///
-/// When one is of another version.
+/// When one has another version.
 pub fn witnesses(found: &Fetched, object: &Cell) -> Result<Vec<WitnessRow>, String> {
     let rows = found.rows(object, &Part::Field(ROWS.to_owned()));
     rows.iter().map(|row| witness(&row.value)).collect()
@@ -177,16 +178,16 @@ pub fn witnesses(found: &Fetched, object: &Cell) -> Result<Vec<WitnessRow>, Stri
 
 const FORMAT: u8 = 1;
 
-/// A witness row as it is kept.
+/// Encodes a witness row for storage.
 pub fn encode_witness(row: &WitnessRow) -> Cell {
     postcard::to_extend(row, vec![FORMAT]).expect("a row has a form for every value in it")
 }
 
-/// The witness row that is kept so.
+/// Decodes a stored witness row.
 ///
 /// # Errors
 ///
-/// When it is none of this version.
+/// When it does not have this version.
 pub fn witness(kept: &[u8]) -> Result<WitnessRow, String> {
     let body = kept.split_first().filter(|(format, _)| **format == FORMAT);
     body.and_then(|(_, body)| postcard::from_bytes(body).ok())

@@ -1,9 +1,9 @@
-//! Values in columns of tables that are not ours, in the column's own type.
+//! Values in columns of foreign tables, in the column's own type.
 //!
 //! | type | column |
 //! | --- | --- |
 //! | `string` | `text`, `ascii`; `uuid`, `timeuuid` as their text |
-//! | `int` | `bigint`; `int`, `smallint`, `tinyint` hold less, and refuse what does not fit |
+//! | `int` | `bigint`; `int`, `smallint`, `tinyint` have smaller ranges, and refuse values beyond them |
 //! | `float`, `bool`, `bytes`, `time` | `double`, `boolean`, `blob`, `timestamp` |
 //! | `ref` | as the object's key |
 //! | `option` | a column that may be null |
@@ -35,7 +35,8 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// The kind of a column of this type; none where values of the language have no form there.
+    /// Returns the kind of a column of this type; none if values of the language have no form
+    /// there.
     pub fn of(column: &ColumnType<'_>) -> Option<Self> {
         let ColumnType::Native(native) = column else { return None };
         Some(match native {
@@ -75,7 +76,7 @@ impl fmt::Display for Kind {
     }
 }
 
-/// A value as it goes into a column.
+/// A value for a column.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Scalar {
     Null,
@@ -95,7 +96,7 @@ pub enum Scalar {
 }
 
 impl Scalar {
-    /// As the driver has it.
+    /// Returns the driver's form of the value.
     pub fn bound(&self) -> Option<CqlValue> {
         Some(match self {
             Self::Null => return None,
@@ -114,7 +115,7 @@ impl Scalar {
         })
     }
 
-    /// About how many bytes it takes.
+    /// Returns its approximate size in bytes.
     pub fn bytes(&self) -> usize {
         match self {
             Self::Text(text) | Self::Ascii(text) => text.len(),
@@ -124,11 +125,11 @@ impl Scalar {
     }
 }
 
-/// Whether values of a type have a form in columns of a kind.
+/// Checks that values of a type have a form in columns of a kind.
 ///
 /// # Errors
 ///
-/// That they have not.
+/// When they have none.
 pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), String> {
     let fits = match value_type {
         Type::Option(inner) if !matches!(**inner, Type::Option(_)) => {
@@ -149,11 +150,11 @@ pub fn check(schema: &Schema, kind: Kind, value_type: &Type) -> Result<(), Strin
     if fits { Ok(()) } else { Err(format!("{value_type} has no form in a column of type {kind}")) }
 }
 
-/// A value as it goes into a column of a kind that fits its type.
+/// Converts a value for a column of a kind that fits its type.
 ///
 /// # Errors
 ///
-/// When the column holds less.
+/// When the value is beyond the range of the column.
 pub fn encode(
     schema: &Schema,
     kind: Kind,
@@ -185,7 +186,7 @@ pub fn encode(
         (Value::Float(value), _) => Scalar::Double(value.0.to_bits()),
         (Value::Bool(value), _) => Scalar::Bool(*value),
         (Value::Bytes(bytes), _) => Scalar::Blob(bytes.to_vec()),
-        // A `timestamp` has milliseconds: what is finer would be another time.
+        // A `timestamp` has milliseconds: a finer time would become another one.
         (Value::Time(time), _) if time.micros() % 1_000 != 0 => {
             let why = format!("{value} is beyond what a timestamp holds, which is milliseconds");
             return Err(range(why));
@@ -195,16 +196,16 @@ pub fn encode(
     })
 }
 
-/// A value that a column of the type cannot hold.
+/// Returns the refusal of a value that a column of the type cannot hold.
 fn range(message: String) -> Refusal {
     Violation::of(ViolationKind::Range, message).into()
 }
 
-/// The value that stands in a column.
+/// Returns the value in a column.
 ///
 /// # Errors
 ///
-/// When it is none of the type.
+/// When it does not have this type.
 pub fn decode(
     schema: &Schema,
     column: Option<&CqlValue>,
@@ -239,7 +240,8 @@ pub fn decode(
         (Type::Bool, CqlValue::Boolean(value)) => Value::Bool(*value),
         (Type::Bytes, CqlValue::Blob(bytes)) => Value::Bytes(bytes.as_slice().into()),
         (Type::Time, CqlValue::Timestamp(at)) => Value::Time(moment(at.0)?),
-        // What counts: `count(*)` is a bigint, and a native counter reads as one.
+        // Results of counting: `count(*)` is a bigint, and a native counter reads as a counter
+        // value.
         (Type::Int, CqlValue::Counter(count)) => Value::Int(count.0),
         (_, CqlValue::Text(text)) => {
             let read = serde_json::from_str(text).map_err(|_| odd())?;
@@ -249,13 +251,13 @@ pub fn decode(
     })
 }
 
-/// The time of so many milliseconds.
+/// Returns the time from milliseconds.
 fn moment(millis: i64) -> Result<Time, String> {
     let micros = millis.checked_mul(1_000).map(Time::from_micros);
     micros.ok_or_else(|| format!("expected a time, found a timestamp of {millis} ms"))
 }
 
-/// The sixteen bytes of an identifier's text.
+/// Returns the sixteen bytes of an identifier's text.
 fn uuid(text: &str) -> Option<[u8; 16]> {
     let groups: Vec<&str> = text.split('-').collect();
     let sizes: Vec<usize> = groups.iter().map(|group| group.len()).collect();

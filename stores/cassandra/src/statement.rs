@@ -1,16 +1,18 @@
 //! The tables, and the statements over them.
 //!
-//! `data` has all of an object in one partition, so that what a commit does to one object becomes
-//! visible together; `rows` lists witness rows by their transaction, and `records` holds those of the
-//! runtime, both in blocks (see [`crate::block`]); `chunks` what is too long for a cell; `outcomes`
-//! what became of ids; `catalog` what the program declared. Stores that share a keyspace are told
-//! apart by what their keys begin with. No statement reads more than one partition.
+//! `data` has all of an object in one partition, so that the changes of a commit to one object
+//! become visible together; `rows` lists witness rows by their transaction, and `records` holds the
+//! records of the runtime, both in blocks (see [`crate::block`]); `chunks` holds values too long
+//! for a cell; `outcomes` holds the outcomes of ids; `catalog` holds the declarations of the
+//! program. Stores that share a keyspace have different prefixes in their keys. No statement reads
+//! more than one partition.
 
-/// So many seconds are tombstones of the runtime's own rows kept: three hours, as long as nodes
-/// keep hints for one that is away. Whoever meets such a row again finds the floor above it.
+/// The seconds for which tombstones of the runtime's own rows are kept: three hours, as long as
+/// nodes keep hints for an unreachable one. A process that sees such a row again finds the floor
+/// above it.
 const RECORDS_GRACE_S: u32 = 10_800;
 
-/// The tables of a keyspace, by name.
+/// Returns the tables of a keyspace, by name.
 pub fn tables(keyspace: &str) -> Vec<(&'static str, String)> {
     let grace = format!("gc_grace_seconds = {RECORDS_GRACE_S}");
     let table = |name: &'static str, columns: &str, with: &str| {
@@ -45,12 +47,12 @@ pub fn tables(keyspace: &str) -> Vec<(&'static str, String)> {
     ]
 }
 
-/// A statement over a table of our own.
+/// A statement on a table of the store's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Statement {
     /// Fields of an object, whole.
     Fields,
-    /// All of an object.
+    /// All rows of an object.
     Object,
     /// Elements of a field, by name.
     Elements,
@@ -60,7 +62,7 @@ pub enum Statement {
     Last,
     /// The first rows of a field.
     First,
-    /// Whether anything of an object is there.
+    /// One row of an object, to see if it has any.
     Any,
     /// One record.
     Record,
@@ -74,9 +76,9 @@ pub enum Statement {
     RowsBlock,
     /// A chunk.
     Chunk,
-    /// What is written of the catalog.
+    /// The entry of a store in the catalog.
     Catalog,
-    /// Mutations, as [`crate::change::Change`] has them.
+    /// Mutations, as in [`crate::change::Change`].
     Put,
     Drop,
     PutRecord,
@@ -88,7 +90,7 @@ pub enum Statement {
     PutChunk,
     DropChunk,
     Settled,
-    /// Compare-and-set: a record, where there is none; further parts; an id; the catalog.
+    /// Compare-and-set: a record, if it is absent; further parts; an id; the catalog.
     TakeRecord,
     TakeParts,
     TakeId,
@@ -98,7 +100,7 @@ pub enum Statement {
 }
 
 impl Statement {
-    /// All of them, in order of their numbers.
+    /// All statements, in the order of their numbers.
     pub const ALL: [Self; 31] = [
         Self::Fields,
         Self::Object,
@@ -133,17 +135,17 @@ impl Statement {
         Self::NextCatalog,
     ];
 
-    /// Whether it compares and sets: doing it twice is not doing it once.
+    /// True if it compares and sets: repeating it does not give the same result.
     pub fn is_conditional(self) -> bool {
         self as usize >= Self::TakeRecord as usize
     }
 
-    /// Whether it reads.
+    /// True if it reads.
     pub fn is_read(self) -> bool {
         (self as usize) < Self::Put as usize
     }
 
-    /// Its text.
+    /// Returns its text.
     pub fn text(self, keyspace: &str) -> String {
         match self {
             _ if self.is_read() => self.query(keyspace),
@@ -256,5 +258,5 @@ impl Statement {
     }
 }
 
-/// Which record.
+/// The condition that selects one record.
 const RECORD: &str = "WHERE kind = ? AND head = ? AND tail = ?";

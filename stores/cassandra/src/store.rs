@@ -1,4 +1,4 @@
-//! The store, and how it is opened.
+//! The store, and its opening.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -41,38 +41,38 @@ pub struct Cassandra {
     warnings: Vec<String>,
 }
 
-/// What a store shares with its transactions.
+/// The state that a store shares with its transactions.
 pub(crate) struct Core {
     pub store: Name,
     pub layout: Layout,
     pub operations: Operations,
     pub sites: Vec<Site>,
     pub clock: Clock,
-    /// Names this process in what it adds.
+    /// The name of this process in the rows that it adds.
     pub writer: u128,
     pub outcomes: Outcomes,
     pub keep_outcomes: Duration,
     pub apart: Option<Arc<Apart>>,
     pub world: Arc<dyn World>,
-    /// How long a request may take.
+    /// The longest time that a request may take.
     pub patience: Duration,
-    /// Blocks of the runtime's rows that are known to be written down.
+    /// Blocks of the runtime's rows that are known to be registered.
     pub registered: Registered,
-    /// Who asks for the witness rows of the whole store, by replica.
+    /// Pending requests for the witness rows of the whole store, by replica.
     pub whole: Vec<Whole>,
-    /// Whether anybody has commands.
+    /// Knowledge about processes with commands.
     pub commands: Commands,
-    /// Commit witnesses on their way, by replica.
+    /// Pending commit witnesses, by replica.
     pub trailing: Vec<Trailing>,
-    /// Counters that are being folded.
+    /// Counters being folded.
     pub folding: Mutex<BTreeSet<Address>>,
-    /// Commits whose answer was lost, and where they were sent.
+    /// Commits with lost answers, and the replicas they were sent to.
     lost: Mutex<BTreeMap<TransactionId, (usize, Vec<Change>)>>,
 }
 
 impl Core {
-    /// Does in a task of its own what others may have to wait for: whoever asked for it may go away, or
-    /// not look again for long, and it goes on.
+    /// Runs work in a task of its own, because other tasks may wait for it: it continues if the
+    /// caller is dropped, or does not poll for a long time.
     pub fn attended<T: Clone + Send + Sync + 'static>(
         &self,
         work: impl Future<Output = T> + Send + 'static,
@@ -94,7 +94,7 @@ impl Core {
         StoreError::Unknown { store: self.store.clone(), id }
     }
 
-    /// The error for a request that changes nothing.
+    /// Returns the error for a request that changes nothing.
     pub fn failed(&self, failed: &Failed) -> StoreError {
         match failed {
             Failed::No(why) => self.refused(why.clone()),
@@ -111,14 +111,14 @@ impl Core {
         }
     }
 
-    /// A declared operation.
+    /// Returns a declared operation.
     pub fn operation(&self, name: &Name, is_command: bool) -> Result<&Operation, String> {
         let found = self.operations.get(name).filter(|found| found.is_command == is_command);
         let what = if is_command { "command" } else { "query" };
         found.ok_or_else(|| format!("no {what} {name} has a body in the binding"))
     }
 
-    /// Remembers a commit whose answer was lost.
+    /// Remembers a commit with a lost answer.
     pub fn remember(&self, id: TransactionId, replica: usize, changes: &[Change]) {
         let mut lost = self.lost.lock().unwrap_or_else(PoisonError::into_inner);
         if lost.len() >= REMEMBERED_MAX {
@@ -127,7 +127,7 @@ impl Core {
         lost.insert(id, (replica, changes.to_vec()));
     }
 
-    /// Answers a read that is of no object.
+    /// Answers a read that does not read an object.
     pub async fn other(
         self: &Arc<Self>,
         replica: usize,
@@ -166,12 +166,12 @@ impl Core {
 impl Cassandra {
     /// Connects to the cluster and opens the store that `schema` describes.
     ///
-    /// Needs a tokio runtime with I/O and time, as all that it does later.
+    /// Needs a tokio runtime with I/O and time, as does all later work of the store.
     ///
     /// # Errors
     ///
-    /// When the cluster cannot be reached, or cannot give the level; when the program changes what
-    /// is kept; when a mapping or the body of an operation does not fit.
+    /// When the cluster cannot be reached, or cannot provide the level; when the program changes
+    /// the stored declarations; when a mapping or the body of an operation does not fit.
     ///
     /// # Examples
     ///
@@ -206,7 +206,7 @@ impl Cassandra {
                 each.map(|index| format!("{keyspace}_{index}")).collect()
             }
         };
-        // Servers do not like tables that are made twice at a time.
+        // Servers can fail if the same table is created twice at a time.
         static MAKING: AsyncMutex<()> = AsyncMutex::new(());
         let making = MAKING.lock().await;
         for keyspace in &keyspaces {
@@ -247,7 +247,7 @@ impl Cassandra {
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
     }
 
-    /// Sees that a store can be opened, as far as that can be said without its cluster.
+    /// Checks that a store can be opened, as far as possible without its cluster.
     ///
     /// # Errors
     ///
@@ -257,30 +257,30 @@ impl Cassandra {
         mapping::declared(config, schema).map(|_| ())
     }
 
-    /// What somebody should know of tables that were there before: one sentence each.
+    /// Returns warnings about tables of the application, one sentence each.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 
-    /// Puts one row in the place of those that a counter has, which makes it faster to read; false
-    /// where there was nothing to do, or somebody else is at it. It is done by itself where a read
-    /// finds many rows that are older than ten minutes. `wait` is how long any process may take
-    /// from reading the counter until what it writes there has been carried out.
+    /// Replaces the rows of a counter by one row, which makes it faster to read; false if there was
+    /// nothing to do, or another process is folding it. The store folds a counter by itself when a
+    /// read finds many rows that are older than ten minutes. `wait` is the longest time that any
+    /// process takes from reading the counter until its writes there are carried out.
     ///
     /// # Errors
     ///
-    /// When a replica cannot be reached: all of them are needed. When it is no counter.
+    /// When a replica cannot be reached: all of them are needed. When the field is no counter.
     pub async fn fold(&self, address: &Address, wait: Duration) -> Result<bool, StoreError> {
         let now = self.core.clock.next();
         self.core.fold(0, address, now, wait).await
     }
 
-    /// For tests: delivers one commit that is on its way between keyspaces that stand for data
-    /// centers; false if there is none.
+    /// For tests: delivers one commit in transit between keyspaces that stand for data centers;
+    /// false if there is none.
     ///
     /// # Errors
     ///
-    /// When the cluster does not take it.
+    /// When the cluster does not accept it.
     pub async fn deliver_one(&self) -> Result<bool, StoreError> {
         for replica in 0..self.core.sites.len() {
             self.core.await_trailing(replica, None).await?;
@@ -294,7 +294,7 @@ impl Cassandra {
 }
 
 impl Core {
-    /// Says what the program declares, and that it has commands if it does.
+    /// Writes the program's declarations, and announces commands if it has any.
     async fn introduce(&self, schema: &StoreSchema) -> Result<(), OpenError> {
         self.declare(schema).await?;
         if self.operations.values().any(|operation| operation.is_command) {
@@ -307,7 +307,7 @@ impl Core {
         Ok(())
     }
 
-    /// Adds what the program declares to the catalog, unless it is there.
+    /// Adds the program's declarations to the catalog, unless they are there.
     async fn declare(&self, schema: &StoreSchema) -> Result<(), OpenError> {
         let unavailable = |failed: Failed| OpenError::Unavailable {
             store: schema.store.clone(),
@@ -359,7 +359,7 @@ fn capabilities(config: &CassandraConfig, schema: &StoreSchema) -> Capabilities 
     Capabilities {
         store: schema.store.clone(),
         level: schema.level,
-        // A logged batch is carried out as a whole, but not seen as one.
+        // A logged batch is carried out as a whole, but readers can see a part of it.
         atomic_commit: false,
         serializable: false,
         once: Once::ById,
@@ -410,7 +410,7 @@ impl DataStore for Cassandra {
             let core = &self.core;
             let lost = core.lost.lock().unwrap_or_else(PoisonError::into_inner).get(&id).cloned();
             if let Some((replica, changes)) = lost {
-                // What was sent once may be sent again: it changes nothing.
+                // Mutations that were sent once can be sent again: the repetition changes nothing.
                 core.send(replica, &changes, Some(id)).await?;
                 core.lost.lock().unwrap_or_else(PoisonError::into_inner).remove(&id);
                 return Ok(Outcome::Committed);

@@ -1,4 +1,4 @@
-//! Encrypted connections: the nodes' certificates are from a known authority, for their addresses.
+//! Encrypted connections: nodes must have certificates of a known authority, for their addresses.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use rustls::{ClientConfig, RootCertStore};
 
 use crate::config::CassandraConfig;
 
-/// The TLS side of connections.
+/// Returns the TLS configuration of connections.
 ///
 /// # Errors
 ///
@@ -25,7 +25,7 @@ pub fn config(config: &CassandraConfig) -> Result<Arc<ClientConfig>, String> {
         }
         None => {
             for certificate in rustls_native_certs::load_native_certs().certs {
-                // Systems have some that this library does not understand.
+                // Systems have some certificates that this library does not understand.
                 let _ = add(certificate);
             }
         }

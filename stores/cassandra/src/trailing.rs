@@ -1,11 +1,12 @@
-//! Commit witnesses of later phases: written once what they speak of is acknowledged, many at a time.
+//! Commit witnesses of later phases: written after their phase's writes are acknowledged, many at a
+//! time.
 //!
-//! The caller need not wait for them. Until one stands there its transaction's intent does, as it
-//! does until all replicas have it; should this process die before, whoever finds the intent runs the
-//! phase again, which comes to the same. So a witness that cannot be written is tried again for as
-//! long as this process lives, and who reads records here waits for those that are on their way.
-//! Witnesses of one origin share partitions: those that come while others are being written, or soon
-//! after, go together.
+//! The caller need not wait for them. Until a witness is written, its transaction's intent remains,
+//! as it does until all replicas have the witness. If this process dies before, any process that
+//! finds the intent runs the phase again, with the same result. So a witness that cannot be written
+//! is tried again as long as this process lives, and a read of records in this process waits for
+//! pending witnesses. Witnesses of one origin share partitions: witnesses that arrive during a
+//! write, or soon after it, are written together.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -19,19 +20,19 @@ use crate::change::{Change, RecordPlace};
 use crate::limits::{AGAIN_AFTER, TRAILING_AGAIN_MAX, TRAILING_GATHERED_FOR, TRAILING_MAX};
 use crate::store::Core;
 
-/// What is on its way at one replica.
+/// The pending records of one replica.
 #[derive(Default)]
 pub struct Trailing {
     queue: Mutex<Queue>,
-    /// Whoever writes has it.
+    /// Held by the task that writes.
     turn: AsyncMutex<()>,
 }
 
 #[derive(Default)]
 struct Queue {
-    /// Each stays until it has been written.
+    /// Each record stays until it has been written.
     coming: BTreeMap<RecordPlace, Change>,
-    /// Somebody is going to write it.
+    /// True if a task is going to write them.
     is_seen_to: bool,
 }
 
@@ -40,7 +41,7 @@ impl Trailing {
         self.queue.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes note of records; says how many there are now, and whether nobody sees to them.
+    /// Adds records; returns their number, and true if no task is going to write them.
     fn add(&self, changes: Vec<Change>) -> (usize, bool) {
         let mut queue = self.lock();
         for change in changes {
@@ -51,7 +52,7 @@ impl Trailing {
         (queue.coming.len(), !std::mem::replace(&mut queue.is_seen_to, true))
     }
 
-    /// Whether any of these is on its way, or anything where none is named.
+    /// True if any of these is pending, or any record at all if `places` is none.
     fn has(&self, places: Option<&[RecordPlace]>) -> bool {
         let queue = self.lock();
         match places {
@@ -60,7 +61,7 @@ impl Trailing {
         }
     }
 
-    /// These were written, unless something newer has come for the same place.
+    /// Removes written records, unless a newer one for the same place has arrived.
     fn written(&self, changes: &[Change]) {
         let mut queue = self.lock();
         for change in changes {
@@ -72,7 +73,7 @@ impl Trailing {
         }
     }
 
-    /// Whether all is written, so that nobody sees to it any more.
+    /// True if all is written, so that the task can end.
     fn is_over(&self) -> bool {
         let mut queue = self.lock();
         queue.is_seen_to = !queue.coming.is_empty();
@@ -81,21 +82,21 @@ impl Trailing {
 }
 
 impl Core {
-    /// Writes records at a replica soon, those that say which blocks there are before all others. Waits only
-    /// where too many are on their way.
+    /// Writes records at a replica soon; those that register blocks go before all others. Waits
+    /// only if too many are pending.
     pub(crate) async fn trail(self: &Arc<Self>, replica: usize, records: Vec<Change>) {
         let (count, is_first) = self.trailing[replica].add(records);
         if is_first {
             self.see_to_trailing(replica);
         }
         if count > TRAILING_MAX {
-            // What it comes to is for those who see to it.
+            // The background task handles the result.
             let _ = self.wait_for_trailing(replica).await;
         }
     }
 
-    /// Waits until these records, if they are on their way, have been written; all where none is
-    /// named.
+    /// Waits until these records, if they are pending, have been written; waits for all if `places`
+    /// is none.
     pub(crate) async fn await_trailing(
         self: &Arc<Self>,
         replica: usize,
@@ -116,7 +117,7 @@ impl Core {
         let (mut core, world) = (Some(Arc::clone(self)), Arc::clone(&self.world));
         self.world.spawn(Box::pin(async move {
             let mut pause = AGAIN_AFTER;
-            // Nobody keeps a store open only to try again and again.
+            // The retries alone must not keep a store open.
             while let Some(open) = core.take() {
                 let tried = open.write_trailing(replica).await;
                 if tried.is_ok() {
@@ -136,7 +137,7 @@ impl Core {
         }));
     }
 
-    /// Writes what is on its way now. If whoever does so is stopped, all of it stays on its way.
+    /// Writes the pending records. If the task is stopped, all of them stay pending.
     async fn write_trailing(&self, replica: usize) -> Result<(), StoreError> {
         let trailing = &self.trailing[replica];
         let _turn = trailing.turn.lock().await;
@@ -157,7 +158,7 @@ impl Core {
     }
 }
 
-/// Records in the order of their places, those of each partition on their own.
+/// Returns records in the order of their places, grouped by partition.
 fn of_each_partition(records: Vec<Change>) -> impl Iterator<Item = Vec<Change>> {
     let partitions = records.chunk_by(|a, b| a.partition() == b.partition());
     partitions.map(<[Change]>::to_vec).collect::<Vec<_>>().into_iter()

@@ -19,22 +19,22 @@ use crate::limits::{READS_MAX, WRITES_MAX};
 use crate::reading;
 use crate::store::Core;
 
-/// A transaction: where it is, and what it has flushed.
+/// A transaction: its replica, and the writes that it has flushed.
 pub(crate) struct CassandraTransaction {
     core: Arc<Core>,
     /// The index of its data center.
     replica: usize,
     overlay: Overlay,
     flushed: usize,
-    /// Commands, in order; what they do is sent with the commit.
+    /// Commands, in order; they are sent with the commit.
     commands: Vec<Write>,
     /// The latest timestamp that was read.
     seen: i64,
-    /// What was read, where all of it stood in its cells.
+    /// The rows read, from reads with no value in chunks.
     read: Found,
 }
 
-/// What a read of no object is answered.
+/// The answer to a read of no object.
 type Answered = (Data, Version);
 
 impl CassandraTransaction {
@@ -66,7 +66,7 @@ impl CassandraTransaction {
 
     fn add(&mut self, writes: &[Write]) {
         for write in writes {
-            // A timestamp that nothing else is given.
+            // A unique timestamp.
             let version = self.core.clock.next().unsigned_abs();
             self.overlay.write(&self.core.layout.schema, write, version);
             if matches!(write, Write::Command { .. }) {
@@ -85,8 +85,9 @@ impl CassandraTransaction {
         let based: Vec<Option<Read>> = reads.iter().map(|read| self.overlay.base(read)).collect();
         let asked = asked(&core.layout, &self.overlay, reads, &based).map_err(refused)?;
         let site = &core.sites[self.replica];
-        // What says that somebody's effects are there comes first, then the effects; what says whom the
-        // effects tell to wait for comes last, where it does not stand beside them.
+        // Records that prove another transaction's effects are read first, then the effects. The
+        // witness rows that name the transactions to wait for are read last, unless they are beside
+        // the effects.
         let records = self.records(&based).await?;
         let objects = fetch(site, &core.layout, &asked);
         let found = if reads.iter().any(has_rows) {
@@ -132,7 +133,7 @@ impl CassandraTransaction {
         Ok(answers)
     }
 
-    /// The records among the reads.
+    /// Answers the reads of records.
     async fn records(&self, based: &[Option<Read>]) -> Result<Vec<Option<Answered>>, StoreError> {
         let place = |base: &Option<Read>| match base {
             Some(Read::Record(key)) => Some(self.core.layout.record(key)),
@@ -145,7 +146,7 @@ impl CassandraTransaction {
         Ok(places.into_iter().map(answer).collect())
     }
 
-    /// What else is of no object: queries, and then lists.
+    /// Answers the other reads of no object: queries, and then lists.
     async fn others(
         &self,
         based: &[Option<Read>],
@@ -173,7 +174,7 @@ impl CassandraTransaction {
     }
 }
 
-/// What is asked of the cluster for reads of objects, `based` on what it has.
+/// Returns the parts to read for reads of objects; `based` are the reads without own writes.
 fn asked(
     layout: &Layout,
     overlay: &Overlay,
@@ -186,7 +187,7 @@ fn asked(
         check_visible(overlay, read)?;
         match (base, read.object()) {
             (Some(base), Some(_)) => reading::ask(layout, base, &mut asked)?,
-            // Its witness rows are wanted even where its data is known here.
+            // Its witness rows are needed even if its data is known here.
             (None, Some(object)) => asked.add(&layout.object(object)?, Part::Field(ROWS.into())),
             _ => {}
         }
@@ -194,12 +195,12 @@ fn asked(
     Ok(asked)
 }
 
-/// Whether witness rows come with the answer.
+/// True if the answer includes witness rows.
 fn has_rows(read: &Read) -> bool {
     read.object().is_some() || matches!(read, Read::Query { .. })
 }
 
-/// Witness rows that were found, decoded once each.
+/// The witness rows found, decoded once each.
 struct Rows<'a> {
     core: &'a Core,
     found: &'a Found,
@@ -272,7 +273,7 @@ impl Transaction for CassandraTransaction {
     }
 }
 
-/// Refuses reads that cannot see what the transaction has done.
+/// Refuses reads that cannot see the transaction's own writes.
 fn check_visible(overlay: &Overlay, read: &Read) -> Result<(), String> {
     let is_own = matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. });
     let is_query = matches!(read, Read::Query { .. });
@@ -286,7 +287,7 @@ fn check_visible(overlay: &Overlay, read: &Read) -> Result<(), String> {
     Ok(())
 }
 
-/// Whether the data of an answer is a record's.
+/// Returns the answer to a read of a record.
 pub(crate) fn record_answer(found: Option<crate::fetch::Record>) -> (Data, Version) {
     match found {
         Some(record) => {

@@ -1,7 +1,8 @@
-//! The witness rows of a whole store, which come with every read of it.
+//! The witness rows of a whole store, which every read of it includes.
 //!
-//! Those who ask while somebody is being answered ask together, once that is over: nobody is given
-//! what was read before he asked, and the nodes are not asked the same thing by everybody.
+//! Requests that arrive during a query share the next query, which starts when the first is over.
+//! So no reader gets rows that were read before its request, and the nodes do not get the same
+//! query from every reader.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -14,15 +15,15 @@ use crate::fetch::{Asked, Found, Part, fetch};
 use crate::layout::ROWS;
 use crate::store::Core;
 
-/// What all who ask together are answered.
+/// The shared answer of one query.
 type Answer = Shared<BoxFuture<'static, Result<Found, Failed>>>;
 
-/// Who asks at one replica.
+/// The queries at one replica.
 #[derive(Default)]
 pub struct Whole {
-    /// Those who will ask next.
+    /// The query that starts next.
     next: Mutex<Option<Answer>>,
-    /// Whoever is being answered has it.
+    /// Held by the running query.
     turn: Arc<AsyncMutex<()>>,
 }
 
@@ -33,7 +34,7 @@ impl Whole {
 }
 
 impl Core {
-    /// The witness rows of the whole store, read at a replica after this was called.
+    /// Returns the witness rows of the whole store, read at a replica after this was called.
     pub(crate) async fn whole_rows(self: &Arc<Self>, replica: usize) -> Result<Found, Failed> {
         let answer = {
             let mut next = self.whole[replica].next();
@@ -46,9 +47,9 @@ impl Core {
         let (core, turn) = (Arc::downgrade(self), Arc::clone(&self.whole[replica].turn));
         let asking = async move {
             let _turn = turn.lock_owned().await;
-            // Whoever waits for this has the store open.
+            // A task that waits for this has the store open.
             let Some(core) = core.upgrade() else { return Ok(Found::default()) };
-            // From here on those who come are too late.
+            // Later requests need a new query.
             core.whole[replica].next().take();
             let mut asked = Asked::default();
             asked.add(&core.layout.whole(), Part::Field(ROWS.to_owned()));

@@ -11,11 +11,11 @@ use crate::layout::{Cell, Element, Found, HEADER, Layout, ROWS};
 use crate::mapping::{At, Mapped, TABLE_ROW};
 use crate::reading::{DELETED, encode_witness};
 
-/// What must be known before the mutations can be made: what they remove, and witness rows.
+/// Returns the rows needed to make the mutations: those that they remove, and witness rows.
 ///
 /// # Errors
 ///
-/// When a write does not fit what is declared.
+/// When a write does not fit the declarations.
 pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
     let mut asked = Asked::default();
     for (object, changes) in overlay.objects() {
@@ -52,8 +52,8 @@ pub fn ask(layout: &Layout, overlay: &Overlay) -> Result<Asked, String> {
     Ok(asked)
 }
 
-/// Whether a register is written: an object of which one is there exists, with it alone, until it is
-/// deleted. All copies of a commit agree on that, whatever they find.
+/// True if a register is written: an object with a register row exists, by that row alone, until it
+/// is deleted. All copies of a commit agree on this, independent of the rows they find.
 fn assigns(changes: &Changes) -> bool {
     changes.fields.values().any(|(change, _)| matches!(change, FieldChange::Register(_)))
 }
@@ -62,22 +62,22 @@ fn field<'a>(layout: &'a Layout, object: &Ref, index: u16) -> Result<Found<'a>, 
     layout.field(&Address { object: object.clone(), field: index }, &[])
 }
 
-/// Names what a commit adds, in the order of commits.
+/// The names of the rows that a commit adds, in the order of commits.
 #[derive(Clone, Debug)]
 pub struct Dots {
     time: i64,
     name: Cell,
-    /// Copies may be under way, which did the same: what is as old is not touched.
+    /// True if copies with the same effects may be under way: rows of the same age are not touched.
     is_copied: bool,
 }
 
 impl Dots {
-    /// Those of a commit of one process.
+    /// Creates the dots for a commit of one process.
     pub fn of_writer(time: i64, writer: u128) -> Self {
         Self { time, name: writer.to_be_bytes().to_vec(), is_copied: false }
     }
 
-    /// Those of an operation, whoever runs it.
+    /// Creates the dots for an operation, the same in each process that runs it.
     pub fn of_operation(time: i64, operation: OperationId) -> Self {
         let name = [&id_bytes(operation.id)[..], &operation.phase.to_be_bytes()].concat();
         Self { time, name, is_copied: true }
@@ -88,27 +88,28 @@ impl Dots {
         [&time[..], &self.name, &position.to_be_bytes()].concat()
     }
 
-    /// When all of it is written.
+    /// Returns the timestamp of all its writes.
     pub fn time(&self) -> i64 {
         self.time
     }
 
-    /// Whether what was written then is older than the commit.
+    /// True if the commit removes rows with this timestamp: without copies all, else only older
+    /// ones.
     fn removes(&self, time: i64) -> bool {
         !self.is_copied || time < self.time
     }
 }
 
-/// An id in as many bytes for each, in the order of ids.
+/// Returns the bytes of an id, of a fixed length, in the order of ids.
 pub fn id_bytes(id: TransactionId) -> Cell {
     [&id.origin.0.to_be_bytes()[..], &id.sequence.to_be_bytes()].concat()
 }
 
-/// Makes the mutations of data.
+/// Creates the mutations of data.
 ///
 /// # Errors
 ///
-/// When a write does not fit what is declared.
+/// When a write does not fit the declarations.
 pub fn build(
     layout: &Layout,
     overlay: &Overlay,
@@ -125,7 +126,7 @@ pub fn build(
     Ok(build.changes)
 }
 
-/// An object whose changes are made.
+/// An object with changes.
 #[derive(Clone, Copy)]
 struct Of<'a> {
     object: &'a Ref,
@@ -222,7 +223,7 @@ impl Build<'_> {
         Ok(())
     }
 
-    /// What a field is emptied of first, if it is.
+    /// Removes the rows of a field that is cleared first.
     fn clear(
         &mut self,
         of: Of<'_>,
@@ -239,7 +240,7 @@ impl Build<'_> {
         }
     }
 
-    /// A field in a table that was there before.
+    /// Writes a field in a table of the application.
     fn mapped_field(
         &mut self,
         of: Of<'_>,
@@ -327,7 +328,7 @@ impl Build<'_> {
         rows.iter().try_for_each(|row| self.remove(of, row))
     }
 
-    /// Removes the chunks of what is written over.
+    /// Removes the chunks of overwritten values.
     fn forget_chunks(&mut self, rows: &[Row]) {
         for row in rows.iter().filter(|row| row.time < self.dots.time) {
             self.changes.extend(drop_chunks(&row.value, row.time));
@@ -345,12 +346,12 @@ impl Build<'_> {
     }
 }
 
-/// Where a witness row stands beside its object.
+/// Returns the place of a witness row in its object's partition.
 pub fn row_place(object: Cell, id: Cell, digest: Cell) -> Place {
     Place { object, field: ROWS.to_owned(), element: id, dot: digest }
 }
 
-/// What the row of an element holds: its text, where its name is a digest, and its value.
+/// Returns the value for the row of an element: its text, if its name is a digest, and its value.
 pub fn payload(element: &Element, value: &[u8]) -> Cell {
     match &element.text {
         None => value.to_vec(),

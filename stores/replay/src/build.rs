@@ -1,7 +1,7 @@
-//! Makes changes of a transaction's writes.
+//! Creates the changes of a transaction's writes.
 //!
-//! An update is applied as a whole, so only the net effect counts: what a later write undoes is
-//! left out.
+//! An update is applied as a whole, so only the net effect counts: an effect that a later write
+//! undoes is left out.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use mingle_store::{Address, Write};
 use crate::state::State;
 use crate::update::{Change, Dot, Part, Payload, Scope, Unit};
 
-/// What `writes`, which fit, do at a replica in this state.
+/// Returns the effect of `writes`, which fit, at a replica in this state.
 pub fn build(state: &State, writes: &[Write]) -> (Vec<Scope>, Vec<Change>) {
     let mut build = Build { state, scopes: Vec::new(), net: BTreeMap::new() };
     for write in writes {
@@ -82,7 +82,7 @@ impl Build<'_> {
         }
     }
 
-    /// The object exists from now on.
+    /// Makes the object exist.
     fn touch(&mut self, object: &Ref) {
         self.set(Unit::Object(object.clone(), Part::Presence), Some(Payload::Mark));
     }
@@ -92,7 +92,7 @@ impl Build<'_> {
         self.set(Unit::Object(address.object.clone(), part), Some(payload));
     }
 
-    /// Puts something in the place of all that was there.
+    /// Replaces all that was in a unit.
     fn set(&mut self, unit: Unit, added: Option<Payload>) {
         let seen = self.state.get(&unit).into_iter().flat_map(|cell| cell.live.keys());
         let net = Net { removed: seen.copied().collect(), added };
@@ -121,7 +121,7 @@ impl Build<'_> {
         }
     }
 
-    /// Removes all in a scope.
+    /// Removes everything in a scope.
     fn take(&mut self, scope: Scope) {
         let parts = self.state.parts(&scope.object).filter(|(unit, _)| scope.contains(unit));
         let units: Vec<Unit> = parts.map(|(unit, _)| unit.clone()).collect();
@@ -132,7 +132,7 @@ impl Build<'_> {
         self.scopes.push(scope);
     }
 
-    /// Takes back what was put into such units.
+    /// Drops pending additions to these units.
     fn drop_added(&mut self, is_taken: impl Fn(&Unit) -> bool) {
         for (unit, net) in &mut self.net {
             if is_taken(unit) {

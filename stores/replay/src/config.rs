@@ -1,4 +1,4 @@
-//! How a store is set up.
+//! The configuration of a store.
 
 use std::fmt;
 use std::sync::Arc;
@@ -10,13 +10,13 @@ use mingle_store::Once;
 /// A store has at most this many replicas.
 pub const REPLICAS_MAX: usize = 64;
 
-/// Which replicas can hear each other now.
+/// The links between replicas that are up now.
 pub trait Links: Send + Sync {
-    /// Whether what the replica `from` has committed can reach `to` now.
+    /// True if commits of the replica `from` can reach `to` now.
     fn is_up(&self, from: &str, to: &str) -> bool;
 }
 
-/// How many replicas there are, how far, and how a later phase takes effect once.
+/// The replicas, the delays between them, and the way in which a later phase takes effect once.
 ///
 /// # Examples
 ///
@@ -30,24 +30,25 @@ pub trait Links: Send + Sync {
 /// ```
 #[derive(Clone)]
 pub struct ReplayConfig {
-    /// Names of the replicas; one at least.
+    /// Names of the replicas; at least one.
     pub replicas: Vec<Name>,
-    /// How long it takes until an update reaches the other replicas.
+    /// The time until an update reaches the other replicas.
     pub delay: Duration,
-    /// At most how much longer or shorter that takes, drawn for each update and replica.
+    /// The greatest deviation from the delay in either direction, drawn for each update and
+    /// replica.
     pub jitter: Duration,
-    /// How a later phase takes effect once; anything but [`Once::Serial`].
+    /// The way in which a later phase takes effect once; anything but [`Once::Serial`].
     pub once: Once,
-    /// Whether it says of itself that floors suffice
-    /// ([`mingle_store::Capabilities::floor_suffices`]): one that is [`Once::ById`] and has one
-    /// replica may. Records of a phase are then kept whichever of its copies counts.
+    /// True if the store declares that floors suffice
+    /// ([`mingle_store::Capabilities::floor_suffices`]): allowed with [`Once::ById`] and one
+    /// replica. Records of a phase are then kept, whichever of its copies counts.
     pub floor_suffices: bool,
-    /// Which links between replicas are up; all of them if none.
+    /// The links between replicas that are up; none stands for all.
     pub links: Option<Arc<dyn Links>>,
 }
 
 impl ReplayConfig {
-    /// So many replicas, named `r1`, `r2` and so on, which hear of updates at once.
+    /// Creates this many replicas, named `r1`, `r2` and so on, which receive updates at once.
     pub fn new(replicas: usize, once: Once) -> Self {
         Self {
             replicas: (1..=replicas).map(|n| format!("r{n}").into()).collect(),
@@ -59,7 +60,7 @@ impl ReplayConfig {
         }
     }
 
-    /// Updates reach other replicas after `delay`, give or take `jitter`.
+    /// Makes updates reach other replicas after `delay`, plus or minus `jitter`.
     #[must_use]
     pub fn with_delay(mut self, delay: Duration, jitter: Duration) -> Self {
         self.delay = delay;
@@ -67,14 +68,14 @@ impl ReplayConfig {
         self
     }
 
-    /// A floor says as much as a commit witness would.
+    /// Declares that a floor proves as much as a commit witness.
     #[must_use]
     pub fn with_floor_suffices(mut self) -> Self {
         self.floor_suffices = true;
         self
     }
 
-    /// Updates go only over links that are up.
+    /// Sends updates only over links that are up.
     #[must_use]
     pub fn with_links(mut self, links: Arc<dyn Links>) -> Self {
         self.links = Some(links);

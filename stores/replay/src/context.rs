@@ -1,8 +1,8 @@
-//! Which updates were received.
+//! Sets of received updates.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// A set of updates: of each replica all up to some number, and some more.
+/// A set of updates: for each replica all up to some number, and some more.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Context {
     origins: BTreeMap<usize, Seen>,
@@ -10,9 +10,9 @@ pub struct Context {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Seen {
-    /// All up to here.
+    /// All updates up to this number are in the set.
     prefix: u64,
-    /// And these, all above `prefix + 1`.
+    /// Further updates in the set, all above `prefix + 1`.
     extras: BTreeSet<u64>,
 }
 
@@ -28,18 +28,18 @@ impl Context {
         }
     }
 
-    /// Whether this update is among them.
+    /// True if this update is in the set.
     pub fn contains(&self, origin: usize, number: u64) -> bool {
         let seen = self.origins.get(&origin);
         seen.is_some_and(|seen| number <= seen.prefix || seen.extras.contains(&number))
     }
 
-    /// Up to which number all updates of this replica are among them.
+    /// Returns the number up to which all updates of this replica are in the set.
     pub fn prefix(&self, origin: usize) -> u64 {
         self.origins.get(&origin).map_or(0, |seen| seen.prefix)
     }
 
-    /// Whether all of `other` is among them.
+    /// True if all of `other` is in the set.
     pub fn covers(&self, other: &Self) -> bool {
         other.origins.iter().all(|(origin, theirs)| {
             theirs.prefix <= self.prefix(*origin)

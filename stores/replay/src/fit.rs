@@ -1,4 +1,4 @@
-//! Whether reads and writes fit what the program declares.
+//! Checks of reads and writes against the program's declarations.
 
 use std::sync::Arc;
 
@@ -13,26 +13,26 @@ pub struct Fit {
 }
 
 impl Fit {
-    /// The objects that live in the store of this schema.
+    /// Creates the checks for the objects that live in the store of this schema.
     pub fn new(schema: &StoreSchema) -> Self {
         Self { store: schema.store.clone(), schema: Arc::clone(&schema.schema) }
     }
 
-    /// A kind of object that lives here.
+    /// Returns a kind of object that lives here.
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When no kind has this name.
     pub fn kind(&self, kind: &str) -> Result<&ObjectType, String> {
         let declared = self.schema.objects.get(kind).filter(|o| o.store == self.store);
         declared.map(|o| &**o).ok_or_else(|| format!("no object {kind} lives in this store"))
     }
 
-    /// A field of a kind that lives here.
+    /// Returns a field of a kind that lives here.
     ///
     /// # Errors
     ///
-    /// When there is none of this number.
+    /// When no field has this number.
     pub fn field(&self, address: &Address) -> Result<&Field, String> {
         let kind = self.kind(address.object.kind())?;
         let field = kind.fields.get(usize::from(address.field));
@@ -56,7 +56,7 @@ impl Fit {
     ///
     /// # Errors
     ///
-    /// Why it does not fit.
+    /// The reason why it does not fit.
     pub fn write(&self, write: &Write) -> Fits {
         match write {
             Write::Create(object) | Write::Delete(object) => self.lives_here(object),
@@ -82,7 +82,7 @@ impl Fit {
     ///
     /// # Errors
     ///
-    /// Why it does not fit.
+    /// The reason why it does not fit.
     pub fn read(&self, read: &Read) -> Fits {
         match read {
             Read::Exists(object) => self.lives_here(object),

@@ -1,31 +1,32 @@
 //! A reference for replicated stores: replicas in memory that keep every update they received.
 //!
-//! What a replica shows is a function of the *set* of updates that it has received, and of nothing
-//! else: neither of their order nor of when they came. So replicas that received the same show the
-//! same, which is what a store of level `causal` or `eventual` promises once updates stop. It is
-//! the plainest store that keeps what adapters declare as [`mingle_store::Once::ById`],
-//! [`mingle_store::Once::Home`] or [`mingle_store::Once::Never`]; tests and simulations compare
-//! others with it. It forgets nothing, so it is no store to keep data in.
+//! The visible state of a replica is a function of the *set* of updates that it has received, and
+//! of nothing else: neither of their order nor of their times. So replicas that received the same
+//! updates show the same, which a store of level `causal` or `eventual` promises once updates stop.
+//! This is the simplest store with the properties that adapters declare as
+//! [`mingle_store::Once::ById`], [`mingle_store::Once::Home`] or [`mingle_store::Once::Never`];
+//! tests and simulations compare others with it. It never discards an update, so it is not meant
+//! for real data.
 //!
 //! [`ReplayStore::open`] gives a [`mingle_store::DataStore`]. Reading order:
 //!
-//! - [`config`]: what can be set, and which links between replicas are up.
-//! - `context`: which updates a replica has received.
-//! - `update`: what one replica tells the others of a commit, and the order of versions.
+//! - [`config`]: the settings, and the links between replicas that are up.
+//! - `context`: the updates that a replica has received.
+//! - `update`: the message from one replica to the others about a commit, and the order of
+//!   versions.
 //! - `build`: from a transaction's writes to an update.
-//! - `state`: what a set of updates comes to.
-//! - `once`: which of several updates of one operation counts.
-//! - `replica`: what arrives, and when.
-//! - `fit`, `reading`, `size`: whether a call fits the schema, and what a read gives.
+//! - `state`: the state that a set of updates produces.
+//! - `once`: the choice among several updates of one operation.
+//! - `replica`: arrival of updates, with their times.
+//! - `fit`, `reading`, `size`: checks of calls against the schema, and the results of reads.
 //! - `store`: the interface.
 //!
-//! How concurrent updates merge is what the embedded engine documents: a register, an entry and
-//! an element are sets of dots, of which a write puts its own in the place of those that it saw;
-//! of concurrent writes the highest in version order shows; an insert survives a concurrent
-//! removal; counters are sums, logs are in version order; clearing and deleting remove what their
-//! replica saw.
+//! Concurrent updates merge as the embedded engine documents: a register, an entry and an element
+//! are sets of dots, and a write replaces the dots that it saw by its own; of concurrent writes the
+//! highest in version order is visible; an insert survives a concurrent removal; counters are sums,
+//! logs are in version order; clearing and deleting remove everything that their replica saw.
 //!
-//! Invariant: nothing runs in the background. What is due is applied when somebody asks.
+//! Invariant: nothing runs in the background. Due updates are applied when a call needs them.
 
 mod build;
 pub mod config;

@@ -1,16 +1,16 @@
-//! Which of several updates of one operation counts.
+//! The choice among several updates of one operation.
 //!
-//! Of the copies that were received, the lowest in version order. Once the floor of the
-//! transaction's origin has passed the operation it is closed: of its copies only those count that
-//! the replica which raised the floor had received. So a copy that comes after the floor is
-//! ignored, and a replica which had counted one that the floor's replica lacked drops it: whoever
-//! has received the same counts the same.
+//! Among the received copies, the lowest in version order counts. Once the floor of the
+//! transaction's origin has passed the operation, the operation is closed: only those copies count
+//! that the replica that raised the floor had received. So a copy that arrives after the floor is
+//! ignored, and a replica that had counted a copy which the floor's replica lacked drops it:
+//! replicas that have received the same updates count the same copies.
 //!
 //! # Departures
 //!
-//! A store that must forget remembers, of an operation that is closed, nothing at all, and ignores
-//! what comes after the floor. Both are the same where a floor is raised only once every replica
-//! has a copy, except that two replicas of the other store may go on counting different copies.
+//! A store that discards updates keeps nothing about a closed operation, and ignores copies that
+//! arrive after the floor. Both stores behave the same if a floor is raised only once every replica
+//! has a copy, except that two replicas of the other store may continue to count different copies.
 
 use imbl::OrdMap;
 use mingle_model::{Origin, TransactionId};
@@ -32,19 +32,19 @@ struct Copies {
     counted: Option<Order>,
 }
 
-/// What a new update does to what counts.
+/// The effect of a new update on the choice.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It counts, beside all that did.
+    /// It counts, and the choice is otherwise unchanged.
     Counts,
-    /// It does not count, and nothing else changes.
+    /// It does not count, and the choice is unchanged.
     Ignored,
-    /// Other updates count than before.
+    /// The choice among earlier updates changes.
     Changed,
 }
 
 impl Operations {
-    /// Whether an update that was received counts.
+    /// True if a received update counts.
     pub fn counts(&self, update: &Update) -> bool {
         update.operation.is_none_or(|operation| {
             let copies = self.copies.get(&operation);
@@ -52,19 +52,19 @@ impl Operations {
         })
     }
 
-    /// The copy of an operation that counts.
+    /// Returns the copy of an operation that counts.
     #[cfg(test)]
     pub fn counted(&self, operation: OperationId) -> Option<Order> {
         self.copies.get(&operation)?.counted
     }
 
-    /// Up to which number operations of an origin are closed.
+    /// Returns the number up to which operations of an origin are closed.
     pub fn floor(&self, origin: Origin) -> u64 {
         let closings = self.closings.get(&origin).into_iter().flatten();
         closings.map(|(closing, _)| closing.up_to).max().unwrap_or(0)
     }
 
-    /// Takes a new update into account.
+    /// Adds a new update.
     pub fn receive(&mut self, update: &Update) -> Verdict {
         let mut is_changed = false;
         for closing in &update.closings {
@@ -85,7 +85,7 @@ impl Operations {
         if before == after { Verdict::Ignored } else { Verdict::Counts }
     }
 
-    /// Chooses anew among the copies of all that a floor closes; whether any choice changed.
+    /// Repeats the choice for all operations that a floor closes; true if any choice changed.
     fn close(&mut self, closing: Closing) -> bool {
         let id = |sequence| TransactionId { origin: closing.origin, sequence };
         let from = OperationId { id: id(0), phase: 0 };

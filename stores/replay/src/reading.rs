@@ -1,4 +1,4 @@
-//! What reads give.
+//! The results of reads.
 
 use mingle_model::{TransactionId, Value, Version, WitnessRow};
 use mingle_store::{
@@ -8,7 +8,7 @@ use mingle_store::{
 use crate::state::{Added, Cell, State};
 use crate::update::{Part, Payload, Unit};
 
-/// The answer to a read that fits and is no query.
+/// Returns the answer to a read that fits and is no query.
 pub fn answer(state: &State, read: &Read) -> Answer {
     let (data, version) = find(state, read);
     let witnesses = match read.object() {
@@ -18,7 +18,7 @@ pub fn answer(state: &State, read: &Read) -> Answer {
     Answer { data, version: Version(version), witnesses }
 }
 
-/// Whether a guard holds.
+/// True if a guard holds.
 pub fn holds(state: &State, guard: &Guard) -> bool {
     match guard {
         Guard::Absent(key) => record(state, key).0.is_none(),
@@ -114,7 +114,7 @@ fn counter(cell: Option<&Cell>) -> (Data, u64) {
     (Data::Counter(amounts.fold(0, i128::wrapping_add)), cell.version)
 }
 
-/// What is in a set or map, in order, and when that last changed.
+/// Returns the contents of a set or map, in order, and the version of their last change.
 fn elements<'a>(state: &'a State, address: &'a Address) -> (Vec<(&'a Value, &'a Cell)>, u64) {
     let mut version = 0;
     let mut live = Vec::new();
@@ -138,7 +138,7 @@ fn lines(state: &State, address: &Address) -> (Vec<Value>, u64) {
     (lines.collect(), cell.version)
 }
 
-/// A record's value and version.
+/// Returns a record's value and version.
 fn record(state: &State, key: &RecordKey) -> (Option<Bytes>, u64) {
     let cell = state.get(&Unit::Record(key.clone()));
     let value = cell.and_then(record_value);

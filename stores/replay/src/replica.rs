@@ -1,4 +1,4 @@
-//! One replica: what it has received, and what is on its way to it.
+//! One replica: the updates that it has received, and those in transit to it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::update::{Closing, Order, Payload, Unit, Update};
 #[derive(Clone, Debug)]
 pub struct Replica {
     index: usize,
-    /// How many replicas there are.
+    /// The number of replicas.
     count: usize,
-    /// All that it has received, in version order.
+    /// All received updates, in version order.
     received: OrdMap<Order, Arc<Update>>,
-    /// What it has received.
+    /// The set of received updates.
     pub context: Context,
     operations: Operations,
-    /// What all of that comes to.
+    /// The state that they produce.
     pub state: State,
-    /// What is on its way, and when it is due.
+    /// The updates in transit, with their due times.
     coming: Vec<(Duration, Arc<Update>)>,
 }
 
 impl Replica {
-    /// The replica of this index, of so many, which has received nothing.
+    /// Creates the replica with this index, of `count`, without updates.
     pub fn new(index: usize, count: usize) -> Self {
         Self {
             index,
@@ -43,12 +43,12 @@ impl Replica {
         }
     }
 
-    /// Its place among the replicas.
+    /// Returns its index among the replicas.
     pub fn index(&self) -> usize {
         self.index
     }
 
-    /// The update that these writes would be, were they committed here now.
+    /// Returns the update that a commit of these writes here would create now.
     pub fn update(&self, operation: Option<OperationId>, writes: &[Write]) -> Update {
         let number = self.context.prefix(self.index) + 1;
         let clock = self.received.get_max().map_or(0, |(order, _)| order.timestamp);
@@ -66,13 +66,13 @@ impl Replica {
         Update { order, context: self.context.clone(), operation, scopes, changes, closings }
     }
 
-    /// Receives an update; gives the version of what it changes here.
+    /// Receives an update; returns the version of its changes here.
     pub fn receive(&mut self, update: Arc<Update>) -> u64 {
         self.context.add(update.order.origin, update.order.number);
         let verdict = self.operations.receive(&update);
         self.received.insert(update.order, Arc::clone(&update));
-        // Distinct for each replica, since what one has at its version is not what another has at
-        // the same.
+        // Distinct for each replica, since the states of two replicas at the same number of updates
+        // can differ.
         let version = (self.received.len() * self.count + self.index) as u64;
         match verdict {
             Verdict::Counts => self.state.apply(&update, version),
@@ -86,7 +86,7 @@ impl Replica {
         version
     }
 
-    /// What all that was received comes to, from the start.
+    /// Returns the state of all received updates, computed from the start.
     pub fn fold(&self) -> State {
         let mut state = State::default();
         for update in self.received.values() {
@@ -99,20 +99,20 @@ impl Replica {
         state
     }
 
-    /// The copy of an operation that counts.
+    /// Returns the copy of an operation that counts.
     #[cfg(test)]
     pub fn counted(&self, operation: OperationId) -> Option<Order> {
         self.operations.counted(operation)
     }
 
-    /// An update is on its way here.
+    /// Adds an update in transit to this replica.
     pub fn send(&mut self, due: Duration, update: Arc<Update>) {
         self.coming.push((due, update));
         self.coming.sort_by_key(|(due, update)| (*due, update.order));
     }
 
-    /// Receives what is due, in the order in which it came due, from replicas that can be heard;
-    /// at a causal store an update waits for what its replica had received.
+    /// Receives due updates in the order of their due times, from replicas that can be heard; at a
+    /// causal store an update waits for the updates that its replica had received.
     pub fn deliver(&mut self, now: Duration, is_causal: bool, hears: impl Fn(usize) -> bool) {
         loop {
             let next = self.coming.iter().position(|(due, update)| {
@@ -126,7 +126,7 @@ impl Replica {
         }
     }
 
-    /// As it will be once all that is on its way has come.
+    /// Returns the replica as it will be after all updates in transit have arrived.
     pub fn complete(&self) -> Self {
         let mut all = self.clone();
         for (_, update) in std::mem::take(&mut all.coming) {

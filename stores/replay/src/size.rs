@@ -1,7 +1,7 @@
-//! The one body that this store has for declared operations: `builtin:size`.
+//! The only body of declared operations in this store: `builtin:size`.
 //!
-//! It is what the embedded engine has under that name: how many elements, entries or lines a
-//! collection has, or a counter's value, by key. It sees what any replica has acknowledged,
+//! It is the same as in the embedded engine: the number of elements, entries or lines in a
+//! collection, or a counter's value, by key. It sees all updates that any replica has acknowledged,
 //! delivered or not.
 
 use std::collections::BTreeMap;
@@ -13,7 +13,7 @@ use crate::fit::Fit;
 use crate::reading::answer;
 use crate::state::State;
 
-/// The operations of a store, by name: of what they give the size.
+/// The operations of a store, by name, with the field whose size each returns.
 #[derive(Clone, Debug)]
 pub struct Sizes(BTreeMap<Name, Target>);
 
@@ -26,11 +26,11 @@ struct Target {
 }
 
 impl Sizes {
-    /// Understands all operations of a store.
+    /// Parses all operations of a store.
     ///
     /// # Errors
     ///
-    /// When one has another body, or none.
+    /// When an operation has another body, or none.
     pub fn new(schema: &StoreSchema, fit: &Fit) -> Result<Self, String> {
         let target = |(name, operation): (&Name, &StoreOperation)| {
             let target = Target::of(operation, fit);
@@ -40,7 +40,7 @@ impl Sizes {
         Ok(Self(schema.operations.iter().map(target).collect::<Result<_, String>>()?))
     }
 
-    /// What a query gives in a state.
+    /// Returns the result of a query in a state.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! What a set of updates comes to.
+//! The state that a set of updates produces.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -10,19 +10,19 @@ use mingle_store::OperationId;
 use crate::context::Context;
 use crate::update::{Dot, Order, Part, Payload, Scope, Unit, Update};
 
-/// All units; cheap to copy, so a snapshot is one.
+/// All units; a copy is cheap, so it serves as a snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct State {
     cells: OrdMap<Unit, Arc<Cell>>,
-    /// Updates that were received, whether or not they count.
+    /// Received updates, including those that do not count.
     received: Context,
-    /// Operations of which a copy counts.
+    /// Operations with a copy that counts.
     operations: OrdSet<OperationId>,
-    /// Updates that delete or clear what may still come.
+    /// Updates that delete or clear effects that may still arrive.
     early: Vector<Arc<Early>>,
 }
 
-/// Scopes of an update, whose context was not all received.
+/// The scopes of an update whose context was not completely received.
 #[derive(Debug)]
 struct Early {
     scopes: Vec<Scope>,
@@ -32,55 +32,55 @@ struct Early {
 /// One unit.
 #[derive(Clone, Debug, Default)]
 pub struct Cell {
-    /// What was put there and not removed.
+    /// The additions that were not removed.
     pub live: OrdMap<Dot, Added>,
-    /// What was removed before it came.
+    /// The dots that were removed before they arrived.
     early: BTreeSet<Dot>,
-    /// When it was last changed.
+    /// The version of its last change.
     pub version: u64,
 }
 
-/// What one update put into a unit.
+/// The addition of one update to a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Added {
-    /// Where the update stands.
+    /// The update's place in version order.
     pub order: Order,
-    /// What it put there.
+    /// The value added.
     pub payload: Payload,
 }
 
 impl Early {
-    /// Whether what an update puts into a unit goes at once.
+    /// True if the addition of an update to a unit is removed at once.
     fn takes(&self, unit: &Unit, order: Order) -> bool {
         self.context.contains(order.origin, order.number)
             && self.scopes.iter().any(|scope| scope.contains(unit))
     }
 }
 
-/// Whether a unit that had `before` reads otherwise now that it has `after`.
+/// True if a unit with `after` reads differently from one with `before`.
 fn shows_otherwise(unit: &Unit, before: &OrdMap<Dot, Added>, after: &OrdMap<Dot, Added>) -> bool {
     match unit {
-        // An object exists or not, whoever says so.
+        // Only the object's existence is visible, not the update that caused it.
         Unit::Object(_, Part::Presence) => before.is_empty() != after.is_empty(),
         _ => before != after,
     }
 }
 
 impl Cell {
-    /// Of what is there, what comes last in version order.
+    /// Returns the last addition in version order.
     pub fn last(&self) -> Option<&Payload> {
         self.live.values().max_by_key(|added| added.order).map(|added| &added.payload)
     }
 }
 
 impl State {
-    /// Notes that an update was received that does not count.
+    /// Notes a received update that does not count.
     pub fn pass(&mut self, update: &Update) {
         self.received.add(update.order.origin, update.order.number);
     }
 
-    /// Adds what an update does. No other copy of its operation may count. What it changes gets
-    /// this version.
+    /// Adds the effects of an update. No other copy of its operation may count. The units that it
+    /// changes get this version.
     pub fn apply(&mut self, update: &Update, version: u64) {
         self.pass(update);
         if let Some(operation) = update.operation {
@@ -115,7 +115,7 @@ impl State {
         }
     }
 
-    /// Removes from a scope what comes of updates in a context.
+    /// Removes from a scope the additions of updates in a context.
     fn take(&mut self, scope: &Scope, context: &Context, version: u64) {
         let parts = self.parts(&scope.object).map(|(unit, _)| unit);
         let units: Vec<Unit> = parts.filter(|unit| scope.contains(unit)).cloned().collect();
@@ -131,7 +131,7 @@ impl State {
         }
     }
 
-    /// Changes a unit, which gets this version if that shows.
+    /// Changes a unit, which gets this version if the change is visible.
     fn change(&mut self, unit: &Unit, version: u64, change: impl FnOnce(&Self, &mut Cell)) {
         let mut shared = self.cells.remove(unit).unwrap_or_default();
         let cell = Arc::make_mut(&mut shared);
@@ -143,7 +143,7 @@ impl State {
         self.put(unit.clone(), shared);
     }
 
-    /// Whether what has this dot has come.
+    /// True if the update with this dot has arrived.
     fn has(&self, dot: Dot) -> bool {
         match dot {
             Dot::Update { origin, number } => self.received.contains(origin, number),
@@ -152,14 +152,15 @@ impl State {
     }
 
     fn put(&mut self, unit: Unit, cell: Arc<Cell>) {
-        // Rows have no version that anyone asks for, so nothing is left of one that has gone.
+        // No read returns the version of a row, so a removed row leaves nothing.
         let is_over = matches!(unit, Unit::Row(_)) && cell.live.is_empty() && cell.early.is_empty();
         if !is_over {
             self.cells.insert(unit, cell);
         }
     }
 
-    /// Takes over the versions of what is as it was in `before`, and gives all else this one.
+    /// Keeps the versions of units that are unchanged from `before`, and gives all others this
+    /// version.
     pub fn version_from(&mut self, before: &Self, version: u64) {
         let mut cells = OrdMap::new();
         for (unit, cell) in &self.cells {
@@ -171,7 +172,7 @@ impl State {
             Arc::make_mut(&mut cell).version = if is_changed { version } else { kept };
             cells.insert(unit.clone(), cell);
         }
-        // What was there through a copy that counts no longer, and through nothing else.
+        // Units that existed only through a copy that no longer counts.
         for (unit, old) in &before.cells {
             if !cells.contains_key(unit) && matches!(unit, Unit::Object(..)) {
                 let version = if old.live.is_empty() { old.version } else { version };
@@ -181,29 +182,29 @@ impl State {
         self.cells = cells;
     }
 
-    /// A unit, if it was ever changed.
+    /// Returns a unit, if it was ever changed.
     pub fn get(&self, unit: &Unit) -> Option<&Cell> {
         self.cells.get(unit).map(|cell| &**cell)
     }
 
-    /// Units from this one on.
+    /// Returns the units from this one on.
     pub fn from(&self, unit: Unit) -> impl Iterator<Item = (&Unit, &Cell)> {
         self.cells.range(unit..).map(|(unit, cell)| (unit, &**cell))
     }
 
-    /// All parts of an object.
+    /// Returns all parts of an object.
     pub fn parts<'a>(&'a self, object: &'a Ref) -> impl Iterator<Item = (&'a Unit, &'a Cell)> {
         self.from(Unit::Object(object.clone(), Part::Presence))
             .take_while(move |(unit, _)| matches!(unit, Unit::Object(of, _) if of == object))
     }
 
-    /// Elements or entries of a field.
+    /// Returns the elements or entries of a field.
     pub fn elements<'a>(
         &'a self,
         object: &'a Ref,
         field: u16,
     ) -> impl Iterator<Item = (&'a Value, &'a Cell)> {
-        // No value is less.
+        // The least of all values.
         let first = Part::Element(field, Value::Bool(false));
         self.from(Unit::Object(object.clone(), first)).map_while(move |(unit, cell)| match unit {
             Unit::Object(of, Part::Element(at, value)) if of == object && *at == field => {
@@ -213,12 +214,12 @@ impl State {
         })
     }
 
-    /// Witness rows of an object, or of the whole store.
+    /// Returns the witness rows of an object, or of the whole store.
     pub fn rows<'a>(&'a self, object: Option<&'a Ref>) -> impl Iterator<Item = &'a WitnessRow> {
         self.all_rows_from(object.cloned()).take_while(move |row| row.object.as_ref() == object)
     }
 
-    /// Witness rows, those of the whole store first.
+    /// Returns the witness rows, those of the whole store first.
     pub fn all_rows(&self) -> impl Iterator<Item = &WitnessRow> {
         self.all_rows_from(None)
     }

@@ -33,21 +33,21 @@ struct Shared {
 
 struct Inner {
     replicas: Vec<Replica>,
-    /// Whether each id that was committed or asked for has taken effect.
+    /// For each id that was committed or asked for: true if it has taken effect.
     fates: BTreeMap<TransactionId, bool>,
-    /// The next version of what is flushed and not committed.
+    /// The next version of writes that are flushed and not committed.
     tentative: u64,
 }
 
-/// Versions from here on are of writes that are not committed.
+/// The first version of writes that are not committed.
 const TENTATIVE: u64 = 1 << 63;
 
 impl ReplayStore {
-    /// An empty store.
+    /// Creates an empty store.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Refused`] when it cannot be what is asked for.
+    /// [`StoreError::Refused`] when it cannot have the requested properties.
     ///
     /// # Examples
     ///
@@ -128,7 +128,7 @@ impl DataStore for ReplayStore {
 
     fn outcome(&self, id: TransactionId) -> BoxFuture<'_, Result<Outcome, StoreError>> {
         Box::pin(async move {
-            // One that is not there is barred, so that the answer stays true.
+            // An id that has not committed is barred, so that the answer stays true.
             let has_committed = *self.shared.lock().fates.entry(id).or_insert(false);
             Ok(if has_committed { Outcome::Committed } else { Outcome::NotCommitted })
         })
@@ -170,12 +170,12 @@ impl Shared {
         self.capabilities.level == Level::Causal
     }
 
-    /// Whether replicas say what they have received.
+    /// True if replicas report the updates that they have received.
     fn is_counted(&self) -> bool {
         self.is_causal() && self.config.replicas.len() > 1
     }
 
-    /// What a replica has received; empty where nobody counts.
+    /// Returns the updates that a replica has received; empty if replicas do not report them.
     fn stamp(&self, replica: &Replica) -> Stamp {
         if !self.is_counted() {
             return Stamp::default();
@@ -212,7 +212,7 @@ impl Shared {
         }))
     }
 
-    /// Applies what is due at a replica.
+    /// Applies due updates at a replica.
     fn deliver(&self, inner: &mut Inner, replica: usize) {
         let names = &self.config.replicas;
         let hears = |from: usize| {
@@ -222,7 +222,7 @@ impl Shared {
         inner.replicas[replica].deliver(self.world.elapsed(), self.is_causal(), hears);
     }
 
-    /// When an update that is sent now is due.
+    /// Returns the due time of an update that is sent now.
     fn due(&self) -> Duration {
         let (delay, jitter) = (self.config.delay, self.config.jitter);
         let due = self.world.elapsed() + delay;
@@ -281,7 +281,8 @@ impl Shared {
         let operation = commit.operation.filter(|_| self.config.once == Once::ById);
         let mut parts = vec![(operation, writes)];
         if operation.is_some() && self.config.floor_suffices {
-            // Of whichever copy counts: records are no part of what counts once.
+            // Records are kept whichever copy counts: the choice of one copy does not apply to
+            // them.
             let is_record = |write: &mut Write| matches!(write, Write::Record(..));
             let records: Vec<Write> = parts[0].1.extract_if(.., is_record).collect();
             parts.push((None, records));
@@ -300,8 +301,8 @@ impl Shared {
     }
 }
 
-/// Whoever changes data must know the witness rows of its object, and of the whole store; it
-/// knows its own.
+/// Checks that the writer of data knows the witness rows of its object and of the whole store. It
+/// knows its own rows.
 fn check_witnesses(state: &State, writes: &[Write], commit: &Commit) -> Result<(), StoreError> {
     if !writes.iter().any(Write::is_data) {
         return Ok(());
@@ -322,7 +323,7 @@ fn check_witnesses(state: &State, writes: &[Write], commit: &Commit) -> Result<(
 struct ReplayTransaction {
     shared: Arc<Shared>,
     replica: usize,
-    /// What the replica must have received first.
+    /// The stamp that the replica must have received first.
     after: Stamp,
     snapshot: Option<Snapshot>,
     flushed: Vec<Write>,
@@ -333,12 +334,12 @@ struct ReplayTransaction {
 struct Snapshot {
     /// The replica as it was at the first read.
     replica: Replica,
-    /// What the transaction sees: its flushed writes too.
+    /// The state that the transaction sees, including its flushed writes.
     state: State,
 }
 
 impl ReplayTransaction {
-    /// Takes the snapshot with the first read, after what is due by then has been applied.
+    /// Takes the snapshot with the first read, after applying the updates due by then.
     fn settle(&mut self) -> Result<&mut Snapshot, StoreError> {
         if self.snapshot.is_none() {
             let shared = &self.shared;
@@ -358,7 +359,8 @@ impl ReplayTransaction {
     }
 }
 
-/// What the transaction sees once its writes are flushed; `version` is theirs.
+/// Returns the state that the transaction sees after a flush; `version` is the version of its
+/// writes.
 fn tentative(replica: &Replica, writes: &[Write], version: u64) -> State {
     let mut state = replica.state.clone();
     state.apply(&replica.update(None, writes), version);

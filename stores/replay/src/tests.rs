@@ -1,4 +1,4 @@
-//! What a replica shows is a function of the set of updates that it has received.
+//! The visible state of a replica is a function of the set of updates that it has received.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -45,7 +45,8 @@ fn operation(number: usize) -> OperationId {
     OperationId { id: TransactionId { origin: ORIGIN, sequence }, phase: 0 }
 }
 
-/// What operations do beside random writes: a bit of a counter, and a line.
+/// The key of the object that operations change in addition to random writes: a bit of a counter,
+/// and a line.
 const ONCE: usize = 9;
 
 fn once_writes(number: usize, seed: u64) -> Vec<Write> {
@@ -63,7 +64,7 @@ fn floor_write(sequence: u64) -> Write {
     Write::Record(key, record::floor(sequence))
 }
 
-/// Everything that a state shows.
+/// Returns everything that a state shows.
 fn shown(state: &State) -> Vec<Data> {
     let mut reads = vec![Read::Record(RecordKey::of_origin(RecordKind::Floor, ORIGIN))];
     for key in [0, 1, ONCE] {
@@ -79,13 +80,13 @@ fn shown(state: &State) -> Vec<Data> {
     reads.iter().map(|read| answer(state, read).data).collect()
 }
 
-/// Replicas, and all that was committed at any.
+/// Replicas, and all updates committed at any of them.
 struct History {
     seed: u64,
     random: Random,
     replicas: Vec<Replica>,
     updates: Vec<Arc<Update>>,
-    /// Operations of which each replica has a copy.
+    /// For each replica, the operations of which it has a copy.
     operations: Vec<BTreeSet<usize>>,
 }
 
@@ -113,7 +114,7 @@ impl History {
         }
     }
 
-    /// Updates that a replica lacks and may receive.
+    /// Returns updates that a replica lacks and may receive.
     fn missing(&self, at: usize, is_causal: bool) -> Vec<Arc<Update>> {
         let context = &self.replicas[at].context;
         let missing = self.updates.iter().filter(|update| {
@@ -133,7 +134,7 @@ impl History {
         true
     }
 
-    /// One step: a commit, an operation, a floor or a delivery.
+    /// Performs one step: a commit, an operation, a floor or a delivery.
     fn step(&mut self, operations: usize, is_causal: bool) {
         let at = self.random.below(REPLICAS);
         match self.random.below(10) {
@@ -143,7 +144,8 @@ impl History {
                 self.commit(at, None, &writes);
             }
             3 | 4 => {
-                // Helpers run what their replica has not seen, up to its floor.
+                // Helpers run operations that their replica has not seen, unless its floor is above
+                // them.
                 let number = self.random.below(operations);
                 let floor = self.floor(at);
                 if !self.operations[at].contains(&number) && number as u64 >= floor {
@@ -178,7 +180,7 @@ impl History {
         }
     }
 
-    /// A replica that received nothing of its own, and everything in a random order.
+    /// Returns a replica that commits nothing itself, and receives everything in a random order.
     fn bystander(&mut self, is_causal: bool) -> Replica {
         self.replicas.push(Replica::new(REPLICAS, REPLICAS + 1));
         self.operations.push(BTreeSet::new());
@@ -198,7 +200,7 @@ impl History {
         }
     }
 
-    /// Every operation that ran anywhere shows once everywhere.
+    /// Checks that every operation that ran anywhere shows exactly once everywhere.
     fn check_once(&self, is_causal: bool) {
         let ran: BTreeSet<usize> = self.operations.iter().flatten().copied().collect();
         let sum = ran.iter().map(|number| 1i128 << number).sum();
@@ -244,8 +246,8 @@ fn a_state_kept_up_to_date_is_the_state_folded_anew() {
     }
 }
 
-/// Both sides of a partition run a phase; whoever received a copy as removed has the other
-/// removed too.
+/// Both sides of a partition run a phase; a replica that received one copy and its removal has the
+/// other copy removed too.
 #[test]
 fn a_removal_that_saw_one_copy_removes_the_other() {
     let tag = || Value::Int(1);
@@ -258,7 +260,7 @@ fn a_removal_that_saw_one_copy_removes_the_other() {
     ];
     history.commit(0, None, &[Write::Create(thing(1))]);
     history.commit(0, Some(operation(0)), &writes);
-    // The second copy is the lower one, so it takes the place of the first everywhere.
+    // The second copy is the lower one, so it replaces the first everywhere.
     history.commit(1, Some(operation(0)), &writes);
     history.commit(0, None, &[Write::Delete(thing(0))]);
     history.deliver_all(true);
@@ -308,7 +310,7 @@ fn a_copy_that_comes_after_the_floor_is_ignored() {
         let early = Arc::clone(&history.updates[1]);
         let floor = [floor_write(1)];
         history.commit(0, None, &floor);
-        // A second floor, raised where the late copy is known, opens nothing again.
+        // A second floor, raised at a replica with the late copy, does not reopen the operation.
         history.deliver_all(true);
         history.commit(0, None, &[floor_write(2)]);
         history.deliver_all(true);

@@ -1,23 +1,23 @@
-//! What one replica tells the others of a commit.
+//! The message from one replica to the others about a commit.
 
 use mingle_model::{Origin, Ref, Value, WitnessRow};
 use mingle_store::{Bytes, OperationId, RecordKey};
 
 use crate::context::Context;
 
-/// Where an update stands in version order.
+/// The place of an update in version order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Order {
-    /// Its Lamport timestamp, above those of all that its replica had received.
+    /// Its Lamport timestamp, above those of all updates that its replica had received.
     pub timestamp: u64,
     /// Index of its replica.
     pub origin: usize,
-    /// The how manieth there, from 1.
+    /// Its number among the replica's updates, from 1.
     pub number: u64,
 }
 
-/// The name under which others see an update's effects, and remove them. Updates of one operation
-/// share theirs, so a removal that saw one copy removes the others too.
+/// The name by which other replicas see an update's effects, and remove them. Updates of one
+/// operation share a dot, so a removal that saw one copy removes the others too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Dot {
     /// An update that has no operation.
@@ -27,11 +27,11 @@ pub enum Dot {
         /// Its number there.
         number: u64,
     },
-    /// Whichever update of the operation counts.
+    /// The update of the operation that counts.
     Operation(OperationId),
 }
 
-/// What can be changed on its own.
+/// The smallest thing that can be changed separately.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Unit {
     /// A part of an object.
@@ -45,7 +45,7 @@ pub enum Unit {
 /// A part of an object.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Part {
-    /// That it exists.
+    /// The object's existence.
     Presence,
     /// A register, a counter, or all lines of a log.
     Field(u16),
@@ -53,17 +53,17 @@ pub enum Part {
     Element(u16, Value),
 }
 
-/// An object, or all that is in one of its fields.
+/// A whole object, or one of its fields.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scope {
-    /// Which object.
+    /// The object.
     pub object: Ref,
-    /// Which field; all of them, and the presence, if none.
+    /// The field; none stands for all fields and the presence.
     pub field: Option<u16>,
 }
 
 impl Scope {
-    /// Whether a unit is in it.
+    /// True if a unit is in it.
     pub fn contains(&self, unit: &Unit) -> bool {
         let Unit::Object(object, part) = unit else { return false };
         let is_field = self.field.is_none_or(|field| match part {
@@ -74,14 +74,14 @@ impl Scope {
     }
 }
 
-/// What an update puts into a unit.
+/// The addition of an update to a unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Payload {
     /// A presence, an element or a witness row.
     Mark,
     /// A register's or entry's value.
     Value(Value),
-    /// What is added to a counter.
+    /// The amount added to a counter.
     Amount(i128),
     /// Lines of a log, in order.
     Lines(Vec<Value>),
@@ -89,41 +89,41 @@ pub enum Payload {
     Bytes(Bytes),
 }
 
-/// What an update does to one unit: it removes first, then adds. So a copy of an operation that
-/// saw another one puts its own in that one's place.
+/// The effect of an update on one unit: it removes first, then adds. So a copy of an operation that
+/// saw another copy replaces that copy's addition by its own.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// Which.
+    /// The unit.
     pub unit: Unit,
-    /// What goes: what the update's replica saw of it.
+    /// The dots removed: those that the update's replica saw.
     pub removed: Vec<Dot>,
-    /// What comes, under the update's own dot.
+    /// The addition, under the update's own dot.
     pub added: Option<Payload>,
 }
 
-/// A floor that was raised: of operations of transactions between `after` and `up_to`, only the
-/// copies count that the floor's replica had received.
+/// A raised floor: for operations of transactions between `after` and `up_to`, only the copies
+/// count that the floor's replica had received.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Closing {
-    /// Whose floor.
+    /// The origin of the floor.
     pub origin: Origin,
-    /// What the floor was at its replica; nothing up to here is closed anew.
+    /// The floor before, at its replica; operations up to here are not closed again.
     pub after: u64,
-    /// What it is.
+    /// The new floor.
     pub up_to: u64,
 }
 
 /// The effect of one commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Update {
-    /// Where it stands, which also names it.
+    /// Its place in version order, which also identifies it.
     pub order: Order,
-    /// What its replica had received.
+    /// The updates that its replica had received.
     pub context: Context,
-    /// What it runs, at a store that counts operations once.
+    /// The operation that it runs, at a store that counts operations once.
     pub operation: Option<OperationId>,
-    /// What it deletes and clears: of these goes, before all else, what comes of updates in
-    /// `context`, even where they come later.
+    /// The scopes that it deletes and clears. Before all other changes, additions of updates in
+    /// `context` are removed from these scopes, even if they arrive later.
     pub scopes: Vec<Scope>,
     /// Units changed, each at most once.
     pub changes: Vec<Change>,
@@ -132,7 +132,7 @@ pub struct Update {
 }
 
 impl Update {
-    /// The name of its effects.
+    /// Returns the dot of its effects.
     pub fn dot(&self) -> Dot {
         match self.operation {
             Some(operation) => Dot::Operation(operation),

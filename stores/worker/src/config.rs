@@ -1,4 +1,4 @@
-//! Where a worker is, and how to be let in.
+//! The address and credentials of a worker.
 
 use std::fmt;
 use std::time::Duration;
@@ -7,25 +7,26 @@ use mingle_model::Name;
 
 use crate::limits::{ANSWER_WITHIN, CONNECT_WITHIN, ROUND_TRIP};
 
-/// Where a worker is, and how to be let in.
+/// The address and credentials of a worker.
 #[derive(Clone, PartialEq, Eq)]
 pub struct WorkerConfig {
     /// `http://host:port` or `https://host:port`.
     pub url: String,
     /// The API token.
     pub token: Option<String>,
-    /// PEM of those that vouch for the worker's certificate; the system's if none.
+    /// Certificates in PEM of the authorities for the worker's certificate; none stands for the
+    /// system's.
     pub root_certificates: Option<Vec<u8>>,
-    /// How long a connection may take.
+    /// The longest time to connect.
     pub connect_timeout: Duration,
-    /// How long an answer may take.
+    /// The longest wait for an answer.
     pub answer_timeout: Duration,
-    /// What a round trip is expected to take.
+    /// The expected time of a round trip.
     pub round_trip: Duration,
 }
 
 impl WorkerConfig {
-    /// A worker at this address, with nothing else said.
+    /// Returns the configuration of a worker at this address, with default settings.
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -43,7 +44,7 @@ impl WorkerConfig {
     ///
     /// # Errors
     ///
-    /// What was expected, and what was found.
+    /// The expected form, and the value found.
     ///
     /// # Examples
     ///
@@ -60,35 +61,35 @@ impl WorkerConfig {
     }
 }
 
-/// Without the token.
+/// Omits the token.
 impl fmt::Debug for WorkerConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("WorkerConfig").field("url", &self.url).finish_non_exhaustive()
     }
 }
 
-/// Why a store behind a worker cannot be opened.
+/// The reason why a store behind a worker cannot be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
-    /// The binding makes no sense.
+    /// The binding is invalid.
     Config {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The worker does not serve the store to this program.
     Refused {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The worker cannot be reached.
     Unavailable {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

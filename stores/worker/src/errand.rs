@@ -1,4 +1,4 @@
-//! Phases that run whole, beside the store.
+//! Whole phases, which run beside the store.
 
 use std::time::Duration;
 
@@ -37,7 +37,7 @@ impl WorkerStore {
             match answer.problem() {
                 None => return Ok(ran(answer, round_trips)),
                 Some(problem) if problem.code == code::UNKNOWN_PROGRAM && !was_sent => {
-                    // The worker has run nothing: it knows the program by its hash or not at all.
+                    // The worker has run nothing: without the program it cannot run the attempt.
                     was_sent = true;
                     round_trips += 1;
                     self.send_program(&program, errand.text).await?;
@@ -50,8 +50,8 @@ impl WorkerStore {
         }
     }
 
-    /// Asks what came of an attempt whose answer was lost, until the worker says it or that it has
-    /// never had it.
+    /// Requests the result of an attempt with a lost answer, until the worker returns it or reports
+    /// that it never had the attempt.
     async fn ask_again(
         &self,
         attempt: &str,
@@ -68,7 +68,7 @@ impl WorkerStore {
             if let Ok(answer) = asked {
                 match answer.problem() {
                     None => return Ok(ran(answer, round_trips)),
-                    // A worker that has begun anew does not know what it has run before.
+                    // A restarted worker does not know the attempts that it ran before.
                     Some(problem) if problem.code == code::UNKNOWN_ATTEMPT => return Err(unknown()),
                     Some(_) => {}
                 }
@@ -89,7 +89,7 @@ impl WorkerStore {
         answer.problem().map_or(Ok(()), |problem| Err(self.refused(problem)))
     }
 
-    /// What a worker says that has not done what it was asked.
+    /// Returns the error for a worker that did not carry out a request.
     pub(crate) fn refused(&self, problem: Problem) -> StoreError {
         match problem.code.as_str() {
             code::OVERLOADED => StoreError::Conflict,

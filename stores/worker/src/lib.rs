@@ -1,14 +1,15 @@
-//! Stores behind a worker: `mingle serve --worker` beside a distant store runs whole phases there, in
-//! one round trip each (MixT §7.2), and lets the rest of what a store is asked go one by one.
+//! Stores behind a worker: `mingle serve --worker` beside a distant store runs whole phases there,
+//! in one round trip each (MixT §7.2), and forwards other operations of a store one by one.
 //!
 //! - [`WorkerStore`]: the store, as the runtime sees it;
-//! - [`config`]: where the worker is, and how to be let in;
-//! - `errand`: phases that run whole; `transaction`: what goes one by one;
-//! - `link`: connections; [`wire`]: what is said, which the server shares;
+//! - [`config`]: the address and credentials of the worker;
+//! - `errand`: whole phases; `transaction`: single operations;
+//! - `link`: connections; [`wire`]: the protocol, which the server shares;
 //! - [`limits`]: the named bounds.
 //!
-//! What is sent is postcard, not JSON: reads, records and witness rows are no values of the language, so
-//! its JSON, which is read by types, has no form for them; intents and witnesses are postcard already.
+//! Bodies are postcard, not JSON: reads, records and witness rows are not values of the language,
+//! so its JSON, which is decoded by types, has no form for them; intents and witnesses are postcard
+//! already.
 
 pub mod config;
 mod errand;

@@ -2,27 +2,27 @@
 
 use std::time::Duration;
 
-/// Connections to a worker are agreed upon within this time, unless the binding says otherwise.
+/// The longest time to connect to a worker, unless the binding sets another: 5 s.
 pub const CONNECT_WITHIN: Duration = Duration::from_secs(5);
 
-/// A worker answers within this time, unless the binding says otherwise. Whole phases may take
-/// longer: their answers are asked for until the call's deadline.
+/// The longest wait for a worker's answer, unless the binding sets another: 10 s. Whole phases may
+/// take longer: their answers are requested until the call's deadline.
 pub const ANSWER_WITHIN: Duration = Duration::from_secs(10);
 
-/// What a round trip is taken to last, unless the binding says otherwise.
+/// The expected time of a round trip, unless the binding sets another: 50 ms.
 pub const ROUND_TRIP: Duration = Duration::from_millis(50);
 
-/// So many connections are kept open while nothing is asked.
+/// The most idle connections that are kept open.
 pub const IDLE_MAX: usize = 32;
 
-/// A connection that nothing was asked on for so long is not used again: the server may be about to
-/// close it.
+/// The idle time after which a connection is not used again: 10 s. The server may be about to close
+/// it.
 pub const IDLE_FOR: Duration = Duration::from_secs(10);
 
-/// An answer has at most so many bytes: 64 MiB.
+/// The most bytes of an answer: 64 MiB.
 pub const ANSWER_BYTES_MAX: usize = 64 << 20;
 
-/// The pause before a lost answer is asked for again; it doubles.
+/// The pause before a lost answer is requested again; it doubles each time.
 pub const ASK_PAUSE_MIN: Duration = Duration::from_millis(5);
 
 /// The longest of these pauses.

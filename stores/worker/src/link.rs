@@ -1,4 +1,4 @@
-//! Connections to a worker: HTTP/1.1, one request at a time on each, and those that are idle kept.
+//! Connections to a worker: HTTP/1.1, one request at a time on each; idle connections are kept.
 
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -40,14 +40,14 @@ pub(crate) struct Answer {
     pub(crate) body: Bytes,
 }
 
-/// A problem, as far as it matters here.
+/// A problem, with the parts that this crate uses.
 pub(crate) struct Problem {
     pub(crate) code: String,
     pub(crate) detail: String,
 }
 
 impl Answer {
-    /// What is wrong, where the answer is not a good one.
+    /// Returns the problem, if the answer reports one.
     pub(crate) fn problem(&self) -> Option<Problem> {
         if self.status.is_success() {
             return None;
@@ -61,7 +61,7 @@ impl Answer {
     }
 }
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Debug)]
 pub(crate) enum Failed {
     /// Nothing was sent.
@@ -78,7 +78,7 @@ impl Failed {
     }
 }
 
-/// What the address of a worker says.
+/// The parts of a worker's address.
 pub(crate) struct Place {
     encrypted: bool,
     host: String,
@@ -114,7 +114,7 @@ impl Place {
 }
 
 impl Link {
-    /// Looks at what the binding says; connects nowhere yet.
+    /// Checks the binding; does not connect yet.
     pub(crate) fn new(config: &WorkerConfig) -> Result<Self, String> {
         let Place { encrypted, host: name, port, authority } = Place::of(&config.url)?;
         let authorization = config.token.as_ref().map(|token| {
@@ -164,7 +164,7 @@ impl Link {
             let response = match sender.try_send_request(request).await {
                 Ok(response) => response,
                 Err(mut error) => match error.take_message() {
-                    // The other side had closed a connection that was idle: nothing was sent.
+                    // The server had closed the idle connection: nothing was sent.
                     Some(unsent) if !is_new => {
                         request = unsent;
                         continue;
@@ -200,7 +200,7 @@ impl Link {
         builder.body(Full::new(body.into())).map_err(|error| error.to_string())
     }
 
-    /// A connection that is open and was used not long ago.
+    /// Returns an open connection that was used recently.
     fn idle(&self) -> Option<Sender> {
         let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
         while let Some((since, sender)) = idle.pop() {
@@ -238,7 +238,7 @@ where
 {
     let begun = http1::handshake(TokioIo::new(stream)).await;
     let (sender, connection) = begun.map_err(|error| error.to_string())?;
-    // It ends with the connection, which ends when nobody has its sender any more.
+    // The task ends with the connection, which ends when its sender is dropped.
     tokio::spawn(async move {
         let _ = connection.await;
     });

@@ -15,12 +15,12 @@ use crate::link::{Failed, Link};
 use crate::transaction::WorkerTransaction;
 use crate::wire::{Answered, Description, Given, Operation, PROTOCOL, code, decode, encode, hex};
 
-/// A store behind a worker: phases run there whole, everything else goes one by one.
+/// A store behind a worker: whole phases run there, all other operations go one by one.
 pub struct WorkerStore {
     shared: Arc<Shared>,
 }
 
-/// What transactions share.
+/// The state that transactions share.
 pub(crate) struct Shared {
     link: Link,
     capabilities: Capabilities,
@@ -29,16 +29,16 @@ pub(crate) struct Shared {
     /// Its address.
     place: String,
     world: Arc<dyn World>,
-    /// The latest that the store has said of its clock.
+    /// The latest time of the store's clock that an answer contained.
     time: AtomicU64,
 }
 
 impl WorkerStore {
-    /// Asks the worker for its store of this name, and whether a program fits it.
+    /// Requests the description of a store from the worker, and checks that a program fits it.
     ///
     /// # Errors
     ///
-    /// When the worker is not to be reached, has no such store, or the program does not fit it.
+    /// When the worker cannot be reached, has no such store, or the program does not fit it.
     pub async fn connect(
         config: WorkerConfig,
         store: Name,
@@ -87,7 +87,7 @@ impl WorkerStore {
         Ok(Arc::new(Self { shared: Arc::new(shared) }))
     }
 
-    /// Sees that a store can be opened, as far as that can be said without its worker.
+    /// Checks that a store can be opened, as far as possible without its worker.
     ///
     /// # Errors
     ///
@@ -122,9 +122,9 @@ fn unavailable(store: &Name, failed: Failed) -> OpenError {
     OpenError::Unavailable { store: store.clone(), reason: failed.reason() }
 }
 
-/// How an operation failed on its way.
+/// The failure of an operation.
 pub(crate) enum Trouble {
-    /// The store, or its worker, says so.
+    /// The store, or its worker, reports the error.
     Said(StoreError),
     /// No answer came.
     Lost(StoreError),
@@ -162,7 +162,7 @@ impl Shared {
         answered.result.map_err(Trouble::Said)
     }
 
-    /// What an answer that does not fit its question is taken for.
+    /// Returns the error for an answer that does not fit its request.
     pub(crate) fn mixed_up(&self) -> StoreError {
         let reason = "its worker answers something else than it was asked".to_owned();
         StoreError::Unavailable { store: self.capabilities.store.clone(), reason }
@@ -182,7 +182,7 @@ impl Shared {
 }
 
 impl Trouble {
-    /// For what may be asked again.
+    /// Returns the error for a request that can be repeated.
     pub(crate) fn error(self) -> StoreError {
         match self {
             Self::Said(error) | Self::Lost(error) => error,

@@ -9,13 +9,13 @@ use mingle_store::{
 use crate::store::{Shared, Trouble};
 use crate::wire::{Given, Opening, Operation};
 
-/// A transaction. The worker learns of it with the first that is asked in it.
+/// A transaction. The worker learns of it with its first operation.
 pub(crate) struct WorkerTransaction {
     shared: Arc<Shared>,
     opening: Opening,
-    /// The worker may have it, and it has not ended.
+    /// True if the worker may hold it, and it has not ended.
     is_held: bool,
-    /// Its last reads have ended it, and this came of it.
+    /// The result of the commit, if its last reads have ended it.
     ended: Option<Committed>,
     has_flushed: bool,
 }
@@ -50,7 +50,7 @@ impl WorkerTransaction {
         }
         let id = commit.id;
         let may_have_written = !commit.writes.is_empty() || self.has_flushed;
-        // The commit ends it there, whatever comes of it.
+        // The commit ends the transaction at the worker, with any result.
         self.is_held = false;
         let operation = Operation::Commit { transaction: self.opening.clone(), commit };
         match self.shared.operate(&operation).await {
@@ -101,7 +101,7 @@ impl Drop for WorkerTransaction {
         if !self.is_held {
             return;
         }
-        // The worker would end it by itself after a while.
+        // Without this the worker would end it by itself later.
         let (shared, number) = (self.shared.clone(), self.opening.number);
         self.shared.spawn(Box::pin(async move {
             let _ = shared.operate(&Operation::Drop { number }).await;

@@ -1,15 +1,15 @@
-//! What is said between a store behind a worker and the worker, version 1.
+//! The protocol between a store behind a worker and the worker, version [`PROTOCOL`].
 //!
 //! | | |
 //! | --- | --- |
 //! | `PUT /v1/worker/programs/HASH` | the text of a program, which is checked |
 //! | `GET /v1/worker/stores/STORE?program=HASH` | a [`Description`], if the program fits the store |
 //! | `PUT /v1/worker/stores/STORE/attempts/NONCE?program=HASH` | runs an attempt, once |
-//! | `GET /v1/worker/stores/STORE/attempts/NONCE` | what came of it; if there was none, there will be none |
+//! | `GET /v1/worker/stores/STORE/attempts/NONCE` | its result; if there was no attempt, there will be none |
 //! | `POST /v1/worker/stores/STORE/operations` | an [`Operation`], answered by [`Answered`] |
 //!
-//! Bodies are postcard; the attempts' own form is the runtime's. Errors are `application/problem+json`, with
-//! the codes of [`code`] beside those of the server.
+//! Bodies are postcard; the form of attempts is defined by the runtime. Errors are
+//! `application/problem+json`, with the codes of [`code`] in addition to those of the server.
 
 use std::fmt::Write as _;
 
@@ -20,19 +20,19 @@ use mingle_store::{
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 
-/// The version of what is said; another one is refused.
+/// The version of the protocol; other versions are rejected.
 pub const PROTOCOL: u32 = 2;
 
-/// The type of what is sent.
+/// The content type of bodies.
 pub const CONTENT_TYPE: &str = "application/octet-stream";
 
-/// Codes of problems that a client acts upon.
+/// Codes of problems to which a client reacts.
 pub mod code {
-    /// The worker does not know the program: it is to be sent.
+    /// The worker does not know the program: the client must send it.
     pub const UNKNOWN_PROGRAM: &str = "unknown-program";
-    /// There was no such attempt, and it will not be run any more.
+    /// The worker never had the attempt, and will not run it any more.
     pub const UNKNOWN_ATTEMPT: &str = "unknown-attempt";
-    /// The worker has enough to do, and has run nothing.
+    /// The worker is overloaded, and has run nothing.
     pub const OVERLOADED: &str = "overloaded";
     /// The worker is about to stop, and has run nothing.
     pub const SHUTTING_DOWN: &str = "shutting-down";
@@ -45,85 +45,85 @@ pub mod code {
 pub struct Description {
     /// [`PROTOCOL`] of the worker. It comes first, so that all versions can read it.
     pub protocol: u32,
-    /// What the store can do.
+    /// The capabilities of the store.
     pub capabilities: Capabilities,
 }
 
-/// Something that goes to a store by itself.
+/// A single operation on a store.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Operation {
-    /// In a transaction of the sender's, which begins with the first of these.
+    /// Reads in a transaction of the sender, which begins with its first operation.
     Read {
-        /// Which transaction.
+        /// The transaction.
         transaction: Opening,
-        /// What is read.
+        /// The reads.
         reads: Vec<Read>,
-        /// Whether nothing follows.
+        /// True if nothing follows.
         is_last: bool,
     },
     /// Writes ahead of the commit.
     Flush {
-        /// Which transaction.
+        /// The transaction.
         transaction: Opening,
-        /// What is written.
+        /// The writes.
         writes: Vec<Write>,
     },
     /// The end of a transaction.
     Commit {
-        /// Which transaction.
+        /// The transaction.
         transaction: Opening,
-        /// What goes with it.
+        /// The commit.
         commit: Commit,
     },
     /// The end of a transaction that is not committed.
     Drop {
-        /// Which transaction.
+        /// The transaction's number.
         number: u128,
     },
-    /// What became of a commit.
+    /// A request for the outcome of a commit.
     Outcome(TransactionId),
-    /// What every replica has seen.
+    /// A request for the stamp that every replica has seen.
     Everywhere,
 }
 
 /// A transaction that the sender has begun.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Opening {
-    /// Which of its transactions: a random number.
+    /// The sender's number for it: a random number.
     pub number: u128,
-    /// Whether the worker must have it: this is not the first that is asked in it.
+    /// True if the worker must have it: this is not its first operation.
     pub is_open: bool,
-    /// Who asks, and from where.
+    /// The sender's session.
     pub session: Session,
 }
 
-/// What an operation gives.
+/// The result of an operation.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Given {
-    /// Of a read.
+    /// The answers to reads.
     Answers(Vec<Answer>),
-    /// Of reads after which nothing follows: they have ended the transaction.
+    /// The answers to reads after which nothing follows: they have ended the transaction.
     Ended(Vec<Answer>, Committed),
-    /// Of what gives nothing.
+    /// The result of operations without one.
     Nothing,
-    /// Of a commit.
+    /// The result of a commit.
     Committed(Committed),
-    /// Of a question for an outcome.
+    /// The outcome of a commit.
     Outcome(Outcome),
-    /// Of a question for what every replica has seen.
+    /// The stamp that every replica has seen.
     Everywhere(Stamp),
 }
 
 /// The answer to an [`Operation`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Answered {
-    /// What it gives, or what the store says is wrong.
+    /// The result, or the store's error.
     pub result: Result<Given, StoreError>,
-    /// [`mingle_store::DataStore::time`], after that.
+    /// [`mingle_store::DataStore::time`], after the operation.
     pub time: u64,
 }
 
-/// Something as bytes.
+/// Encodes a value.
 ///
 /// # Panics
 ///
@@ -132,12 +132,12 @@ pub fn encode<T: Serialize>(value: &T) -> Vec<u8> {
     postcard::to_stdvec(value).expect("writing to memory cannot fail")
 }
 
-/// Something from its bytes; none if they are something else.
+/// Decodes a value; none if the bytes are not of this type.
 pub fn decode<T: DeserializeOwned>(bytes: &[u8]) -> Option<T> {
     postcard::from_bytes(bytes).ok()
 }
 
-/// Bytes as hexadecimal digits.
+/// Returns bytes as hexadecimal digits.
 ///
 /// # Examples
 ///
@@ -155,7 +155,7 @@ pub fn hex(bytes: &[u8]) -> String {
     })
 }
 
-/// So many bytes from their hexadecimal digits.
+/// Returns `N` bytes from their hexadecimal digits.
 pub fn from_hex<const N: usize>(text: &str) -> Option<[u8; N]> {
     let digits = text.as_bytes();
     if digits.len() != 2 * N {

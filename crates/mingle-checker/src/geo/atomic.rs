@@ -1,8 +1,9 @@
-//! Nobody sees a part of a transaction: without vectors, from what reads show.
+//! Atomic visibility, checked without vectors, from the values that reads show.
 //!
-//! A line of a log that nobody clears says which transaction appended it, if it is the only one that
-//! did. So does the value of a register that nobody erases. Of two items that one transaction
-//! changed, whoever sees it at one sees it at the other, or there something that came later.
+//! A line of a log that no transaction clears identifies its transaction, if only one appended it.
+//! The value of a register that no transaction erases does the same. If one transaction changed two
+//! items, a reader that sees its write at one item sees it at the other too, or a later write
+//! there.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
@@ -14,7 +15,7 @@ use super::problem::{Problem, Promise};
 use super::registers;
 use crate::limits::PROBLEMS_MAX;
 
-/// Atomic visibility: of each transaction's reads, and of each view in the end.
+/// Checks atomic visibility, in each transaction's reads and in each final view.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let marks = Marks::new(index);
     let mut problems = Vec::new();
@@ -31,7 +32,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What a transaction read of items before it changed them.
+/// Returns the values that a transaction read of items before it changed them.
 fn of_others<'r>(node: &Node<'r>) -> BTreeMap<Item, &'r Content> {
     let (mut seen, mut own) = (BTreeMap::new(), BTreeSet::new());
     for action in &node.transaction.actions {
@@ -48,15 +49,15 @@ fn of_others<'r>(node: &Node<'r>) -> BTreeMap<Item, &'r Content> {
     seen
 }
 
-/// Which values say who wrote them.
+/// The values that identify their writers.
 struct Marks<'r> {
-    /// Of each item that counts: what was written, in the order of versions.
+    /// For each item with such values: the values written, in the order of versions.
     written: HashMap<Item, Vec<&'r Value>>,
-    /// Of each two such items: the transactions that wrote both, with the places of what they wrote.
+    /// For each two such items: the transactions that wrote both, with the places of their writes.
     both: HashMap<(Item, Item), Vec<Both>>,
 }
 
-/// A transaction that wrote two items, with the place of what it wrote at each.
+/// A transaction that wrote two items, with the place of its write at each.
 struct Both {
     transaction: usize,
     places: (usize, usize),
@@ -72,7 +73,7 @@ impl<'r> Marks<'r> {
             written.insert(*item, values.collect::<Vec<_>>());
             for (place, entry) in operations.entries().iter().enumerate() {
                 let of = places.entry(entry.transaction).or_default();
-                // Of several writes the last is the one that is seen.
+                // Of several writes of one transaction only the last is visible.
                 of.retain(|(other, _)| other != item);
                 of.push((*item, place));
             }
@@ -89,7 +90,7 @@ impl<'r> Marks<'r> {
         Self { written, both }
     }
 
-    /// The first transaction of which these show a part.
+    /// Returns a problem for the first transaction of which the reader sees only a part.
     fn fracture(
         &self,
         index: &Index<'_>,
@@ -125,7 +126,7 @@ impl<'r> Marks<'r> {
     }
 }
 
-/// Items of which a value does not say who wrote it.
+/// Returns the items with a value that does not identify its writer.
 fn ambiguous(index: &Index<'_>) -> BTreeSet<Item> {
     let (mut known, mut out) = (HashSet::new(), BTreeSet::new());
     for node in &index.nodes {
@@ -147,16 +148,16 @@ fn value_of(op: &Op) -> Option<&Value> {
     }
 }
 
-/// What of the writes of an item is seen.
+/// The visible writes of an item.
 enum Sight {
-    /// Of a log: which lines.
+    /// For a log: for each line written, true if it is visible.
     Lines(Vec<bool>),
-    /// Of a register: which writes stand, in order.
+    /// For a register: the visible writes, in order.
     Values(Vec<usize>),
 }
 
 impl Sight {
-    /// None if something is there that nobody wrote.
+    /// Returns none if the content has a value that no transaction wrote.
     fn new(written: &[&Value], found: &Content) -> Option<Self> {
         match found {
             Content::Log(lines) => Some(Self::Lines(places(written, lines)?)),
@@ -169,7 +170,7 @@ impl Sight {
         }
     }
 
-    /// Whether the write at this place is seen; none if it may have been overwritten.
+    /// True if the write at this place is visible; none if it may have been overwritten.
     fn has(&self, place: usize) -> Option<bool> {
         match self {
             Self::Lines(seen) => Some(seen[place]),
@@ -182,8 +183,8 @@ impl Sight {
     }
 }
 
-/// Which of the lines that were written are there. Mostly they are in the order of versions, so that
-/// one walk finds them.
+/// Marks the written lines that are present. Usually they are in the order of versions, so that one
+/// pass finds them.
 fn places(written: &[&Value], lines: &[Value]) -> Option<Vec<bool>> {
     let (mut seen, mut next) = (vec![false; written.len()], 0);
     for line in lines {

@@ -1,4 +1,4 @@
-//! One run, all promises.
+//! The check of one run against all promises.
 
 use std::fmt;
 
@@ -8,16 +8,16 @@ use super::problem::{Problem, Promise};
 use super::{atomic, explain, ids, live, order, registers, strong, uniform, visible};
 use crate::limits::PROBLEMS_MAX;
 
-/// What the checks of a run found.
+/// The result of the checks of a run.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
-    /// The promises that were broken, at most some of each. None if all were kept.
+    /// The broken promises, with a limited number of problems each. Empty if all were kept.
     pub problems: Vec<Problem>,
-    /// How much was looked at.
+    /// The number of things checked.
     pub counts: Counts,
 }
 
-/// How much a check looked at.
+/// The number of things checked.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Counts {
     /// Transactions.
@@ -26,17 +26,17 @@ pub struct Counts {
     pub committed: usize,
     /// Values that were read by transactions.
     pub reads: usize,
-    /// Times that a session was told that something is uniform.
+    /// Acknowledgements to sessions that their past is uniform.
     pub acknowledged: usize,
 }
 
 impl Report {
-    /// Whether all promises were kept.
+    /// True if all promises were kept.
     pub fn is_kept(&self) -> bool {
         self.problems.is_empty()
     }
 
-    /// The promises that were broken, each once.
+    /// Returns the promises that were broken, each once.
     pub fn broken(&self) -> Vec<Promise> {
         let mut broken: Vec<Promise> =
             self.problems.iter().map(|problem| problem.promise).collect();
@@ -59,7 +59,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Checks a run against every promise. Of what is not recorded as it has to be, only that is said.
+/// Checks a run against every promise. If the run is not recorded correctly, reports only that.
 ///
 /// # Examples
 ///
@@ -67,14 +67,14 @@ impl fmt::Display for Report {
 /// use mingle_checker::geo::{self, Promise, Run};
 ///
 /// let report = geo::check(&Run::default());
-/// // A run of no data centers is none.
+/// A run without data centers is invalid.
 /// assert_eq!(report.broken(), [Promise::Recording]);
 /// ```
 pub fn check(run: &Run) -> Report {
     check_some(run, &Promise::ALL)
 }
 
-/// [`check`] against some promises only.
+/// Checks a run against some promises only; see [`check`].
 pub fn check_some(run: &Run, promises: &[Promise]) -> Report {
     let index = match Index::new(run) {
         Ok(index) => index,
@@ -98,7 +98,7 @@ pub fn check_some(run: &Run, promises: &[Promise]) -> Report {
 
 fn check_one(index: &Index<'_>, promise: Promise) -> Vec<Problem> {
     match promise {
-        // The index is not there without it.
+        // The index exists only if this promise holds.
         Promise::Recording => Vec::new(),
         Promise::CausalOrder => order::causal(index),
         Promise::ReturnValues => explain::reads(index),

@@ -1,20 +1,20 @@
-//! Which two strong transactions conflict (UniStore §3), by what was recorded of them.
+//! Conflicts between strong transactions (UniStore §3), from their records.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::history::{Action, Item, Transaction};
 
-/// What makes a transaction a strong one: those that conflict are ordered.
+/// The attribute of a strong transaction: strong transactions that conflict are ordered.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Strong {
-    /// By what name items are used for which conflicts are declared.
+    /// The labels of used items, for which conflicts are declared.
     pub labels: BTreeMap<Item, String>,
 }
 
-/// Pairs of labels that conflict where they are put on one item.
+/// Pairs of labels that conflict on one item.
 ///
-/// Two uses of an item that both have labels conflict if the pair is declared. Of others they
-/// conflict if at least one writes; one with a label counts as a write there.
+/// Two uses of an item that both have labels conflict if the pair is declared. Other pairs of uses
+/// conflict if at least one writes; a use with a label counts as a write there.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Conflicts {
     pairs: BTreeSet<(String, String)>,
@@ -22,13 +22,13 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// The relation in which these pairs of labels conflict, in both orders.
+    /// Creates the relation in which these pairs of labels conflict, in both orders.
     pub fn new(pairs: impl IntoIterator<Item = (String, String)>) -> Self {
         let both = |(a, b): (String, String)| [(a.clone(), b.clone()), (b, a)];
         Self { pairs: pairs.into_iter().flat_map(both).collect(), touching_is_enough: false }
     }
 
-    /// Any two uses of one item conflict, whatever they are.
+    /// Creates the relation in which any two uses of one item conflict.
     pub fn all() -> Self {
         Self { pairs: BTreeSet::new(), touching_is_enough: true }
     }
@@ -44,7 +44,7 @@ impl Conflicts {
     }
 }
 
-/// How a transaction uses an item.
+/// The way in which a transaction uses an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use<'r> {
     Read,
@@ -52,7 +52,7 @@ pub enum Use<'r> {
     Labelled(&'r str),
 }
 
-/// The items that a strong transaction used, with how; nothing of one that is not strong.
+/// Returns the items that a strong transaction used, with their uses; empty for other transactions.
 pub fn uses(transaction: &Transaction) -> BTreeMap<Item, Use<'_>> {
     let mut uses = BTreeMap::new();
     let Some(strong) = &transaction.strong else { return uses };

@@ -1,5 +1,5 @@
-//! Data centers that were given up: of what one committed, all that lies up to the cut is everywhere,
-//! and nothing that lies above it is anywhere, but for its own sessions.
+//! Data centers that were given up: all their transactions up to the cut are everywhere, and those
+//! above it are nowhere, except in their own sessions.
 
 use super::history::{Cut, View};
 use super::index::Index;
@@ -17,7 +17,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Another data center has shown what is above a cut: to a session, or in the end.
+/// Finds data centers that showed transactions above another's cut: to a session, or in the end.
 fn shown(index: &Index<'_>, cut: Cut) -> Vec<Problem> {
     let what = format!("what lies above the cut of d{} is shown", cut.dc);
     let problem = |dc: u8, found: u64| {
@@ -37,7 +37,7 @@ fn shown(index: &Index<'_>, cut: Cut) -> Vec<Problem> {
     readers.chain(views).take(PROBLEMS_MAX).collect()
 }
 
-/// Somebody has said of what is above a cut that it is uniform.
+/// Finds a replica that claimed transactions above a cut to be uniform.
 fn claimed(index: &Index<'_>, cut: Cut) -> Option<Problem> {
     let mut claims = index.run.claims.iter();
     let claim = claims.find(|claim| claim.uniform_vec.get(cut.dc) > cut.at)?;
@@ -51,7 +51,7 @@ fn claimed(index: &Index<'_>, cut: Cut) -> Option<Problem> {
     Some(problem.values(format!("at most {}", cut.at), found))
 }
 
-/// What lies up to a cut stays, and comes to be everywhere.
+/// Finds transactions up to a cut that are not everywhere in the end.
 fn lacking(index: &Index<'_>, cut: Cut) -> Vec<Problem> {
     let run = index.run;
     if !run.end.is_settled || index.lost_too_many() {

@@ -1,5 +1,5 @@
-//! Whether every value that was read is that of its snapshot, with the transaction's own updates on
-//! top; and where one is not, what would explain it.
+//! Checks that every value read is the value of its snapshot, with the transaction's own updates on
+//! top; for a wrong value, finds an explanation.
 
 use std::collections::HashMap;
 
@@ -12,7 +12,7 @@ use super::values::{Entry, Operations, Own};
 use super::vector::Vector;
 use crate::limits::PROBLEMS_MAX;
 
-/// Return value consistency.
+/// Checks return value consistency.
 pub fn reads(index: &Index<'_>) -> Vec<Problem> {
     let nodes = index.nodes.iter().filter(|node| node.transaction.snapshot.is_some());
     nodes.flat_map(|node| of_transaction(index, node)).take(PROBLEMS_MAX).collect()
@@ -41,7 +41,7 @@ fn of_transaction(index: &Index<'_>, node: &Node<'_>) -> Vec<Problem> {
     problems
 }
 
-/// An item that somebody looked at.
+/// A look at an item: by a read, or in a final view.
 pub struct Read<'a> {
     pub item: Item,
     pub snapshot: &'a Vector,
@@ -49,7 +49,7 @@ pub struct Read<'a> {
     pub found: &'a Content,
 }
 
-/// Why a value is not that of its snapshot.
+/// The reason why a value differs from that of its snapshot.
 pub struct Why {
     pub promise: Promise,
     pub what: &'static str,
@@ -57,7 +57,7 @@ pub struct Why {
     pub expected: Content,
 }
 
-/// Whether what was found is what there was; if not, why.
+/// Returns the reason if the value found differs from the expected one.
 pub fn judge(index: &Index<'_>, read: &Read<'_>) -> Option<Why> {
     let nothing = Operations::new(read.item.kind, Vec::new());
     let operations = index.items.get(&read.item).unwrap_or(&nothing);
@@ -69,7 +69,7 @@ pub fn judge(index: &Index<'_>, read: &Read<'_>) -> Option<Why> {
     Some(Why { promise, what, transactions, expected: shown.content })
 }
 
-/// The smallest change that would explain what was found.
+/// Returns the smallest change that would explain the value found.
 fn blame(
     index: &Index<'_>,
     read: &Read<'_>,
@@ -120,7 +120,7 @@ fn blame(
     (Promise::ReturnValues, "what was read is not what its snapshot holds", Vec::new())
 }
 
-/// A transaction without a commit that would explain what was found.
+/// Returns a transaction without a commit that would explain the value found.
 fn uncommitted(index: &Index<'_>, read: &Read<'_>, entries: &[Entry<'_>]) -> Option<TransactionId> {
     let open =
         index.nodes.iter().enumerate().filter(|(_, node)| {

@@ -1,8 +1,9 @@
-//! Recorded runs of a geo-replicated store, as data: what sessions asked and were answered, what the
-//! store says that it made of it, and what went wrong meanwhile.
+//! Recorded runs of a geo-replicated store, as data: the calls of sessions with their answers, the
+//! store's own account of them, and the faults during the run.
 //!
-//! Who records a run writes down what the store says and what was done to it, and judges nothing.
-//! Times are simulated microseconds, on one clock for the whole run. Timestamps are the store's own.
+//! The recorder writes down the store's statements and the faults injected, and judges nothing.
+//! Times are simulated microseconds, on one clock for the whole run. Timestamps are the store's
+//! own.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -15,44 +16,45 @@ use super::vector::Vector;
 /// A recorded run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Run {
-    /// What ran.
+    /// The system under test.
     pub system: System,
-    /// Who used it, in any order; [`Session::id`] tells them apart.
+    /// Its clients' sessions, in any order; [`Session::id`] distinguishes them.
     pub sessions: Vec<Session>,
-    /// Data centers that were lost for good, each with everything that only it had.
+    /// Data centers that were lost for good, each with all data that only it had.
     pub losses: Vec<Loss>,
-    /// Data centers that were given up, each one of `losses` too.
+    /// Data centers that were given up; each is one of `losses` too.
     pub cuts: Vec<Cut>,
-    /// Those that have a number since an earlier one was given up.
+    /// Data centers that got a new number after an earlier one was given up.
     pub admissions: Vec<Admission>,
-    /// What was done to the system, and when.
+    /// The faults, with their times.
     pub faults: Vec<Fault>,
-    /// When a data center first showed a transaction of another to one of its sessions, or had it
-    /// visible for new ones. As many as were recorded.
+    /// The times at which a data center first showed a transaction of another to one of its
+    /// sessions, or had it visible for new ones. As many as were recorded.
     pub sightings: Vec<Sighting>,
-    /// What replicas said is uniform. At least the last of each replica, before it was lost or at
-    /// the end; as many as were recorded.
+    /// The replicas' claims about uniform transactions. At least the last of each replica, before
+    /// it was lost or at the end; as many as were recorded.
     pub claims: Vec<Claim>,
     /// Floors of operation ids that replicas raised.
     pub floors: Vec<Floor>,
-    /// What it came to.
+    /// The final state.
     pub end: End,
 }
 
-/// What ran.
+/// The system under test.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct System {
-    /// How many data centers, numbered from 0. One that was given up and is admitted again counts as
-    /// another: a [later one](Run::admissions). Of two transactions with one timestamp the later is
-    /// that of the higher number.
+    /// The number of data centers, numbered from 0. A data center that was given up and is admitted
+    /// again counts as another: a [later one](Run::admissions). Of two transactions with one
+    /// timestamp, the transaction of the higher number is the later one.
     pub dc_count: u8,
-    /// How many of them may be lost (`f`): what `f + 1` have is uniform.
+    /// The number of data centers that may be lost (`f`): transactions at `f + 1` of them are
+    /// uniform.
     pub losses_max: u8,
-    /// How many partitions each of them has.
+    /// The number of partitions of each data center.
     pub partition_count: u16,
-    /// The partition of each item that is used. Only checks of floors need it.
+    /// The partition of each used item. Only checks of floors need it.
     pub partition_of: BTreeMap<Item, u16>,
-    /// Which labels of strong transactions conflict.
+    /// The conflicting labels of strong transactions.
     pub conflicts: Conflicts,
     /// Counters that strong transactions keep from going below 0.
     pub accounts: BTreeSet<Item>,
@@ -63,102 +65,101 @@ pub struct System {
 /// One client's session: its calls in the order in which it made them, one at a time.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Session {
-    /// Its number, which no other has.
+    /// Its unique number.
     pub id: u64,
-    /// What it asked for. A call that was never answered is the last one, or was given up before
-    /// the next: the store may still do what it asked for.
+    /// Its calls. A call that was never answered is the last one, or was given up before the next:
+    /// the store may still carry it out.
     pub calls: Vec<Call>,
 }
 
-/// One call of a session; of a transaction, all of it.
+/// One call of a session; a whole transaction is one call.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
-    /// When it was made; of a transaction, its first operation.
+    /// The time of the call; for a transaction, of its first operation.
     pub begin_us: u64,
-    /// When it was answered; of a transaction, its commit. None if it was not answered before the
-    /// run ended, although the session still waited for it.
+    /// The time of the answer; for a transaction, of its commit. None if it was not answered before
+    /// the run ended, although the session still waited for it.
     pub end_us: Option<u64>,
-    /// What was asked, and answered.
+    /// The request and its answer.
     pub what: What,
 }
 
-/// What a call is about.
+/// The kind of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum What {
     /// A transaction.
     Transaction(Box<Transaction>),
-    /// That everything that the session has seen is uniform.
+    /// A request that everything that the session has seen becomes uniform.
     Barrier {
-        /// The data center that was asked.
+        /// The data center that received the request.
         dc: u8,
-        /// Whether it was told that it is. False where it failed or was not answered.
+        /// True if the answer confirmed it. False if the request failed or was not answered.
         is_uniform: bool,
     },
-    /// To go on at a data center.
+    /// A request to continue at a data center.
     Attach {
-        /// Where.
+        /// The data center.
         dc: u8,
-        /// What came of it.
+        /// The answer.
         answer: Attached,
     },
-    /// Another session's past was added to this one's: it carried that session's token.
+    /// The addition of another session's past to this one's: it carried that session's token.
     Join {
         /// The other session.
         session: u64,
-        /// How many of the other's calls were over when the token was taken.
+        /// The number of the other's finished calls when the token was taken.
         call_count: usize,
         /// The vector in the token.
         past_vec: Vector,
     },
-    /// After a loss was accepted the session learned that one of its own transactions before that had
-    /// committed, and goes on behind it. What was not known of it when it ended stays so.
+    /// After a loss was accepted, the session learned that one of its own earlier transactions had
+    /// committed, and continues after it. Facts unknown about it when it ended stay unknown.
     Learned {
         /// The transaction.
         id: TransactionId,
-        /// How it committed.
+        /// Its commit vector.
         commit_vec: Vector,
     },
 }
 
-/// What came of an attach.
+/// The answer to an attach.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attached {
-    /// The session goes on there with all its past.
+    /// The session continues there with all its past.
     Resumed,
-    /// It goes on there, and begins anew: of its past counts only what is in `past_vec`.
+    /// The session continues there with a new past: only `past_vec` remains of the old one.
     WithLoss {
-        /// Its own transactions that it was told are not there.
+        /// Its own transactions that were reported as missing there.
         lost: Vec<TransactionId>,
-        /// Whether it was told that these are all.
+        /// True if the session was told that these are all.
         is_complete: bool,
-        /// What is left of its past.
+        /// The remaining part of its past.
         past_vec: Vector,
     },
-    /// It failed, or was given up or not answered: the session stays where it was.
+    /// It failed, or was given up or not answered: the session stays at its data center.
     Failed,
 }
 
-/// A transaction as its session saw it, with what the store says that it is.
+/// A transaction as its session saw it, with the store's own account of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Transaction {
-    /// Its id, which no other has.
+    /// Its unique id.
     pub id: TransactionId,
-    /// The data center that it ran at.
+    /// The data center at which it ran.
     pub dc: u8,
-    /// Of a strong transaction, what makes it one.
+    /// For a strong transaction, its strong attributes.
     pub strong: Option<Strong>,
-    /// The snapshot that its reads were answered from, if it read.
+    /// The snapshot of its reads, if it read.
     pub snapshot: Option<Vector>,
-    /// Its reads and updates in the order in which they were asked for: a read shows the updates
-    /// before it.
+    /// Its reads and updates in the order of the requests: a read shows the updates before it.
     pub actions: Vec<Action>,
-    /// What its session was told. Where that was at first that nobody knows, and the session asked
-    /// until it was known, what it was told then.
+    /// The outcome that its session was told. If the first answer was "unknown" and the session
+    /// asked until the outcome was known, the later answer.
     pub outcome: Outcome,
-    /// What stands in the logs of the store's replicas, if anybody looked: also where the session
-    /// was never told. None if no replica ever had it committed.
+    /// The commit in the logs of the store's replicas, if the recorder read them; also present if
+    /// the session was never told. None if no replica ever had it committed.
     pub commit: Option<Commit>,
-    /// When the session asked for the commit, if it did.
+    /// The time at which the session requested the commit, if it did.
     pub commit_asked_us: Option<u64>,
 }
 
@@ -169,106 +170,106 @@ pub enum Action {
     Read {
         /// The item.
         item: Item,
-        /// What was found.
+        /// The content found.
         found: Content,
     },
     /// It changes an item.
     Update {
         /// The item.
         item: Item,
-        /// How.
+        /// The operation.
         op: Op,
-        /// Its name, if others may run it too.
+        /// Its id, if other transactions may run it too.
         id: Option<OpId>,
     },
 }
 
-/// What a session was told of the end of a transaction.
+/// The outcome of a transaction as told to its session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
-    /// It updated nothing, and is over; a strong one that only reads commits.
+    /// It has no updates, and is over; a strong transaction that only reads commits.
     ReadOnly,
     /// It is committed.
     Committed {
         /// Its commit vector.
         commit_vec: Vector,
-        /// Whether it was said to be uniform, with all that its session had seen.
+        /// True if it was said to be uniform, with all that its session had seen.
         is_uniform: bool,
     },
     /// It is not committed, and never will be.
     Aborted,
-    /// Nothing, or that nobody knows.
+    /// The session was told nothing, or that the outcome is unknown.
     Unknown,
-    /// The session gave it up before it asked for its commit, or a read failed.
+    /// The session gave it up before it requested the commit, or a read failed.
     GivenUp,
 }
 
-/// A commit, as it stands in the store's logs.
+/// A commit, as recorded in the store's logs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Commit {
     /// The data center that committed it, or [`STRONG`](super::STRONG).
     pub origin: u8,
-    /// Its snapshot, the entry of its origin included.
+    /// Its snapshot, including the entry of its origin.
     pub snap_vec: Vector,
     /// Its commit vector: the snapshot, with its timestamp at its origin.
     pub commit_vec: Vector,
 }
 
 impl Commit {
-    /// Its timestamp at its origin.
+    /// Returns its timestamp at its origin.
     pub fn timestamp(&self) -> u64 {
         self.commit_vec.get(self.origin)
     }
 
-    /// Its place in the order of last writers: by timestamp, then origin.
+    /// Returns its place in the order of last writers: by timestamp, then origin.
     pub fn version(&self) -> (u64, u8) {
         (self.timestamp(), self.origin)
     }
 }
 
-/// A data center was lost.
+/// The loss of a data center.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// Which.
+    /// The data center.
     pub dc: u8,
-    /// When.
+    /// The time.
     pub at_us: u64,
 }
 
-/// A data center was given up, dead or alive.
+/// The removal of a data center, dead or alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cut {
-    /// Which.
+    /// The data center.
     pub dc: u8,
-    /// The others agreed on this: its transactions with timestamps up to here stay, those above are
-    /// gone.
+    /// The timestamp on which the other data centers agreed: its transactions up to here stay,
+    /// those above are gone.
     pub at: u64,
 }
 
-/// A data center that was given up is admitted again: what it does from then on it does as another, with
-/// a number and a column of vectors of its own.
+/// The new admission of a data center that was given up: from then on it acts as another data
+/// center, with a number and a column of vectors of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admission {
     /// Its number from then on.
     pub dc: u8,
     /// Its number before.
     pub of: u8,
-    /// When; none if that never came to be.
+    /// The time; none if it never happened.
     pub at_us: Option<u64>,
 }
 
-/// Something was wrong for a while.
+/// A temporary fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
-    /// What.
+    /// The kind.
     pub kind: FaultKind,
-    /// From when.
+    /// Its begin.
     pub begin_us: u64,
-    /// Until when; `u64::MAX` if it never was put right.
+    /// Its end; `u64::MAX` if it was never repaired.
     pub end_us: u64,
 }
 
-/// What was wrong.
+/// The kind of a fault.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FaultKind {
     /// A replica was down.
@@ -278,26 +279,26 @@ pub enum FaultKind {
         /// Its partition.
         partition: u16,
     },
-    /// Nothing that a replica wrote reached its disk, or only slowly.
+    /// The writes of a replica reached its disk slowly or not at all.
     Disk {
         /// Its data center.
         dc: u8,
         /// Its partition.
         partition: u16,
     },
-    /// A replica's clock was off by more than is usual, jumped or stepped back.
+    /// A replica's clock was off by more than usual, jumped or stepped back.
     Clock {
         /// Its data center.
         dc: u8,
         /// Its partition.
         partition: u16,
     },
-    /// Messages from one data center to another were lost or held; of one to itself, those between
-    /// its replicas.
+    /// Messages from one data center to another were lost or held; from one to itself, those
+    /// between its replicas.
     Link {
-        /// From there.
+        /// The sending data center.
         from: u8,
-        /// To there.
+        /// The receiving data center.
         to: u8,
     },
     /// Messages between clients and a data center were lost or held.
@@ -309,77 +310,77 @@ pub enum FaultKind {
     Noise,
     /// Anything else, with the data centers whose sessions may have to wait for it.
     Other {
-        /// What, for messages.
+        /// Its name, for messages.
         name: String,
-        /// Where.
+        /// The affected data centers.
         dcs: Vec<u8>,
     },
 }
 
-/// A data center showed a transaction of another.
+/// The first appearance of a transaction at another data center.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sighting {
     /// The data center.
     pub dc: u8,
     /// The transaction.
     pub transaction: TransactionId,
-    /// When it was there first.
+    /// The time at which it was there first.
     pub at_us: u64,
 }
 
-/// A replica said what is uniform: of each data center, all transactions up to a timestamp.
+/// A replica's claim about uniform transactions: for each data center, all up to a timestamp.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Claim {
     /// Its data center.
     pub dc: u8,
     /// Its partition.
     pub partition: u16,
-    /// When.
+    /// The time.
     pub at_us: u64,
-    /// What it said; the column of strong transactions counts for nothing.
+    /// The claimed vector; its column of strong transactions is ignored.
     pub uniform_vec: Vector,
 }
 
-/// A replica accepts operation ids of an origin up to a number no more.
+/// A replica no longer accepts operation ids of an origin up to a number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Floor {
     /// Its data center.
     pub dc: u8,
     /// Its partition.
     pub partition: u16,
-    /// Of whose operation ids.
+    /// The origin of the operation ids.
     pub origin: Origin,
-    /// Those of its transactions up to this sequence.
+    /// The highest sequence of its transactions below the floor.
     pub sequence: u64,
-    /// The timestamp at which it was raised: what the data center commits above it has none.
+    /// The timestamp of the raise: commits of the data center above it have no such id.
     pub at: u64,
 }
 
-/// What a run came to.
+/// The final state of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct End {
-    /// When.
+    /// The time.
     pub at_us: u64,
-    /// Whether all faults were over, but for losses, and everything had the time to settle: only
-    /// then does a run tell what comes to be in the end.
+    /// True if all faults except losses were over, and the system had the time to settle: only then
+    /// does a run show the eventual state.
     pub is_settled: bool,
-    /// What each data center that is not lost showed, in no transaction's way.
+    /// The final view of each data center that is not lost, read outside the recorded transactions.
     pub views: Vec<View>,
 }
 
-/// What a data center showed in the end.
+/// The final view of a data center.
 #[derive(Clone, Debug, PartialEq)]
 pub struct View {
     /// The data center.
     pub dc: u8,
-    /// The snapshot that was read.
+    /// The snapshot of the view.
     pub snapshot: Vector,
-    /// What each item held. All items that any transaction used.
+    /// The content of each item. All items that any transaction used.
     pub items: BTreeMap<Item, Content>,
 }
 
 impl Run {
-    /// The transactions with their sessions, session by session, in order.
+    /// Returns the transactions with their sessions, session by session, in order.
     pub fn transactions(&self) -> impl Iterator<Item = (&Session, &Call, &Transaction)> {
         self.sessions.iter().flat_map(|session| {
             session.calls.iter().filter_map(move |call| match &call.what {
@@ -389,23 +390,23 @@ impl Run {
         })
     }
 
-    /// Whether a commit is gone with the data center that made it.
+    /// True if a commit is gone with its data center.
     pub fn is_cut_off(&self, commit: &Commit) -> bool {
         self.cuts.iter().any(|cut| cut.dc == commit.origin && commit.timestamp() > cut.at)
     }
 
-    /// The data centers that were lost.
+    /// Returns the data centers that were lost.
     pub fn lost_dcs(&self) -> BTreeSet<u8> {
         self.losses.iter().map(|loss| loss.dc).collect()
     }
 
-    /// Whether a data center was never admitted.
+    /// True if a data center was never admitted.
     pub fn is_to_come(&self, dc: u8) -> bool {
         self.admissions.iter().any(|admission| admission.dc == dc && admission.at_us.is_none())
     }
 
-    /// Whoever has seen something of a data center that was admitted again goes on behind what was left of it
-    /// before.
+    /// Extends a past that includes transactions of a data center admitted again: it then also
+    /// includes the transactions that the data center kept from before.
     pub(super) fn see_before(&self, past_vec: &mut Vector) {
         for admission in self.admissions.iter().rev() {
             let cut = self.cuts.iter().find(|cut| cut.dc == admission.of);
@@ -415,12 +416,12 @@ impl Run {
         }
     }
 
-    /// How many data centers there are at one time, if none is lost.
+    /// Returns the number of data centers that exist at one time, if none is lost.
     pub fn dcs_at_once(&self) -> u8 {
         self.system.dc_count.saturating_sub(self.admissions.len() as u8)
     }
 
-    /// How many are left in the end.
+    /// Returns the number of data centers left in the end.
     pub fn alive(&self) -> usize {
         let lost = self.lost_dcs();
         let dcs = 0..self.system.dc_count;
@@ -429,7 +430,7 @@ impl Run {
 }
 
 impl Transaction {
-    /// Its updates with their items, in order.
+    /// Returns its updates with their items, in order.
     pub fn updates(&self) -> impl Iterator<Item = (Item, &Op, Option<&OpId>)> {
         self.actions.iter().filter_map(|action| match action {
             Action::Update { item, op, id } => Some((*item, op, id.as_ref())),
@@ -437,7 +438,7 @@ impl Transaction {
         })
     }
 
-    /// Its reads with what they found, in order.
+    /// Returns its reads with the contents found, in order.
     pub fn reads(&self) -> impl Iterator<Item = (Item, &Content)> {
         self.actions.iter().filter_map(|action| match action {
             Action::Read { item, found } => Some((*item, found)),

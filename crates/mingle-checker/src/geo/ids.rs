@@ -1,5 +1,5 @@
-//! Operation ids: below a floor none is accepted. That of several runs one counts is part of the
-//! meaning of the types (`values`).
+//! Operation ids: none is accepted below a floor. That only one of several runs counts is part of
+//! the meaning of the types (`values`).
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use super::index::Index;
 use super::problem::{Problem, Promise, Short};
 use crate::limits::PROBLEMS_MAX;
 
-/// Floors, and that whoever uses an id means one operation.
+/// Checks floors, and that each id names one operation.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = floors(index);
     problems.extend(meanings(index));
@@ -18,7 +18,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What a replica commits after it raised a floor has no id below.
+/// Checks that no commit after a floor was raised has an id below it.
 fn floors(index: &Index<'_>) -> Vec<Problem> {
     let mut of_replica: HashMap<(u8, u16, Origin), Vec<&Floor>> = HashMap::new();
     for floor in &index.run.floors {
@@ -54,7 +54,8 @@ fn partition_of(index: &Index<'_>, item: Item) -> Option<u16> {
     system.partition_of.get(&item).copied().or(only)
 }
 
-/// An id names one operation on one item; otherwise it cannot be said what it means that one counts.
+/// Checks that an id names one operation on one item; otherwise "only one run counts" has no
+/// meaning.
 fn meanings(index: &Index<'_>) -> Vec<Problem> {
     let mut known = HashMap::new();
     let mut problems = Vec::new();

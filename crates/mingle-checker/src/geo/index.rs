@@ -1,4 +1,4 @@
-//! A run made ready for the checkers: who had seen what, and what was done to each item.
+//! A run prepared for the checkers: the pasts of sessions, and the operations on each item.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -9,7 +9,7 @@ use super::problem::{Problem, Promise};
 use super::values::{Entry, Operations};
 use super::vector::{DCS_MAX, STRONG, Vector};
 
-/// A transaction with what is known around it.
+/// A transaction with its context.
 #[derive(Clone, Copy, Debug)]
 pub struct Node<'r> {
     /// Its session, by place in the run.
@@ -18,9 +18,9 @@ pub struct Node<'r> {
     pub place: usize,
     /// Its call.
     pub call: &'r Call,
-    /// Itself.
+    /// The transaction.
     pub transaction: &'r Transaction,
-    /// What its session had seen before it.
+    /// Everything that its session had seen before it.
     pub past_vec: Vector,
     /// Its commit, if it is committed.
     pub commit: Option<Commit>,
@@ -32,39 +32,39 @@ impl Node<'_> {
     }
 }
 
-/// A session was told that everything which it has seen is uniform.
+/// A confirmation to a session that everything that it has seen is uniform.
 #[derive(Clone, Copy, Debug)]
 pub struct Acknowledged {
     /// The session, by its number.
     pub session: u64,
-    /// What it had seen.
+    /// Everything that it had seen.
     pub past_vec: Vector,
-    /// When it was told.
+    /// The time of the confirmation.
     pub at_us: u64,
 }
 
-/// A run made ready.
+/// A run prepared for the checkers.
 #[derive(Debug)]
 pub struct Index<'r> {
     pub run: &'r Run,
     /// All transactions, session by session, in order.
     pub nodes: Vec<Node<'r>>,
-    /// Those that are committed, by number, in the order of versions.
+    /// The committed ones, by number, in the order of versions.
     pub committed: Vec<usize>,
     pub by_id: HashMap<TransactionId, usize>,
     /// The committed operations on each item.
     pub items: BTreeMap<Item, Operations<'r>>,
-    /// What each session had seen before each of its calls, and in the end.
+    /// Everything that each session had seen before each of its calls, and in the end.
     pub pasts: Vec<Vec<Vector>>,
     pub acknowledged: Vec<Acknowledged>,
 }
 
 impl<'r> Index<'r> {
-    /// Reads a run.
+    /// Prepares a run.
     ///
     /// # Errors
     ///
-    /// If it is not recorded as it has to be.
+    /// If it is not recorded correctly.
     pub fn new(run: &'r Run) -> Result<Self, Vec<Problem>> {
         let problems = malformed(run);
         if !problems.is_empty() {
@@ -154,17 +154,17 @@ impl<'r> Index<'r> {
         self.items = items.map(|(item, ops)| (item, Operations::new(item.kind, ops))).collect();
     }
 
-    /// Whether a data center is not there in the end.
+    /// True if a data center does not exist in the end.
     pub fn is_lost(&self, dc: u8) -> bool {
         self.run.losses.iter().any(|loss| loss.dc == dc) || self.run.is_to_come(dc)
     }
 
-    /// Whether so many data centers were lost that nothing is promised of what they had.
+    /// True if too many data centers were lost for any promise about their transactions.
     pub fn lost_too_many(&self) -> bool {
         self.run.lost_dcs().len() > usize::from(self.run.system.losses_max)
     }
 
-    /// The committed transactions, in the order of versions.
+    /// Returns the committed transactions, in the order of versions.
     pub fn committed(&self) -> impl Iterator<Item = (&Node<'r>, Commit)> {
         self.committed.iter().filter_map(|number| {
             let node = &self.nodes[*number];
@@ -173,9 +173,9 @@ impl<'r> Index<'r> {
     }
 }
 
-/// The commit of a transaction: what stands in logs, and where nobody has it any more, what its
-/// session was told. Then its snapshot at its origin is not known if it read nothing, but
-/// holds at least its session's past.
+/// Returns the commit of a transaction: from the logs or, if no replica has it any more, from the
+/// session's answer. In the second case, if it read nothing, its snapshot at its origin is unknown,
+/// but holds at least its session's past.
 fn effective_commit(transaction: &Transaction, past_vec: &Vector) -> Option<Commit> {
     let told = || match &transaction.outcome {
         Outcome::Committed { commit_vec, .. } => {
@@ -189,7 +189,7 @@ fn effective_commit(transaction: &Transaction, past_vec: &Vector) -> Option<Comm
     transaction.commit.or_else(told)
 }
 
-/// What is wrong with the recording itself.
+/// Returns the faults of the recording itself.
 fn malformed(run: &Run) -> Vec<Problem> {
     let mut problems = Vec::new();
     let count = run.system.dc_count;

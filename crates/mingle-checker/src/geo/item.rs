@@ -1,4 +1,4 @@
-//! Items of recorded runs, what is done to them, and what they hold.
+//! Items of recorded runs, their operations and their contents.
 
 use std::fmt;
 
@@ -9,11 +9,11 @@ use super::problem::Short;
 /// The type of an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum ItemKind {
-    /// One value; the last writer's shows, and what conflicts with it is offered to a merge.
+    /// One value; the last writer's is visible, and a merge gets the values in conflict with it.
     Register,
     /// A sum.
     Counter,
-    /// Distinct values, in which insertions win.
+    /// Distinct values; insertions win.
     Set,
     /// Registers and counters by key.
     Map,
@@ -21,7 +21,7 @@ pub enum ItemKind {
     Log,
 }
 
-/// A data item. Its type is part of its name.
+/// A data item. Its type is part of its identity.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Item {
     /// Its type.
@@ -43,7 +43,7 @@ impl fmt::Display for Item {
     }
 }
 
-/// Names one operation, whoever runs it and however often: of those with one id, one counts.
+/// The id of one operation, the same for every run by every process: of several runs, one counts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OpId {
     /// The transaction that the operation belongs to.
@@ -61,7 +61,7 @@ impl fmt::Display for OpId {
     }
 }
 
-/// An operation that changes an item, as a client says it.
+/// An operation that changes an item, as a client requests it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Op {
     /// Sets a register.
@@ -70,28 +70,28 @@ pub enum Op {
     Erase,
     /// Adds to a counter.
     Add(i64),
-    /// Takes away all that its transaction sees of a counter.
+    /// Removes all additions to a counter that its transaction sees.
     Reset,
-    /// Puts a value into a set.
+    /// Inserts a value into a set.
     Insert(Value),
-    /// Takes a value out of a set.
+    /// Removes a value from a set.
     Remove(Value),
-    /// Takes away all that its transaction sees of a set or log.
+    /// Removes all that its transaction sees of a set or log.
     Clear,
     /// Sets the value of a map's key.
     Put(Value, Value),
     /// Adds to the counter of a map's key.
     Increment(Value, i64),
-    /// Takes the value and the counter of a map's key away.
+    /// Removes the value and the counter of a map's key.
     Delete(Value),
-    /// Takes away all that its transaction sees of a map.
+    /// Removes all that its transaction sees of a map.
     Empty,
     /// Adds a line to a log.
     Append(Value),
 }
 
 impl Op {
-    /// Whether it changes items of this type.
+    /// True if it changes items of this type.
     pub fn fits(&self, kind: ItemKind) -> bool {
         match self {
             Self::Write(_) | Self::Erase => kind == ItemKind::Register,
@@ -106,11 +106,11 @@ impl Op {
     }
 }
 
-/// What an item was found to hold.
+/// The content of an item as found.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Content {
-    /// The values that stand beside each other, in the order of their versions: the last one shows,
-    /// and where there are several they are what a merge is offered. Empty where nothing stands.
+    /// The concurrent values, in the order of their versions: the last one is visible, and a merge
+    /// gets them all if there are several. Empty if the register has no value.
     Register(Vec<Value>),
     /// The sum.
     Counter(i128),
@@ -118,7 +118,7 @@ pub enum Content {
     Set(Vec<Value>),
     /// A map.
     Map {
-        /// The keys that have a value, each with that of the last writer, in order of keys.
+        /// The keys that have a value, each with the last writer's value, in order of keys.
         entries: Vec<(Value, Value)>,
         /// The keys that have a counter, each with its sum, in order of keys.
         counts: Vec<(Value, i128)>,

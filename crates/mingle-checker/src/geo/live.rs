@@ -1,14 +1,15 @@
-//! Commits go on wherever clients want them and nothing is to blame, and nobody is stuck in the end.
+//! Commits continue at each data center whose clients want them unless a fault explains a wait, and
+//! no call is stuck in the end.
 
 use super::history::{Attached, Fault, FaultKind, Outcome, Run, What};
 use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
 use crate::limits::{STALL_US_MAX, STRONG_US_MAX};
 
-/// From when until when, in microseconds.
+/// Begin and end, in microseconds.
 type Interval = (u64, u64);
 
-/// Liveness.
+/// Checks liveness.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let dcs = 0..index.run.system.dc_count;
     let mut problems: Vec<Problem> = dcs.flat_map(|dc| stalls(index, dc)).collect();
@@ -17,7 +18,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Where clients of a data center waited for commits and none came, for too long.
+/// Finds intervals in which clients of a data center waited too long for commits and none came.
 fn stalls(index: &Index<'_>, dc: u8) -> Vec<Problem> {
     let end_us = index.run.end.at_us;
     let nodes: Vec<&Node<'_>> = index
@@ -56,7 +57,7 @@ fn stalls(index: &Index<'_>, dc: u8) -> Vec<Problem> {
     problems.collect()
 }
 
-/// Strong transactions that were not answered for too long, although a majority was there to answer.
+/// Finds strong transactions that were not answered for too long, although a majority could answer.
 fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
     let majority = u32::from(run.dcs_at_once() / 2 + 1);
@@ -85,8 +86,8 @@ fn strong_waits(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// When the session of a transaction was not where it asked for its commit, but on its way elsewhere, or
-/// there: then it asked there, if at all.
+/// Returns the intervals in which the session of a transaction was not at the data center of its
+/// commit request, but on its way elsewhere, or there: if it asked again at all, it asked there.
 fn away(node: &Node<'_>, run: &Run) -> Vec<Interval> {
     let own = node.transaction.dc;
     let calls = &run.sessions[node.session].calls;
@@ -105,7 +106,8 @@ fn away(node: &Node<'_>, run: &Run) -> Vec<Interval> {
     away
 }
 
-/// When these data centers, as bits, may have been unable to answer clients of one of them.
+/// Returns the intervals in which these data centers, as bits, may have been unable to answer
+/// clients of `own`.
 fn hindered(index: &Index<'_>, own: u8, set: u8) -> Vec<Interval> {
     let has = |dc: u8| set >> dc & 1 == 1;
     let faults = index.run.faults.iter().filter(|fault| match &fault.kind {
@@ -125,8 +127,8 @@ fn hindered(index: &Index<'_>, own: u8, set: u8) -> Vec<Interval> {
     union(faults.chain(losses).chain(before).collect())
 }
 
-/// Whether commits at a data center may have to wait for this. Causal transactions never wait for
-/// another data center, so links between them are not to blame, nor are a few lost messages.
+/// True if the fault can delay commits at a data center. Causal transactions never wait for another
+/// data center, so links between data centers do not explain a delay, nor do a few lost messages.
 fn is_to_blame(fault: &Fault, dc: u8) -> bool {
     match &fault.kind {
         FaultKind::Down { dc: at, .. }
@@ -139,7 +141,7 @@ fn is_to_blame(fault: &Fault, dc: u8) -> bool {
     }
 }
 
-/// Intervals in order, those that meet made one.
+/// Returns the intervals in order, with overlapping and adjacent ones merged.
 fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     intervals.sort_unstable();
     let mut union: Vec<Interval> = Vec::new();
@@ -152,7 +154,7 @@ fn union(mut intervals: Vec<Interval>) -> Vec<Interval> {
     union
 }
 
-/// What is left of intervals without others; both are in order, and none meets the next.
+/// Returns the intervals without others; both are in order, and none touches the next.
 fn without(intervals: Vec<Interval>, others: Vec<Interval>) -> Vec<Interval> {
     let (mut left, mut first) = (Vec::new(), 0);
     for (mut from, to) in intervals {
@@ -172,8 +174,8 @@ fn without(intervals: Vec<Interval>, others: Vec<Interval>) -> Vec<Interval> {
     left
 }
 
-/// Calls that are still not answered although all had settled. What waits for what is lost, or for
-/// more data centers than are left, may wait.
+/// Finds calls that are still not answered although the run had settled. A call may wait if it
+/// needs a lost data center, or more data centers than are left.
 fn stuck(index: &Index<'_>) -> Vec<Problem> {
     let run = index.run;
     if !run.end.is_settled {

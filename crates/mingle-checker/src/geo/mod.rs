@@ -1,17 +1,19 @@
 //! Recorded runs of the geo-replicated store, checked promise by promise.
 //!
-//! The store is not asked how it works: a run is what its clients saw, what was done to it, and the
-//! vectors that it says order its transactions. Those are a witness: the checkers see whether they
-//! make a causal order, and whether that order explains every value that was read.
+//! The checkers do not depend on the store's design: a run has the observations of its clients, the
+//! faults injected, and the vectors by which the store orders its transactions. The vectors are a
+//! witness: the checkers test if they make a causal order, and if that order explains every value
+//! that was read.
 //!
 //! - [`history`]: recorded runs; [`vector`]: vectors of timestamps.
-//! - [`check()`]: the check of all promises, or of some; [`Report`] and [`Problem`] are its answers.
-//! - `index` makes a run ready; `values` is the meaning of the data types, from what is visible.
-//! - One module for each promise: `order` (causality, versions), `explain` (values read), `registers`
-//!   (without vectors), `atomic`, `visible` (the end), `uniform` (losses, migration), `cuts` (who was given up), `live`,
-//!   `ids`,
-//!   `strong` (conflicts, strict serializability, invariants).
-//! - `conflict`: which strong transactions conflict.
+//! - [`check()`]: the check of all promises, or of some; [`Report`] and [`Problem`] are its
+//!   answers.
+//! - `index` prepares a run; `values` defines the data types, from the visible operations.
+//! - One module for each promise: `order` (causality, versions), `explain` (values read),
+//!   `registers` (without vectors), `atomic`, `visible` (the end), `uniform` (losses, migration),
+//!   `cuts` (data centers given up), `live`, `ids`, `strong` (conflicts, strict serializability,
+//!   invariants).
+//! - `conflict`: conflicts between strong transactions.
 
 mod atomic;
 mod check;

@@ -1,9 +1,11 @@
-//! Whether the recorded vectors make a causal order, and versions a total order that extends it.
+//! Checks that the recorded vectors make a causal order, and versions a total order that extends
+//! it.
 //!
-//! One transaction comes before another if its commit vector is within the other's snapshot. That is
-//! transitive if commit vectors hold their snapshots, irreflexive if they hold more than that, and
-//! has the order of sessions if each snapshot holds all that its session had seen: its commits, what
-//! it read, and the tokens that it took up. So whatever a snapshot holds, it holds with its causes.
+//! One transaction comes before another if its commit vector is within the other's snapshot. This
+//! order is transitive if commit vectors hold their snapshots, and irreflexive if they hold more
+//! than that. It includes session order if each snapshot holds everything that its session had
+//! seen: its commits, its reads, and the tokens that it joined. So a snapshot holds each
+//! transaction with its causes.
 
 use std::collections::HashMap;
 
@@ -12,7 +14,7 @@ use super::index::{Index, Node};
 use super::problem::{Problem, Promise};
 use super::vector::Vector;
 
-/// Causality preservation.
+/// Checks causality preservation.
 pub fn causal(index: &Index<'_>) -> Vec<Problem> {
     let nodes = index.nodes.iter();
     let mut problems: Vec<Problem> = nodes.flat_map(|node| of_transaction(index, node)).collect();
@@ -20,7 +22,7 @@ pub fn causal(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Why a snapshot is not one that this transaction may have had.
+/// Returns the reasons why this transaction cannot have its snapshot.
 fn of_transaction(index: &Index<'_>, node: &Node<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut claim = |holds: bool, what: &str, expected: &Vector, found: &Vector| {
@@ -70,7 +72,7 @@ fn is_first_after_attach(index: &Index<'_>, node: &Node<'_>) -> bool {
     )
 }
 
-/// Tokens hold what their sessions had seen.
+/// Checks that tokens hold everything that their sessions had seen.
 fn tokens(index: &Index<'_>) -> Vec<Problem> {
     let places = index.run.sessions.iter().enumerate();
     let places: HashMap<u64, usize> = places.map(|(place, session)| (session.id, place)).collect();
@@ -101,7 +103,7 @@ fn tokens(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// The order of versions, by (timestamp, origin), is total and extends causality.
+/// Checks that the order of versions, by (timestamp, origin), is total and extends causality.
 pub fn versions(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     let mut last: Option<(&Node<'_>, (u64, u8))> = None;
@@ -113,7 +115,8 @@ pub fn versions(index: &Index<'_>) -> Vec<Problem> {
             problems.push(problem.of([node.id(), other.id()]).values("two", commit.timestamp()));
         }
         last = Some((node, version));
-        // All that it has seen has a timestamp within its snapshot, so it comes before in the order.
+        // All transactions that it has seen have timestamps within its snapshot, so they come
+        // before it.
         if commit.timestamp() <= commit.snap_vec.highest() {
             let what = "its timestamp is not above every entry of its snapshot: what it has seen \
                         may come after it in the order of versions";

@@ -1,4 +1,4 @@
-//! What a check of a run answers: the promises that were broken, and where.
+//! The result of a check of a run: the broken promises, with the place of each problem.
 
 use std::fmt;
 
@@ -10,38 +10,39 @@ use crate::limits::{SHOWN_AROUND, SHOWN_VALUES_MAX};
 /// A promise of the store, with a checker of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Promise {
-    /// The run is recorded as it has to be. Where it is not, nothing else is checked.
+    /// The run is recorded correctly. Otherwise nothing else is checked.
     Recording,
-    /// Causality preservation: vectors make an order that is transitive and irreflexive and has
-    /// that of sessions, across tokens and from data center to data center (UniStore §3).
+    /// Causality preservation: vectors make an order that is transitive and irreflexive and
+    /// includes session order, across tokens and data centers (UniStore §3).
     CausalOrder,
-    /// Return value consistency: every value read is that of its snapshot (UniStore §3).
+    /// Return value consistency: every value read is the value of its snapshot (UniStore §3).
     ReturnValues,
-    /// What was read of registers is causal+, whatever vectors say.
+    /// The reads of registers are causal+, independent of vectors.
     Registers,
     /// The order of last writers extends causality and is the same everywhere.
     VersionOrder,
-    /// Nobody sees a part of a transaction.
+    /// No transaction sees only a part of another.
     Atomicity,
-    /// What is committed at a data center that is not lost comes to be everywhere; nothing else
-    /// does, and nothing twice.
+    /// A transaction committed at a data center that is not lost becomes visible everywhere; no
+    /// other transaction does, and none takes effect twice.
     EventualVisibility,
-    /// What is uniform survives the loss of `f` data centers, and sessions with it.
+    /// Uniform transactions survive the loss of `f` data centers, and sessions continue with them.
     Uniformity,
-    /// Commits go on, and nobody is stuck.
+    /// Commits continue, and no call is stuck.
     Liveness,
-    /// Of operations with one id one counts, and below a floor none is accepted.
+    /// Only one of several operations with one id counts, and none is accepted below a floor.
     OperationIds,
-    /// Of two strong transactions that conflict one has seen the other (UniStore §3).
+    /// One of two conflicting strong transactions has seen the other (UniStore §3).
     ConflictOrder,
-    /// Strong transactions happen in the order of their timestamps, which is that of time.
+    /// Strong transactions take effect in the order of their timestamps, which agrees with real
+    /// time.
     StrictSerializability,
-    /// What strong transactions see to stays so: no account is overdrawn.
+    /// Invariants kept by strong transactions hold: no account is overdrawn.
     Invariants,
 }
 
 impl Promise {
-    /// All of them, in the order in which they are checked.
+    /// All promises, in the order in which they are checked.
     pub const ALL: [Self; 13] = [
         Self::Recording,
         Self::CausalOrder,
@@ -58,7 +59,7 @@ impl Promise {
         Self::Invariants,
     ];
 
-    /// The name in messages.
+    /// Returns the name in messages.
     pub fn name(self) -> &'static str {
         match self {
             Self::Recording => "recording",
@@ -84,22 +85,22 @@ impl fmt::Display for Promise {
     }
 }
 
-/// A promise that was broken.
+/// A violation of a promise.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
-    /// Which.
+    /// The promise.
     pub promise: Promise,
-    /// One line that says how, without a full stop.
+    /// A description in one line, without a full stop.
     pub what: String,
-    /// The transactions that it is about; the first is the one at which it shows.
+    /// The transactions concerned; the first is the one at which the problem shows.
     pub transactions: Vec<TransactionId>,
-    /// The item, if it is about one.
+    /// The item, if the problem concerns one.
     pub item: Option<Item>,
-    /// The data center, if it is about one.
+    /// The data center, if the problem concerns one.
     pub dc: Option<u8>,
-    /// What should have been.
+    /// The expected value.
     pub expected: String,
-    /// What was.
+    /// The value found.
     pub found: String,
 }
 
@@ -136,7 +137,7 @@ impl Problem {
         self
     }
 
-    /// The contents that were expected and found, cut to where they differ.
+    /// Adds the contents that were expected and found, cut to the first difference.
     pub(crate) fn contents(self, expected: &Content, found: &Content) -> Self {
         let (expected, found) = (pieces(expected), pieces(found));
         let same = expected.iter().zip(&found).take_while(|(one, other)| one == other).count();
@@ -178,7 +179,7 @@ fn pieces(content: &Content) -> Vec<String> {
     }
 }
 
-/// At most so many pieces, from a little before the first that differs.
+/// Returns at most [`SHOWN_VALUES_MAX`] pieces, from shortly before the first that differs.
 fn cut(pieces: &[String], same: usize) -> String {
     let first = same.saturating_sub(SHOWN_AROUND);
     let shown = &pieces[first.min(pieces.len())..];
@@ -189,7 +190,7 @@ fn cut(pieces: &[String], same: usize) -> String {
     format!("[{before}{}{after}]", shown[..last].join(", "))
 }
 
-/// A transaction's id as messages show it.
+/// A transaction's id in the form used in messages.
 pub(crate) struct Short<'a>(pub &'a TransactionId);
 
 impl fmt::Display for Short<'_> {

@@ -1,10 +1,10 @@
-//! What was read of registers, checked without vectors: by the models that know nothing of this
-//! store.
+//! Reads of registers, checked without vectors, against the models of this crate that know nothing
+//! of this store.
 //!
-//! A register counts if all values written to it differ, none is written by an operation with an id
-//! and none is erased: then each read leads back to its writer. A token is a register of its own,
-//! which the session that hands it out writes and the one that takes it up reads, so that the order
-//! of sessions goes across. Who goes on with loss begins a new session.
+//! A register is checked if all values written to it differ, none is written by an operation with
+//! an id and none is erased: then each read leads back to its writer. A token is modelled as a
+//! register, which the session that issues it writes and the session that joins it reads, so that
+//! session order includes it. A session that continues with loss counts as a new session.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -17,13 +17,13 @@ use crate::history::{self, History, INITIAL, Kind, Operation};
 use crate::model::Model;
 use crate::verdict::{Anomaly, Counterexample, Verdict};
 
-/// Keys from here on are tokens.
+/// The first key used for tokens.
 const FIRST_TOKEN: i64 = 1 << 40;
 
-/// Numbers of transactions from here on are steps of sessions that are none.
+/// The first transaction number used for steps of sessions that are not transactions.
 const FIRST_STEP: i64 = 1 << 40;
 
-/// Registers are causal+, in the order of versions.
+/// Checks that registers are causal+, in the order of versions.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let history = match Plain::new(index).history() {
         Ok(history) => history,
@@ -36,7 +36,7 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problem(index, Promise::Registers, &verdict).into_iter().collect()
 }
 
-/// No read of registers shows a part of a transaction.
+/// Checks that no read of registers shows only a part of a transaction.
 pub fn fractured(index: &Index<'_>) -> Vec<Problem> {
     let Ok(history) = Plain::new(index).history() else { return Vec::new() };
     let verdict = crate::check(&history, Model::ReadAtomic);
@@ -59,7 +59,7 @@ fn problem(index: &Index<'_>, promise: Promise, verdict: &Verdict) -> Option<Pro
     Some(problem.values(format!("a {model} history"), found))
 }
 
-/// The transactions of a counterexample.
+/// Returns the transactions of a counterexample.
 fn numbers(found: &Counterexample) -> BTreeSet<i64> {
     match &found.anomaly {
         Anomaly::Read { transaction, .. } => BTreeSet::from([*transaction]),
@@ -74,13 +74,13 @@ fn numbers(found: &Counterexample) -> BTreeSet<i64> {
 /// The registers of a run as a plain history.
 struct Plain<'i, 'r> {
     index: &'i Index<'r>,
-    /// The registers that count, by number.
+    /// The checked registers, by number.
     keys: HashMap<Item, i64>,
     /// The numbers of their values.
     values: HashMap<(Item, &'r Value), i64>,
     /// The places of all committed writes among those of their item.
     versions: HashMap<(usize, usize), u64>,
-    /// Tokens that are handed out, by session and how many of its calls are over.
+    /// The issued tokens, by session and number of its finished calls.
     tokens: HashMap<(u64, usize), i64>,
     transactions: Vec<history::Transaction>,
     sessions: i64,
@@ -118,7 +118,7 @@ impl<'i, 'r> Plain<'i, 'r> {
         plain
     }
 
-    /// Finds the registers that count, and numbers their values.
+    /// Finds the registers to be checked, and numbers their values.
     fn find_registers(&mut self) {
         let mut out = BTreeSet::new();
         for node in &self.index.nodes {
@@ -182,7 +182,7 @@ impl<'i, 'r> Plain<'i, 'r> {
         }
     }
 
-    /// A token is handed out or taken up.
+    /// Adds a step in which a token is issued or joined.
     fn step(&mut self, session: i64, kind: Kind, key: i64) {
         let id = self.steps;
         self.steps += 1;
@@ -193,7 +193,7 @@ impl<'i, 'r> Plain<'i, 'r> {
         let id = number as i64;
         let is_told = matches!(node.transaction.outcome, Outcome::Committed { .. });
         if is_told || node.commit.is_some() {
-            // A session that was not told how it ended may not see it later.
+            // A session without an answer about the commit need not see it later.
             let session = if is_told { session } else { self.session() };
             let operations = self.operations(number, node, true, true);
             return self.push(id, session, history::Outcome::Committed, operations);
@@ -226,8 +226,8 @@ impl<'i, 'r> Plain<'i, 'r> {
         }
     }
 
-    /// What a transaction did with the registers that count. Without its writes, a read that shows
-    /// them is left out too.
+    /// Returns a transaction's operations on the checked registers. Without its writes, a read that
+    /// shows them is left out too.
     fn operations(
         &self,
         number: usize,
@@ -262,7 +262,7 @@ impl<'i, 'r> Plain<'i, 'r> {
         operations
     }
 
-    /// The number of a value; one that nobody wrote has none.
+    /// Returns the number of a value; -1 for one that no transaction wrote.
     fn number(&self, item: Item, value: &Value) -> i64 {
         self.values.get(&(item, value)).copied().unwrap_or(-1)
     }

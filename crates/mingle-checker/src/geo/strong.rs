@@ -1,8 +1,8 @@
-//! What strong transactions promise beside everything that causal ones do: those that conflict are
+//! The promises of strong transactions in addition to those of causal ones: conflicting ones are
 //! ordered (UniStore §3, Conflict Ordering), and together they are strictly serializable.
 //!
-//! The order is that of strong timestamps. It has to be the one of snapshots, the one that explains
-//! what was read, and the one of time.
+//! The order is that of strong timestamps. It must agree with snapshots, explain the values read,
+//! and agree with real time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -14,15 +14,15 @@ use super::values::{Operations, Own};
 use super::vector::{STRONG, Vector};
 use crate::limits::PROBLEMS_MAX;
 
-/// The strong transactions that committed, in the order of their timestamps.
+/// Returns the committed strong transactions, in the order of their timestamps.
 fn committed<'i, 'r>(index: &'i Index<'r>) -> impl Iterator<Item = (&'i Node<'r>, Commit)> {
     index.committed().filter(|(_, commit)| commit.origin == STRONG)
 }
 
-/// What transactions of one item have come to, by how they used it.
+/// A value for each item and each way in which transactions used it.
 type ByUse<'r, T> = HashMap<Item, BTreeMap<Use<'r>, T>>;
 
-/// Of two transactions that conflict, one is in the other's snapshot, whole.
+/// Checks that of two conflicting transactions, one is completely in the other's snapshot.
 pub fn conflicts(index: &Index<'_>) -> Vec<Problem> {
     let relation = &index.run.system.conflicts;
     let mut before: ByUse<'_, (Vector, Vec<(&Node<'_>, Vector)>)> = HashMap::new();
@@ -55,7 +55,7 @@ pub fn conflicts(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Strict serializability of strong transactions.
+/// Checks strict serializability of strong transactions.
 pub fn strict(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = reads(index);
     problems.extend(in_time(index));
@@ -63,7 +63,7 @@ pub fn strict(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Items that nothing but strong transactions without labels has changed, or may change.
+/// Returns the items that only strong transactions without labels have changed, or may change.
 fn strong_items(index: &Index<'_>) -> BTreeSet<Item> {
     let declared = &index.run.system.strong_only;
     let mut out = BTreeSet::new();
@@ -80,7 +80,8 @@ fn strong_items(index: &Index<'_>) -> BTreeSet<Item> {
     used.map(|(item, _)| item).filter(|item| !out.contains(item)).collect()
 }
 
-/// Whatever snapshots say: a strong transaction reads what those of lower timestamps have written.
+/// Checks, independent of snapshots, that a strong transaction reads the writes of all lower
+/// timestamps.
 fn reads(index: &Index<'_>) -> Vec<Problem> {
     let items = strong_items(index);
     let mut problems = Vec::new();
@@ -112,14 +113,14 @@ fn reads(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What happens in time, in order: at one time, beginnings first.
+/// An event in time; at one time, begins are ordered first.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Moment {
     Begun,
     Told,
 }
 
-/// A transaction that began after another was acknowledged with which it conflicts comes after it.
+/// Checks that a transaction comes after a conflicting one that was acknowledged before it began.
 fn in_time(index: &Index<'_>) -> Vec<Problem> {
     let strong: Vec<(&Node<'_>, Commit)> = committed(index).collect();
     let mut moments: Vec<(u64, Moment, usize)> = Vec::new();
@@ -135,7 +136,7 @@ fn in_time(index: &Index<'_>) -> Vec<Problem> {
         let (node, commit) = &strong[place];
         for (item, how) in uses(node.transaction) {
             if moment == Moment::Told {
-                // By place, which is by timestamp.
+                // By place in `strong`, which is the order of timestamps.
                 let last = told.entry(item).or_default().entry(how).or_insert(place);
                 *last = place.max(*last);
                 continue;
@@ -157,7 +158,7 @@ fn in_time(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// The last that conflicts.
+/// Returns the place of the last acknowledged transaction that conflicts.
 fn last_of(
     told: &ByUse<'_, usize>,
     relation: &Conflicts,
@@ -168,8 +169,8 @@ fn last_of(
     told.filter(|(other, _)| relation.between(how, **other)).map(|(_, last)| *last).max()
 }
 
-/// Sums that strong transactions keep from going below 0: what is taken from one is declared to
-/// conflict with itself, and is taken only where it was seen to be there.
+/// Checks sums that strong transactions keep from going below 0: a withdrawal is declared to
+/// conflict with itself, and is made only if the transaction saw enough.
 pub fn invariants(index: &Index<'_>) -> Vec<Problem> {
     let accounts = &index.run.system.accounts;
     let is_overdrawn = |item: &Item, found: &Content| {

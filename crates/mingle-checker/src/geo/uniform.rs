@@ -1,4 +1,5 @@
-//! What is uniform survives the loss of up to `f` data centers, and sessions go on with it.
+//! Uniform transactions survive the loss of up to `f` data centers, and sessions continue with
+//! them.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -11,7 +12,7 @@ use super::problem::{Problem, Promise};
 use super::vector::Vector;
 use crate::limits::PROBLEMS_MAX;
 
-/// Uniformity.
+/// Checks uniformity.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = survivors(index);
     problems.extend(cuts::check(index));
@@ -27,7 +28,8 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Of what a lost data center committed, that is there which anybody was promised.
+/// Finds transactions of lost data centers that are missing although a session or replica was
+/// promised them.
 fn survivors(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
     let is_open = run.alive() > usize::from(run.system.losses_max) && !index.lost_too_many();
@@ -48,7 +50,7 @@ fn survivors(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// Who was promised that a transaction survives.
+/// Returns the evidence that a transaction was promised to survive.
 fn promised(
     index: &Index<'_>,
     sightings: &HashMap<TransactionId, u8>,
@@ -84,8 +86,8 @@ fn promised(
     })
 }
 
-/// A session that goes on with loss is told which of its own transactions are lost, and only those; or
-/// of one whose outcome the record does not know.
+/// Checks that a session that continues with loss is told which of its own transactions are lost.
+/// The list may have no others, except those with an outcome unknown to the record.
 fn losses_told(session: &Session, pasts: &[Vector]) -> Vec<Problem> {
     let (mut own, mut problems) = (BTreeMap::<TransactionId, Vector>::new(), Vec::new());
     let mut unknown = BTreeSet::new();

@@ -1,18 +1,18 @@
-//! The meaning of the data types, said once more: from the operations that a snapshot holds.
+//! The meaning of the data types, defined independently: from the operations that a snapshot holds.
 //!
-//! Nothing is applied in any order, and there is no state. Of the operations on an item that are
-//! visible, some *stand*, and the value is what stands:
+//! This definition applies no operations in sequence, and keeps no state. Some of the visible
+//! operations on an item *stand*, and they determine its value:
 //!
 //! - An operation *observes* another if its transaction's snapshot held it, or if it comes later in
 //!   the same transaction.
-//! - It stands unless a visible operation that takes it away observes it: a write takes away earlier
+//! - It stands unless a visible operation that removes it observes it: a write removes earlier
 //!   writes, a removal insertions of its value, a reset additions, and so on.
-//! - Of operations with one id, those that observe another run of it do nothing. The others are runs
-//!   of one operation, which stands where its lowest visible version does; who observes one of the
-//!   runs observes the operation.
+//! - Among operations with one id, those that observe another run of it have no effect. The others
+//!   are runs of one operation, which stands where its lowest visible version does; an operation
+//!   that observes one of the runs observes the operation.
 //!
-//! What is visible is closed under causality, so what an operation observes does not depend on who
-//! looks. It is found once for each item.
+//! The visible operations are closed under causality, so the operations that an operation observes
+//! do not depend on the reader. They are computed once for each item.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -31,9 +31,9 @@ pub struct Entry<'r> {
     pub index: usize,
     /// The commit of its transaction.
     pub commit: Commit,
-    /// What it does.
+    /// The operation itself.
     pub op: &'r Op,
-    /// Its name, if it has one.
+    /// Its id, if it has one.
     pub id: Option<&'r OpId>,
 }
 
@@ -50,45 +50,45 @@ impl Entry<'_> {
 /// An operation of a transaction that still runs, on top of its snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Own<'r> {
-    /// What it does.
+    /// The operation itself.
     pub op: &'r Op,
-    /// Its name, if it has one.
+    /// Its id, if it has one.
     pub id: Option<&'r OpId>,
 }
 
-/// All operations on one item, with what takes them away.
+/// All operations on one item, with those that remove them.
 #[derive(Clone, Debug)]
 pub struct Operations<'r> {
     kind: ItemKind,
     /// In the order of versions.
     entries: Vec<Entry<'r>>,
-    /// Of each: the operations that take it away, none of which observes another.
+    /// For each: the operations that remove it, none of which observes another.
     takers: Vec<Vec<usize>>,
-    /// Of each: whether it observes another run of its id, so that it does nothing.
+    /// For each: true if it observes another run of its id, so that it has no effect.
     is_void: Vec<bool>,
-    /// Of each that adds to a sum, under an id with several runs that do not observe each other:
-    /// those runs. They are a departure of the store, see [`Shown::open`].
+    /// For each addition to a sum whose id has several runs that do not observe each other: those
+    /// runs. They are a departure of the store, see [`Shown::open`].
     runs: Vec<Vec<usize>>,
-    /// Of each: the join of the commit vectors up to it.
+    /// For each: the join of the commit vectors up to it.
     joined: Vec<Vector>,
 }
 
-/// What an item shows, and what of it cannot be told.
+/// The content of an item, with the parts that are not determined.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What it holds.
+    /// The content.
     pub content: Content,
-    /// The counter, or the keys of a map's counters, whose sums are open: resets that did not see
-    /// each other took away different runs of one addition, which the store may take away twice. With
-    /// each such addition, and how often at most it may be taken away more than once.
+    /// The counter (`None`), or the keys of a map's counters, with undetermined sums: resets that
+    /// did not see each other removed different runs of one addition, which the store may remove
+    /// twice. Each such addition has its amount and the greatest number of extra removals.
     pub open: BTreeMap<Option<Value>, Vec<(i64, usize)>>,
-    /// Keys of a map whose counters have nothing left, and may be shown with 0: an addition was taken
-    /// away by who had seen some of its runs and not all.
+    /// Keys of a map whose counters have nothing left, and may be shown with 0: the operation that
+    /// removed an addition had seen some of its runs and not all.
     pub hollow: BTreeSet<Value>,
 }
 
 impl Shown {
-    /// Whether an item may be found to hold this.
+    /// True if an item may be found with this content.
     pub fn allows(&self, found: &Content) -> bool {
         if self.content == *found {
             return true;
@@ -103,7 +103,7 @@ impl Shown {
         }
     }
 
-    /// The same of the counters of a map.
+    /// True if the counters of a map may be found with these sums.
     fn allow_counts(&self, expected: &[(Value, i128)], found: &[(Value, i128)]) -> bool {
         let expected: BTreeMap<&Value, i128> =
             expected.iter().map(|(key, sum)| (key, *sum)).collect();
@@ -120,14 +120,14 @@ impl Shown {
         })
     }
 
-    /// Whether a sum may be found instead of the one that is expected.
+    /// True if a sum may be found instead of the expected one.
     fn may_be(&self, part: Option<&Value>, expected: i128, found: i128) -> bool {
         let open = self.open.get(&part.cloned()).map_or(&[][..], Vec::as_slice);
         is_less_by(expected - found, open)
     }
 }
 
-/// Whether a difference is made of these amounts, each at most so often.
+/// True if a difference is a sum of these amounts, each at most as often as its count.
 fn is_less_by(difference: i128, amounts: &[(i64, usize)]) -> bool {
     let mut sums = BTreeSet::from([0]);
     for (amount, count_max) in amounts {
@@ -140,7 +140,7 @@ fn is_less_by(difference: i128, amounts: &[(i64, usize)]) -> bool {
 }
 
 impl<'r> Operations<'r> {
-    /// The operations on an item.
+    /// Creates the operations on an item.
     pub fn new(kind: ItemKind, mut entries: Vec<Entry<'r>>) -> Self {
         entries.sort_by_key(|entry| (entry.commit.version(), entry.transaction, entry.index));
         let (is_void, runs) = runs(&entries);
@@ -154,21 +154,22 @@ impl<'r> Operations<'r> {
         Self { kind, entries, takers, is_void, runs, joined }
     }
 
-    /// All of them, in the order of versions.
+    /// Returns all of them, in the order of versions.
     pub fn entries(&self) -> &[Entry<'r>] {
         &self.entries
     }
 
-    /// What the item shows at a snapshot, with the operations of a running transaction on top.
+    /// Returns the item's content at a snapshot, with the operations of a running transaction on
+    /// top.
     pub fn at(&self, snapshot: &Vector, own: &[Own<'_>]) -> Shown {
-        // All before this are visible, whoever they are of.
+        // All operations before this index are visible.
         let held = self.joined.partition_point(|joined| snapshot.covers(joined));
         let is_visible =
             |index: usize| index < held || snapshot.covers(&self.entries[index].commit.commit_vec);
         self.show(is_visible, own)
     }
 
-    /// What the item shows where these operations are visible, which must be closed under
+    /// Returns the item's content if these operations are visible; the set must be closed under
     /// causality.
     pub fn show(&self, is_visible: impl Fn(usize) -> bool, own: &[Own<'_>]) -> Shown {
         let mut ran: BTreeSet<&OpId> = BTreeSet::new();
@@ -179,7 +180,7 @@ impl<'r> Operations<'r> {
                 continue;
             }
             if let Some(id) = entry.id {
-                // In the order of versions, so the first is the lowest.
+                // Entries are in the order of versions, so the first run is the lowest.
                 if !ran.insert(id) {
                     continue;
                 }
@@ -211,7 +212,7 @@ impl<'r> Operations<'r> {
         Shown { content, open, hollow }
     }
 
-    /// How many different runs of an addition the resets that are visible saw first.
+    /// Returns the number of different runs of an addition that visible resets saw first.
     fn conflicting_resets(&self, index: usize, is_visible: &impl Fn(usize) -> bool) -> usize {
         let entry = &self.entries[index];
         let takers = (0..self.entries.len()).filter(|taker| {
@@ -227,8 +228,8 @@ impl<'r> Operations<'r> {
     }
 }
 
-/// Which operations observe another run of their id; and of those that add to a sum, the runs of
-/// their ids that do not, if they are several.
+/// Marks the operations that observe another run of their id; for additions to a sum, also returns
+/// the runs of their ids that do not, if there are several.
 fn runs(entries: &[Entry<'_>]) -> (Vec<bool>, Vec<Vec<usize>>) {
     let mut of_id: HashMap<&OpId, Vec<usize>> = HashMap::new();
     let mut is_void = vec![false; entries.len()];
@@ -250,11 +251,12 @@ fn runs(entries: &[Entry<'_>]) -> (Vec<bool>, Vec<Vec<usize>>) {
     (is_void, several)
 }
 
-/// Of each operation, those that take it away.
+/// Returns for each operation those that remove it.
 ///
-/// One that observes another of them is left out, since where it is visible so is the other.
+/// An operation that observes another of them is left out: where it is visible, the other is too.
 fn takers(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<Vec<usize>> {
-    // What all from here on had seen. The search for takers ends where that holds one of them.
+    // The past shared by all operations from here on. The search for takers ends where it holds one
+    // of them.
     let mut seen_by_all = vec![Vector::ZERO; entries.len() + 1];
     for (index, entry) in entries.iter().enumerate().rev() {
         let snap_vec = &entry.commit.snap_vec;
@@ -297,12 +299,12 @@ fn takers(entries: &[Entry<'_>], is_void: &[bool]) -> Vec<Vec<usize>> {
     entries.iter().enumerate().map(of_one).collect()
 }
 
-/// Whether it takes anything away.
+/// True if it removes any operation.
 fn is_taker(op: &Op) -> bool {
     !matches!(op, Op::Add(_) | Op::Insert(_) | Op::Increment(..) | Op::Append(_))
 }
 
-/// Whether `op`, which observes `other`, takes it away.
+/// True if `op`, which observes `other`, removes it.
 fn takes(op: &Op, other: &Op) -> bool {
     match (op, other) {
         (Op::Write(_) | Op::Erase, Op::Write(_))
@@ -316,7 +318,7 @@ fn takes(op: &Op, other: &Op) -> bool {
     }
 }
 
-/// Whether it adds something that stands.
+/// True if it adds a value that stands.
 fn is_placed(op: &Op) -> bool {
     matches!(
         op,
@@ -324,7 +326,7 @@ fn is_placed(op: &Op) -> bool {
     )
 }
 
-/// Which sum an addition counts in: the item's, or that of a map's key.
+/// Returns the sum that an addition belongs to: none for the item's, the key for a map's.
 fn part(op: &Op) -> Option<Value> {
     match op {
         Op::Increment(key, _) => Some(key.clone()),
@@ -332,7 +334,7 @@ fn part(op: &Op) -> Option<Value> {
     }
 }
 
-/// The value of what stands, which is in the order of versions.
+/// Returns the value of the standing operations, which are in the order of versions.
 fn content(kind: ItemKind, standing: &[&Op]) -> Content {
     let values = standing.iter().filter_map(|op| match op {
         Op::Write(value) | Op::Insert(value) | Op::Append(value) => Some(value.clone()),

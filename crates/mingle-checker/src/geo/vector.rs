@@ -5,7 +5,7 @@ use std::fmt;
 /// At most this many data centers.
 pub const DCS_MAX: usize = 7;
 
-/// The number that strong transactions have instead of a data center's: their column of vectors.
+/// The column of strong transactions in vectors, used as the number of their data center.
 pub const STRONG: u8 = 7;
 
 /// A timestamp for each data center, and in the last column, [`STRONG`], for strong transactions.
@@ -23,10 +23,10 @@ pub const STRONG: u8 = 7;
 pub struct Vector([u64; DCS_MAX + 1]);
 
 impl Vector {
-    /// Nothing.
+    /// The vector of zeros.
     pub const ZERO: Self = Self([0; DCS_MAX + 1]);
 
-    /// A vector with these entries, by column, and 0 elsewhere.
+    /// Creates a vector with these entries, by column, and 0 elsewhere.
     ///
     /// # Panics
     ///
@@ -39,12 +39,12 @@ impl Vector {
         vector
     }
 
-    /// The entry of a column; 0 for one that there is not.
+    /// Returns the entry of a column; 0 for a column that does not exist.
     pub fn get(&self, column: u8) -> u64 {
         self.0.get(usize::from(column)).copied().unwrap_or(0)
     }
 
-    /// This with one entry replaced.
+    /// Returns the vector with one entry replaced.
     ///
     /// # Panics
     ///
@@ -55,20 +55,20 @@ impl Vector {
         self
     }
 
-    /// Whether each entry is at least that of `other`.
+    /// True if each entry is at least that of `other`.
     pub fn covers(&self, other: &Self) -> bool {
-        // Without branches: most comparisons are of vectors that are near each other.
+        // Avoids branches: most comparisons are of vectors that are near each other.
         self.0.iter().zip(&other.0).filter(|(have, want)| have < want).count() == 0
     }
 
-    /// Raises each entry to that of `other`.
+    /// Raises each entry to at least that of `other`.
     pub fn join(&mut self, other: &Self) {
         for (entry, other) in self.0.iter_mut().zip(&other.0) {
             *entry = (*entry).max(*other);
         }
     }
 
-    /// The lower of both, entry by entry.
+    /// Returns the lower of both, entry by entry.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         let mut least = *self;
@@ -78,12 +78,12 @@ impl Vector {
         least
     }
 
-    /// The highest entry.
+    /// Returns the highest entry.
     pub fn highest(&self) -> u64 {
         self.0.iter().copied().max().unwrap_or(0)
     }
 
-    /// Each entry with its column.
+    /// Returns each entry with its column.
     pub fn iter(&self) -> impl Iterator<Item = (u8, u64)> {
         (0..=STRONG).zip(self.0)
     }

@@ -1,4 +1,4 @@
-//! What comes to be in the end: everything that has to, nothing else, and nothing twice.
+//! The final state: all required transactions are visible, no others, and none twice.
 
 use std::collections::{BTreeMap, HashSet};
 
@@ -11,7 +11,8 @@ use super::problem::{Problem, Promise};
 use super::vector::STRONG;
 use crate::limits::PROBLEMS_MAX;
 
-/// Eventual visibility. A run that was not left alone until everything had settled says little of it.
+/// Checks eventual visibility. A run that was not left alone until it had settled says little about
+/// it.
 pub fn check(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = told_otherwise(index);
     if index.run.end.is_settled {
@@ -21,11 +22,11 @@ pub fn check(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// What a session was told of the end of a transaction is so.
+/// Checks that the outcomes told to sessions are true.
 fn told_otherwise(index: &Index<'_>) -> Vec<Problem> {
     let ended = index.committed().filter_map(|(node, commit)| {
         let what = match node.transaction.outcome {
-            // It was not told of, and is gone.
+            // The session was not told of the commit, which is gone with its data center.
             Outcome::Aborted if index.run.is_cut_off(&commit) => return None,
             Outcome::Aborted => {
                 "a transaction is committed although its session was told it is not"
@@ -40,7 +41,7 @@ fn told_otherwise(index: &Index<'_>) -> Vec<Problem> {
     ended.take(PROBLEMS_MAX).collect()
 }
 
-/// There is a view of every data center that is not lost, and in it every item.
+/// Checks that every data center that is not lost has a view, with every item.
 fn views(index: &Index<'_>) -> Vec<Problem> {
     let run = index.run;
     let seen: HashSet<u8> = run.end.views.iter().map(|view| view.dc).collect();
@@ -58,8 +59,8 @@ fn views(index: &Index<'_>) -> Vec<Problem> {
     unseen.chain(missing).take(PROBLEMS_MAX).collect()
 }
 
-/// What has to be there: everything strong, and all that a data center committed which is not lost.
-/// With fewer than `f + 1` left, what comes from elsewhere is not shown any more.
+/// Checks the required transactions: strong ones, and all commits of data centers that are not
+/// lost. With fewer than `f + 1` data centers left, remote transactions are no longer shown.
 fn lacking(index: &Index<'_>) -> Vec<Problem> {
     let (run, mut problems) = (index.run, Vec::new());
     let is_open = run.alive() > usize::from(run.system.losses_max) && !index.lost_too_many();
@@ -83,7 +84,7 @@ fn lacking(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// All data centers hold the same.
+/// Checks that all data centers hold the same.
 fn differing(index: &Index<'_>) -> Vec<Problem> {
     let Some((first, others)) = index.run.end.views.split_first() else { return Vec::new() };
     let pairs = others.iter().flat_map(|other| {
@@ -103,7 +104,7 @@ fn differing(index: &Index<'_>) -> Vec<Problem> {
     problems.take(PROBLEMS_MAX).collect()
 }
 
-/// Each item holds what the snapshot that was read holds, by the meaning of its type.
+/// Checks that each item has the content of the view's snapshot, by the meaning of its type.
 fn contents(index: &Index<'_>) -> Vec<Problem> {
     let views = index.run.end.views.iter();
     let looks =
@@ -120,7 +121,7 @@ fn contents(index: &Index<'_>) -> Vec<Problem> {
     problems.take(PROBLEMS_MAX).collect()
 }
 
-/// No line of a log is there more often than it was appended, nor without having been.
+/// Checks that no line of a log is there more often than it was appended.
 fn twice(index: &Index<'_>) -> Vec<Problem> {
     let mut problems = Vec::new();
     for view in &index.run.end.views {
@@ -145,7 +146,7 @@ fn twice(index: &Index<'_>) -> Vec<Problem> {
     problems
 }
 
-/// How often each line was appended, by operations of different ids.
+/// Returns the number of times that each line was appended, by operations of different ids.
 fn appended<'r>(index: &Index<'r>, item: Item) -> BTreeMap<&'r Value, usize> {
     let (mut counts, mut ids) = (BTreeMap::new(), HashSet::<&OpId>::new());
     let entries = index.items.get(&item).map_or(&[][..], |operations| operations.entries());

@@ -1,15 +1,17 @@
 //! Recognises a history that lists its transactions in an order that explains every read.
 //!
-//! Recorders write transactions as they end, so a history without concurrency, and one from a store that runs
-//! transactions one by one, is in such an order. To check one order is linear; to find one is not.
+//! Recorders write transactions as they end. So a history without concurrency, or from a store that
+//! runs transactions one by one, is in such an order. Checking one order takes linear time; finding
+//! one does not.
 
 use crate::graph::Reason;
 use crate::history::Outcome;
 use crate::index::INIT;
 use crate::serial::units::Units;
 
-/// The transactions in the order of the history, if all that is known so far allows that order. An order of whole
-/// transactions also satisfies snapshot isolation: each commits directly after it starts.
+/// Returns the transactions in the order of the history, if all known constraints allow that order.
+/// An order of whole transactions also satisfies snapshot isolation: each commits directly after it
+/// starts.
 pub(crate) fn order(units: &Units) -> Option<Vec<usize>> {
     (follows_edges(units) && follows_time(units) && explains_reads(units))
         .then(|| (0..units.index.nodes.len()).collect())
@@ -19,7 +21,7 @@ pub(crate) fn order(units: &Units) -> Option<Vec<usize>> {
 fn follows_edges(units: &Units) -> bool {
     units.graph.arrows.iter().enumerate().all(|(from, arrows)| {
         arrows.iter().all(|arrow| {
-            // Edges from and to moments of real time: see `follows_time`.
+            // `follows_time` checks the edges from and to moments of real time.
             let pair = units.transaction(from).zip(units.transaction(arrow.to));
             arrow.reason == Reason::Inside || pair.is_none_or(|(from, to)| from < to)
         })

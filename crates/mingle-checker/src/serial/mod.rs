@@ -1,14 +1,15 @@
 //! Strict serializability, serializability and snapshot isolation: is there an order that explains
 //! every read?
 //!
-//! All three ask for an order of *units*: a transaction is one unit, or under snapshot isolation
-//! two, its start, at which it reads, and its commit, at which it writes; and two that write one key
-//! may not overlap (Biswas and Enea, OOPSLA 2019, §5: snapshot isolation reduces to serializability
-//! by such a split). With the order of the writes of each key known, that is whether a graph has a
-//! cycle; for snapshot isolation it is the graph of Cerone and Gotsman (JACM 2018, Theorem 4.1),
-//! since a unit graph lets no two `rw` edges follow each other. Without it the problem is NP-hard:
-//! the order in which the history lists the transactions is tried first (`given`), then what is
-//! forced is derived (`saturate`), and then orders are searched (`search`).
+//! All three require an order of *units*. A transaction is one unit; under snapshot isolation it is
+//! two: its start, at which it reads, and its commit, at which it writes. Two transactions that
+//! write one key may not overlap (Biswas and Enea, OOPSLA 2019, §5: snapshot isolation reduces to
+//! serializability by such a split). If the order of the writes of each key is known, the question
+//! is whether a graph has a cycle; for snapshot isolation it is the graph of Cerone and Gotsman
+//! (JACM 2018, Theorem 4.1), since a unit graph lets no two `rw` edges follow each other. If it is
+//! unknown, the problem is NP-hard: the check first tries the order in which the history lists the
+//! transactions (`given`), then derives forced edges (`saturate`), and then searches for an order
+//! (`search`).
 
 mod given;
 mod saturate;
@@ -25,16 +26,16 @@ use crate::weak::{Found, cycle};
 
 use units::Units;
 
-/// Which of the three.
+/// The rules that distinguish the three models.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Rules {
     /// A transaction starts and commits at two moments.
     pub is_split: bool,
-    /// What ended before another began comes first.
+    /// A transaction that ended before another began comes first.
     pub real_time: bool,
 }
 
-/// Whether an order explains every read. A search looks at so many candidates at most.
+/// Checks if an order explains every read. The search examines at most `candidates_max` candidates.
 pub(crate) fn check(index: &Index, rules: Rules, candidates_max: u64) -> Found {
     let mut units = Units::new(index, rules);
     if units.graph.order().is_none() {
@@ -71,11 +72,11 @@ pub(crate) fn check(index: &Index, rules: Rules, candidates_max: u64) -> Found {
     }
 }
 
-/// Adds the order of a key's writes, and that who reads one comes before the next.
+/// Adds the order of a key's writes, and an edge from each reader of a write to the next write.
 fn add_order(units: &mut Units, key: usize, order: &[usize]) {
     for pair in order.windows(2) {
         let (first, second) = (pair[0], pair[1]);
-        // All follow the initial values as it is.
+        // All writers follow the initial values anyway.
         if first != INIT {
             let (from, to) = (units.commit(first), units.start(second));
             units.graph.add(from, to, Reason::WwRecorded { key });

@@ -1,8 +1,9 @@
-//! What the reads force on every order, derived until nothing new follows.
+//! Edges that the reads force on every order, derived until nothing new follows.
 //!
-//! Of a transaction `t3` that reads a key from `t1`, and another writer `t2` of that key: if `t2`
-//! comes before `t3` then it comes before `t1`; if `t1` comes before `t2` then so does `t3`. Of each
-//! chain only one `t2` counts, the last or the first: what else follows does so by session order.
+//! Let a transaction `t3` read a key from `t1`, and let `t2` be another writer of that key. If `t2`
+//! comes before `t3`, then `t2` comes before `t1`; if `t1` comes before `t2`, then `t3` comes
+//! before `t2`. In each chain only one `t2` counts, the last or the first: the other edges follow
+//! by session order.
 
 use crate::clocks::Clocks;
 use crate::graph::Reason;
@@ -11,7 +12,7 @@ use crate::serial::units::Units;
 
 type Edges = Vec<(usize, usize, Reason)>;
 
-/// Adds what is forced. Says whether the graph still has an order.
+/// Adds the forced edges. Returns true if the graph still has an order.
 pub(crate) fn saturate(units: &mut Units) -> bool {
     for _ in 0..SATURATION_ROUNDS_MAX {
         let Some(order) = units.graph.order() else {
@@ -40,7 +41,7 @@ pub(crate) fn saturate(units: &mut Units) -> bool {
     units.graph.order().is_some()
 }
 
-/// What comes before the reader comes before whom it reads from.
+/// Adds edges from writers before the reader to the writer that it reads from.
 fn before(units: &Units, clocks: &Clocks, read: (usize, usize, usize), edges: &mut Edges) {
     let (key, reader, writer) = read;
     let start = units.start(reader);
@@ -58,7 +59,7 @@ fn before(units: &Units, clocks: &Clocks, read: (usize, usize, usize), edges: &m
     }
 }
 
-/// What comes after whom it is read from comes after the reader.
+/// Adds edges from the reader to writers after the writer that it reads from.
 fn after(units: &Units, clocks: &Clocks, read: (usize, usize, usize), edges: &mut Edges) {
     let (key, reader, writer) = read;
     for (_, writers) in &units.index.writers[key] {
@@ -75,7 +76,8 @@ fn after(units: &Units, clocks: &Clocks, read: (usize, usize, usize), edges: &mu
     }
 }
 
-/// Who began before another writer of the key committed, committed before that one began.
+/// Adds edges for writers that began before another writer of the key committed: they must commit
+/// before it begins.
 fn overlap(units: &Units, clocks: &Clocks, key: usize, second: usize, edges: &mut Edges) {
     let commit = units.commit(second);
     for (_, writers) in &units.index.writers[key] {

@@ -1,10 +1,10 @@
 //! Searches for an order of the units, bounded.
 //!
-//! Units are put in order one by one. A key may only be overwritten once all who read its present
-//! value have come, so what can still follow depends on the set of units so far and not on their
-//! order: a set that led nowhere once is not tried again, and a fixed number of sessions has
-//! polynomially many (Biswas and Enea, OOPSLA 2019, §4). A unit that cannot hinder any other is
-//! taken at once, without a choice.
+//! The search orders units one by one. A key may only be overwritten after all readers of its
+//! current value, so the possible continuations depend on the set of ordered units and not on their
+//! order: a set that led to no order is not tried again, and a fixed number of sessions has
+//! polynomially many sets (Biswas and Enea, OOPSLA 2019, §4). A unit that cannot hinder any other
+//! is taken at once, without a choice.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -21,36 +21,36 @@ pub(crate) enum Answer {
 /// The state of one key.
 #[derive(Clone, Copy, Debug)]
 struct Register {
-    /// Who wrote it last.
+    /// The last writer.
     writer: usize,
-    /// How many who read that write are still to come.
+    /// The number of readers of that write that are still to come.
     pending: usize,
-    /// Under snapshot isolation, who began and will write it.
+    /// Under snapshot isolation, the transaction that has started and will write it.
     open: Option<usize>,
 }
 
-/// One unit in the order, and what it changed.
+/// One unit in the order, with the state that it changed.
 struct Frame {
     unit: usize,
     saved: Vec<(usize, Register)>,
-    /// What else could have come instead, the best last.
+    /// The alternatives to the unit, the best last.
     others: Vec<usize>,
 }
 
 struct Search<'u> {
     units: &'u Units<'u>,
-    /// How many units must still come before each.
+    /// The number of units that must still come before each unit.
     waits: Vec<usize>,
-    /// What waits for nothing, in the order in which it is tried.
+    /// The units without remaining predecessors, in the order in which they are tried.
     ready: BTreeSet<(u64, usize)>,
     registers: Vec<Register>,
-    /// How much of each chain has come.
+    /// The number of ordered units of each chain.
     frontier: Vec<u32>,
     failed: HashSet<Box<[u32]>>,
     candidates: u64,
 }
 
-/// Looks for an order.
+/// Searches for an order.
 pub(crate) fn search(units: &Units, candidates_max: u64) -> Answer {
     let mut search = Search::new(units);
     let mut frames: Vec<Frame> = Vec::new();
@@ -61,7 +61,7 @@ pub(crate) fn search(units: &Units, candidates_max: u64) -> Answer {
                 "the search for an order looked at {candidates_max} candidates without an end"
             ));
         }
-        // Back to where something else could have come.
+        // Backtracks to the last unit with an alternative.
         while choices.is_empty() {
             if (search.failed.len() + 1) * search.frontier.len() > SEARCH_MEMO_ENTRIES_MAX {
                 return Answer::Unknown(format!(
@@ -104,7 +104,7 @@ impl<'u> Search<'u> {
         search
     }
 
-    /// What is tried first: what was done first, as far as the history says.
+    /// Returns the rank for the order of tries: the earliest transaction in the history first.
     fn rank(&self, unit: usize) -> u64 {
         let index = self.units.index;
         let Some(number) = self.units.transaction(unit) else { return 0 };
@@ -113,8 +113,8 @@ impl<'u> Search<'u> {
         end.or(transaction.commit).unwrap_or(index.nodes[number].position as u64)
     }
 
-    /// The units that may come next, the best last; one alone if it hinders no other; none if what
-    /// has come so far is known to lead nowhere.
+    /// Returns the units that may come next, the best last; a single unit if it hinders no other;
+    /// none if the units ordered so far are known to lead to no order.
     fn choices(&mut self) -> Vec<usize> {
         let mut choices = Vec::new();
         for &(_, unit) in &self.ready {
@@ -133,7 +133,7 @@ impl<'u> Search<'u> {
         choices
     }
 
-    /// The roles of a unit: the transaction that starts in it, and the one that commits.
+    /// Returns the roles of a unit: the transaction that starts in it, and the one that commits.
     fn roles(&self, unit: usize) -> (Option<usize>, Option<usize>) {
         let transaction = self.units.transaction(unit);
         (
@@ -154,7 +154,7 @@ impl<'u> Search<'u> {
         let may_commit = commits.is_none_or(|number| {
             nodes[number].writes.iter().all(|(key, _)| {
                 let reads = |number: usize| nodes[number].is_reader_of(*key);
-                // A unit that does both reads before it writes.
+                // A unit that both starts and commits reads before it writes.
                 let own = usize::from(starts.is_some_and(reads));
                 self.registers[*key].pending == own
             })
@@ -162,9 +162,9 @@ impl<'u> Search<'u> {
         may_start && may_commit
     }
 
-    /// Whether a unit that may come next hinders no other: it commits what nobody else may write
-    /// before it; or what it writes, if anything, nobody reads, and what it overwrites nobody reads
-    /// any more.
+    /// True if a unit that may come next hinders no other. Either it is only a commit, whose keys
+    /// no other transaction may write before it; or no transaction reads its writes, if any, and no
+    /// other transaction still reads the values that it overwrites.
     fn is_harmless(&self, unit: usize) -> bool {
         let (Some(number), _) = self.roles(unit) else {
             return true;
@@ -208,7 +208,7 @@ impl<'u> Search<'u> {
         saved
     }
 
-    /// The keys that a transaction writes; the first writes all.
+    /// Returns the keys that a transaction writes; `INIT` writes all.
     fn written(&self, number: usize) -> Vec<usize> {
         if number == crate::index::INIT {
             return (0..self.registers.len()).collect();

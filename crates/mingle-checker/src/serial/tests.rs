@@ -1,4 +1,4 @@
-//! The search alone, without what saturation forces, gives the same answers.
+//! The search alone, without the edges of saturation, gives the same answers.
 //!
 //! Saturation decides most small histories before the search sees them, so mistakes of the search
 //! would seldom show in the verdicts.
@@ -23,7 +23,7 @@ impl Random {
     }
 }
 
-/// Transactions that read each key once, mostly what was written shortly before, and then write.
+/// Returns transactions that read each key at most once, usually a recent value, and then write.
 fn history(random: &mut Random, transactions: u64, keys: u64) -> History {
     let mut text = String::new();
     let mut written = vec![vec![0]; keys as usize];
@@ -51,8 +51,8 @@ fn format_line(kind: char, key: usize, value: u64, session: u64, id: u64) -> Str
     format!("{kind}({key},{value},{session},{id})\n")
 }
 
-/// The order of the history is right exactly if it is one that a search without other choices would find: each read
-/// finds the last write before it.
+/// The given order is valid exactly if each read finds the last write before it. A search without
+/// other choices would find the same order.
 #[test]
 fn the_given_order_is_recognised_without_search() {
     let (mut given, mut not) = (0, 0);
@@ -72,7 +72,7 @@ fn the_given_order_is_recognised_without_search() {
             let found = super::given::order(&Units::new(&index, rules));
             assert_eq!(found.is_some(), is_right, "seed {seed}\n{history:?}");
             if is_right {
-                // Not one candidate is looked at.
+                // The check examines no candidate.
                 assert!(matches!(check(&index, rules, 0), Found::Order(..)), "seed {seed}");
                 given += 1;
             } else {

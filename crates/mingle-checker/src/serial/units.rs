@@ -1,4 +1,4 @@
-//! The units that are to be ordered, and what orders them to begin with.
+//! The units to be ordered, and their initial constraints.
 
 use std::collections::HashMap;
 
@@ -45,23 +45,23 @@ impl<'i> Units<'i> {
         if self.rules.is_split { 2 } else { 1 }
     }
 
-    /// The unit in which a transaction reads.
+    /// Returns the unit in which a transaction reads.
     pub fn start(&self, transaction: usize) -> usize {
         transaction * self.width()
     }
 
-    /// The unit in which it writes.
+    /// Returns the unit in which a transaction writes.
     pub fn commit(&self, transaction: usize) -> usize {
         transaction * self.width() + self.width() - 1
     }
 
-    /// The transaction of a unit; none for a moment of real time.
+    /// Returns the transaction of a unit; none for a moment of real time.
     pub fn transaction(&self, unit: usize) -> Option<usize> {
         let transaction = unit / self.width();
         (transaction < self.index.nodes.len()).then_some(transaction)
     }
 
-    /// The transactions of an order of units, in the order of their commits.
+    /// Returns the transactions of an order of units, in the order of their commits.
     pub fn commits(&self, order: &[usize]) -> Vec<usize> {
         let found = order.iter().filter_map(|unit| {
             let transaction = self.transaction(*unit)?;
@@ -70,12 +70,12 @@ impl<'i> Units<'i> {
         found.collect()
     }
 
-    /// Who reads a key from a writer.
+    /// Returns the transactions that read a key from a writer.
     pub fn readers_of(&self, key: usize, writer: usize) -> Vec<usize> {
         self.readers.get(&(key, writer)).cloned().unwrap_or_default()
     }
 
-    /// How many read a key from a writer.
+    /// Returns the number of transactions that read a key from a writer.
     pub fn reader_count(&self, key: usize, writer: usize) -> usize {
         self.readers.get(&(key, writer)).map_or(0, Vec::len)
     }
@@ -99,8 +99,9 @@ impl<'i> Units<'i> {
         }
     }
 
-    /// Real time as a line of moments, one for each end: linear, where edges between transactions
-    /// would be quadratic. An unknown outcome may take effect long after its end, and orders nothing.
+    /// Adds real time as a line of moments, one for each end: linear, while edges between
+    /// transactions would be quadratic. An unknown outcome may take effect long after its end, and
+    /// orders nothing.
     fn add_real_time(&mut self) {
         let index = self.index;
         let intervals = index.live().filter_map(|(number, _)| {

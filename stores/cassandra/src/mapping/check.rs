@@ -1,4 +1,4 @@
-//! Whether a mapping fits its object, and the tables that are there.
+//! Checks of a mapping against its object and the existing tables.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::cql_type;
 use crate::open::quoted;
 use crate::scalar::{self, Kind};
 
-/// Checks all mappings; gives them by object, and what somebody should know of their tables.
+/// Checks all mappings; returns them by object, with warnings about their tables.
 pub async fn mapped(
     cluster: &Session,
     config: &CassandraConfig,
@@ -44,7 +44,7 @@ pub async fn mapped(
     Ok((all, warnings))
 }
 
-/// The objects that are mapped, as far as that can be said without their tables.
+/// Returns the mapped objects, after the checks that do not need their tables.
 pub fn declared<'a>(
     config: &'a CassandraConfig,
     schema: &'a StoreSchema,
@@ -83,7 +83,7 @@ async fn time_to_live(cluster: &Session, table: &str) -> Result<i32, String> {
     Ok(column.as_ref().and_then(CqlValue::as_int).unwrap_or(0))
 }
 
-/// Keyspace and table.
+/// Splits a table's name into keyspace and table.
 fn split(table: &str) -> Result<(&str, &str), String> {
     let named = table.split_once('.').filter(|(_, table)| !table.contains('.'));
     named.ok_or_else(|| format!("expected KEYSPACE.TABLE, found {table:?}"))
@@ -128,7 +128,8 @@ impl Check<'_> {
                 collections
                     .insert(name, found.map_err(|why| format!("field {}: {why}", field.name))?);
             } else if let Some(column) = table.columns.get(&name) {
-                // It would be taken for what stands there, and other applications go on using that.
+                // The field would be mistaken for this column, and other applications continue to
+                // use the column.
                 return Err(not_mapped(field, &mapping.table, &column.typ));
             }
         }
@@ -193,7 +194,7 @@ fn full(table: &str) -> Result<String, String> {
     Ok(format!("{}.{}", quoted(keyspace), quoted(table)))
 }
 
-/// Why a field that is no register cannot be in this column.
+/// Returns the reason why a field that is no register cannot be in this column.
 fn not_a_column(field: &Field, column: &str, found: Option<&ColumnType<'_>>) -> String {
     let column = found
         .map_or_else(|| column.to_owned(), |found| format!("{column} ({})", cql_type::name(found)));
@@ -212,7 +213,8 @@ fn not_a_column(field: &Field, column: &str, found: Option<&ColumnType<'_>>) -> 
     }
 }
 
-/// Why a field is not kept in a table of our own while the table has a column of its name.
+/// Returns the reason why a field cannot be in the store's own table while the object's table has a
+/// column with its name.
 fn not_mapped(field: &Field, table: &str, found: &ColumnType<'_>) -> String {
     let (name, found) = (&field.name, cql_type::name(found));
     let (why, instead) = match field.field_type {

@@ -1,4 +1,4 @@
-//! Rows of tables that were there before, in the form of our own.
+//! Rows from tables of the application, in the form of rows of the store's own table.
 
 use mingle_model::{Ref, Type, Value};
 use mingle_store::{Refusal, codec};
@@ -13,10 +13,10 @@ use crate::link::Site;
 use crate::scalar;
 use crate::writing::payload;
 
-/// The field of the row that says that an object has one in its table.
+/// The field of the row that marks an object as having a row in its table.
 pub const TABLE_ROW: &str = "!row";
 
-/// What a part of a mapped object has in tables that were there before.
+/// Reads a part of a mapped object from tables of the application.
 pub async fn rows(
     site: &Site,
     layout: &Layout,
@@ -61,7 +61,7 @@ struct Reading<'a> {
     layout: &'a Layout,
     mapped: &'a Mapped,
     object: &'a Ref,
-    /// Whether values are of no matter: of rows that are counted, or deleted.
+    /// True if values are not needed: the rows are only counted or deleted.
     is_named: bool,
 }
 
@@ -107,7 +107,7 @@ impl Reading<'_> {
             let mut columns = found_row.columns.into_iter();
             let value = columns.next().flatten();
             let time = columns.next().flatten().and_then(|time| time.as_bigint()).unwrap_or(0);
-            // A null is the absence of a value, which reads as the default.
+            // A null is an absent value, which reads as the default.
             if value.is_some() {
                 let value = self.text(found, found.inner(), value.as_ref())?;
                 all.push(row(&found.field.name, Cell::new(), Cell::new(), &value, time));
@@ -116,7 +116,8 @@ impl Reading<'_> {
         Ok(all)
     }
 
-    /// The value of an entry or line as text. The row is there, so a null is not the absence of a value.
+    /// Returns the value of an entry or line as text. The row exists, so a null is not an absent
+    /// value.
     fn value(
         &self,
         found: Found<'_>,
@@ -143,7 +144,7 @@ impl Reading<'_> {
         )))
     }
 
-    /// A value of a column as text.
+    /// Returns a value of a column as text.
     fn text(&self, found: Found<'_>, of: &Type, column: Option<&CqlValue>) -> Result<Cell, Failed> {
         let schema = &self.layout.schema;
         let place = |why: String| odd(format!("{}.{}: {why}", found.kind.name, found.field.name));
@@ -172,7 +173,7 @@ impl Reading<'_> {
                     text = format!("{text} AND {} = ?", clustering.name);
                     values.push(wanted.bound());
                 }
-                // What the column cannot hold is not in it.
+                // A value that the column cannot hold is not in it.
                 Err(_) => return Ok(Vec::new()),
             }
         }
@@ -203,14 +204,14 @@ impl Reading<'_> {
             all.retain(|row| row.element == *element);
         }
         if is_log {
-            // Whatever order the table is clustered in: a timeuuid's own.
+            // The table can have any clustering order; sort by the order of timeuuids.
             all.sort_by(|a, b| order(&a.dot).cmp(&order(&b.dot)));
         }
         Ok(all)
     }
 }
 
-/// The bytes of a timeuuid.
+/// Returns the bytes of a timeuuid.
 fn dot(order: Option<&CqlValue>) -> Cell {
     match order {
         Some(CqlValue::Timeuuid(id)) => id.as_bytes().to_vec(),
@@ -218,7 +219,7 @@ fn dot(order: Option<&CqlValue>) -> Cell {
     }
 }
 
-/// The moment of a timeuuid, and the rest of it.
+/// Returns the time of a timeuuid, and the rest of it.
 fn order(dot: &[u8]) -> (u64, &[u8]) {
     let Some((head, rest)) = dot.split_first_chunk::<8>() else { return (0, dot) };
     let bits = u64::from_be_bytes(*head);

@@ -1,4 +1,4 @@
-//! Changes of tables that were there before, as statements with timestamps.
+//! Changes of tables of the application, as statements with timestamps.
 
 use mingle_model::{FieldType, Ref, Value};
 use mingle_store::{Refusal, codec};
@@ -11,7 +11,7 @@ use crate::fetch::Row;
 use crate::layout::{Found, Layout, text_of};
 use crate::scalar::{self, Scalar};
 
-/// A statement with its timestamp among the values.
+/// Returns a statement with its timestamp among the values.
 fn timed(text: String, values: Vec<Scalar>) -> Change {
     Change::Cql { text, values, time: None }
 }
@@ -34,7 +34,7 @@ fn in_column(
     })
 }
 
-/// What a column cannot hold, with the column.
+/// Adds the column to a refusal because of a value that it cannot hold.
 pub(super) fn in_place(why: Refusal, column: &Column) -> Refusal {
     match why {
         Refusal::Broken(mut violation) => {
@@ -45,14 +45,14 @@ pub(super) fn in_place(why: Refusal, column: &Column) -> Refusal {
     }
 }
 
-/// A name as it is without quotes.
+/// Returns a name without its quotes.
 fn unquoted(name: &str) -> String {
     let inner = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
     inner.unwrap_or(name).replace("\"\"", "\"")
 }
 
 impl Mapped {
-    /// Makes the object's row.
+    /// Creates the object's row.
     pub fn create(&self, layout: &Layout, object: &Ref, time: i64) -> Result<Change, Refusal> {
         let (table, key) = (&self.table, &self.key);
         let text = format!("INSERT INTO {table} ({}) VALUES (?) USING TIMESTAMP ?", key.name);
@@ -89,7 +89,7 @@ impl Mapped {
         let Collection { table, key, clustering, value } = &self.collections[&*found.field.name];
         let mut names = vec![key.name.as_str(), &clustering.name];
         let mut values = vec![key_of(layout, object, key)?];
-        // Of equal values one names the row: the server tells the two zeros apart.
+        // Equal values must name one row, but the server distinguishes the two zeros.
         let unit;
         let (first, second) = match at {
             At::Element(element) => {
@@ -119,8 +119,8 @@ impl Mapped {
         Ok(timed(text, values))
     }
 
-    /// Removes a row as it was seen, or as it was before a commit at `time` where nobody can see
-    /// when it was written.
+    /// Removes a row as it was seen; if the write time of the row is not readable, removes it as it
+    /// was before a commit at `time`.
     pub fn remove(
         &self,
         layout: &Layout,
@@ -136,7 +136,7 @@ impl Mapped {
         }
         let Some(Collection { table, key, clustering, .. }) = self.collections.get(&row.field)
         else {
-            // A register goes with its row.
+            // A register is removed with its row.
             return Ok(None);
         };
         let kind = layout.kind(object)?;
@@ -157,21 +157,21 @@ impl Mapped {
     }
 }
 
-/// What is inserted.
+/// The item to insert.
 #[derive(Clone, Copy)]
 pub enum At<'a> {
     /// An element.
     Element(&'a Value),
     /// A key of a map, and its value.
     Entry(&'a Value, &'a Value),
-    /// A line: the name of its commit, its place there, and itself.
+    /// A line: the name of its commit, its position there, and its value.
     Line(&'a [u8], u32, &'a Value),
 }
 
-/// Microseconds from the beginning of the Gregorian calendar to 1970, in tenths.
+/// Ticks of 100 ns from the beginning of the Gregorian calendar to 1970.
 const GREGORIAN: u64 = 0x01b2_1dd2_1381_4000;
 
-/// A timeuuid of that moment, the same for all copies (RFC 9562, version 1).
+/// Returns a timeuuid for a time, the same for all copies (RFC 9562, version 1).
 fn time_uuid(time: i64, position: u32, dot: &[u8]) -> [u8; 16] {
     let ticks = (time.unsigned_abs() * 10 + u64::from(position)).wrapping_add(GREGORIAN);
     let (low, middle, high) = (ticks & 0xffff_ffff, (ticks >> 32) & 0xffff, (ticks >> 48) & 0x0fff);
@@ -180,7 +180,7 @@ fn time_uuid(time: i64, position: u32, dot: &[u8]) -> [u8; 16] {
     id[..8].copy_from_slice(&head.to_be_bytes());
     id[8..].copy_from_slice(&Sha256::digest(dot)[..8]);
     id[8] = 0x80 | (id[8] & 0x3f);
-    // The bit that says that the node is no network card's.
+    // This bit marks the node as not being the address of a network card.
     id[10] |= 1;
     id
 }

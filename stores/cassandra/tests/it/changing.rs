@@ -11,7 +11,7 @@ use mingle_store_cassandra::Cassandra;
 
 use crate::support::{Other, config, connect, fresh_table};
 
-/// Queries without parameters, by name: their bodies and results.
+/// Returns a schema with queries without parameters, by name: their bodies and results.
 fn with(queries: &[(&str, String, Type)]) -> StoreSchema {
     let mut schema = store_schema(Level::Eventual);
     let mut declared = (*schema.schema).clone();
@@ -63,7 +63,7 @@ async fn a_query_reads_columns_by_their_names_whatever_was_added() {
     assert_eq!(ask(&store, "all").await, Ok(row("A", "Z")));
     assert_eq!(ask(&store, "one").await, Ok(Value::from("x")));
 
-    // It stands between those that were there.
+    // The new column is between the existing ones.
     other.run(&format!("ALTER TABLE {table} ADD m text")).await;
     other.run(&format!("UPDATE {table} SET m = 'M' WHERE id = 'x'")).await;
     for _ in 0..6 {
@@ -71,7 +71,7 @@ async fn a_query_reads_columns_by_their_names_whatever_was_added() {
         assert_eq!(ask(&store, "named").await, Ok(row("A", "Z")));
         assert_eq!(ask(&store, "listed").await, Ok(Value::list([row("A", "Z")])));
     }
-    // And before them.
+    // The next column is before them.
     other.run(&format!("ALTER TABLE {table} ADD \"A0\" text")).await;
     for _ in 0..6 {
         assert_eq!(ask(&store, "all").await, Ok(row("A", "Z")));

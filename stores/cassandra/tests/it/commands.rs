@@ -1,4 +1,4 @@
-//! Who has commands, and who has to know.
+//! Announcement of commands to other processes.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -35,7 +35,7 @@ async fn rows_at(store: &Arc<Cassandra>, center: &str) -> Vec<WitnessRow> {
 async fn the_first_row_of_the_whole_store_waits_until_everybody_looks_for_such_rows() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
     let mut own = config(server.url());
-    // A write that is acknowledged is at all nodes, so that a reader who looks finds it.
+    // An acknowledged write is at all nodes, so a reader that looks finds it.
     own.write_consistency = Consistency::All;
     let connect = || async {
         connect(own.clone(), store_schema(Level::Eventual)).await.expect("the nodes are there")
@@ -51,7 +51,7 @@ async fn the_first_row_of_the_whole_store_waits_until_everybody_looks_for_such_r
     for center in CENTERS {
         assert_eq!(rows_at(&reader, center).await, rows[..1], "at {center}");
     }
-    // Another process has nobody to wait for any more.
+    // A later process need not wait for other processes.
     let world = Arc::new(Sleeping::default());
     let later = Cassandra::connect(own.clone(), store_schema(Level::Eventual), world.clone()).await;
     let later = later.expect("the nodes are there");
@@ -61,7 +61,7 @@ async fn the_first_row_of_the_whole_store_waits_until_everybody_looks_for_such_r
     assert_eq!(rows_at(&reader, "dc1").await, rows);
 }
 
-/// The usual world, which counts how often somebody waits for others to know of commands.
+/// The usual world; it counts the waits for other processes to know of commands.
 #[derive(Default)]
 struct Sleeping {
     world: TokioWorld,

@@ -1,7 +1,7 @@
 //! The suite that every adapter must pass.
 //!
-//! Over the real data centers its tests run that need no replicas apart. The others run over a
-//! keyspace for each replica, between which the same mutations are delivered when told to.
+//! The tests that need no partitioned replicas run over the real data centers. The others run over
+//! a keyspace for each replica, and the suite requests each delivery of mutations between them.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -17,7 +17,7 @@ use crate::support::{config, connect};
 struct CassandraFactory {
     url: String,
     is_apart: bool,
-    /// The open stores, by address, and how each was opened.
+    /// The open stores, by address, with their configuration.
     open: Mutex<BTreeMap<usize, (CassandraConfig, Arc<Cassandra>)>>,
 }
 
@@ -52,7 +52,7 @@ impl Factory for CassandraFactory {
     fn open(&self, schema: StoreSchema) -> BoxFuture<'_, Arc<dyn DataStore>> {
         let config = CassandraConfig {
             outcomes: Outcomes::Decided,
-            // What is acknowledged is at all data centers, so there is nothing to deliver.
+            // An acknowledged write is at all data centers, so there is nothing to deliver.
             write_consistency: Consistency::EachQuorum,
             apart: self.is_apart.then(|| Arc::new(Apart::new(7))),
             ..config(&self.url)

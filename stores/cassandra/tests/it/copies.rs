@@ -39,7 +39,7 @@ async fn deliver(stores: &[Arc<Cassandra>]) {
     while stores[0].deliver_one().await.expect("it is delivered") {}
 }
 
-/// Two processes over replicas that hear of each other when told to.
+/// Two processes over replicas that receive each other's commits only on request.
 async fn processes(url: &str, seed: u64) -> [Arc<Cassandra>; 2] {
     let config = CassandraConfig { apart: Some(Arc::new(Apart::new(seed))), ..config(url) };
     let schema = store_schema(Level::Eventual);
@@ -47,7 +47,7 @@ async fn processes(url: &str, seed: u64) -> [Arc<Cassandra>; 2] {
     [first, connect(config, schema).await.expect("it opens")]
 }
 
-/// What an operation does, with each kind of change.
+/// Returns the writes of an operation, with each kind of change.
 fn effects(number: u64) -> Vec<Write> {
     let own = text(&number.to_string());
     vec![
@@ -125,7 +125,7 @@ async fn a_late_copy_brings_nothing_back() {
     };
     begin(&stores[0], "dc1").await.commit(operation(time)).await.expect("it is written");
     deliver(&stores).await;
-    // All of it is seen and removed, and some is written anew.
+    // Removes all of it, and writes a part again.
     write(&stores[1], "dc2", vec![Write::Delete(thing("x"))]).await.expect("it is deleted");
     write(&stores[1], "dc2", vec![Write::Insert(at("x", TAGS), text("new"))]).await.unwrap();
     begin(&stores[1], "dc3").await.commit(operation(time)).await.expect("it is written");
@@ -170,7 +170,7 @@ async fn an_object_exists_with_its_register_alone_and_is_gone_with_it() {
     assert_eq!(exists().await, Data::Bool(false));
     copy(&stores[1], "dc1").await;
     assert_eq!(exists().await, Data::Bool(false), "a late copy brought it back");
-    // What has no register says so itself.
+    // An object without a register has a row for its existence.
     change(Write::Insert(at("x", TAGS), text("a"))).await;
     change(Write::Remove(at("x", TAGS), text("a"))).await;
     assert_eq!(exists().await, Data::Bool(true));
@@ -259,7 +259,7 @@ async fn whoever_finds_the_record_of_a_large_commit_finds_all_of_it() {
     for seed in 1..=3 {
         let stores = processes(server.url(), seed).await;
         let key = RecordKey::of(RecordKind::Intent, id(1), 0);
-        // Far more than one batch takes, in many partitions.
+        // The writes exceed one batch by far, in many partitions.
         let long = "x".repeat(5_000);
         let mut writes: Vec<Write> = (0..40)
             .map(|n| Write::Assign(at(&format!("{n}"), TEXT), text(&format!("{n} {long}"))))
@@ -268,7 +268,7 @@ async fn whoever_finds_the_record_of_a_large_commit_finds_all_of_it() {
         write(&stores[0], "dc1", writes).await.expect("it is written");
         let mut early = 0;
         loop {
-            // The other process was not there when it was written.
+            // The other process did not take part in the write.
             let record = data(&stores[1], "dc2", Read::Record(key.clone())).await;
             if record != Data::Record(None) {
                 let reads: Vec<Read> =

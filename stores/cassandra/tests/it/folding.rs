@@ -1,5 +1,4 @@
-//! Many rows of a counter become one, while others add, remove, fold, and send again what they
-//! have sent before.
+//! Folding of a counter while other processes add, remove, fold, and repeat earlier commits.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -23,7 +22,7 @@ struct Bench {
 impl Bench {
     async fn new() -> Option<Self> {
         let server = mingle_services::shared(Engine::Cassandra).await?;
-        // What is acknowledged is at all data centers, so a sum can be compared at once.
+        // An acknowledged write is at all data centers, so a sum can be compared at once.
         let config =
             CassandraConfig { write_consistency: Consistency::All, ..config(server.url()) };
         let store = connect(config.clone(), store_schema(Level::Eventual)).await.unwrap();
@@ -34,7 +33,7 @@ impl Bench {
         connect(self.config.clone(), store_schema(Level::Eventual)).await.expect("it opens")
     }
 
-    /// How many rows the counter has.
+    /// Returns the number of the counter's rows.
     async fn rows(&self) -> usize {
         let area = self.config.area.as_deref().expect("tests have their own");
         let key = [area.as_bytes(), b"\0Thing\0c"].concat();
@@ -104,7 +103,7 @@ async fn a_deletion_amid_folding_takes_what_it_has_seen() {
     }
     let other = bench.another().await;
     let deleting = async {
-        // The intention is there, and the sum is not.
+        // Waits until the intention is there; the sum is not written yet.
         let deadline = Instant::now() + Duration::from_secs(20);
         while bench.rows().await < 11 {
             assert!(Instant::now() < deadline, "nobody folds");

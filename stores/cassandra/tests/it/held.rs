@@ -1,5 +1,5 @@
-//! Who asks and does not look at the answer, such as a branch that a `select!` leaves for a while, is
-//! waited for by nobody.
+//! A reader that requests an answer and does not poll for it, for example a branch that a `select!`
+//! leaves for a while, blocks no other reader.
 
 use std::time::Duration;
 
@@ -14,10 +14,11 @@ use mingle_store_cassandra::Cassandra;
 
 use crate::support::{config, connect, data, id, write};
 
-/// More than a read takes, however busy the machine is.
+/// More than the time of a read, even on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Others are answered while somebody who has asked for the same does not look for an answer.
+/// Checks that other readers get an answer while two readers of the same item do not poll for
+/// theirs.
 async fn others_are_answered(store: &Cassandra, read: Read) -> Data {
     let mut open = store.begin(&Session::at("dc1")).await.expect("it begins");
     let reads = [read.clone()];

@@ -1,4 +1,4 @@
-//! Columns and arguments are what they are called, whatever stands in their names.
+//! Any text works as a column's name or an argument.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -52,12 +52,12 @@ fn at(key: &str, field: u16) -> Address {
     Address { object: Ref::new("User", Value::from(key)), field }
 }
 
-/// A name as CQL reads it.
+/// Quotes a name for CQL.
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// Tables with columns that are called as they like, and the mapping of `User` to them.
+/// Creates tables with the given columns, and the mapping of `User` to them.
 async fn mapping(other: &Other, random: &mut Random) -> ObjectMapping {
     let [id, name, owner, tag, entry, value, order, line] =
         ["id", "name", "owner", "tag", "entry", "value", "order", "line"]
@@ -136,7 +136,7 @@ async fn hostile_names_of_columns() {
     }
 }
 
-/// The store's name in our own tables, keys and texts.
+/// Hostile texts as the store's name in its own tables, and as keys and texts.
 #[tokio::test]
 async fn hostile_texts_in_our_own_tables() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };
@@ -154,7 +154,7 @@ async fn hostile_texts_in_our_own_tables() {
     }
 }
 
-/// An argument is a value, and no part of its statement.
+/// An argument is a value, not a part of its statement.
 #[tokio::test]
 async fn hostile_arguments_of_commands() {
     let Some(server) = mingle_services::shared(Engine::Cassandra).await else { return };

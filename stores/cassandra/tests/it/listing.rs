@@ -1,4 +1,4 @@
-//! What the runtime leaves open is found without reading what it has removed.
+//! Finding open rows of the runtime without reading those that it has removed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -37,7 +37,7 @@ fn row(id: TransactionId) -> WitnessRow {
     }
 }
 
-/// The transactions of which records of a kind are listed, from one on.
+/// Returns the transactions of the listed records of a kind, from one on.
 async fn listed(
     store: &Cassandra,
     kind: RecordKind,
@@ -52,7 +52,7 @@ async fn listed(
     found.into_iter().map(key).collect()
 }
 
-/// How many blocks are written down for a store, of all kinds.
+/// Returns the number of registered blocks of a store, of all kinds.
 async fn blocks(other: &Other, config: &CassandraConfig) -> usize {
     let area = config.area.as_deref().expect("tests have an area");
     let table = format!("\"{}\".records", config.keyspace);
@@ -105,12 +105,12 @@ async fn records_of_many_blocks_are_listed_in_the_order_of_their_keys() {
         assert_eq!(listed(&store, kind, id(0, 0), usize::MAX).await, [], "{kind:?}");
     }
     assert_eq!(rows(id(0, 0), usize::MAX).await, []);
-    // They were written a moment ago: somebody may still rely on them.
+    // The blocks were registered a moment ago: other processes may still rely on them.
     let other = Other::at(server.url()).await;
     assert!(blocks(&other, &config).await > 2 * numbers.len());
 }
 
-/// A world in which it is earlier than it is.
+/// A world whose clock is behind by a fixed duration.
 struct Earlier(TokioWorld, Duration);
 
 impl World for Earlier {
@@ -167,7 +167,7 @@ async fn a_block_is_forgotten_once_its_transactions_are_over() {
     let drops = [over(first), over(second), over(open)].concat();
     write(&now, "dc1", drops).await.expect("all is removed");
 
-    // Of one origin the floor is above the first block alone.
+    // The floor is above the first block, of one origin only.
     let floor_of = RecordKey::of_origin(RecordKind::Floor, first.origin);
     let raise = vec![Write::Record(floor_of, floor(BLOCK_IDS))];
     write(&now, "dc1", raise).await.expect("the floor is raised");
@@ -176,7 +176,7 @@ async fn a_block_is_forgotten_once_its_transactions_are_over() {
     assert_eq!(sweep().await, []);
     assert_eq!(blocks(&other, &config).await, with_floor - 2, "records and rows of one block");
 
-    // Who adds to it again writes it down again.
+    // A process that adds to the block again registers it again.
     write(&now, "dc1", vec![record(kind, first)]).await.expect("it is written");
     assert_eq!(sweep().await, [first]);
 }

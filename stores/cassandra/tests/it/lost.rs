@@ -1,5 +1,5 @@
-//! What goes to a node, and comes back, through a relay: a commit that takes effect though nobody is
-//! told, and in which order things are written and read.
+//! Tests through a relay in front of a node: a commit that takes effect although its answer is
+//! lost, and the order of writes and reads.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ use crate::support::{config, connect, data, id};
 const EXECUTE: u8 = 10;
 const BATCH: u8 = 13;
 
-/// What a relay does with the next batch, and with statements.
+/// The relay's handling of the next batch, and of statements.
 struct Trap {
-    /// It goes to the node; its answer goes nowhere.
+    /// The next batch reaches the node; its answer is dropped.
     is_set: AtomicBool,
-    /// Then nobody is let in any more.
+    /// Set after that: the relay accepts no more connections.
     is_shut: AtomicBool,
-    /// The first statement goes on, and those that follow once they are let go.
+    /// The first statement passes; later ones pass when the test releases them.
     holds: AtomicBool,
     go: Semaphore,
-    /// So many statements have come.
+    /// The number of statements received.
     came: AtomicUsize,
-    /// Batches go on as they are let go.
+    /// Batches pass when the test releases them.
     holds_batches: AtomicBool,
     go_batches: Semaphore,
-    /// Those that are not let go are lost, with their connections.
+    /// Batches without a release are lost, with their connections.
     loses_batches: AtomicBool,
     lost: AtomicUsize,
-    /// Answers wait for whoever has it.
+    /// Answers wait while the test holds this lock.
     answers: RwLock<()>,
 }
 
@@ -63,7 +63,7 @@ impl Default for Trap {
 }
 
 impl Trap {
-    /// Waits where statements are held.
+    /// Waits for a release if statements are held.
     async fn pass(&self) {
         self.came.fetch_add(1, Ordering::AcqRel);
         if self.holds.load(Ordering::Acquire) {
@@ -71,7 +71,7 @@ impl Trap {
         }
     }
 
-    /// Waits where batches are held; an error where they are lost.
+    /// Waits for a release if batches are held; an error if they are lost.
     async fn pass_batch(&self) -> std::io::Result<()> {
         if !self.holds_batches.load(Ordering::Acquire) {
             return Ok(());
@@ -91,7 +91,7 @@ impl Trap {
         self.came.load(Ordering::Acquire)
     }
 
-    /// Waits until so many statements have come.
+    /// Waits until `count` statements have been received.
     async fn until_came(&self, count: usize) {
         for _ in 0..2_000 {
             if self.came() >= count {
@@ -157,7 +157,7 @@ async fn relay(node: SocketAddr, trap: Arc<Trap>) -> SocketAddr {
     address
 }
 
-/// A store that is reached through a relay, and the same one without.
+/// A store behind a relay, and the same store without a relay.
 struct Bench {
     trap: Arc<Trap>,
     store: Arc<Cassandra>,
@@ -169,7 +169,8 @@ impl Bench {
         Self::open_for(Duration::from_secs(2)).await
     }
 
-    /// As [`Bench::open`], where a statement is waited for half as long as this.
+    /// Opens the stores as in [`Bench::open`], with this answer timeout; one statement may take
+    /// half of it.
     async fn open_for(answer_timeout: Duration) -> Option<Self> {
         let server = mingle_services::shared(Engine::Cassandra).await?;
         let plain = CassandraConfig { datacenters: vec!["dc1".into()], ..config(server.url()) };
@@ -188,7 +189,8 @@ impl Bench {
         Some(Self { trap, store, direct })
     }
 
-    /// Commits while the first batch takes effect, nobody is told, and nobody is let in again.
+    /// Commits so that the first batch takes effect, its answer is lost, and no new connection is
+    /// accepted.
     async fn commit_in_vain(&self, commit: Commit) -> StoreError {
         let open = self.store.begin(&Session::at("dc1")).await.expect("it begins");
         self.trap.is_set.store(true, Ordering::Release);
@@ -237,7 +239,7 @@ async fn the_commit_witness_of_an_operation_comes_after_all_that_it_did() {
     let read = || Read::Record(witness.clone());
     assert_eq!(data(&bench.direct, "dc1", read()).await, Data::Record(None));
 
-    // Whoever finds the intent does it again, and says so.
+    // A process that finds the intent repeats the operation, and writes the commit witness.
     let copy = bench.direct.begin(&Session::at("dc1")).await.expect("it begins");
     copy.commit(commit(time)).await.expect("it commits");
     let Data::Record(Some(_)) = data(&bench.direct, "dc1", read()).await else {
@@ -296,7 +298,8 @@ async fn nobody_waits_for_a_commit_witness_but_who_reads_it() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_commit_witness_that_is_lost_again_and_again_is_written_in_the_end() {
-    // More than one request is tried before it is given up: 2 s, with pauses of 20 ms, 40 ms and so on.
+    // More than the tries of one request before it gives up: 2 s, with pauses of 20 ms, 40 ms and
+    // so on.
     const LOST: usize = 10;
     let Some(bench) = Bench::open().await else { return };
     let (trap, witness) = (&bench.trap, RecordKey::of(RecordKind::Witness, id(6), 0));
@@ -328,7 +331,7 @@ async fn a_commit_witness_that_is_lost_again_and_again_is_written_in_the_end() {
     assert!(lost >= LOST, "it came before: {lost} were lost");
 }
 
-/// A row of somebody on an object, or on the whole store.
+/// Returns another transaction's witness row on an object, or on the whole store.
 fn witness_row(key: Option<&str>, sequence: u64) -> WitnessRow {
     WitnessRow {
         object: key.map(thing),
@@ -345,7 +348,7 @@ async fn who_asks_while_somebody_is_answered_asks_with_all_others() {
     const LATER: usize = 4;
     let Some(bench) = Bench::open_for(Duration::from_mins(1)).await else { return };
     let trap = &bench.trap;
-    // Somebody has commands, and it is known here.
+    // Another process has commands, and this store knows it.
     let known = witness_row(None, 8);
     let writes = vec![Write::Witness(known.clone())];
     crate::support::write(&bench.direct, "dc1", writes).await.expect("it is written");
@@ -359,7 +362,7 @@ async fn who_asks_while_somebody_is_answered_asks_with_all_others() {
             open.read(&read).await.expect("it reads").remove(0).witnesses
         })
     };
-    // Its object, and the rows of the whole store.
+    // The statements for its object, and for the rows of the whole store.
     let first = read("first".into());
     trap.until_came(before + 2).await;
     let row = witness_row(None, 9);

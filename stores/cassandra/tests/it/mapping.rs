@@ -1,4 +1,4 @@
-//! Objects in tables that were there before, which other applications go on using.
+//! Objects in tables of other applications, which continue to use them.
 
 use mingle_model::{Field, FieldType, Level, ObjectType, Ref, Schema, Time, Type, Value};
 use mingle_services::Engine;

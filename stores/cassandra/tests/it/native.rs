@@ -1,4 +1,4 @@
-//! Columns of other applications that a field cannot be in, and nulls in those that it is in.
+//! Columns of other applications that cannot hold a field, and nulls in those that can.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -83,7 +83,7 @@ async fn a_column_of_the_fields_name_that_it_cannot_be_in_is_refused() {
         assert!(&*object == "Person" && is_named && reason.contains(expected), "{reason}");
         assert!(!reason.contains("Native") && !reason.contains("Collection"), "{reason}");
     }
-    // Named by `columns` it is refused as well.
+    // A field that `columns` names is refused as well.
     let columns = [("tags".to_owned(), "a".to_owned())].into();
     let mapping = ObjectMapping { columns, ..mapping(&table) };
     let fields = [("tags", FieldType::Set(text.clone()))];
@@ -147,7 +147,7 @@ async fn a_null_among_values_is_an_error_that_says_where() {
             assert!(reason.contains(part), "{reason} lacks {part}");
         }
     }
-    // What asks for no values does not need them.
+    // Reads that need no values succeed.
     assert_eq!(data(&store, "dc1", Read::MapSize(at(0))).await, Data::Count(2));
     assert_eq!(data(&store, "dc1", Read::LogSize(at(1))).await, Data::Count(2));
     let full = data(&store, "dc1", Read::Entry(at(0), Value::from("full"))).await;

@@ -98,7 +98,7 @@ async fn queries_read_and_commands_write_tables_of_others() {
     ];
     assert_eq!(found[..], expected[..]);
 
-    // What an earlier phase writes late does not undo what a later one wrote.
+    // A late write of an earlier phase does not undo the write of a later one.
     let late = |sequence, time, score| Commit {
         operation: Some(OperationId { id: id(sequence), phase: 1 }),
         time,
@@ -111,7 +111,7 @@ async fn queries_read_and_commands_write_tables_of_others() {
     let answers = begin().await.read(&[query("score", &["cup", "ana"])]).await.unwrap();
     assert_eq!(answers[0].data, Data::Result(Value::some(Value::Int(20))));
 
-    // The column holds less than an int of the language.
+    // The column has a smaller range than an int of the language.
     let refused = begin().await.commit(commit(vec![set("ana", 1 << 40)])).await;
     let Err(StoreError::Violated { violation, .. }) = refused else { panic!("{refused:?}") };
     let reason = violation.to_string();

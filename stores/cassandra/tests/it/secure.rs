@@ -1,4 +1,4 @@
-//! Nodes that ask who we are, and encrypted connections to them.
+//! Nodes that require a password, and encrypted connections to them.
 
 use mingle_model::Level;
 use mingle_services::{Engine, Options, Server};
@@ -9,15 +9,15 @@ use scylla::client::session_builder::SessionBuilder;
 
 use crate::support::{config, connect, data, write};
 
-/// Who may do everything at first, as the documentation of Cassandra has it.
+/// The initial superuser, as in the documentation of Cassandra.
 const FIRST: &str = "cassandra";
 
 const NAME: &str = "shop";
 const PASSWORD: &str = "of the \u{e9}picerie";
 
-/// Nodes that let nobody in without a password, and somebody whom they know.
+/// Starts nodes that require a password, and creates a role.
 async fn asking(options: Options) -> Option<Server> {
-    // Of roles there is one copy, at one of the nodes.
+    // Roles have one copy, at one of the nodes.
     let options = options
         .setting("authenticator", "PasswordAuthenticator")
         .setting("auth_read_consistency_level", "ONE")
@@ -34,7 +34,7 @@ fn known(url: &str) -> CassandraConfig {
     CassandraConfig { credentials: Some((NAME.to_owned(), PASSWORD.to_owned())), ..config(url) }
 }
 
-/// Why a store cannot be opened so.
+/// Returns the reason why a store cannot be opened with this configuration.
 async fn refused(config: CassandraConfig) -> String {
     let opened = connect(config, store_schema(Level::Eventual)).await.map(|_| ());
     let Err(OpenError::Unavailable { .. }) = &opened else { panic!("{opened:?}") };
@@ -84,7 +84,7 @@ async fn connections_are_encrypted_to_nodes_that_an_authority_vouches_for() {
     let key = KeyPair::generate().expect("a key");
     let params = CertificateParams::new(hosts).expect("addresses");
     let certificate = params.signed_by(&key, &ours).expect("a certificate");
-    // Whoever starts the nodes looks at them without.
+    // The process that starts the nodes connects to them without encryption.
     let factory = format!(
         "{{enabled: true, optional: true, ssl_context_factory: {{class_name: \
          org.apache.cassandra.security.PEMBasedSslContextFactory, parameters: {{private_key: {:?}}}}}}}",

@@ -1,4 +1,4 @@
-//! What keeps a store from being opened, and what a later start finds.
+//! Reasons why a store cannot be opened, and the state that a later start finds.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -89,7 +89,7 @@ async fn data_is_never_read_as_what_it_is_not() {
     };
     assert_eq!((&**what, &**kept, &**wanted), ("field Thing.text", "string", "int"));
 
-    // Fields may come and go, in whatever order: they are known by their names.
+    // Fields can be added, removed and reordered: they are known by their names.
     let reordered = changed(&|thing| thing.fields.reverse());
     let place = reordered.schema.objects["Thing"].fields.iter().position(|f| &*f.name == "text");
     let place = u16::try_from(place.expect("it is there")).expect("a few");

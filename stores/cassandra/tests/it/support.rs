@@ -11,13 +11,14 @@ use mingle_store_cassandra::{Cassandra, CassandraConfig, OpenError};
 /// The data centers of the nodes that tests share.
 pub const CENTERS: [&str; 3] = ["dc1", "dc2", "dc3"];
 
-/// A name that no other test of any process uses.
+/// Returns a name that no other test of any process uses.
 pub fn fresh_area() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("t{}.{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The settings of a store of its own at the nodes of this address: one copy in each data center.
+/// Returns the settings of a separate store at the nodes of this address: one copy in each data
+/// center.
 pub fn config(url: &str) -> CassandraConfig {
     CassandraConfig {
         area: Some(fresh_area()),
@@ -34,7 +35,7 @@ pub async fn connect(
     Cassandra::connect(config, schema, Arc::new(TokioWorld::new())).await
 }
 
-/// An id of some process.
+/// Returns an id of a fixed origin.
 pub fn id(sequence: u64) -> TransactionId {
     TransactionId { origin: Origin(77), sequence }
 }
@@ -45,13 +46,13 @@ pub async fn write(store: &Cassandra, at: &str, writes: Vec<Write>) -> Result<()
     open.commit(Commit { writes, ..Commit::default() }).await.map(|_| ())
 }
 
-/// The data of one read at a data center.
+/// Returns the data of one read at a data center.
 pub async fn data(store: &Cassandra, at: &str, read: Read) -> Data {
     let mut open = store.begin(&Session::at(at)).await.expect("it begins");
     open.read(&[read]).await.expect("it reads").remove(0).data
 }
 
-/// A client of its own, for what other applications do.
+/// A separate client, for the actions of other applications.
 pub struct Other(scylla::client::session::Session);
 
 impl Other {
@@ -61,7 +62,7 @@ impl Other {
         Self(builder.known_nodes(url.split(',')).build().await.expect("the nodes are there"))
     }
 
-    /// Runs a statement; gives its rows.
+    /// Runs a statement; returns its rows.
     pub async fn run(&self, statement: &str) -> Vec<scylla::value::Row> {
         let mut statement = scylla::statement::unprepared::Statement::new(statement);
         statement.set_consistency(scylla::statement::Consistency::All);
@@ -73,7 +74,7 @@ impl Other {
     }
 }
 
-/// A new table of another application, with these columns; its name.
+/// Creates a table of another application, with these columns; returns its name.
 pub async fn fresh_table(other: &Other, columns: &str) -> String {
     static MAKING: tokio::sync::Mutex<u64> = tokio::sync::Mutex::const_new(0);
     let mut number = MAKING.lock().await;

@@ -1,4 +1,4 @@
-//! The suite, at both levels and over every way to take effect once.
+//! The conformance suite, at both levels and with every way to take effect once.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,7 +8,7 @@ use mingle_store::conformance::{self, Factory};
 use mingle_store::{BoxFuture, DataStore, Once, StoreSchema, TestWorld, World};
 use mingle_store_replay::{ReplayConfig, ReplayStore};
 
-/// Updates reach other replicas after this long, give or take as much.
+/// The delay of updates to other replicas; the jitter is as large.
 const DELAY: Duration = Duration::from_millis(40);
 
 struct ReplayFactory {

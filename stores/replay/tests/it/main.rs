@@ -1,4 +1,4 @@
-//! What the store promises, through its interface.
+//! The promises of the store, tested through its interface.
 
 mod conformance;
 mod interface;

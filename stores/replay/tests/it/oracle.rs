@@ -1,4 +1,4 @@
-//! This store and the embedded engine answer alike, whatever is asked of both.
+//! This store and the embedded engine give the same answers to the same calls.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -91,7 +91,7 @@ fn reads() -> Vec<Read> {
     objects.chain(scans).chain([Read::Witnesses { from: id(1), limit: 2 }]).collect()
 }
 
-/// Versions are each store's own count, and rows have no order.
+/// Removes versions, which each store counts separately, and sorts rows, which have no order.
 fn without_versions(answers: Vec<Answer>) -> Vec<Answer> {
     let strip = |mut answer: Answer| {
         answer.version = mingle_model::Version(0);
@@ -101,7 +101,7 @@ fn without_versions(answers: Vec<Answer>) -> Vec<Answer> {
     answers.into_iter().map(strip).collect()
 }
 
-/// What a call gives, as far as both stores must agree.
+/// The result of a call, with the parts on which both stores must agree.
 type Given = Result<(Vec<Answer>, Committed), StoreError>;
 
 async fn run(store: &dyn DataStore, session: &Session, flush: &[Write], commit: &Commit) -> Given {
@@ -120,7 +120,7 @@ fn comparable(given: Given) -> Given {
             rows.sort();
             StoreError::Witnessed { rows }
         }
-        // Each in its own words.
+        // Each store has its own wording.
         StoreError::Refused { store, .. } => StoreError::Refused { store, reason: String::new() },
         other => other,
     })

@@ -18,7 +18,7 @@ fn floor() -> RecordKey {
     RecordKey::of_origin(RecordKind::Floor, id(1).origin)
 }
 
-/// A later phase as the runtime commits it.
+/// Returns a later phase as the runtime commits it.
 fn phase(sequence: u64) -> Commit {
     Commit {
         id: Some(id(sequence)),
@@ -61,7 +61,7 @@ fn both_sides_of_a_partition_run_a_phase() {
         check_once(&bench, &[1, 2]);
         bench.cuts.heal();
         check_once(&bench, &[1, 2]);
-        // Whoever saw a copy removes whichever counts.
+        // A replica that saw one copy removes the copy that counts, even if that is another one.
         bench.write("r3", vec![Write::Delete(thing("x"))]);
         bench.deliver();
         check_once(&bench, &[]);
@@ -81,7 +81,7 @@ fn a_copy_arrives_after_the_floor_was_raised() {
         bench.deliver();
         let late = bench.try_commit("r3", phase(1));
         assert_eq!(late, Err(StoreError::Conflict), "the floor is there");
-        // The late copy reaches the others, and the floor the late replica.
+        // The late copy reaches the other replicas, and the floor reaches the late replica.
         bench.cuts.heal();
         check_once(&bench, &[1]);
         let discard = vec![Write::Discard(witness(1)), Write::Forget(id(1))];

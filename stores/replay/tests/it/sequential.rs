@@ -1,4 +1,4 @@
-//! One after another, with everything delivered in between, replicas are one copy.
+//! With sequential commits, all delivered in between, replicas behave as one copy.
 
 use mingle_model::random::Random;
 use mingle_model::{Level, Value};
@@ -46,7 +46,7 @@ fn reads(key: &str) -> Vec<Read> {
     ]
 }
 
-/// Half of the commits are operations, of which another replica commits a copy later.
+/// Half of the commits are operations, and another replica commits a copy of each later.
 #[test]
 fn random_histories_do_what_the_model_does() {
     for level in [Level::Causal, Level::Eventual] {

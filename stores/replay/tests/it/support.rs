@@ -1,4 +1,4 @@
-//! A store to test, and short forms.
+//! A store to test, and helper functions.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -11,7 +11,7 @@ use mingle_store::{
 };
 use mingle_store_replay::{Links, ReplayConfig, ReplayStore};
 
-/// How long an update takes to other replicas.
+/// The time that an update takes to other replicas.
 pub const DELAY: Duration = Duration::from_millis(40);
 
 /// Links that are down, by name.
@@ -19,14 +19,14 @@ pub const DELAY: Duration = Duration::from_millis(40);
 pub struct Cuts(Mutex<Vec<(String, String)>>);
 
 impl Cuts {
-    /// Cuts a link both ways.
+    /// Cuts a link in both directions.
     pub fn cut(&self, one: &str, other: &str) {
         let mut cuts = self.0.lock().expect("no test panics with the lock");
         cuts.push((one.into(), other.into()));
         cuts.push((other.into(), one.into()));
     }
 
-    /// Mends all links.
+    /// Restores all links.
     pub fn heal(&self) {
         self.0.lock().expect("no test panics with the lock").clear();
     }
@@ -83,7 +83,7 @@ impl Bench {
         self.answer(at, read).data
     }
 
-    /// Lets every update arrive whose link is up.
+    /// Delivers every update whose link is up.
     pub fn deliver(&self) {
         self.world.advance(DELAY);
     }

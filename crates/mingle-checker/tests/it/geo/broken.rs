@@ -1,4 +1,4 @@
-//! Runs that break exactly one promise, each beside a neighbour that keeps it: causality, values,
+//! Runs that break exactly one promise, each with a similar run that keeps it: causality, values,
 //! versions and whole transactions.
 
 use mingle_checker::geo::{Content, Op, Promise, Vector, What};
@@ -114,7 +114,7 @@ fn each_type_shows_what_its_snapshot_holds() {
     }
 }
 
-/// What a read shows that it should not, or does not show, is named.
+/// The report names the transaction that a read wrongly shows or lacks.
 #[test]
 fn who_is_missing_or_too_much_is_named() {
     let mut store = store();
@@ -161,7 +161,7 @@ fn a_transaction_sees_its_own_updates() {
     breaks(&second, &[Promise::ReturnValues], "expected [], found [Int(1)]");
 }
 
-/// A removal takes away what its transaction saw, and no more.
+/// A removal removes the operations that its transaction saw, and no others.
 #[test]
 fn what_a_removal_did_not_see_stands() {
     let mut store = store();
@@ -189,12 +189,12 @@ fn siblings_are_all_offered_in_order() {
     let [mut hidden, mut swapped] = [run.clone(), run];
     find(at(&mut hidden, 2, 0), 0, Content::Register(ints(&[2])));
     breaks(&hidden, &[Promise::ReturnValues], "expected [Int(1), Int(2)], found [Int(2)]");
-    // The last writer is another one.
+    // The last writer is a different one.
     find(at(&mut swapped, 2, 0), 0, Content::Register(ints(&[2, 1])));
     breaks_alone(&swapped, Promise::ReturnValues, "expected [Int(1), Int(2)]");
 }
 
-/// The vectors may say what they like: what was read of registers alone breaks causality.
+/// Register reads alone break causality, independent of the vectors.
 #[test]
 fn registers_are_causal_without_vectors() {
     let mut store = store();
@@ -209,7 +209,7 @@ fn registers_are_causal_without_vectors() {
     breaks_alone(&run, Promise::Registers, "no causal-plus order");
 }
 
-/// The order of sessions goes across tokens without vectors too.
+/// Session order includes tokens even without vectors.
 #[test]
 fn registers_are_causal_across_tokens() {
     let mut store = store();
@@ -220,13 +220,13 @@ fn registers_are_causal_across_tokens() {
     keeps(&run);
     find(at(&mut run, 3, 1), 0, Content::Register(Vec::new()));
     breaks_alone(&run, Promise::Registers, "no causal-plus order");
-    // Without the token nothing is wrong with it.
+    // Without the token the run is correct.
     run.sessions[3].calls.remove(0);
     let report = mingle_checker::geo::check_some(&run, &[Promise::Registers]);
     assert!(report.is_kept(), "{report}");
 }
 
-/// Writes in one order of versions, and read in the other.
+/// Writes have one order of versions, and a reader sees the other.
 #[test]
 fn registers_converge_in_the_order_of_versions() {
     let mut store = store();
@@ -250,7 +250,7 @@ fn a_timestamp_is_above_all_that_was_seen() {
     put(&mut store, 1, COUNTER, &Op::Add(1));
     let mut run = settle(store);
     keeps(&run);
-    // As if the clock of d1 were behind, and nothing moved it.
+    // Simulates a clock of d1 that is behind and is never advanced.
     let low = Vector::of([(0, 2), (1, 1)]);
     let transaction = at(&mut run, 1, 0);
     transaction.commit.as_mut().expect("a commit").commit_vec = low;
@@ -301,7 +301,7 @@ fn a_transaction_is_seen_whole_or_not_at_all() {
     breaks(&end, &[Promise::Atomicity, Promise::EventualVisibility], "log 0; transactions 1-1");
 }
 
-/// Two registers alone: the model that knows nothing of vectors sees it as well.
+/// With two registers only, the model without vectors finds it as well.
 #[test]
 fn a_register_that_is_a_version_behind_is_a_fracture() {
     let other = mingle_checker::geo::Item { key: 9, ..REGISTER };

@@ -1,4 +1,4 @@
-//! The definitions, word for word, by trying everything (UniStore §3), on small random runs that are
+//! The definitions of UniStore §3, checked literally by brute force, on small random runs that are
 //! sound or damaged at random.
 
 use std::collections::BTreeMap;
@@ -11,7 +11,7 @@ use mingle_model::random::Random;
 
 use super::random::{SMALL, Shape, run};
 
-/// A transaction, with who comes before it by sessions and tokens: directly.
+/// A transaction, with its direct predecessors by sessions and tokens.
 struct Node<'r> {
     transaction: &'r Transaction,
     after: Vec<usize>,
@@ -23,24 +23,24 @@ impl Node<'_> {
         commit.or(self.transaction.snapshot)
     }
 
-    /// Its session knows that it took place.
+    /// True if its session knows that it took place.
     fn is_known(&self) -> bool {
         self.transaction.outcome != Outcome::Unknown && self.transaction.outcome != Outcome::Aborted
     }
 }
 
-/// What a session had seen: transactions, and what was in tokens.
+/// A part of a session's past: a transaction, or the vector of a token.
 #[derive(Clone, Copy)]
 enum Past {
     Transaction(usize),
     Token(u64, usize),
 }
 
-/// The transactions, and which come before which by sessions and tokens. Whoever goes on with loss
-/// begins anew: then nothing is told of the order to what was before.
+/// Returns the transactions, with their order by sessions and tokens. A session that continues with
+/// loss starts a new past: its order after the earlier part is unknown.
 fn nodes(run: &Run) -> Vec<Node<'_>> {
     let mut all: Vec<Node<'_>> = Vec::new();
-    // Of each session, what was before each of its calls.
+    // For each session, the past before each of its calls.
     let mut before: BTreeMap<(u64, usize), Vec<Past>> = BTreeMap::new();
     let mut pasts = Vec::new();
     for session in &run.sessions {
@@ -74,7 +74,8 @@ fn nodes(run: &Run) -> Vec<Node<'_>> {
     all
 }
 
-/// Causality preservation: an order that is transitive, irreflexive, and has that of sessions.
+/// Checks causality preservation: an order that is transitive, irreflexive, and includes session
+/// order.
 fn is_causal(run: &Run) -> bool {
     let nodes = nodes(run);
     let is_before = |a: &Node<'_>, b: &Node<'_>| match (a.transaction.commit, b.snapshot()) {
@@ -111,7 +112,7 @@ fn transactions(run: &mut Run) -> Vec<&mut Transaction> {
     transactions.collect()
 }
 
-/// Moves one entry of one vector by one or to nothing.
+/// Changes one entry of a vector by one, or to 0.
 fn damage(random: &mut Random, vector: &mut Vector) {
     let column = random.below(3) as u8;
     let entry = vector.get(column);
@@ -156,8 +157,8 @@ fn what_is_not_causal_by_definition_is_found() {
     assert!(broken > 200 && sound > 200, "{broken} broken, {sound} sound");
 }
 
-/// Every read of an item is given what some other read of it found: it is wrong unless that is the
-/// same, since the run was sound.
+/// A random read gets the content of some other read of the item: this is wrong unless both are
+/// equal, since the run was sound.
 #[test]
 fn every_value_that_is_not_that_of_its_snapshot_is_found() {
     let (mut broken, mut same) = (0, 0);

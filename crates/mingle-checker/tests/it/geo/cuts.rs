@@ -1,4 +1,4 @@
-//! Data centers that were given up, and those that were admitted again.
+//! Data centers that were given up, and data centers admitted again.
 
 use mingle_checker::geo::{
     Action, Admission, Call, Claim, Commit, Content, Cut, End, Loss, Op, Outcome, Promise, Run,
@@ -8,10 +8,10 @@ use mingle_model::{Origin, TransactionId};
 
 use super::script::{REGISTER, breaks, breaks_alone, int, keeps};
 
-/// Where the first data center is cut off.
+/// The cut of the first data center.
 const CUT: u64 = 10;
 
-/// A session with one transaction at a data center.
+/// Returns a session with one transaction at a data center.
 fn session(id: u64, dc: u8, commit: Option<Commit>, read: Option<(Vector, i64)>) -> Session {
     let outcome = commit.map_or(Outcome::ReadOnly, |Commit { commit_vec, .. }| {
         Outcome::Committed { commit_vec, is_uniform: false }
@@ -34,7 +34,7 @@ fn session(id: u64, dc: u8, commit: Option<Commit>, read: Option<(Vector, i64)>)
     Session { id, calls: vec![Call { begin_us: id, end_us: Some(id), what }] }
 }
 
-/// It writes its number into the register.
+/// Returns a session that writes its number into the register.
 fn writer(id: u64, dc: u8, snap_vec: Vector, at: u64) -> Session {
     let commit = Commit { origin: dc, snap_vec, commit_vec: snap_vec.with(dc, at) };
     session(id, dc, Some(commit), None)
@@ -52,7 +52,8 @@ fn view(dc: u8, snapshot: Vector, value: i64) -> View {
     View { dc, snapshot, items: [(REGISTER, registers(value))].into() }
 }
 
-/// Of what the first of three committed, one transaction is left by its cut and one is not.
+/// Returns a run in which the cut of the first of three data centers keeps one of its transactions
+/// and drops another.
 fn given_up() -> Run {
     let end = Vector::of([(0, CUT), (1, 9), (2, 9)]);
     Run {
@@ -60,7 +61,7 @@ fn given_up() -> Run {
         sessions: vec![
             writer(1, 0, Vector::ZERO, 5),
             writer(2, 0, Vector::of([(0, 5)]), 20),
-            // Whoever is there sees it, for as long as that lasts.
+            // A session at the data center itself sees it until the loss.
             reader(3, 0, Vector::of([(0, 25)]), 2),
             reader(4, 1, Vector::of([(0, CUT), (1, 7)]), 1),
         ],
@@ -72,7 +73,7 @@ fn given_up() -> Run {
     }
 }
 
-/// The same where it is admitted again, as the fourth, and writes.
+/// Returns the same run, with the data center admitted again, as the fourth, and writing.
 fn admitted() -> Run {
     let mut run = given_up();
     run.system.dc_count = 4;
@@ -90,7 +91,7 @@ fn is_broken(run: &Run, words: &str) {
 #[test]
 fn what_a_cut_leaves_is_everywhere_and_the_rest_is_gone() {
     keeps(&given_up());
-    // A cut at nothing leaves nothing.
+    // A cut at 0 keeps no transaction.
     let mut run = given_up();
     run.cuts[0].at = 0;
     run.sessions.remove(0);
@@ -131,7 +132,7 @@ fn what_is_below_a_cut_is_not_gone() {
     let mut run = given_up();
     run.end.views[1].snapshot = Vector::of([(0, 4), (1, 9), (2, 9)]);
     is_broken(&run, "a transaction is gone that lies below the cut of d0");
-    // While not everything has come to rest, it may be on its way.
+    // Until the system has come to rest, the transaction may still be in transit.
     run.end.is_settled = false;
     keeps(&run);
 }

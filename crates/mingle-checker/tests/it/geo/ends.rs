@@ -1,4 +1,4 @@
-//! Runs that break exactly one promise, each beside a neighbour that keeps it: the end, losses,
+//! Runs that break exactly one promise, each with a similar run that keeps it: the end, losses,
 //! liveness, operation ids, and the recording itself.
 
 use mingle_checker::geo::{
@@ -11,7 +11,7 @@ use super::script::*;
 
 const END: &[Promise] = &[Promise::EventualVisibility];
 
-/// One append at each data center, all of them everywhere in the end.
+/// Returns a run with one append at each data center, all of them everywhere in the end.
 fn three_lines() -> Run {
     let mut store = store();
     for client in 0..3 {
@@ -34,7 +34,7 @@ fn everything_comes_to_be_everywhere() {
         END,
         "of a data center that is not lost is not visible in the end, at d0; transactions 2-1",
     );
-    // Before everything has settled that is nothing to wonder at.
+    // Before everything has settled, this is allowed.
     run.end.is_settled = false;
     keeps(&run);
 }
@@ -99,7 +99,7 @@ fn every_data_center_and_item_is_looked_at() {
     breaks(&items, &[Promise::Recording], "was not looked at in the end, at d0, log 0");
 }
 
-/// d0 commits, nobody else gets it, and d0 is lost.
+/// Returns a run in which d0 commits, no other data center receives the commit, and d0 is lost.
 fn lost() -> Run {
     let mut store = store();
     put(&mut store, 0, LOG, &Op::Append(int(1)));
@@ -141,7 +141,7 @@ fn what_was_acknowledged_as_uniform_survives() {
     breaks(&sighted, &[Promise::Uniformity], "d2 had shown it");
 }
 
-/// Nothing is promised of what more data centers had than may be lost.
+/// If more data centers are lost than allowed, their transactions have no promise.
 #[test]
 fn no_more_is_promised_than_f_losses() {
     let mut run = lost();
@@ -187,7 +187,7 @@ fn who_goes_on_with_loss_is_told_what_is_lost() {
     };
     let [mut silent, mut open, mut unknown, mut wrong] =
         [run.clone(), run.clone(), run.clone(), run];
-    // Its commit was asked for again, and answered too late to be recorded.
+    // The session asked for its outcome again, and the answer came too late to be recorded.
     at(&mut unknown, 0, 1).outcome = Outcome::Unknown;
     keeps(&unknown);
     answer(&mut silent, &|lost, _| {
@@ -205,8 +205,8 @@ fn who_goes_on_with_loss_is_told_what_is_lost() {
     breaks(&wrong, &[Promise::Uniformity], "was told that a transaction is lost which is not");
 }
 
-/// A commit was not answered, and its session went on with loss; then it learned of it, and accepted
-/// once more that it is lost.
+/// A commit was not answered, and its session continued with loss. Then the session learned of the
+/// commit, and accepted its loss again.
 #[test]
 fn what_is_learned_after_a_loss_counts_from_then_on() {
     let mut store = store();
@@ -241,7 +241,7 @@ fn what_is_learned_after_a_loss_counts_from_then_on() {
     breaks(&run, &[Promise::Uniformity], "goes on with more than it had seen");
 }
 
-/// One commit that was answered only after so long.
+/// Returns a run with one commit, answered at `end_us`.
 fn slow(end_us: Option<u64>, faults: Vec<Fault>) -> Run {
     let mut store = store();
     store.now_us = 1_000_000;
@@ -258,7 +258,7 @@ fn commits_go_on() {
     keeps(&slow(Some(5_900_000), Vec::new()));
     let stalled = slow(Some(6_100_000), Vec::new());
     breaks(&stalled, &[Promise::Liveness], "nothing was committed from 1000000 to 6100000 us");
-    // Another client of the data center was served meanwhile.
+    // The data center served another client meanwhile.
     let mut served = stalled;
     let mut other = served.sessions[0].calls[0].clone();
     (other.begin_us, other.end_us) = (3_000_000, Some(3_100_000));
@@ -291,7 +291,7 @@ fn only_what_can_hold_commits_up_is_to_blame() {
         let run = slow(Some(6_500_000), vec![fault.clone()]);
         if is_to_blame {
             keeps(&run);
-            // Not for longer than it lasts and five seconds.
+            // The fault excuses no more than its duration and five seconds.
             breaks(
                 &slow(Some(7_600_000), vec![fault]),
                 &[Promise::Liveness],
@@ -317,7 +317,7 @@ fn nobody_is_stuck_in_the_end() {
     breaks(&run, &[Promise::Liveness], "session 3 is stuck in a barrier");
 }
 
-/// The same operation, by helpers at two data centers that do not see each other.
+/// Returns a run with the same operation by helpers at two data centers that do not see each other.
 fn helped(item: Item, op: &Op) -> Run {
     let mut store = store();
     for client in [0, 1] {
@@ -345,8 +345,8 @@ fn of_operations_with_one_id_one_counts() {
     }
 }
 
-/// Two resets, each of which saw another run of one addition and not the other reset: the store may
-/// take it away twice, and no other sum is right.
+/// Two resets each saw a different run of one addition and not the other reset: the store may
+/// remove the addition twice, and no other sum is allowed.
 #[test]
 fn what_is_open_by_design_is_bounded() {
     let mut store = store();
@@ -375,7 +375,7 @@ fn what_is_open_by_design_is_bounded() {
 fn below_a_floor_nothing_is_accepted() {
     let mut run = helped(COUNTER, &Op::Add(5));
     let floor = |dc, sequence, at| Floor { dc, partition: 0, origin: Origin(500), sequence, at };
-    // Raised after it, above it, elsewhere.
+    // Floors raised after the operation, above its timestamp, or elsewhere.
     run.floors = vec![floor(0, 1, 1), floor(0, 0, 0), floor(2, 1, 0)];
     keeps(&run);
     run.floors = vec![floor(0, 1, 0)];

@@ -1,6 +1,6 @@
-//! Snapshots that reach to a transaction's timestamp and do not hold it, as they come to be where
-//! partitions know of different things: the meaning that the checker gives the types is that of the
-//! store's states, on any vectors.
+//! Snapshots that reach a transaction's timestamp and do not hold it, as they arise when partitions
+//! know different transactions: the checker's meaning of the types equals that of the store's
+//! states, on any vectors.
 
 use mingle_checker::geo::{
     Action, Call, Commit, Content, Item, Op, OpId, Outcome, Promise, Run, Session, System,
@@ -14,7 +14,7 @@ use mingle_model::{Origin, TransactionId};
 use super::random::{SMALL, identified, items, op};
 use super::translate;
 
-/// An operation, each in a transaction of its own.
+/// An operation in a transaction of its own.
 struct Sent {
     commit: Commit,
     op: mingle_geo::Op,
@@ -28,7 +28,8 @@ impl Sent {
     }
 }
 
-/// The state of the item at a snapshot: what it holds, in the order of versions.
+/// Returns the state of the item at a snapshot, from the operations in it, in the order of
+/// versions.
 fn state(item: Item, sent: &[Sent], snapshot: &Vector) -> State {
     let mut state = (*translate::nothing(item)).clone();
     for one in sent.iter().filter(|one| snapshot.covers(&one.commit.commit_vec)) {
@@ -39,7 +40,7 @@ fn state(item: Item, sent: &[Sent], snapshot: &Vector) -> State {
     state
 }
 
-/// The form in which an operation travels.
+/// Returns the form in which an operation is sent.
 fn measured(item: Item, sent: &[Sent], snapshot: &Vector, op: &Op) -> mingle_geo::Op {
     let ids: Vec<_> = sent.iter().map(|one| one.id.as_ref().map(translate::id)).collect();
     let reached =
@@ -59,12 +60,12 @@ fn measured(item: Item, sent: &[Sent], snapshot: &Vector, op: &Op) -> mingle_geo
     state(item, sent, snapshot).measured(&translate::op(op), &at, &recent)
 }
 
-/// A snapshot with any entries up to now.
+/// Returns a snapshot with random entries up to now.
 fn any_snapshot(random: &mut Random, now: u64) -> Vector {
     Vector::of((0..3).map(|dc| (dc, random.below(now as usize) as u64)))
 }
 
-/// A transaction in a session of its own.
+/// Returns a transaction in a session of its own.
 fn session(
     number: u64,
     dc: u8,
@@ -131,7 +132,7 @@ fn lines(run: &Run) -> String {
     lines.collect()
 }
 
-/// A seed that once found something.
+/// Seeds that once found a fault.
 const FOUND: [u64; 2] = [1_290, 13_545];
 
 #[test]

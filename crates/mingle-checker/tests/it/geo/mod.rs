@@ -1,5 +1,5 @@
 //! The checkers of runs of the geo-replicated store: on sound runs, on runs that break exactly one
-//! promise, against brute force, and in the large.
+//! promise, against brute force, and on large runs.
 
 mod broken;
 mod brute;

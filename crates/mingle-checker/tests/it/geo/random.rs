@@ -6,17 +6,17 @@ use mingle_model::{Origin, TransactionId, Value};
 
 use super::store::Store;
 
-/// How random runs look.
+/// The parameters of random runs.
 #[derive(Clone, Copy)]
 pub struct Shape {
     pub steps: usize,
     pub sessions: usize,
     /// Items of each type.
     pub items: u64,
-    /// Operations carry ids, one in so many; 0 for none.
+    /// One in this many operations has an id; 0 for none.
     pub ids: usize,
     pub has_loss: bool,
-    /// One step in so many delivers.
+    /// One in this many steps delivers.
     pub delivers: usize,
 }
 
@@ -30,7 +30,7 @@ pub fn items(shape: &Shape) -> Vec<Item> {
     KINDS.iter().flat_map(|kind| (0..shape.items).map(|key| Item { kind: *kind, key })).collect()
 }
 
-/// An operation; registers and logs are given values that none was given before.
+/// Returns an operation; registers and logs get new values.
 pub fn op(random: &mut Random, item: Item, fresh: i64) -> Op {
     let value = Value::Int(random.below(3) as i64);
     match (item.kind, random.below(8)) {
@@ -51,7 +51,7 @@ pub fn op(random: &mut Random, item: Item, fresh: i64) -> Op {
     }
 }
 
-/// An id, and what it names, whoever runs it.
+/// Returns an operation and its id, the same for every run of it.
 pub fn identified(random: &mut Random, item: Item) -> (Op, OpId) {
     let number = random.below(4) as i64;
     let value = Value::Int(number % 2);
@@ -68,7 +68,7 @@ pub fn identified(random: &mut Random, item: Item) -> (Op, OpId) {
     (op, OpId { transaction, phase: place, position: item.key as u32 })
 }
 
-/// A sound run.
+/// Returns a sound run.
 pub fn run(seed: u64, shape: &Shape) -> Run {
     let mut random = Random::new(seed);
     let dcs: Vec<u8> = (0..shape.sessions).map(|session| (session % 3) as u8).collect();
@@ -116,8 +116,8 @@ fn act(
         }
         5..=10 => {
             let op = op(random, item, fresh);
-            // Whoever runs an operation by its id again runs all of its transaction again, so that
-            // no run is taken back by its own transaction while another stands.
+            // A repeated run by id repeats the whole transaction, so no run may be removed by its
+            // own transaction while another run stands.
             let takes_back = matches!(op, Op::Reset | Op::Delete(_) | Op::Empty);
             if !(takes_back && store.has_identified(client, item)) {
                 store.update(client, item, &op, None);

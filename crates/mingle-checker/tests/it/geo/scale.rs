@@ -1,6 +1,6 @@
-//! Large runs: some thousand transactions over some dozen items.
+//! Large runs: several thousand transactions over several dozen items.
 //!
-//! No test looks at a clock; a checker that were quadratic in the transactions would take minutes.
+//! No test reads a clock; a checker with quadratic cost in the transactions would take minutes.
 
 use mingle_checker::geo::{Action, Content, Promise, check};
 

@@ -1,4 +1,4 @@
-//! Small runs by hand, and ways to break them.
+//! Small scripted runs, and ways to break them.
 
 use mingle_checker::geo::{
     Action, Content, Item, ItemKind, Op, OpId, Outcome, Promise, Run, Transaction, What, check,
@@ -24,7 +24,7 @@ pub fn ints(values: &[i64]) -> Vec<Value> {
     values.iter().copied().map(int).collect()
 }
 
-/// A session at each data center, 0 to 2, and one more at the first.
+/// Returns a store with a session at each data center, 0 to 2, and one more at the first.
 pub fn store() -> Store {
     Store::new(&[0, 1, 2, 0])
 }
@@ -46,7 +46,7 @@ pub fn settle(store: Store) -> Run {
     store.settle(&ITEMS)
 }
 
-/// The transaction that is a session's call.
+/// Returns the transaction of a session's call.
 pub fn at(run: &mut Run, session: usize, call: usize) -> &mut Transaction {
     match &mut run.sessions[session].calls[call].what {
         What::Transaction(transaction) => transaction,
@@ -54,7 +54,7 @@ pub fn at(run: &mut Run, session: usize, call: usize) -> &mut Transaction {
     }
 }
 
-/// Replaces what a transaction's read found.
+/// Replaces the content found by a transaction's read.
 pub fn find(transaction: &mut Transaction, read: usize, content: Content) {
     let reads = transaction.actions.iter_mut().filter_map(|action| match action {
         Action::Read { found, .. } => Some(found),
@@ -63,14 +63,14 @@ pub fn find(transaction: &mut Transaction, read: usize, content: Content) {
     *reads.into_iter().nth(read).expect("so many reads") = content;
 }
 
-/// Replaces what a data center holds in the end.
+/// Replaces the final content of an item at a data center.
 pub fn hold(run: &mut Run, dc: u8, item: Item, content: Content) {
     let mut views = run.end.views.iter_mut();
     let view = views.find(|view| view.dc == dc).expect("a view");
     view.items.insert(item, content);
 }
 
-/// Says that a commit was acknowledged as uniform.
+/// Marks a commit as acknowledged as uniform.
 pub fn acknowledge(transaction: &mut Transaction) {
     let Outcome::Committed { is_uniform, .. } = &mut transaction.outcome else {
         panic!("it is not committed");
@@ -89,7 +89,7 @@ pub fn keeps(run: &Run) {
     assert!(report.is_kept(), "{report}");
 }
 
-/// It breaks these promises and no other; the first problem of the first says these words.
+/// Checks that a run breaks exactly these promises; the report contains these words.
 #[track_caller]
 pub fn breaks(run: &Run, promises: &[Promise], words: &str) {
     let report = check(run);
@@ -97,7 +97,7 @@ pub fn breaks(run: &Run, promises: &[Promise], words: &str) {
     assert!(report.to_string().contains(words), "{words:?} is not in {report}");
 }
 
-/// Checked against one promise alone, it breaks that.
+/// Checks that a run breaks a promise when checked against it alone.
 #[track_caller]
 pub fn breaks_alone(run: &Run, promise: Promise, words: &str) {
     let report = check_some(run, &[promise]);

@@ -1,6 +1,6 @@
-//! A store that keeps all promises, since nothing in it can go wrong: data centers that see each
-//! other's transactions whole, in causal order. It answers from the states of the real one's types,
-//! and records what it does.
+//! A store that keeps all promises, since nothing in it can fail: data centers that see each
+//! other's transactions whole, in causal order. It answers from the states of the real store's
+//! types, and records its calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use super::translate;
 
 type States = BTreeMap<Item, Arc<State>>;
 
-/// An operation of a transaction, as it travels.
+/// An operation of a transaction, as it is sent.
 type Travelling = (Item, mingle_geo::Op, Option<OpId>);
 
 /// A committed transaction.
@@ -40,11 +40,11 @@ struct Client {
     past_vec: Vector,
     open: Option<Open>,
     sequence: u64,
-    /// Its commits since it began.
+    /// Its commits since it began or continued with loss.
     own: Vec<(TransactionId, Vector)>,
 }
 
-/// A transaction that runs.
+/// A running transaction.
 struct Open {
     begin_us: u64,
     snapshot: Vector,
@@ -54,7 +54,7 @@ struct Open {
     updates: Vec<Travelling>,
 }
 
-/// See the module.
+/// The model store; see the module.
 pub struct Store {
     sites: Vec<Site>,
     sent: Vec<Vec<Sent>>,
@@ -64,8 +64,8 @@ pub struct Store {
 }
 
 impl Store {
-    /// Three data centers of one partition, one of which may be lost, and a session at each place
-    /// that is named.
+    /// Creates three data centers of one partition, one of which may be lost, and a session at each
+    /// named data center.
     pub fn new(dcs_of_sessions: &[u8]) -> Self {
         let dcs = 3;
         let client = |dc: &u8| Client {
@@ -104,7 +104,7 @@ impl Store {
         self.clients[client].open.is_some()
     }
 
-    /// Whether the running transaction changed an item by an operation with an id.
+    /// True if the running transaction changed an item by an operation with an id.
     pub fn has_identified(&self, client: usize, item: Item) -> bool {
         let open = self.clients[client].open.iter();
         let mut updates = open.flat_map(|open| &open.updates);
@@ -193,7 +193,7 @@ impl Store {
         id
     }
 
-    /// Commits the running transaction; its session may not be told.
+    /// Commits the running transaction; its session is told only if `is_told`.
     pub fn commit(&mut self, client: usize, is_told: bool) -> TransactionId {
         let of = &self.clients[client];
         let (dc, open) = (of.dc, of.open.as_ref().expect("a transaction runs"));
@@ -217,7 +217,7 @@ impl Store {
         self.finish(client, outcome, None);
     }
 
-    /// Shows a data center the next transaction of another, if its causes are there.
+    /// Shows a data center the next transaction of another, if its causes are already there.
     pub fn deliver(&mut self, from: u8, to: u8) -> bool {
         let have = self.sites[usize::from(to)].seen;
         let of_origin = &self.sent[usize::from(from)];
@@ -233,7 +233,7 @@ impl Store {
         true
     }
 
-    /// Shows every data center everything that is left.
+    /// Shows every data center all remaining transactions.
     pub fn deliver_all(&mut self) {
         let dcs = 0..self.sites.len() as u8;
         let pairs: Vec<(u8, u8)> =
@@ -241,7 +241,7 @@ impl Store {
         while pairs.iter().filter(|(from, to)| self.deliver(*from, *to)).count() > 0 {}
     }
 
-    /// Whether all that a session has seen is at two data centers.
+    /// True if two data centers have all that a session has seen.
     fn is_uniform(&self, client: usize) -> bool {
         let past_vec = &self.clients[client].past_vec;
         let having = self.sites.iter().filter(|site| !site.is_lost && site.seen.covers(past_vec));
@@ -254,7 +254,7 @@ impl Store {
         is_uniform
     }
 
-    /// Goes on elsewhere, if all is there or loss is accepted.
+    /// Moves a session to a data center, if all of its past is there or loss is accepted.
     pub fn attach(&mut self, client: usize, dc: u8, accepts_loss: bool) {
         let (site, of) = (&self.sites[usize::from(dc)], &mut self.clients[client]);
         let answer = if site.is_lost {
@@ -275,7 +275,7 @@ impl Store {
         self.push(client, self.now_us, What::Attach { dc, answer });
     }
 
-    /// Takes up another session's token, if all of it is here.
+    /// Joins another session's token, if all of its past is here.
     pub fn join(&mut self, client: usize, from: usize) {
         let (past_vec, call_count) =
             (self.clients[from].past_vec, self.run.sessions[from].calls.len());
@@ -287,7 +287,7 @@ impl Store {
         }
     }
 
-    /// A data center is lost, with all that only it had.
+    /// Loses a data center, with all data that only it had.
     pub fn lose(&mut self, dc: u8) {
         self.sites[usize::from(dc)].is_lost = true;
         self.run.losses.push(Loss { dc, at_us: self.now_us });
@@ -298,7 +298,7 @@ impl Store {
         }
     }
 
-    /// All settles, and every item is looked at everywhere.
+    /// Settles the run, and reads every item everywhere.
     pub fn settle(mut self, items: &[Item]) -> Run {
         for client in 0..self.clients.len() {
             if self.is_open(client) {

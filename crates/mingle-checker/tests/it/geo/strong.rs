@@ -1,4 +1,4 @@
-//! Runs of strong transactions that break exactly one promise, each beside a neighbour that keeps
+//! Runs of strong transactions that break exactly one promise, each with a similar run that keeps
 //! it.
 
 use std::collections::BTreeSet;
@@ -14,13 +14,13 @@ use super::script::*;
 const STRONG: u8 = mingle_checker::geo::STRONG;
 const OTHER: Item = Item { kind: ItemKind::Register, key: 7 };
 
-/// Strong transactions, each in a session of its own, which all data centers have seen in the end.
+/// Strong transactions, each in a session of its own, all visible at all data centers in the end.
 struct Story {
     run: Run,
     now_us: u64,
 }
 
-/// One that commits at this timestamp, on a snapshot of all strong ones up to another.
+/// A transaction that commits at this timestamp, on a snapshot of all strong ones up to another.
 struct Told {
     seen: u64,
     at: u64,
@@ -93,7 +93,8 @@ impl Story {
     }
 }
 
-/// Two that conflict, the second having seen strong ones up to `seen`.
+/// Returns a run with two conflicting transactions, the second on a snapshot of strong ones up to
+/// `seen`.
 fn writers(seen: u64) -> Run {
     let mut story = Story::new();
     story.plain(0, 10, vec![write(1)]);
@@ -111,7 +112,7 @@ fn one_of_two_that_conflict_has_seen_the_other() {
 #[test]
 fn a_snapshot_holds_all_of_what_conflicts_not_its_strong_entry_alone() {
     let mut run = writers(10);
-    // The first had seen something of d1.
+    // The first had seen a transaction of d1.
     let first = at(&mut run, 0, 0);
     let snap_vec = Vector::of([(1, 5)]);
     let commit_vec = snap_vec.with(STRONG, 10);
@@ -148,7 +149,7 @@ fn labels_conflict_as_declared() {
     };
     keeps(&run([Some("withdraw"), Some("deposit")]));
     breaks(&run([Some("withdraw"), Some("withdraw")]), &[Promise::ConflictOrder], "counter 0");
-    // One without a label conflicts with all.
+    // A use without a label conflicts with all.
     breaks(&run([Some("deposit"), None]), &[Promise::ConflictOrder], "counter 0");
 }
 
@@ -163,7 +164,8 @@ fn a_strong_read_shows_what_lower_timestamps_wrote_whatever_snapshots_say() {
     keeps(&run);
     find(at(&mut run, 1, 0), 0, register(&[]));
     breaks_alone(&run, Promise::StrictSerializability, "read something else");
-    // Where causal transactions write too, strong ones do not decide alone.
+    // If causal transactions write too, the reads of strong ones depend on more than strong
+    // timestamps.
     let other = at(&mut run, 0, 0);
     other.strong = None;
     other.commit = None;
@@ -172,7 +174,8 @@ fn a_strong_read_shows_what_lower_timestamps_wrote_whatever_snapshots_say() {
     assert!(report.is_kept(), "{report}");
 }
 
-/// Timestamp inversion: both are right by their snapshots, and the order is not that of time.
+/// Timestamp inversion: both transactions fit their snapshots, but their order contradicts real
+/// time.
 #[test]
 fn who_begins_after_another_was_acknowledged_comes_after_it() {
     let run = |is_late: bool| {
@@ -181,7 +184,7 @@ fn who_begins_after_another_was_acknowledged_comes_after_it() {
         story.plain(0, 10, vec![write(1)]);
         let mut run = story.settle(&[(REGISTER, register(&[1]))]);
         if !is_late {
-            // They overlap.
+            // The two transactions overlap.
             run.sessions[1].calls[0].begin_us = 5;
         }
         run
@@ -197,8 +200,8 @@ fn who_begins_after_another_was_acknowledged_comes_after_it() {
     assert!(!is_broken(&unrelated));
 }
 
-/// Of those that were acknowledged before it began, a transaction comes after the one with the greatest timestamp,
-/// in whichever order they were acknowledged.
+/// A transaction comes after the greatest timestamp among those acknowledged before it began, in
+/// any order of the acknowledgements.
 #[test]
 fn who_begins_late_comes_after_the_greatest_timestamp_that_was_acknowledged() {
     let run = |ends_us: [u64; 2], begin_us: u64, at: u64| {
@@ -224,7 +227,7 @@ fn who_begins_late_comes_after_the_greatest_timestamp_that_was_acknowledged() {
         assert!(!is_broken(&run(ends_us, 50, 25)), "{ends_us:?}: it comes after both");
         assert!(!is_broken(&run(ends_us, 20, 15)), "{ends_us:?}: it overlaps both");
     }
-    // It began when the other was acknowledged, and not after that.
+    // It began at the time of the other's acknowledgement, not after it.
     assert!(!is_broken(&run([50, 40], 50, 15)));
     assert!(is_broken(&run([49, 60], 50, 15)));
 }
@@ -254,7 +257,7 @@ fn what_a_strong_commit_acknowledged_is_there_in_the_end() {
     breaks(&run, &[Promise::EventualVisibility], "a strong transaction is not visible in the end");
 }
 
-/// What it had seen of a data center that is lost is part of what was acknowledged.
+/// An acknowledgement includes the transactions of a lost data center that it had seen.
 #[test]
 fn a_strong_commit_survives_with_its_causal_past() {
     let mut story = Story::new();
@@ -312,7 +315,7 @@ fn a_strong_transaction_waits_no_longer_than_a_majority_needs() {
         let report = mingle_checker::geo::check_some(&run(&faults), &[Promise::Liveness]);
         assert!(report.is_kept(), "{report}");
     }
-    // Once its session has gone elsewhere d0 is not asked any more, until it is back.
+    // After its session has moved, d0 gets no request until the session is back.
     let moved = |back_us: u64| {
         let mut run = run(&[]);
         for (dc, at_us) in [(1, 5_000_000), (0, back_us)] {

@@ -1,4 +1,4 @@
-//! The store's own types, and those of recorded runs.
+//! Translation between the store's own types and those of recorded runs.
 
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ pub fn id(id: &OpId) -> mingle_geo::OpId {
     mingle_geo::OpId { transaction, phase, position }
 }
 
-/// What a state shows.
+/// Returns the content of a state.
 pub fn content(state: &State) -> Content {
     let cloned =
         |(one, other): (&mingle_model::Value, &mingle_model::Value)| (one.clone(), other.clone());
@@ -62,7 +62,7 @@ pub fn content(state: &State) -> Content {
     }
 }
 
-/// What an item holds to which nothing was done.
+/// Returns the state of an unchanged item.
 pub fn nothing(item: Item) -> Arc<State> {
     Arc::new(State::new(kind(item.kind)))
 }

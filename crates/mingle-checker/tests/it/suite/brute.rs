@@ -1,21 +1,21 @@
-//! The deliberately dumb checker: the definitions, by trying everything.
+//! A deliberately simple checker: the definitions, by brute force.
 //!
 //! It shares no code with the checker beyond the types, and does not follow reads back to writers:
-//! it runs the transactions and compares what they are answered.
+//! it runs the transactions and compares their answers.
 
 use std::collections::HashMap;
 
 use mingle_checker::{History, Kind, Model, Outcome, Transaction};
 use mingle_model::Level;
 
-/// A transaction of a try, and which must come before it in its session.
+/// A set of transactions to try, with their session order.
 struct Try<'h> {
     transactions: Vec<&'h Transaction>,
     /// `before[a][b]`: `a` comes before `b` in a session.
     before: Vec<Vec<bool>>,
 }
 
-/// Mixed consistency as Definition 4.2 of MixT has it: each level's model, of the events at stores
+/// Checks mixed consistency by Definition 4.2 of MixT: each level's model, of the events at stores
 /// of at least that level.
 fn is_mixed(history: &History) -> bool {
     let models = [
@@ -33,7 +33,8 @@ fn is_mixed(history: &History) -> bool {
     })
 }
 
-/// Whether a history satisfies a model: for some choice of which unknown outcomes committed.
+/// True if a history satisfies a model for some choice of committed transactions among unknown
+/// outcomes.
 pub fn is_satisfied(history: &History, model: Model) -> bool {
     if model == Model::Mixed {
         return is_mixed(history);
@@ -55,7 +56,8 @@ pub fn is_satisfied(history: &History, model: Model) -> bool {
     })
 }
 
-/// An unknown outcome follows what its session did before; nothing need follow it.
+/// Returns the session order. A transaction with unknown outcome follows its session's earlier
+/// transactions; none need follow it.
 fn sessions(transactions: &[&Transaction]) -> Vec<Vec<bool>> {
     let is_before = |a: usize, b: usize| {
         a < b
@@ -80,7 +82,7 @@ fn holds(found: &Try, model: Model) -> bool {
     }
 }
 
-/// All orders of the transactions that keep the sessions and the recorded versions.
+/// Returns all orders of the transactions that keep the sessions and the recorded versions.
 fn orders(found: &Try) -> Vec<Vec<usize>> {
     let all = (0..found.transactions.len()).collect();
     let mut orders = extensions(&all, &found.before);
@@ -88,7 +90,7 @@ fn orders(found: &Try) -> Vec<Vec<usize>> {
     orders
 }
 
-/// All orders of some nodes that a relation allows.
+/// Returns all orders of some nodes that a relation allows.
 fn extensions(nodes: &Vec<usize>, before: &[Vec<bool>]) -> Vec<Vec<usize>> {
     if nodes.is_empty() {
         return vec![Vec::new()];
@@ -107,7 +109,7 @@ fn extensions(nodes: &Vec<usize>, before: &[Vec<bool>]) -> Vec<Vec<usize>> {
     all
 }
 
-/// The last version that a transaction writes of each key.
+/// Returns the last version that a transaction writes of each key.
 fn versions(transaction: &Transaction) -> HashMap<i64, u64> {
     let writes = transaction.operations.iter().filter(|found| found.kind == Kind::Write);
     writes.filter_map(|found| Some((found.key, found.version?))).collect()
@@ -137,7 +139,7 @@ fn in_time(found: &Try, order: &[usize]) -> bool {
 
 type State = HashMap<i64, i64>;
 
-/// Runs a transaction on a snapshot. Gives what it writes, if its reads are answered as they were.
+/// Runs a transaction on a snapshot. Returns its writes, if its reads get the recorded answers.
 fn run(transaction: &Transaction, snapshot: &State) -> Option<State> {
     let mut own = State::new();
     for operation in &transaction.operations {
@@ -167,7 +169,7 @@ fn runs(found: &Try, order: &[usize]) -> bool {
     })
 }
 
-/// Snapshot isolation: all orders of starts and commits.
+/// Checks snapshot isolation, over all orders of starts and commits.
 fn snapshot(found: &Try) -> bool {
     let state =
         Snapshots { found, started: Vec::new(), committed: Vec::new(), state: State::new() };
@@ -176,7 +178,7 @@ fn snapshot(found: &Try) -> bool {
 
 struct Snapshots<'t> {
     found: &'t Try<'t>,
-    /// Those between start and commit, with what they will write.
+    /// The transactions between start and commit, with their future writes.
     started: Vec<(usize, State)>,
     committed: Vec<usize>,
     state: State,
@@ -228,7 +230,7 @@ impl Snapshots<'_> {
     }
 }
 
-/// Who reads from whom: the reads that a transaction's own writes do not answer.
+/// Returns the reads-from relation, without reads that a transaction's own writes answer.
 fn reads_from(found: &Try) -> Vec<Vec<bool>> {
     let count = found.transactions.len();
     let mut from = vec![vec![false; count]; count];
@@ -269,8 +271,8 @@ fn causality(found: &Try) -> Vec<Vec<bool>> {
     relation
 }
 
-/// Whether, for some order that the relation allows, each transaction explains its reads by those
-/// it sees, applied in that order.
+/// True if, for some order that the relation allows, each transaction's reads are explained by the
+/// transactions it sees, applied in that order.
 fn convergent(found: &Try, sees: &[Vec<bool>]) -> bool {
     let all = (0..found.transactions.len()).collect();
     extensions(&all, &causality(found)).into_iter().any(|order| {
@@ -289,7 +291,7 @@ fn explains(found: &Try, sees: &[Vec<bool>], reader: usize, order: &[usize]) -> 
     run(found.transactions[reader], &state).is_some()
 }
 
-/// The same, with an order for each transaction alone.
+/// Checks the same with a separate order for each transaction.
 fn causal(found: &Try) -> bool {
     let sees = causality(found);
     let count = found.transactions.len();

@@ -4,7 +4,7 @@ use mingle_checker::{History, read_jsonl, read_text};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/histories");
 
-/// Each file's name and text, in order of names.
+/// Returns each file's name and text, in order of names.
 #[expect(clippy::disallowed_methods, reason = "the tests read their own files")]
 pub fn histories() -> Vec<(String, String)> {
     let entries = std::fs::read_dir(FOLDER).expect("the folder is there");
@@ -19,13 +19,13 @@ pub fn histories() -> Vec<(String, String)> {
     all
 }
 
-/// A history in whichever form.
+/// Reads a history in either format.
 pub fn read(body: &str) -> History {
     let read = if body.starts_with('{') { read_jsonl } else { read_text };
     read(body).expect("a history")
 }
 
-/// The history in the file of that name.
+/// Returns the history in the file of that name.
 pub fn named(name: &str) -> History {
     let found = histories().into_iter().find(|(other, _)| other == name);
     let (_, text) = found.expect("the file is there");
@@ -34,7 +34,7 @@ pub fn named(name: &str) -> History {
     read(body)
 }
 
-/// Whether counterexamples are to be written anew.
+/// True if counterexamples are to be rewritten.
 #[expect(clippy::disallowed_methods, reason = "only whoever runs the tests can say so")]
 pub fn bless() -> bool {
     std::env::var_os("MINGLE_BLESS").is_some()

@@ -1,4 +1,4 @@
-//! Both forms of a file, there and back, and what is said of files that are wrong.
+//! Both file formats: round trips, and the errors for invalid files.
 
 use mingle_checker::{Model, check, read_jsonl, read_text, write_jsonl, write_text};
 
@@ -90,7 +90,7 @@ fn the_plain_form_of_outcomes() {
         line(4, "committed", "read", 1),
     ];
     let history = read_jsonl(&lines.join("\n")).expect("a history");
-    // The first was read from, so it committed.
+    // A transaction read from the first, so it committed.
     let expected = "w(7,1,1,1)\nw(7,2,2,-1)\nw(7,3,3,-1)\nr(7,1,4,4)\n";
     assert_eq!(write_text(&history), expected);
 }
@@ -127,7 +127,7 @@ fn plain_files_that_are_wrong() {
     );
 }
 
-/// What is read from files may be anything: it is refused or checked, and nothing panics.
+/// Files may have any content: they are rejected or checked, and nothing panics.
 #[test]
 fn changed_files_are_refused_or_checked() {
     let (mut refused, mut checked) = (0, 0);

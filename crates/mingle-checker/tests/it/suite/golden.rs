@@ -1,7 +1,7 @@
-//! Known anomalies: which models allow each, which reject it, and how that is explained.
+//! Known anomalies: the models that allow each, those that reject it, and the explanations.
 //!
-//! A file begins with a sentence of claim and the models; behind `---` stand the counterexamples.
-//! With `MINGLE_BLESS=1` they are written anew: read the difference before you commit it.
+//! A file begins with a sentence that states the claim, and the models; the counterexamples follow
+//! `---`. `MINGLE_BLESS=1` rewrites them: read the difference before you commit it.
 
 use std::fmt::Write as _;
 
@@ -9,7 +9,7 @@ use mingle_checker::{Model, Verdict, check};
 
 use super::files;
 
-/// What a file says of the models.
+/// The models that a file lists as allowed, rejected and unknown.
 struct Expected {
     allowed: Vec<Model>,
     rejected: Vec<Model>,
@@ -47,7 +47,7 @@ fn anomalies_are_accepted_and_rejected_as_the_models_say() {
     }
 }
 
-/// Checks the verdicts, and gives the counterexamples of all that reject.
+/// Checks the verdicts, and returns the counterexamples of all models that reject.
 fn counterexamples(name: &str, body: &str, expected: &Expected) -> String {
     let history = files::read(body);
     let mut found = String::new();

@@ -12,7 +12,7 @@ use super::{brute, files};
 pub struct Random(pub u64);
 
 impl Random {
-    /// The next number.
+    /// Returns the next number.
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut mixed = self.0;
@@ -21,34 +21,34 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below a bound.
+    /// Returns a number below a bound.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.next() % bound as u64) as usize
     }
 
-    /// Whether one in so many times.
+    /// Returns true one time in `count`.
     pub fn one_in(&mut self, count: usize) -> bool {
         self.below(count) == 0
     }
 }
 
-/// How random histories look.
+/// The parameters of random histories.
 struct Shape {
     transactions: usize,
     sessions: usize,
     keys: usize,
     operations: usize,
-    /// Outcomes that are not committed, one in so many; 0 for none.
+    /// One in this many outcomes is not committed; 0 for none.
     lost: usize,
-    /// With begin and end.
+    /// True for transactions with begin and end.
     timed: bool,
-    /// With recorded versions.
+    /// True for writes with recorded versions.
     versions: bool,
     /// The level of each key.
     levels: [Level; 2],
 }
 
-/// A history whose reads are answered with values that were written, most often one of the last.
+/// Returns a history whose reads return written values, usually recent ones.
 fn history(random: &mut Random, shape: &Shape) -> History {
     let mut written: Vec<Vec<i64>> = vec![vec![0]; shape.keys];
     let mut transactions: Vec<Transaction> = Vec::new();
@@ -78,7 +78,7 @@ fn history(random: &mut Random, shape: &Shape) -> History {
                     }
                     value
                 }
-                // Mended below.
+                // A placeholder, replaced below.
                 Kind::Read => -1,
             };
             let level = shape.levels[key];
@@ -99,7 +99,7 @@ fn history(random: &mut Random, shape: &Shape) -> History {
     History::new(transactions).expect("random histories are well-formed")
 }
 
-/// Numbers below a bound in random order.
+/// Returns the numbers below a bound in random order.
 fn shuffled(random: &mut Random, count: usize) -> Vec<u64> {
     let mut numbers: Vec<u64> = (0..count as u64).collect();
     for place in (1..count).rev() {
@@ -108,7 +108,7 @@ fn shuffled(random: &mut Random, count: usize) -> Vec<u64> {
     numbers
 }
 
-/// Answers all reads: own writes as they are, and otherwise any value, early or late.
+/// Answers all reads: own writes correctly, and other reads with any value, early or late.
 fn answer(random: &mut Random, transactions: &mut [Transaction], written: &[Vec<i64>]) {
     for transaction in transactions {
         let mut own: Vec<Option<i64>> = vec![None; written.len()];
@@ -127,7 +127,7 @@ fn answer(random: &mut Random, transactions: &mut [Transaction], written: &[Vec<
     }
 }
 
-/// Compares the two checkers, and counts how often a model was satisfied and violated.
+/// Compares the two checkers, and counts satisfied and violated histories of each model.
 fn agree(shape: &Shape, models: &[Model], seeds: std::ops::Range<u64>) -> Vec<(usize, usize)> {
     let mut counts = vec![(0, 0); models.len()];
     for seed in seeds {
@@ -150,13 +150,13 @@ fn agree(shape: &Shape, models: &[Model], seeds: std::ops::Range<u64>) -> Vec<(u
             if found { count.0 += 1 } else { count.1 += 1 }
         }
     }
-    // Agreement on verdicts that are all the same would say little.
+    // Agreement is weak evidence if all verdicts are the same.
     let both = counts.iter().all(|(satisfied, violated)| *satisfied > 50 && *violated > 50);
     assert!(both, "{counts:?}");
     counts
 }
 
-/// Looks at a counterexample by itself: each edge says something true, and they close a cycle.
+/// Checks a counterexample independently: each edge is true, and they close a cycle.
 fn audit(history: &History, anomaly: &Anomaly, seed: u64) {
     let Anomaly::Cycle { edges, support } = anomaly else { return };
     let ends = edges.iter().zip(edges.iter().cycle().skip(1));
@@ -179,7 +179,7 @@ fn audit(history: &History, anomaly: &Anomaly, seed: u64) {
     for edge in edges.iter().chain(support.iter().flatten()) {
         let (from, to) = (edge.from, edge.to);
         let is_true = match edge.why {
-            // All come after the initial values.
+            // All transactions come after the initial values.
             _ if from.is_none() => true,
             Why::So => find(from).map(|found| found.session) == find(to).map(|found| found.session),
             Why::Rt => {
@@ -265,8 +265,8 @@ fn the_search_finds_orders() {
     assert!(found > 200, "{found} orders were found by search");
 }
 
-/// Two pairs of writers, of which each may come first as far as single reads say, and no choice for
-/// both works. Random histories are too seldom like that, so this one is varied.
+/// Two pairs of writers. By single reads, either writer of a pair may come first, but no choice for
+/// both pairs works. Random histories are seldom like this, so the test varies one.
 #[test]
 fn the_search_finds_that_there_is_no_order() {
     let (mut none, mut some) = (0, 0);

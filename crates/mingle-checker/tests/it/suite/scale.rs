@@ -1,7 +1,7 @@
 //! Large histories: 10,000 transactions of eight operations.
 //!
-//! None of these tests looks at a clock. `cargo test --release -p mingle-checker scale` takes
-//! seconds; a checker that is quadratic in the transactions would take minutes.
+//! None of these tests reads a clock. `cargo test --release -p mingle-checker scale` takes seconds;
+//! a checker with quadratic cost in the transactions would take minutes.
 
 use std::collections::HashMap;
 use std::fmt::Write as _;
@@ -20,7 +20,7 @@ const OPERATIONS: usize = 8;
 const SESSIONS: usize = 20;
 const KEYS: usize = 1_000;
 
-/// A run one after the other, which every model allows.
+/// Returns a serial run, which every model allows.
 fn serial(seed: u64, with_order: bool) -> Vec<Transaction> {
     let mut random = Random(seed);
     let mut state: HashMap<i64, i64> = HashMap::new();
@@ -74,7 +74,7 @@ fn every_model_checks_a_run_without_a_recorded_order() {
     for model in Model::ALL {
         let verdict = check(&history, model);
         let Verdict::Satisfied(witness) = &verdict else { panic!("{model}: {verdict}") };
-        // The order in which it is listed is an order that explains it.
+        // The listed order itself explains the reads.
         let asks_for_order = matches!(
             model,
             Model::StrictSerializability | Model::Serializability | Model::Snapshot | Model::Mixed
@@ -87,7 +87,7 @@ fn every_model_checks_a_run_without_a_recorded_order() {
 fn one_stale_read_in_many_is_found() {
     for with_order in [true, false] {
         let mut transactions = serial(3, with_order);
-        // The last transactions read a key that was written all along.
+        // The last transactions read an old value of a key that was written during the whole run.
         let stale = |transaction: &mut Transaction, value: i64| {
             let operation = transaction.operations.last_mut().expect("it has operations");
             *operation =
@@ -107,7 +107,7 @@ fn one_stale_read_in_many_is_found() {
         let history = history(transactions);
         for model in Model::ALL {
             let verdict = check(&history, model);
-            // For read atomicity the session of the reader need not have heard of the write.
+            // For read atomicity the reader's session need not have seen the write.
             if matches!(model, Model::Convergence | Model::ReadAtomic) {
                 assert!(verdict.is_satisfied(), "{verdict}");
                 continue;
@@ -121,7 +121,7 @@ fn one_stale_read_in_many_is_found() {
 }
 
 /// Copies of two writers with a reader each, which may come in either order: together they have
-/// more sets of what came first than can be tried.
+/// more sets of ordered transactions than can be tried.
 #[test]
 fn a_bound_is_met_and_said() {
     let mut lines = write_text(&files::named("no_order.txt"));
@@ -143,7 +143,7 @@ fn too_many_sessions_are_said_to_be() {
     let lines: Vec<String> = (1..17_000).map(|id| format!("w({id},1,{id},{id})")).collect();
     let serial = read_text(&lines.join("\n")).expect("a history");
     assert!(check(&serial, Model::Snapshot).is_satisfied(), "its order needs no clocks");
-    // The first one is listed too early, and who overwrites whom is open.
+    // The first transaction is listed too early, and the order of the writes is open.
     let history = format!("r(1,1,0,0)\n{}\nw(1,2,1,17000)\nw(1,3,2,17001)", lines.join("\n"));
     let history = read_text(&history).expect("a history");
     for model in [Model::Causal, Model::CausalPlus, Model::ReadAtomic, Model::Snapshot] {
@@ -153,7 +153,7 @@ fn too_many_sessions_are_said_to_be() {
     }
 }
 
-/// What is not part of a violation is left out of what is shown.
+/// The counterexample omits everything that is not part of the violation.
 #[test]
 fn a_violation_found_by_search_is_made_small() {
     let mut lines = write_text(&files::named("no_order.txt"));

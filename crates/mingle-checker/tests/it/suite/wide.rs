@@ -1,6 +1,7 @@
-//! Transactions of very many operations: what is quadratic in these would not end.
+//! Transactions with very many operations, for which quadratic steps would not finish.
 //!
-//! None of these tests looks at a clock. What is quadratic in 200,000 operations takes 10^10 steps and more.
+//! None of these tests reads a clock. A quadratic step takes 10^10 steps or more for 200,000
+//! operations.
 
 use mingle_checker::{Basis, History, Model, Verdict, check, read_jsonl, read_text, write_jsonl};
 
@@ -12,7 +13,7 @@ fn read(text: &str) -> History {
 
 fn all_satisfied(history: &History) {
     for model in Model::ALL {
-        // These two ask for times, which the plain form has no place for.
+        // These two models require times, which the plain form cannot express.
         if !matches!(model, Model::StrictSerializability | Model::Mixed) {
             let verdict = check(history, model);
             assert!(verdict.is_satisfied(), "{model}: {verdict}");
@@ -20,7 +21,7 @@ fn all_satisfied(history: &History) {
     }
 }
 
-/// One transaction writes that many keys, another reads them all and writes them again.
+/// One transaction writes all keys, another reads them all and writes them again.
 #[test]
 fn one_writer_and_one_reader() {
     let mut lines = Vec::new();
@@ -32,7 +33,7 @@ fn one_writer_and_one_reader() {
     assert_eq!(read_jsonl(&write_jsonl(&history)).as_ref(), Ok(&history));
 }
 
-/// The reader reads from that many writers, in a few sessions, each of which wrote two keys.
+/// The reader reads from many writers, in a few sessions, each of which wrote two keys.
 #[test]
 fn many_writers_and_one_reader() {
     let writers = OPERATIONS / 10;
@@ -45,7 +46,8 @@ fn many_writers_and_one_reader() {
     all_satisfied(&read(&lines.join("\n")));
 }
 
-/// The search meets them too: the reader stands before its writer, so the order of the history explains nothing.
+/// The search handles them too: the reader is listed before its writer, so the listed order does
+/// not explain the reads.
 #[test]
 fn out_of_order() {
     let wide = OPERATIONS / 2;
@@ -53,7 +55,7 @@ fn out_of_order() {
     lines.extend((0..wide).map(|key| format!("r({key},1,2,2)")));
     lines.extend((0..wide).map(|key| format!("w({key},2,2,2)")));
     lines.extend((0..wide).map(|key| format!("w({key},1,1,1)")));
-    // A third writer whom nobody reads from leaves the order of the writes open.
+    // A third writer without readers leaves the order of the writes open.
     lines.extend((0..wide).map(|key| format!("w({key},3,3,3)")));
     let history = read(&lines.join("\n"));
     all_satisfied(&history);
@@ -63,7 +65,7 @@ fn out_of_order() {
     assert_eq!(witness.basis, Basis::Search);
 }
 
-/// A violation that only a search shows is made small, however wide what surrounds it is.
+/// A violation that only a search shows is made small, even within very wide transactions.
 #[test]
 fn a_wide_violation_is_made_small() {
     let wide = OPERATIONS / 40;
