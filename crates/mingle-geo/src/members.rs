@@ -9,8 +9,7 @@
 //! reports the timestamp up to which it has them on disk at all partitions. Once enough have
 //! reported, the highest report becomes the *cut*: transactions above it are dropped everywhere and
 //! never accepted again. The incarnation is [`Settling`](Standing::Settling) until enough data
-//! centers have everything up to the cut. Then it is [`Fenced`](Standing::Fenced), and the cut is
-//! final.
+//! centers have all up to the cut. Then it is [`Fenced`](Standing::Fenced): the cut is final.
 //!
 //! Why this is correct: a transaction is shown elsewhere only if it is uniform. So `f` data centers
 //! besides its origin have it at all partitions and have said so. `D - f` of the `D - 1` others
@@ -19,16 +18,14 @@
 //!
 //! Why the cut has to settle: perhaps only one data center reported the highest timestamp. If it
 //! were given up next, no data center could ever reach the cut. So while fewer than `f` have
-//! reached the cut, the loss of the last one that has it restarts the reports. Transactions that
-//! were shown meanwhile are uniform, so the remaining data centers report them.
+//! reached the cut, the loss of the last one that has it restarts the reports. Transactions shown
+//! meanwhile are uniform, so the remaining data centers report them.
 //!
 //! Then the next incarnation of the data center can be [admitted](Entry::Admit), which also begins
-//! an epoch. It starts with empty disks and copies the state of another data center. Its timestamps
-//! are above the cut.
+//! an epoch. It copies another's state to its empty disks. Its timestamps are above the cut.
 //!
 //! Vectors have a meaning only together with their epoch: a vector from before a cut may reach
-//! above it. So messages with vectors name the epoch of their sender, and within one epoch all
-//! vectors mean the same.
+//! above it. So messages with vectors name their epoch; in one epoch all vectors mean the same.
 
 use std::collections::BTreeMap;
 
@@ -48,8 +45,7 @@ pub enum Standing {
     Fencing,
     /// It is cut off, and the cut is final.
     Fenced,
-    /// It is cut off, but few data centers have everything up to the cut, so the cut may still be
-    /// lowered.
+    /// It is cut off, but few data centers have everything up to the cut, so it may be lowered.
     Settling,
 }
 
@@ -96,16 +92,14 @@ impl Quorum {
     /// assert_eq!(Quorum::of(5, 2), Quorum { reports: 3, holders: 2 });
     /// ```
     pub fn of(dc_count: u8, f: u8) -> Self {
-        // With f = 0 a transaction may have been shown to only one of the others, so all of them
-        // must report.
+        // With f = 0 only one other may have seen a transaction, so all others must report.
         let others = dc_count.saturating_sub(1).max(1);
         let reports = dc_count.saturating_sub(f).clamp(1, others);
         Self { reports, holders: f.clamp(1, reports) }
     }
 }
 
-/// The incarnations that belong to the system. This is a decided fact, which any process may pass
-/// on.
+/// The incarnations that belong to the system: a decided fact, which any process may pass on.
 ///
 /// # Examples
 ///
@@ -221,8 +215,7 @@ struct Reports {
     quorum: Quorum,
     /// Reports of epochs before this one do not count.
     since: u32,
-    /// The reported timestamp, by reporting data center, without data centers that were given up.
-    /// While the cut settles: those that have reached it.
+    /// Reports by members, by reporter; while the cut settles, those of data centers that reached it.
     known: BTreeMap<DcId, Timestamp>,
 }
 
@@ -244,8 +237,7 @@ impl Membership {
         Self { reports: reports.collect(), members }
     }
 
-    /// Applies an entry of the log. An entry that does not concern members, or comes too late, has
-    /// no effect.
+    /// Applies an entry of the log. Entries that are late or do not concern members have no effect.
     pub fn apply(&mut self, entry: &Entry) {
         match *entry {
             Entry::Fence { dc, incarnation, quorum } => {
@@ -323,8 +315,7 @@ impl Membership {
             }
             Entry::Frozen { dc, incarnation, by, known, epoch } => {
                 let bound = self.members.bound_of(dc, incarnation);
-                // A reporter that was given up meanwhile has lost what it reported, even if its
-                // next incarnation is here.
+                // A reporter that was given up has lost its data; its successor does not count.
                 let mut cuts = self.members.cuts.iter();
                 let is_lost = cuts.any(|cut| cut.dc == by && cut.epoch >= epoch);
                 let is_awaited = self.members.of(dc).incarnation == incarnation

@@ -5,8 +5,7 @@
 //! causality. So applying the operations of a larger snapshot to the state of a smaller one, in
 //! that order, applies causes before effects.
 //!
-//! Besides its base an item keeps the newest state that was read, so that reads do not replay
-//! operations.
+//! An item also caches the newest state that was read, so that reads do not replay operations.
 
 mod cut;
 mod pending;
@@ -29,8 +28,7 @@ use pending::Pending;
 /// All items of one partition.
 #[derive(Clone, Debug, Default)]
 pub struct OpLog {
-    /// Never iterated to produce messages or records: the hash is fixed, but its order is
-    /// arbitrary.
+    /// Never iterated to produce messages or records, since its order is arbitrary (though fixed).
     items: HashMap<Key, Item, BuildHasherDefault<DefaultHasher>>,
     /// The keys of `items`, in order.
     keys: BTreeSet<Key>,
@@ -148,8 +146,7 @@ impl Item {
             self.advance(&self.base, 0, snapshot)
         };
         if !self.entries.is_empty() {
-            // A repeated run that did not see the first run may be ordered before operations that
-            // the first run had seen.
+            // A rerun that did not see the first run may be ordered before causes of the first run.
             let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
             let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
             let is_past = |id: &OpId, runs: &[Mark]| is_past(id, runs) && !above.contains(&id);
@@ -221,14 +218,12 @@ impl OpLog {
         }
     }
 
-    /// Returns the largest snapshot within this one that contains every transaction its entries
-    /// reach.
+    /// Returns the largest snapshot within this one that contains all that its entries reach.
     pub fn closed(&self, snapshot: Vector) -> Vector {
         self.pending.closed(snapshot)
     }
 
-    /// Returns the state of `key` at `snapshot` (1:22-24). All transactions of the snapshot must be
-    /// here.
+    /// Returns the state of `key` at `snapshot` (1:22-24). All its transactions must be here.
     ///
     /// # Errors
     ///
@@ -275,8 +270,7 @@ impl OpLog {
         recent.collect()
     }
 
-    /// Folds a bounded number of items up to `snapshot`, and returns the number that had operations
-    /// to fold.
+    /// Folds a bounded number of items up to `snapshot`; returns the number that had operations.
     ///
     /// The queue is roughly in the order in which items can be folded. The first item whose
     /// operation is not in `snapshot` moves to the end, so that it does not block the others; the
@@ -465,8 +459,7 @@ mod tests {
         assert_eq!(log.operation_count(), 1);
         assert_eq!(value(&mut log, &key, [5, 9]), Some(Value::Int(1)));
         assert_eq!(value(&mut log, &key, [6, 9]), Some(Value::Int(2)));
-        // An item missing from the transfer did not exist at its snapshot; for older snapshots it
-        // is unknown.
+        // An item missing from a transfer did not exist at its snapshot; before, it is unknown.
         let other = Key::new(Kind::Register, "other");
         assert_eq!(value(&mut log, &other, [3, 9]), None);
         assert_eq!(log.read(&other, &vector([3, 8])), Err(vector([3, 9])));
