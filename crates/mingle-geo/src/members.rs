@@ -16,10 +16,9 @@
 //! report, which leaves out at most `f - 1`, so at least one data center that had it has reported.
 //! Each report covers whole transactions, since it is the minimum over all partitions.
 //!
-//! Why the cut has to settle: perhaps only one data center reported the highest timestamp. If it
-//! were given up next, no data center could ever reach the cut. So while fewer than `f` have
-//! reached the cut, the loss of the last one that has it restarts the reports. Transactions shown
-//! meanwhile are uniform, so the remaining data centers report them.
+//! Why the cut has to settle: if only one data center reported it and were given up next, no other
+//! could ever reach it. So while fewer than `f` have reached it, the loss of the last one restarts
+//! the reports. Transactions shown meanwhile are uniform, so the remaining data centers report them.
 //!
 //! Then the next incarnation of the data center can be [admitted](Entry::Admit), which also begins
 //! an epoch. It copies another's state to its empty disks. Its timestamps are above the cut.
@@ -45,7 +44,7 @@ pub enum Standing {
     Fencing,
     /// It is cut off, and the cut is final.
     Fenced,
-    /// It is cut off, but few data centers have everything up to the cut, so it may be lowered.
+    /// It is cut off, but few data centers have all up to the cut, so it may be lowered.
     Settling,
 }
 
@@ -215,7 +214,7 @@ struct Reports {
     quorum: Quorum,
     /// Reports of epochs before this one do not count.
     since: u32,
-    /// Reports by members, by reporter; while the cut settles, those of data centers that reached it.
+    /// By reporting member; while the cut settles, only members that have reached it.
     known: BTreeMap<DcId, Timestamp>,
 }
 
