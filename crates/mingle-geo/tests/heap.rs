@@ -32,9 +32,9 @@ struct Trio {
     is_away: [bool; 3],
     now: Now,
     random: Random,
-    /// Of the last transaction of each session.
+    /// The sequence of each session's last transaction.
     sequences: Vec<u64>,
-    /// Whether operations are additions with ids, and not writes.
+    /// True if operations are additions with ids, false if they are writes.
     has_ids: bool,
     /// Messages with where they come from, with their capacity used again.
     messages: Vec<(Address, Envelope)>,
@@ -190,11 +190,11 @@ fn what_is_allocated_is_bounded_by_the_formula() {
     let bound = heap_bytes_max(&config(0), &load()) * usize::from(DCS);
     assert!(settled <= bound, "{settled} bytes are allocated, {bound} at most");
     assert!(bound <= 3 * settled, "{bound} bytes say little of {settled}");
-    // It does not grow with what was done.
+    // It does not grow with the number of operations.
     let later = trio.run_ms(12_000) - before;
     assert!(later <= settled + settled / 10, "{later} bytes after {settled}");
 
-    // One is away: what is kept for it is bounded too.
+    // One data center is away; the data kept for it is bounded too.
     trio.is_away[2] = true;
     let kept = trio.run_ms(12_000) - before;
     let away = heap_bytes_max(&config(0), &Load { dcs_away: 1, ..load() }) * usize::from(DCS);

@@ -1,4 +1,4 @@
-//! Certification: what single logs say, and many logs with coordinators that vanish.
+//! Certification: scripts on single logs, and many logs with coordinators that vanish.
 
 mod members;
 mod network;

@@ -42,7 +42,7 @@ fn of_two_that_conflict_the_second_must_have_seen_the_first() {
     again.snap_vec = until;
     certifier.apply(&prepare(again));
     assert!(yes(certifier.vote(&id(3), 3_000)) > first);
-    // Whoever writes what was read must have seen the reader.
+    // A transaction that writes an item must have seen the item's reader.
     let mut writer = proposal(4, &[0], writes("x"));
     writer.snap_vec = until;
     certifier.apply(&prepare(writer));
@@ -74,7 +74,7 @@ fn an_undecided_transaction_is_in_the_way_until_it_is_decided() {
         let proposed = yes(certifier.vote(&id(1), 1_000));
         certifier.apply(&prepare(proposal(2, &[0], writes("x"))));
         assert!(matches!(certifier.vote(&id(2), 2_000), Some(Vote::Conflict(_))));
-        // Delivery stops below what was proposed, whatever else commits.
+        // Delivery stops below the undecided proposal, even if others commit.
         certifier.apply(&prepare(proposal(3, &[0], writes("y"))));
         let other = yes(certifier.vote(&id(3), 3_000));
         assert!(other > proposed);
@@ -104,7 +104,7 @@ fn what_was_refused_is_never_prepared() {
     certifier.apply(&prepare(proposal(1, &[0, 1], writes("x"))));
     assert_eq!(certifier.vote(&id(1), 1_000), Some(Vote::No));
     assert_eq!(certifier.undecided().count(), 0);
-    // What is prepared cannot be refused any more.
+    // A prepared transaction can no longer be refused.
     certifier.apply(&prepare(proposal(2, &[0, 1], writes("x"))));
     certifier.apply(&Entry::Refuse { id: id(2), begun_us: 2_000 });
     let proposed = yes(certifier.vote(&id(2), 2_000));
@@ -191,7 +191,7 @@ fn ends_are_forgotten_when_nobody_can_ask() {
     next.stable = yes(certifier.vote(&id(35), 35_000));
     certifier.apply(&prepare(next));
     assert_eq!(certifier.remembered().0, 10);
-    // What is forgotten is too old to begin again.
+    // A forgotten transaction is too old to begin again.
     certifier.apply(&prepare(proposal(3, &[0], writes("k3"))));
     assert_eq!(certifier.vote(&id(3), 3_000), Some(Vote::No));
     assert_eq!(certifier.outcome(&id(3)), None);
@@ -214,7 +214,8 @@ fn transactions_are_kept_for_those_that_lag_but_not_for_ever() {
     assert_eq!(certifier.deliver(Timestamp::ZERO), Err(Dropped));
     let rest = deliver(&certifier, all.transactions[3].timestamp()).expect("the rest");
     assert_eq!(rest.transactions.len(), 5);
-    // As long as nobody is known to have them they are kept, for whom it is the only place.
+    // They are kept while no other replica is known to have them, since this may be their only
+    // place.
     for sequence in 10..=30 {
         certifier.apply(&prepare(proposal(sequence, &[0], writes(&format!("k{sequence}")))));
     }

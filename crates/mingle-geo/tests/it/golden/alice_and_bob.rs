@@ -1,5 +1,5 @@
-//! The causality violation of UniStore §1: who sees Alice's message about her deposit sees the
-//! deposit.
+//! The causality violation of UniStore §1: a reader that sees Alice's message about her deposit
+//! also sees the deposit.
 
 use mingle_geo::{Address, Key, Kind, Message, Op, PartitionId};
 use mingle_model::Value;

@@ -1,5 +1,5 @@
-//! Timestamps are unique in their data center and above all that was seen or announced, whatever
-//! the machines' clocks do; so the order of versions extends causality.
+//! Timestamps are unique in their data center and above all that were seen or announced, even if
+//! the machines' clocks misbehave. So the order of versions extends causality.
 
 use mingle_geo::{Alarm, Event, Op, Refusal};
 use mingle_model::Value;
@@ -46,8 +46,8 @@ fn transactions_of_a_clock_that_stands_still_all_arrive() {
 fn restarts_in_a_row_do_not_put_a_clock_ahead_each_by_as_much() {
     let mut world = World::new(2, 1, 1);
     let key = register("k");
-    // Each goes on above the ceiling on disk, which is 3 s ahead of the machine's clock. Others
-    // refuse what is ahead by more than 5 s.
+    // Each restart continues above the ceiling on disk, which is 3 s ahead of the machine's clock.
+    // The others refuse timestamps that are more than 5 s ahead.
     for _ in 0..10 {
         world.run_ms(50);
         world.crash(0, 0, false);

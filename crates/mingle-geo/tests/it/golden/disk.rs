@@ -39,8 +39,8 @@ fn a_commit_is_acknowledged_only_once_it_is_on_disk() {
     assert_eq!(world.get(1, &[&register("k")]), [Some(1)]);
 }
 
-/// Of a write that a crash tears only the beginning may be left: a commit without the ceiling above it,
-/// and a restart would give its timestamp once more.
+/// A crash during a write may leave only its beginning: a commit without the ceiling above it, so
+/// that a restart would give the same timestamp again.
 #[test]
 fn a_ceiling_is_written_before_what_rests_on_it() {
     let world = World::new(1, 1, 1);
@@ -89,7 +89,8 @@ fn what_is_not_on_disk_is_neither_announced_nor_replicated_nor_read() {
     world.run_ms(300);
     assert!(world.events.is_empty(), "it was read");
     let announced = world.replica(1, 0).known_vec();
-    // The disk's content is lost with the crash: whoever had heard of it would miss it for ever.
+    // The crash loses the unwritten records: a replica that had heard of them would miss them
+    // forever.
     world.crash(0, 0, false);
     world.restart(0, 0);
     assert!(world.replica(0, 0).known_vec()[DcId(0)] >= announced[DcId(0)]);
@@ -175,7 +176,7 @@ fn a_restart_says_at_least_what_was_announced() {
         world.crash(1, partition, false);
         world.restart(1, partition);
         let after = world.replica(1, partition).known_vec();
-        // Heartbeats too: their origin may be lost, and nobody would say it again.
+        // This includes heartbeats: their origin may be lost, and then they would not be repeated.
         assert!(after.covers(&announced), "{before} {announced} {after}");
     }
 }

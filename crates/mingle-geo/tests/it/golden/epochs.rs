@@ -1,4 +1,4 @@
-//! An epoch is on disk before anything is said in it, and what is from another epoch is not believed.
+//! An epoch is on disk before a replica acts in it, and messages of another epoch are ignored.
 
 use mingle_geo::certify::Entry;
 use mingle_geo::members::{Membership, Quorum, Standing};
@@ -21,8 +21,8 @@ fn epochs(cut: Timestamp) -> [Members; 2] {
     [fencing, log.members().clone()]
 }
 
-/// Two transactions of the first data center that are everywhere else and not uniform there: nobody
-/// has heard what others have. Gives the timestamps.
+/// Creates two transactions of the first data center that are at all others but are not uniform
+/// there, because no data center has heard from the others. Returns their timestamps.
 fn unshown(world: &mut World) -> [Timestamp; 2] {
     world.run_ms(200);
     world.filter(|_, envelope| match envelope.message {

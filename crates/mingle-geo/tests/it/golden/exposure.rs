@@ -10,7 +10,8 @@ fn a_remote_transaction_is_exposed_only_once_it_is_uniform() {
     let mut world = World::with(5, 1, 1, |config| config.f = 2);
     let key = register("k");
     world.run_ms(200);
-    // It reaches d1, which reaches nobody: two data centers have it, three are needed.
+    // It reaches d1, which is cut off from the others: two data centers have it, but three are
+    // needed.
     for other in 2..5 {
         world.down.extend([(0, other), (1, other)]);
     }
@@ -37,7 +38,7 @@ fn two_local_sessions_see_each_other_though_cut_off() {
         world.put(1, &key, value);
         assert_eq!(world.get(2, &[&key]), [Some(value)]);
     }
-    // What comes later in causality is no less visible.
+    // A causally later transaction becomes visible too.
     world.put(2, &key, 9);
     assert_eq!(world.get(3, &[&key]), [Some(9)]);
 }

@@ -1,5 +1,5 @@
-//! Versions are folded up to what is uniform and read by nobody; a snapshot from before is refused,
-//! never answered from the base.
+//! Versions are folded up to the uniform snapshot that no transaction still reads. A snapshot from
+//! before is refused, and never answered from the base.
 
 use mingle_geo::{DcId, Event, Op, Refusal};
 use mingle_model::Value;
@@ -17,7 +17,7 @@ fn a_running_transaction_reads_its_snapshot_and_a_longer_one_is_refused() {
     world.read(1, &[&a]).expect("its snapshot");
     world.put(2, &b, 2);
     world.run_ms(900);
-    // Written after the snapshot, so that what is folded is what it needs.
+    // It is written after the snapshot, so that the folded state is the one the snapshot needs.
     let states = world.read(1, &[&b]).expect("within its time");
     assert_eq!(crate::support::number(&states[0]), Some(1));
     world.put(2, &b, 3);
@@ -108,7 +108,7 @@ fn siblings_are_kept_through_folding() {
     let mut values = offered.as_list().expect("two conflict").to_vec();
     values.sort();
     assert_eq!(values, [Value::Int(1), Value::Int(2)]);
-    // Who has seen both settles it.
+    // A write that has seen both settles the conflict.
     world.write(5, &key, Op::Write(Value::Int(3)));
     world.committed(5);
     world.run_ms(1_000);

@@ -1,5 +1,5 @@
-//! Figure 1: what reached one data center before its origin was lost, or cut off from the others,
-//! reaches all, and so does what depends on it.
+//! Figure 1: a transaction that reached one data center before its origin was lost, or cut off from
+//! the others, reaches all of them, and so do the transactions that depend on it.
 
 use crate::support::{World, register};
 

@@ -129,7 +129,8 @@ fn what_comes_after_its_session_went_on_is_not_accepted() {
     let event = world.commit(1);
     assert!(matches!(event, Event::Aborted { refusal: Refusal::Aborted, .. }), "{event:?}");
     world.no_filter();
-    // The session goes on, and says that it knows; what was held comes in now, several times.
+    // The session continues and reports that it has the answer. Then the held messages arrive,
+    // several times.
     for key in &keys {
         world.write(1, key, Op::Add(10));
     }

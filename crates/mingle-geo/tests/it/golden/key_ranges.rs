@@ -1,5 +1,5 @@
-//! Data centers that cut the keys differently say so; nothing is put where nobody looks for it
-//! (Eiger assumes equal ranges).
+//! Data centers that partition the keys differently report it, and no item is stored at a partition
+//! where reads would miss it (Eiger assumes equal ranges).
 
 use mingle_geo::{Address, Alarm, DcId, PartitionId};
 

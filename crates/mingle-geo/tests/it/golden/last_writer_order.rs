@@ -1,5 +1,5 @@
-//! A read never returns what its own causal past has overwritten, in whatever order the versions
-//! came and whatever the clocks said.
+//! A read never returns a value that its own causal past has overwritten, for any order of arrival
+//! and any clock values.
 
 use mingle_geo::Message;
 

@@ -1,5 +1,5 @@
-//! A session goes on at another data center with all of its past, waits for it, or leaves behind by
-//! name what is lost.
+//! A session continues at another data center with all of its past, waits for it, or gives up the
+//! lost part, which is named.
 
 use mingle_geo::{DcId, Event, Outcome};
 
@@ -22,7 +22,7 @@ fn a_session_that_moves_reads_what_it_wrote() {
         }
     }
     assert_eq!(world.get(1, &[&key]), [Some(1)]);
-    // And back, with what it wrote there.
+    // It returns, with its writes from there.
     world.put(1, &key, 2);
     world.call(1, |session, now, out| session.attach(now, DcId(0), out).expect("idle"));
     while !matches!(world.event(1), Event::Resumed(_)) {}

@@ -1,5 +1,5 @@
-//! Of operations with one id, run at several data centers, one counts; below its origin's floor none
-//! is accepted.
+//! Among operations with one id, run at several data centers, only one counts. Below its origin's
+//! floor none is accepted.
 
 use mingle_geo::message::RaiseFloor;
 use mingle_geo::{Event, Key, Kind, Message, Op, OpId, Refusal, Update};

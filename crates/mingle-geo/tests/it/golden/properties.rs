@@ -90,7 +90,7 @@ impl Run {
         all.filter(|(_, node)| node.replica.is_some()).map(|(at, _)| *at)
     }
 
-    /// Whether a replica stores what a transaction did to its partition.
+    /// True if a replica stores a transaction's operations on its partition.
     fn stores(&self, at: (u8, u16), committed: &Committed) -> bool {
         let everything =
             (0..DCS).fold(Vector::ZERO, |all, dc| all.with(DcId(dc), Timestamp(u64::MAX)));
@@ -146,7 +146,8 @@ fn property_2_what_is_stable_is_known_in_all_partitions() {
     }
 }
 
-/// Property 3: what is uniform at a replica, `f + 1` data centers have known, its own among them.
+/// Property 3: `f + 1` data centers, including a replica's own, know every transaction that is
+/// uniform at the replica.
 #[test]
 fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
     for seed in 1..=3 {
@@ -177,7 +178,8 @@ fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
 fn property_4_what_is_within_uniform_survives() {
     for lost in 0..DCS {
         let mut run = Run::new(7 + u64::from(lost)).play(&mut |_| {});
-        // Something that only its own data center knows of, and that nobody says is uniform.
+        // This transaction is known only at its own data center, and no replica claims that it is
+        // uniform.
         run.world.isolate(lost);
         run.commit(lost);
         run.world.run_ms(100);

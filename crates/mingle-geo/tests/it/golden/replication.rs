@@ -1,5 +1,5 @@
-//! Replication covers intervals: nothing advances past transactions that are missing, whatever the
-//! links lose, repeat or reorder.
+//! Replication covers intervals: no replica advances past missing transactions, even if links lose,
+//! repeat or reorder messages.
 
 use mingle_geo::{DcId, Message};
 
@@ -79,7 +79,7 @@ fn a_transaction_of_two_partitions_shows_in_both_or_in_none() {
     let (a, b) = (register_of(0, 2, "a"), register_of(1, 2, "b"));
     world.run_ms(100);
     world.open(1, 0);
-    // What partition 1 sends is late.
+    // Messages of partition 1 are late.
     world.filter(|from, envelope| match &envelope.message {
         Message::Replicate(_)
             if from == mingle_geo::Address::Replica(DcId(0), mingle_geo::PartitionId(1)) =>

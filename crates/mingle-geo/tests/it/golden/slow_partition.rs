@@ -1,5 +1,5 @@
-//! A slow partition delays what its own data center has, not what others tell each other, and not
-//! the clients of its neighbours.
+//! A slow partition delays the stable vector of its own data center. It does not delay messages
+//! between the others, or the clients of its neighbours.
 
 use crate::support::{World, register_of};
 

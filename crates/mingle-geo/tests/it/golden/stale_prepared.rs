@@ -1,5 +1,5 @@
-//! What is prepared is never dropped for its age: one partition that committed while another forgot
-//! would be half a transaction.
+//! A prepared transaction is never dropped for its age: if one partition committed while another
+//! forgot it, half of the transaction would remain.
 
 use mingle_geo::message::Prepare;
 use mingle_geo::{Message, Op, PartitionId, Update};

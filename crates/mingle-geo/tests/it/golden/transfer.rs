@@ -28,7 +28,7 @@ fn transfers(world: &World) -> usize {
     world.alarms.iter().filter(|(_, alarm)| is_complete(alarm)).count()
 }
 
-/// How many items each part of a state transfer carries that is sent from now on.
+/// Records the number of items in each part of a state transfer from now on.
 fn sizes_of_parts(world: &mut World) -> Rc<RefCell<Vec<usize>>> {
     let sizes = Rc::new(RefCell::new(Vec::new()));
     let seen = sizes.clone();
@@ -216,8 +216,8 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
         world.open(client, client as u8);
     }
     world.run_ms(500);
-    // First d2 is away, then d0; in between d2 hears at partition 0 alone. So each lacks at some
-    // partition what the others no longer keep.
+    // First d2 is away, then d0; in between d2 receives messages at partition 0 only. So each
+    // lacks, at some partition, transactions that the others no longer keep.
     let mut sum = 0;
     for (away, other) in [(2, 0), (0, 1)] {
         world.isolate(away);
@@ -250,7 +250,7 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
 #[test]
 fn own_transactions_above_the_state_that_came_are_kept() {
     let (mut world, key) = away();
-    // Nobody hears of what d2 wrote before it has the others' state.
+    // No other data center receives d2's writes before d2 has the others' state.
     world.filter(|_, envelope| match &envelope.message {
         Message::Replicate(replicate) if replicate.origin.0 == 2 => Verdict::Drop,
         _ => Verdict::Pass,

@@ -1,5 +1,5 @@
-//! Whoever waits for what another data center has is told when it is in vain, and holds up nobody
-//! else meanwhile (Eiger's dependency checks have no deadline).
+//! A client that waits for another data center's transaction is told when the wait is in vain, and
+//! does not delay other clients (Eiger's dependency checks have no deadline).
 
 use mingle_geo::{DcId, Event, Refusal};
 

@@ -1,4 +1,4 @@
-//! Faults, and what must hold in the end.
+//! Faults, and the invariants at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -101,7 +101,7 @@ impl Run {
         }
         let transfers = count(|alarm| matches!(alarm, Alarm::Transfer { is_complete: true, .. }));
         let operations: usize = self.world.nodes.values().map(operation_count).sum();
-        // Part of what a lost data center left unfinished may never become visible.
+        // Unfinished transactions of a lost data center may never become visible.
         if operations > 0 && self.lost.is_none() {
             return Err(format!("{operations} operations are not folded, at rest"));
         }

@@ -4,7 +4,7 @@
 //! A failure prints its seed; `MINGLE_GEO_SEED=n` runs that one alone, and `MINGLE_GEO_RUNS=n` so
 //! many more than usual.
 
-// The environment says which seed to replay, and what comes of it is printed.
+// The environment names the seed to replay, and the result is printed.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod driver;

@@ -12,7 +12,7 @@ use crate::strong::world::World;
 const COUNTS: usize = 3;
 const ACCOUNTS: usize = 3;
 
-/// What a client is at.
+/// The current step of a client.
 #[derive(Clone, Debug, PartialEq)]
 enum Task {
     /// Reads numbers and writes the next ones, as a strong transaction.
@@ -31,10 +31,10 @@ pub struct Client {
     waits: u32,
 }
 
-/// What was acknowledged, and what may have happened.
+/// The acknowledged operations, and those that may have happened.
 #[derive(Default)]
 pub struct Books {
-    /// By item, the numbers that were written, and by whom the last line was that they rest on.
+    /// By item: the written numbers, each with the session whose latest line it depends on.
     counted: BTreeMap<Key, BTreeMap<i64, i64>>,
     uncertain: usize,
     /// By account: deposits and withdrawals that are known, and those that are uncertain.
@@ -155,7 +155,7 @@ impl World {
                 });
             }
             Event::Resumed(_) | Event::ResumedWithLoss { .. } => {
-                // What it wrote may be lost, and nothing strong of it rests on that.
+                // Its writes may be lost, and no strong transaction depends on them.
                 self.clients[number as usize].line = 0;
             }
             Event::Uniform => {}

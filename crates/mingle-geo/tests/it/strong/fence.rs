@@ -1,5 +1,5 @@
-//! An incarnation of a data center that is given up: what only it had is gone everywhere alike, what
-//! anybody was promised stays, and whoever comes back late with more is not listened to.
+//! An incarnation of a data center is given up: transactions that only it had are dropped
+//! everywhere, promised ones stay, and messages that arrive late from it are ignored.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::{Address, DcId, Envelope, Event, Key, Kind, Message, Op, PartitionId, Refusal};
@@ -37,7 +37,7 @@ fn value(map: &mut Map, client: usize, key: &Key) -> Option<i64> {
     state.as_register().expect("a register").value().and_then(Value::as_int)
 }
 
-/// What a replica has of a key, shown or not.
+/// Returns a replica's value of a key, even if it is not visible yet.
 fn held(map: &Map, dc: u8, key: &Key) -> Option<i64> {
     let replica = map.replica(dc, key.partition(2).0).replica();
     let state = replica.inspect(key, &replica.known_vec()).expect("readable");
@@ -117,8 +117,8 @@ fn what_is_below_the_cut_reaches_everyone_and_what_is_above_vanishes() {
     assert_eq!(value(&mut map, readers[1], &part), Some(3));
 }
 
-/// A data center that is cut off, given up, and comes back with what it did meanwhile. Says whether
-/// any other has taken it.
+/// A data center is cut off, given up, and comes back with its transactions from the meantime.
+/// Returns true if another data center has accepted them.
 fn comes_back(map: &mut Map) -> bool {
     let (author, late) = (map.session(0, Planted::default()), register(0, "late"));
     map.hold(around_the_first);
@@ -154,7 +154,7 @@ fn a_late_batch_that_is_accepted_is_seen() {
     assert!(comes_back(&mut map_with(planted)));
 }
 
-/// Where a session goes on at the second data center with what is left.
+/// Attaches a session to the second data center, with the surviving part of its past.
 fn attach(map: &mut Map, client: usize) -> Event {
     let to = DcId(1);
     map.call(client, |session, now, out| session.attach(now, to, out).expect("idle")).0
@@ -247,7 +247,7 @@ fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
     let cut = fence(&mut map);
     map.release();
     assert!(is_committed(&write(&mut map, other, &later, 3)));
-    // It may start before anybody has admitted it, and serves nobody until it has taken over.
+    // It may start before it is admitted, and serves no client until it has copied the state.
     map.start_anew(0);
     map.run_for(1_000_000);
     assert!(map.replica(0, 0).replica().is_coming_up());
@@ -275,7 +275,7 @@ fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
     assert_eq!(event, expected);
     let shown = [&kept, &lost, &later].map(|key| value(&mut map, old, key));
     assert_eq!(shown, [Some(1), None, Some(3)]);
-    // What it writes comes to the others.
+    // Its writes reach the others.
     assert!(is_committed(&write(&mut map, old, &lost, 4)));
     map.run_for(1_000_000);
     assert_eq!(value(&mut map, third, &lost), Some(4));

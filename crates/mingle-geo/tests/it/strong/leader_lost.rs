@@ -27,7 +27,7 @@ fn keys() -> [Key; 2] {
     })
 }
 
-/// What a strong transaction that begins reads, if it can.
+/// Returns the values that a new strong transaction reads, if it can read.
 fn read_both(map: &mut Map, client: usize) -> Option<[i64; 2]> {
     let (event, _) = map.call(client, |session, now, out| {
         session.begin_strong(now).expect("idle");
@@ -49,7 +49,8 @@ fn write_both(map: &mut Map, client: usize, value: i64) {
     });
 }
 
-/// How a commit ended, whoever has to be asked; none if nobody knows it in time.
+/// Returns the outcome of a commit, asking every possible replica; `None` if it is not known in
+/// time.
 fn ended(map: &mut Map, client: usize, until_us: u64) -> Option<Event> {
     loop {
         let (event, _) = map.end(client);
@@ -68,7 +69,7 @@ fn ended(map: &mut Map, client: usize, until_us: u64) -> Option<Event> {
     }
 }
 
-/// What the others see of a commit, once one of them has committed on top of it.
+/// Returns the others' view of a commit, once one of them has committed on top of it.
 fn seen_by_others(map: &mut Map, until_us: u64) -> Option<[i64; 2]> {
     let other = map.session(2, Planted::default());
     while map.now_us < until_us {

@@ -16,7 +16,7 @@ const EPOCH_US: u64 = 1_000_000_000_000;
 const NEAR_US: u64 = 100;
 const TICK_US: u64 = 5_000;
 
-/// What does not arrive.
+/// A predicate of messages that do not arrive.
 type Held = fn(from: Address, &Envelope) -> bool;
 
 pub struct Map {
@@ -31,7 +31,7 @@ pub struct Map {
     /// By data center, by how much its clock is off.
     skews_us: BTreeMap<u8, i64>,
     held: Held,
-    /// What did not arrive.
+    /// Messages that were held back.
     kept: Vec<(Address, Envelope)>,
     pub now_us: u64,
 }
@@ -83,12 +83,12 @@ impl Map {
         self.sessions.len() - 1
     }
 
-    /// From now on what this says does not arrive.
+    /// Holds back, from now on, the messages for which `held` is true.
     pub fn hold(&mut self, held: Held) {
         self.held = held;
     }
 
-    /// What did not arrive does so now, and so does all that is sent from now on.
+    /// Delivers the held messages now, and all later ones normally.
     pub fn release(&mut self) {
         self.held = |_, _| false;
         for (from, envelope) in std::mem::take(&mut self.kept) {
@@ -137,7 +137,7 @@ impl Map {
         self.dead.remove(&dc);
     }
 
-    /// A data center is lost, with what it has sent and nobody got.
+    /// Loses a data center, with its messages in flight.
     pub fn lose(&mut self, dc: u8) {
         self.dead.insert(dc);
         self.queue.retain(|_, (from, _)| !matches!(from, Address::Replica(of, _) if of.0 == dc));
@@ -251,7 +251,7 @@ impl Map {
         }
     }
 
-    /// What comes of a call, and after how many microseconds.
+    /// Runs a call; returns its event and its duration in microseconds.
     pub fn call(
         &mut self,
         client: usize,
@@ -272,12 +272,12 @@ impl Map {
         self.take(client, out);
     }
 
-    /// What has come of a call, if it has ended.
+    /// Returns the event of a call, if it has ended.
     pub fn event(&mut self, client: usize) -> Option<Event> {
         self.events[client].take()
     }
 
-    /// What comes of a call, and after how many microseconds from now.
+    /// Waits for the end of a call; returns its event and the time from now in microseconds.
     pub fn end(&mut self, client: usize) -> (Event, u64) {
         let since_us = self.now_us;
         while self.now_us < since_us + 60_000_000 {
@@ -334,7 +334,7 @@ impl Map {
     }
 }
 
-/// Whether a message carries causal transactions to another data center.
+/// True if a message carries causal transactions to another data center.
 pub fn is_replication(envelope: &Envelope) -> bool {
     matches!(&envelope.message, Message::Replicate(_))
 }

@@ -1,4 +1,4 @@
-//! What the paper tells of strong transactions, step by step.
+//! The paper's examples of strong transactions, step by step.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::types::Counter;
@@ -40,7 +40,7 @@ fn figure_2(planted: Planted) -> (Event, Option<u32>) {
     map.run_for(2_000_000);
     map.lose(0);
     for tries in 0..20 {
-        // Once it has met t2, it asks for a snapshot that nobody has.
+        // Once it has met t2, it asks for a snapshot that no data center has.
         if map.try_read(other, true, &seat).is_some() {
             let (t3, _) = map.write(other, (&seat, Op::Write(Value::Int(3))), None);
             if is_committed(&t3) {
@@ -61,7 +61,7 @@ fn a_strong_transaction_waits_until_its_past_survives() {
     assert!(tries.is_some(), "t3 is in nobody's way");
 }
 
-/// The same without the barrier is what the figure shows.
+/// Without the barrier, the same script shows the figure's anomaly.
 #[cfg(feature = "planted")]
 #[test]
 fn without_the_barrier_conflicting_transactions_are_blocked_for_ever() {
@@ -121,7 +121,7 @@ fn deposits_do_not_conflict_with_withdrawals() {
     assert_eq!(balance(&map.read(clients[1], false, &account)), 6);
 }
 
-/// How long a strong commit takes whose snapshot is uniform, in microseconds.
+/// Returns the duration, in microseconds, of a strong commit whose snapshot is uniform.
 fn strong_commit_us(map: &mut Map, dc: u8) -> u64 {
     let client = map.session(dc, sound());
     let key = Key::new(Kind::Counter, format!("key-{dc}"));
@@ -131,7 +131,8 @@ fn strong_commit_us(map: &mut Map, dc: u8) -> u64 {
     took_us
 }
 
-/// What is not between data centers: the barrier, asking the replica next door, and its answer.
+/// The local part of a commit, in microseconds: the barrier, the request to the local replica, and
+/// its answer.
 const LOCAL_US: u64 = 5_000;
 
 /// `geo.md`: one round trip to the leader or, beside it, to the nearest majority.
@@ -146,7 +147,8 @@ fn a_strong_commit_takes_one_trip_to_the_leader_and_back() {
     }
 }
 
-/// Of five, the leader and one other are no majority: a third has to have it, and says so itself.
+/// With five data centers, the leader and one other are no majority: a third must accept, and its
+/// answer comes directly.
 #[test]
 fn of_five_data_centers_the_third_answers_directly() {
     let far_us: &[&[u64]] = &[

@@ -45,7 +45,7 @@ impl Solo {
         Now { wall_us, mono_us: self.now_us }
     }
 
-    /// A call of a session, and what comes of it.
+    /// Runs a call of a session and returns its event.
     fn call(
         &mut self,
         at: usize,
@@ -131,7 +131,7 @@ impl Solo {
     }
 }
 
-/// What takes away part of a sum says how much, which only a replica can.
+/// An operation that takes away part of a sum names the amount, which only a replica can compute.
 #[test]
 fn a_strong_reset_takes_away_what_its_transaction_saw() {
     let mut solo = Solo::new(&[0]);
@@ -214,7 +214,7 @@ fn a_strong_commit_whose_end_is_forgotten_stays_unanswered() {
     assert_eq!(solo.sessions[1].0.leave_unanswered(), Some(id));
 }
 
-/// What a session wants sent.
+/// Returns the messages that a session sends.
 fn sent(out: &mut Vec<SessionOutput>) -> Vec<Message> {
     let sent = out.drain(..).filter_map(|output| match output {
         SessionOutput::Send(envelope) => Some(envelope.message),

@@ -1,4 +1,4 @@
-//! What scripts do with sessions.
+//! Operations of scripts on sessions.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl World {
         self.call(client, |session, now, _| session.write(now, update).expect("idle"));
     }
 
-    /// Commits, and gives what came of it.
+    /// Commits, and returns the event.
     pub fn commit(&mut self, client: u64) -> Event {
         self.call(client, |session, now, out| session.commit(now, out).expect("idle"));
         self.event(client)

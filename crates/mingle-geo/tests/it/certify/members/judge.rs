@@ -1,4 +1,4 @@
-//! What must hold.
+//! The invariants.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -43,7 +43,7 @@ impl World {
         }
     }
 
-    /// Whether all are in one configuration, of those who are to be in it.
+    /// True if all wanted members are in one configuration.
     pub fn is_settled(&self) -> bool {
         let groups = self.nodes.iter().map(|node| node.group.as_ref());
         let mut configurations = groups.map(|group| group.map(Group::configuration));

@@ -1,6 +1,7 @@
-//! A group whose members are lost for good, with their disks, and replaced by others: over a network
-//! that loses, repeats and reorders, while replicas crash and sleep. There is one log, whoever agrees
-//! on it; what was decided stays; what is to be decided is, while a majority is there.
+//! A group whose members are lost for good, with their disks, and replaced by others, over a
+//! network that loses, repeats and reorders messages, while replicas crash and sleep. There is one
+//! log, regardless of the members that agree on it. A decided entry stays, and a wanted one is
+//! decided while there is a majority.
 
 mod judge;
 mod random;
@@ -34,13 +35,13 @@ struct Node {
     delivered: Timestamp,
     /// Counts its lives.
     life: u64,
-    /// When what was given last is written.
+    /// The time at which the last write is on disk.
     written_us: u64,
-    /// How far it was seen to have followed, in this life, and in which configuration.
+    /// The log position that it was seen to have reached in this life, and the configuration.
     seen: (usize, u32),
 }
 
-/// What happens at some time.
+/// A scheduled event.
 enum Happening {
     Arrive {
         from: u8,
@@ -66,7 +67,7 @@ enum Happening {
 
 #[derive(Default)]
 struct Client {
-    /// What is to be certified, and when it is asked for again and given up.
+    /// The transaction to certify, and the times of the next request and of giving up.
     asks: Option<(Proposal, u64, u64)>,
 }
 
@@ -89,18 +90,18 @@ struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     now_us: u64,
-    /// Of each link, how often it was reset, and when what was sent last arrives.
+    /// By link: the number of resets, and the arrival time of the last message.
     links: BTreeMap<(u8, u8), (u64, u64)>,
     cut: BTreeSet<(u8, u8)>,
-    /// Who is to be in the group.
+    /// The wanted members of the group.
     wanted: BTreeMap<DcId, u32>,
     clients: Vec<Client>,
     next: u64,
-    /// What clients were told.
+    /// The votes reported to clients.
     told: BTreeMap<TransactionId, (u64, Vote)>,
-    /// What was delivered first at a timestamp.
+    /// The first transaction delivered at each timestamp.
     agreed: BTreeMap<Timestamp, TransactionId>,
-    /// What the log comes to, by how much of it was followed.
+    /// A digest of the state, by the number of entries followed.
     states: BTreeMap<usize, u64>,
     met: Met,
 }
@@ -176,7 +177,7 @@ impl World {
         for other in (0..self.dcs()).filter(|other| *other != dc) {
             self.reset(dc, other);
         }
-        // It has forgotten what it was told.
+        // It has forgotten the wanted members.
         let delay_us = self.random.below(200_000) as u64;
         self.after(delay_us, Happening::Tell(dc));
     }
@@ -191,7 +192,7 @@ impl World {
         }
     }
 
-    /// The process ends; what is not written is lost.
+    /// Ends the process; writes that are not on disk are lost.
     fn crash(&mut self, dc: u8) {
         let node = &mut self.nodes[usize::from(dc)];
         if node.group.take().is_some() {
@@ -200,7 +201,7 @@ impl World {
         }
     }
 
-    /// The disk is lost too. Whoever takes its place is another incarnation.
+    /// Loses the disk too. Its successor is another incarnation.
     fn lose(&mut self, dc: u8) {
         let was_leader = self.leads(dc);
         self.crash(dc);

@@ -6,7 +6,7 @@ use mingle_geo::flaw::Planted;
 use super::{Happening, Met, World};
 
 impl World {
-    /// How many replicas do not run, know nothing yet, or will be lost.
+    /// Returns the number of replicas that do not run, know nothing yet, or will be lost.
     fn missing(&self) -> usize {
         let is_there = |dc: &u8| {
             let group = self.nodes[usize::from(*dc)].group.as_ref();
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Whether no other incarnation of a data center is on its way.
+    /// True if no other incarnation of the data center is on its way.
     fn is_due(&self, dc: u8) -> bool {
         let wanted = self.wanted.get(&mingle_geo::DcId(dc)).copied().unwrap_or_default();
         wanted == self.nodes[usize::from(dc)].incarnation

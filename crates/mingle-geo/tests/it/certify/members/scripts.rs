@@ -145,7 +145,7 @@ fn decided_with_a_disk_that_is_lost(planted: Planted, is_new: bool) {
     world.crash(leader);
     world.lose(lost);
     if !is_new {
-        // Whoever starts it does not know.
+        // The operator that starts it does not know this.
         let node = &mut world.nodes[usize::from(lost)];
         (node.incarnation, node.has_written) = (0, true);
     }
