@@ -3,6 +3,26 @@
 //! This is a state machine: [`Replica::handle`] takes an input and returns the actions for the
 //! shell. Names are the paper's.
 //!
+//! # An input, step by step
+//!
+//! 1. [`Replica::handle`] gets the time and one [`Input`]. A message must come from the replica that
+//!    it names, or an alarm is raised. One of another epoch is turned away (`members`).
+//! 2. The handler of the message changes the state in memory. It stages log records, messages that
+//!    wait for them, and messages that may leave at once.
+//! 3. The records and the waiting messages become one [`Output::Persist`]. If the clock has reached
+//!    its ceiling, a new ceiling is the first record.
+//! 4. The shell writes the records, sends the messages, and reports [`Input::Persisted`].
+//!
+//! Three vectors say how far a transaction has come. Each entry is a timestamp of one origin:
+//!
+//! | vector | the transactions up to it are | file |
+//! | --- | --- | --- |
+//! | `known_vec` | at this replica | `replicate`, `deliver`, `transfer` |
+//! | `stable_vec` | at all partitions of this data center | `uniform` |
+//! | `uniform_vec` | at `f + 1` data centers, this one included | `uniform` |
+//!
+//! The docs of the crate follow one transaction through them.
+//!
 //! # Departures
 //!
 //! - **Durability.** Every vector, and every message that depends on a written record, is sent

@@ -90,8 +90,8 @@ impl Run {
         }
     }
 
-    /// Returns a snapshot near the strong timestamp that all partitions have delivered, sometimes
-    /// lower, with some entries of data centers.
+    /// Returns a snapshot with the strong timestamp that all partitions have delivered, sometimes a
+    /// lower one, and random entries of two data centers.
     fn snapshot(&mut self) -> Vector {
         let delivered = self.partitions.iter().map(Partition::up_to);
         let stable = delivered.min().unwrap_or_default();

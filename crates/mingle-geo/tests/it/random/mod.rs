@@ -1,5 +1,5 @@
-//! Random runs: many sessions, over links that lose, repeat and reorder, replicas that crash with
-//! what is not on disk, data centers that are cut off or lost, clocks that are off and jump.
+//! Random runs: many sessions, over links that lose, repeat and reorder messages. Replicas crash and
+//! lose unwritten records, data centers are cut off or lost, and clocks are wrong and jump.
 //!
 //! A failure prints its seed; `MINGLE_GEO_SEED=n` runs that one alone, and `MINGLE_GEO_RUNS=n` so
 //! many more than usual.

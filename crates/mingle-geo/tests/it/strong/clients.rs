@@ -71,7 +71,7 @@ impl World {
             return;
         }
         if self.lost == Some(dc.0) {
-            // It goes on elsewhere, without what is lost.
+            // It continues at another data center, without the lost part.
             let to = DcId((dc.0 + 1) % self.dcs);
             client.task = None;
             client.session.leave_unanswered();

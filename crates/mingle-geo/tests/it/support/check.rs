@@ -1,8 +1,8 @@
 //! Checks of the values that sessions saw, by a model without vectors.
 //!
 //! Every transaction appends its number to logs, from which nothing is removed. So a read of a log
-//! says which transactions it saw, and what a transaction saw before says what whoever sees it has
-//! to see.
+//! shows the transactions that it saw. A reader that sees a transaction must also see everything
+//! that the transaction had seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -1,7 +1,7 @@
 //! A world to try the protocol in: replicas, their disks, links and clocks, and sessions.
 //!
-//! Deterministic: what happens next is a function of the seed and of what the script does. Time is
-//! simulated; nothing is waited for.
+//! It is deterministic: each event is a function of the seed and of the script. Time is simulated, and
+//! no real time is waited for.
 
 #![allow(dead_code)]
 

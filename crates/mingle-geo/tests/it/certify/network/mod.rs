@@ -29,7 +29,7 @@ struct Node {
     disk: Vec<GroupRecord>,
     /// Delivered to the partition's replica.
     delivered: Vec<Delivery>,
-    /// The number of announced entries, which are on its disk; a crash may lose the others.
+    /// The number of these that it announced, so that they are on its disk; a crash may lose the rest.
     announced: usize,
     /// Counts its lives.
     life: u64,
