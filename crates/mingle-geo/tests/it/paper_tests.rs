@@ -10,7 +10,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Something promised, with the tests that would fail, by file and name.
+/// A claim, with the tests that would fail if it were violated, by file and name.
 struct Claim {
     /// The place of the claim.
     place: &'static str,

@@ -54,7 +54,7 @@ struct Met {
     aborts: usize,
     conflicts: usize,
     refusals: usize,
-    /// Pairs that conflict and both committed.
+    /// The number of conflicting pairs that both committed.
     ordered: usize,
     readers: usize,
 }
@@ -173,7 +173,7 @@ impl Run {
                 let partition = running.left.swap_remove(index);
                 let proposal = running.parts[&partition].clone();
                 if running.left.is_empty() || self.random.one_in(15) {
-                    // All is proposed, or the coordinator is gone.
+                    // Everything is proposed, or the coordinator is gone.
                     self.running.remove(&id);
                 }
                 self.append(partition, prepare(proposal));
@@ -292,7 +292,7 @@ impl Run {
                 }
                 complete = delivery.to;
             }
-            // Another replica that follows the log, from a kept state on, comes to the same.
+            // Another replica that follows the log from a saved state has the same state.
             let config = partition.certifier.config().clone();
             let mut other = Certifier::new(config);
             for (place, entry) in partition.log.iter().enumerate() {
@@ -327,7 +327,7 @@ fn whatever_vanishes_conflicts_are_ordered_and_deliveries_complete() {
         all.ordered += met.ordered;
         all.readers += met.readers;
     }
-    // A run that met none of these would have shown nothing.
+    // A run without any of these cases would test nothing.
     let Met { commits, aborts, conflicts, refusals, ordered, readers } = all;
     let counts = [commits, aborts, conflicts, refusals, ordered, readers];
     assert!(counts.iter().all(|count| *count > 1_000), "{all:?}");

@@ -1,4 +1,4 @@
-//! Nothing is said that a crash could take back.
+//! No message reports a state that a crash could lose.
 
 use mingle_geo::message::{CommitOne, Prepare, Read, Snapshot};
 use mingle_geo::{
@@ -56,14 +56,14 @@ fn a_ceiling_is_written_before_what_rests_on_it() {
     assert!(transaction.timestamp() < *ceiling);
 }
 
-/// A read moves the clock to its snapshot, and nothing may commit below that any more: not after a
-/// restart either, whose clock goes on from the ceiling that is on disk.
+/// A read moves the clock to its snapshot, and no later transaction may commit below it. This holds
+/// after a restart too, since the clock continues from the ceiling on disk.
 #[test]
 fn a_read_waits_while_a_ceiling_of_the_clock_is_on_its_way() {
     let mut world = World::with(1, 1, 1, |config| config.clock_ceiling_ms = 50);
     world.run_ms(100);
     world.stick_disk(0, 0);
-    // Ticks raise the ceiling, in vain so far.
+    // Ticks raise the ceiling, which does not reach the disk yet.
     world.run_ms(200);
     let at = Timestamp::new(EPOCH_US + world.now_us + 1_000, PartitionId(0));
     let snapshot = Snapshot::At(Vector::ZERO.with(DcId(0), at));
@@ -141,7 +141,7 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
     assert_eq!(world.answers(8), [], "it was read");
     world.crash(0, 1, false);
     world.restart(0, 1);
-    // With its preparation it is gone: the partition refuses it now.
+    // Its prepare record is lost, so the partition now refuses the transaction.
     world.run_until("it is aborted", |world| world.replica(0, 0).prepared_count() == 0);
     assert_eq!(world.replica(0, 0).outcome(&id), Some(Outcome::Aborted));
 }
@@ -150,7 +150,7 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
 fn a_vector_is_announced_only_for_what_is_on_disk() {
     let mut world = World::new(3, 1, 1);
     world.run_ms(200);
-    // d1 receives, and its disk writes nothing.
+    // d1 receives the transaction, but its disk writes nothing.
     world.isolate(2);
     world.stick_disk(1, 0);
     world.open(1, 0);

@@ -8,10 +8,10 @@ use crate::support::{Verdict, World, register};
 
 const D0: DcId = DcId(0);
 
-/// One that reports is enough.
+/// A quorum in which one report is sufficient.
 const ALONE: Quorum = Quorum { reports: 1, holders: 1 };
 
-/// The first data center is given up, and then cut off at `cut`.
+/// The members after the first data center is given up, and after it is cut off at `cut`.
 fn epochs(cut: Timestamp) -> [Members; 2] {
     let (dc, incarnation) = (D0, 0);
     let mut log = Membership::default();
@@ -90,7 +90,7 @@ fn while_one_is_given_up_nothing_new_is_taken_of_it() {
     let frozen = world.replica(1, 0).known_vec()[D0];
     world.open(1, 0);
     world.put(1, &register("k"), 1);
-    // It does not hear of it itself.
+    // The data center itself does not hear of it.
     world.down.extend([(1, 0), (2, 0)]);
     world.run_ms(500);
     assert!(world.replica(0, 0).known_vec()[D0] > frozen);

@@ -1,5 +1,5 @@
-//! Transactions of other data centers are exposed only once they are uniform; those of the own one
-//! at once, cut off or not.
+//! Transactions of other data centers are visible only once they are uniform. The own data center's
+//! are visible at once, even if it is cut off.
 
 use mingle_geo::{DcId, Event, Refusal};
 
@@ -75,7 +75,7 @@ fn a_durable_session_is_answered_when_its_commit_is_uniform() {
     let Event::Committed { is_uniform: true, commit_vec, .. } = event else { panic!("{event:?}") };
     assert!(world.replica(0, 0).uniform_vec()[DcId(0)] >= commit_vec[DcId(0)]);
     world.lose(0);
-    // Its attach needs no answer from the lost one.
+    // Its attach needs no answer from the lost data center.
     world.call(1, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
     loop {
         match world.event(1) {

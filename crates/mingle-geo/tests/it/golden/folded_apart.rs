@@ -10,7 +10,7 @@ use crate::support::{Verdict, World};
 
 const DCS: u8 = 5;
 
-/// Those of one side with a client of theirs each.
+/// The data centers of each side that have a client.
 const SIDES: [[u8; 2]; 2] = [[0, 1], [3, 4]];
 
 fn is_far(from: Address, to: Address) -> bool {
@@ -48,7 +48,7 @@ fn read(world: &mut World, client: u64, key: &Key) -> State {
     (*states[0]).clone()
 }
 
-/// Both sides have folded, and keep nothing.
+/// Runs until both sides have folded everything and keep no transactions.
 fn fold(world: &mut World) {
     world.run_ms(2_000);
     for dc in 0..DCS {

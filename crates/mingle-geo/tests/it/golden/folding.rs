@@ -25,7 +25,7 @@ fn a_running_transaction_reads_its_snapshot_and_a_longer_one_is_refused() {
     let refused = world.read(1, &[&b]);
     assert!(matches!(refused, Err(Refusal::SnapshotTooOld { .. })), "{refused:?}");
     assert_eq!(world.replica(0, 0).log_size(), (0, 0));
-    // It begins again; and a read alone is never too old.
+    // It begins again; a one-shot read is never too old.
     assert_eq!(world.get(1, &[&b]), [Some(3)]);
     world.run_ms(10_000);
     assert_eq!(world.get(1, &[&a, &b]), [Some(1), Some(3)]);
@@ -75,7 +75,7 @@ fn one_partitions_snapshots_hold_folding_at_the_others() {
     world.put(2, &b, 1);
     world.run_ms(5_000);
     world.open(1, 0);
-    // Partition 0 hands it out; it is read at partition 1.
+    // Partition 0 hands out the snapshot; it is read at partition 1.
     world.read(1, &[&a]).expect("its snapshot");
     for value in 2..100 {
         world.put(2, &b, value);

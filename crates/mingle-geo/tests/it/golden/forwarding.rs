@@ -29,7 +29,7 @@ fn a_lost_link_alone_is_enough() {
     let mut world = World::new(3, 1, 1);
     let key = register("k");
     world.run_ms(200);
-    // Everybody lives; only d0 and d2 do not hear each other.
+    // All data centers run; only the link between d0 and d2 is down.
     world.down.extend([(0, 2), (2, 0)]);
     world.open(1, 0);
     world.open(3, 2);

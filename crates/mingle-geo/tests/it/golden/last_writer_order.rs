@@ -36,7 +36,7 @@ fn what_was_overwritten_does_not_come_back() {
         shown.push(world.get(3, &[&key])[0]);
         shown.last() == Some(&Some(2))
     });
-    // None, perhaps 1, then 2 and nothing else any more.
+    // Reads return no value, possibly 1, then only 2.
     assert!(shown.is_sorted(), "{shown:?}");
     world.run_ms(1_000);
     for client in [1, 2, 3] {

@@ -73,7 +73,7 @@ fn what_is_lost_is_named() {
     };
     assert_eq!(world.event(1), event);
     assert_eq!(world.get(1, &[&kept, &lost]), [Some(1), None]);
-    // It goes on.
+    // The session continues.
     world.put(1, &lost, 3);
     assert_eq!(world.get(1, &[&lost]), [Some(3)]);
 }
@@ -83,7 +83,7 @@ fn what_is_uniform_and_not_here_makes_the_loss_one_that_is_not_all_named() {
     let mut world = World::new(3, 1, 1);
     let key = register("k");
     world.run_ms(100);
-    // d1 hears nothing of it, d0 and d2 have it: it is uniform.
+    // d1 does not receive it, but d0 and d2 have it: it is uniform.
     world.isolate(1);
     world.open(1, 0);
     world.put(1, &key, 1);

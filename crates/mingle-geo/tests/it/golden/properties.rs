@@ -54,7 +54,7 @@ impl Run {
         self.committed.push(Committed { origin: DcId(dc), commit_vec, line });
     }
 
-    /// Goes on for a while, and looks at all replicas that run after every few steps.
+    /// Runs for a while, and calls `look` on all running replicas after every few steps.
     fn watch(&mut self, ms: u64, look: &mut dyn FnMut(&Self)) {
         let until_us = self.world.now_us + ms * 1_000;
         while self.world.now_us < until_us {
@@ -154,7 +154,7 @@ fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
         let mut highest = Vector::ZERO;
         Run::new(seed).play(&mut |run| {
             let has = |dc: u8, origin: DcId, timestamp: Timestamp| {
-                // One that is down has it on its disk, and says so again when it is back.
+                // A replica that is down has it on disk, and reports it again after its restart.
                 let mut replicas = run.replicas().filter(|(of, _)| *of == dc);
                 replicas.all(|(_, at)| run.world.replica(dc, at).known_vec()[origin] >= timestamp)
             };
@@ -172,8 +172,8 @@ fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
     }
 }
 
-/// Property 4: transactions whose commit vectors are within `uniformVec` of any replica come to be
-/// visible at all data centers, whichever of them is lost just then.
+/// Property 4: transactions whose commit vectors are within `uniformVec` of any replica become
+/// visible at all data centers, even if any one of them is lost at that moment.
 #[test]
 fn property_4_what_is_within_uniform_survives() {
     for lost in 0..DCS {

@@ -32,7 +32,7 @@ fn intervals_that_overtake_each_other_are_put_in_order() {
     world.run_ms(100);
     world.open(1, 0);
     let mut count = 0;
-    // The first interval with transactions is held; those behind it pass.
+    // The first interval with transactions is held back; later ones pass.
     world.filter(move |_, envelope| match &envelope.message {
         Message::Replicate(replicate) if !replicate.transactions.is_empty() && count < 1 => {
             count += 1;
@@ -58,7 +58,7 @@ fn intervals_that_overtake_each_other_are_put_in_order() {
 #[test]
 fn a_partition_that_was_never_heard_from_holds_stable_at_nothing() {
     let mut world = World::new(2, 2, 1);
-    // Partition 1 of d1 says nothing to partition 0.
+    // Partition 1 of d1 sends nothing to partition 0.
     world.filter(|_, envelope| match &envelope.message {
         Message::KnownVecLocal(known) if known.partition.0 == 1 => Verdict::Drop,
         _ => Verdict::Pass,

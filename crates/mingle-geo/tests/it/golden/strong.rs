@@ -60,7 +60,7 @@ fn delivered_transactions_show_in_snapshots_and_survive_restarts() {
     world.run_ms(2_000);
     assert_eq!(world.replica(0, 0).log_size().0, 0, "folded");
     assert_eq!(world.get(1, &[&register("k")]), [Some(1)]);
-    // A causal write that saw it comes after it.
+    // A causal write that saw it is ordered after it.
     world.put(1, &register("k"), 5);
     assert_eq!(world.get(1, &[&register("k")]), [Some(5)]);
 }

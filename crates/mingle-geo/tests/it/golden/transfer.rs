@@ -1,5 +1,5 @@
-//! A data center that was away for longer than logs are kept returns by state transfer, and
-//! everything counts once.
+//! A data center that was away for longer than logs are kept returns by state transfer, and every
+//! transaction counts once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -82,7 +82,8 @@ fn everything_counts_once() {
     }
 }
 
-/// Its answer takes longer than d2 takes to turn to another, which cannot serve.
+/// The sender's answer takes longer than d2's timeout, so d2 asks another sibling, which cannot
+/// serve.
 #[test]
 fn a_late_answer_serves() {
     let (mut world, key) = away();
@@ -126,7 +127,7 @@ fn a_restart_after_it_finds_the_same() {
 #[test]
 fn a_crash_in_its_midst_begins_it_again() {
     let (mut world, key) = away();
-    // More bytes than two parts hold.
+    // The items have more bytes than two parts hold.
     let long = |index: usize| Key::new(Kind::Register, format!("{index}"));
     let text = Value::from("x".repeat(TRANSFER_BYTES_MAX * 2 / 5));
     for index in 0..5 {

@@ -43,7 +43,7 @@ pub struct Client {
     pub asked: Vec<Key>,
     /// The transaction under way.
     pub number: Option<Number>,
-    /// Committed and not known to be uniform.
+    /// Committed transactions that are not known to be uniform.
     pub fresh: Vec<Number>,
     pub is_stranded: bool,
     pub waits_since_us: Option<u64>,
@@ -134,7 +134,7 @@ impl Run {
         }
     }
 
-    /// Plays it; gives a line that says how it ended.
+    /// Plays the run; returns a line that describes its end.
     pub fn play(mut self) -> Result<String, String> {
         let mut next_fault_us = 100_000;
         let lost_at_us = 1_000_000 + self.random.below(1_500_000) as u64;

@@ -12,7 +12,8 @@ mod end;
 
 use driver::{Faults, Run};
 
-/// Runs many seeds, or the one that the environment names.
+/// Runs many seeds, or the one that the environment names. `found` are seeds that once found a
+/// fault.
 ///
 /// `found` are seeds that once found something.
 fn run_seeds(name: &str, first: u64, count: u64, found: &[u64], faults: impl Fn(u64) -> Faults) {

@@ -1,4 +1,4 @@
-//! Sessions: they count, deposit and withdraw.
+//! Sessions that count, deposit and withdraw.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -17,9 +17,9 @@ const ACCOUNTS: usize = 3;
 enum Task {
     /// Reads numbers and writes the next ones, as a strong transaction.
     Count { keys: Vec<Key>, wrote: Vec<i64>, line: i64 },
-    /// Takes money if it is there.
+    /// Withdraws money if the balance allows it.
     Withdraw { key: Key, amount: Option<i64> },
-    /// Adds money, causally, and notes a line that the next strong transaction rests on.
+    /// Deposits money causally, and appends a line that the next strong transaction depends on.
     Deposit { key: Key, amount: i64, line: i64 },
 }
 
@@ -34,10 +34,11 @@ pub struct Client {
 /// The acknowledged operations, and those that may have happened.
 #[derive(Default)]
 pub struct Books {
-    /// By item: the written numbers, each with the session whose latest line it depends on.
+    /// By item: the written numbers, each with the line that its transaction depended on; 0 for
+    /// none.
     counted: BTreeMap<Key, BTreeMap<i64, i64>>,
     uncertain: usize,
-    /// By account: deposits and withdrawals that are known, and those that are uncertain.
+    /// By account: the known sum of deposits and withdrawals, and the uncertain sum.
     balances: BTreeMap<Key, (i64, i64)>,
     next_line: i64,
 }

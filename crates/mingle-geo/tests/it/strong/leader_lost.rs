@@ -1,6 +1,6 @@
-//! The data center that leads is lost at any moment of a strong commit: before a preparation is there,
-//! while it is not chosen, between vote and decision, before a delivery. The transaction ends, the same for
-//! everybody, and others commit, within ten seconds.
+//! The leader's data center is lost at any moment of a strong commit: before a prepare arrives,
+//! while it is not chosen, between vote and decision, before a delivery. The transaction ends with
+//! the same outcome for every observer, and others commit, within ten seconds.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::session::CallError;
@@ -84,7 +84,7 @@ fn seen_by_others(map: &mut Map, until_us: u64) -> Option<[i64; 2]> {
     None
 }
 
-/// A commit of a session at `dc` is under way for so long when the leader's data center is lost.
+/// Loses the leader's data center `ms` milliseconds after a session at `dc` began a commit.
 fn lost_after(dc: u8, ms: u64) -> (Map, usize) {
     let mut map = Map::new(THREE, 2, Planted::default());
     let author = map.session(dc, Planted::default());

@@ -16,7 +16,7 @@ const THREE: &[&[u64]] = &[&[0, FAR, FAR], &[FAR, 0, FAR], &[FAR, FAR, 0]];
 const D0: DcId = DcId(0);
 const COMING_UP: Refusal = Refusal::ComingUp { dc: D0, incarnation: 1 };
 
-/// An operation of somebody's, which others may run too.
+/// The id of an operation that several processes may run.
 fn forgotten() -> OpId {
     let transaction = TransactionId { origin: Origin(1_000), sequence: 1 };
     OpId { transaction, phase: 1, position: 0 }
@@ -39,7 +39,7 @@ fn around_the_first(from: Address, envelope: &Envelope) -> bool {
     is_between && of_d0(from) != of_d0(envelope.to)
 }
 
-/// One replica of the first data center gets no state of another.
+/// True for parts of a state transfer to one replica of the first data center.
 fn state_for_the_second(_: Address, envelope: &Envelope) -> bool {
     let is_there = envelope.to == Address::Replica(D0, PartitionId(1));
     is_there && matches!(envelope.message, Message::TransferPart(_))
@@ -136,7 +136,7 @@ fn what_one_that_comes_up_says_is_not_for_sessions_of_what_was_there_before() {
     assert_eq!(barrier(&mut map, author), Event::Failed(fenced));
     map.release();
     map.run_for(10_000_000);
-    // Else it would be told that nothing is lost.
+    // Otherwise the session would be told that nothing is lost.
     let Event::Waiting(missing) = attach(&mut map, author, D0) else { panic!("it has lost some") };
     assert!(all_lost(&missing), "{missing:?}");
 }

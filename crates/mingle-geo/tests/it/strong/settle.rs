@@ -21,12 +21,13 @@ fn key() -> Key {
     of_last.next().expect("some name hashes there")
 }
 
-/// The third data center says nothing in its groups, so that others report first.
+/// True for group messages of the third data center, so that the others report first.
 fn of_the_third(from: Address, envelope: &Envelope) -> bool {
     matches!(from, Address::Replica(DcId(2), _)) && matches!(envelope.message, Message::Group(_))
 }
 
-/// In addition, commits of the fourth data center reach the fifth alone.
+/// True for these messages, and for replication of the fourth data center's transactions to any data
+/// center except the fifth.
 fn beyond_the_fifth(from: Address, envelope: &Envelope) -> bool {
     let Message::Replicate(replicate) = &envelope.message else {
         return of_the_third(from, envelope);
@@ -117,7 +118,8 @@ fn it_is_lost_with_the_one_that_has_it_and_nobody_waits_for_it() {
     assert_eq!(value(&mut map, reader), Some(2));
 }
 
-/// Nothing of the fifth data center reaches the first two, nor any state the fourth's last partition.
+/// True for replication of the fifth data center's transactions to the first two, and for states to
+/// the fourth's last partition.
 fn around_the_third(_: Address, envelope: &Envelope) -> bool {
     let Address::Replica(dc, partition) = envelope.to else { return false };
     match &envelope.message {
@@ -127,7 +129,7 @@ fn around_the_third(_: Address, envelope: &Envelope) -> bool {
     }
 }
 
-/// And the third data center says nothing in its groups.
+/// True for these messages, and for group messages of the third data center.
 fn with_the_third_silent(from: Address, envelope: &Envelope) -> bool {
     around_the_third(from, envelope) || of_the_third(from, envelope)
 }

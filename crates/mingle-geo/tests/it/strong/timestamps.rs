@@ -41,7 +41,7 @@ fn no_strong_transaction_comes_before_one_that_was_acknowledged_when_it_began() 
                         assert_eq!(next, *counted + 1, "round {round} at d{dc}, {skews_us:?}");
                         break commit_vec;
                     }
-                    // It had not seen the one before, and says so.
+                    // It had not seen the previous transaction, and aborts.
                     event => assert!(tries < 20, "round {round} at d{dc}, {skews_us:?}: {event:?}"),
                 }
                 tries += 1;

@@ -279,7 +279,7 @@ impl World {
         }
     }
 
-    /// The disk's log is replaced by a shorter one, if nothing is on its way to it.
+    /// Replaces the disk's log by a shorter one, if no write is in flight.
     fn write_anew(&mut self, place: Place) {
         let node = self.nodes.get_mut(&place).expect("it is there");
         if let Some(replica) = &node.replica

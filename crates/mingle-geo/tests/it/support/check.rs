@@ -20,7 +20,7 @@ pub struct Known {
     pub past: BTreeSet<Number>,
     pub is_aborted: bool,
     pub is_committed: bool,
-    /// Its session was told that it survives `f` losses.
+    /// True if its session was told that it survives `f` losses.
     pub is_uniform: bool,
 }
 
@@ -62,7 +62,7 @@ impl History {
                     return Err(format!("{key:?} shows {number}, which did not write it"));
                 }
             }
-            // Of two lines of which one's transaction saw the other's, that comes first.
+            // If one line's transaction saw the other line, the other comes first.
             for (place, number) in numbers.iter().enumerate() {
                 let past = &self.transactions[number].past;
                 if let Some(late) = numbers[place..].iter().find(|later| past.contains(later)) {

@@ -1,4 +1,4 @@
-//! A world to try the protocol in: replicas, their disks, links and clocks, and sessions.
+//! A simulated world: replicas, their disks, links and clocks, and sessions.
 //!
 //! It is deterministic: each event is a function of the seed and of the script. Time is simulated, and
 //! no real time is waited for.
@@ -34,14 +34,14 @@ pub struct Network {
     pub near_us: (u64, u64),
     pub far_us: (u64, u64),
     pub is_fifo: bool,
-    /// One message in so many is lost, or comes twice; 0 for none.
+    /// One message in this many is lost, or arrives twice; 0 for none.
     pub lost_one_in: usize,
     pub twice_one_in: usize,
     pub disk_us: (u64, u64),
 }
 
 impl Network {
-    /// Nothing surprising.
+    /// A network without faults.
     pub const CALM: Self = Self {
         near_us: (200, 200),
         far_us: (20_000, 20_000),
@@ -76,7 +76,7 @@ pub struct World {
 
 pub struct Node {
     pub replica: Option<Replica>,
-    /// Encoded, as a disk would have it.
+    /// Encoded records, as on a real disk.
     pub disk: Vec<Vec<u8>>,
     pub unwritten: VecDeque<Persist>,
     pub is_disk_stuck: bool,
@@ -98,7 +98,7 @@ impl World {
         Self::with(dcs, partitions, seed, |_| {})
     }
 
-    /// The same, with other settings.
+    /// Like `new`, with adjusted settings.
     pub fn with(dcs: u8, partitions: u16, seed: u64, adjust: impl Fn(&mut Config)) -> Self {
         let mut world = Self {
             configs: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl World {
         self.nodes[&(dc, partition)].replica.as_ref().expect("it runs")
     }
 
-    /// Decides about every message that is sent from now on.
+    /// Sets the filter that decides about every message from now on.
     pub fn filter(&mut self, filter: impl FnMut(Address, &Envelope) -> Verdict + 'static) {
         self.filter = Some(Box::new(filter));
     }

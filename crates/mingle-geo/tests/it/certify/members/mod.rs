@@ -30,7 +30,7 @@ struct Node {
     group: Option<Group>,
     incarnation: u32,
     disk: Vec<GroupRecord>,
-    /// Something was written since its data center has this disk.
+    /// True if something was written to the current disk.
     has_written: bool,
     delivered: Timestamp,
     /// Counts its lives.
@@ -58,7 +58,7 @@ enum Happening {
     },
     Tick(u8, u64),
     Start(u8),
-    /// The disk is lost, and its incarnation with it.
+    /// The disk and its incarnation are lost.
     Lose(u8),
     Tell(u8),
     Heal(u8, u8),
@@ -129,7 +129,7 @@ impl World {
             met: Met::default(),
         };
         (0..dcs).for_each(|dc| world.start(dc));
-        // Enough that something is always on its way when a configuration ends.
+        // Enough clients that an entry is always in flight when a configuration ends.
         for number in 0..16 {
             world.clients.push(Client::default());
             world.after(number * 1_000, Happening::Client(number));
@@ -212,7 +212,7 @@ impl World {
         self.met.leaders_lost += usize::from(was_leader);
     }
 
-    /// The group is to go on with this incarnation: all hear of it, one after the other.
+    /// Tells the replicas, one after the other, that this incarnation is a wanted member.
     fn replace(&mut self, dc: u8, incarnation: u32) {
         self.wanted.insert(DcId(dc), incarnation);
         for other in 0..self.dcs() {
@@ -255,7 +255,7 @@ impl World {
         }
         let delay_us = 20_000 + self.random.below(40_000) as u64;
         if matches!(envelope.message, GroupMessage::Consensus(_)) {
-            // In order, as a connection delivers.
+            // Messages arrive in order, as on a connection.
             let now_us = self.now_us;
             let link = self.links.entry((from, dc)).or_default();
             link.1 = link.1.max(now_us + delay_us);
@@ -356,7 +356,7 @@ impl World {
         self.give(dc, GroupInput::Delivered { stable, everywhere, uniform });
         self.give(dc, GroupInput::Tick);
         if self.random.one_in(200) {
-            // A disk that is written anew.
+            // The disk's log is replaced by a checkpoint.
             let config = self.config(dc);
             let node = &mut self.nodes[usize::from(dc)];
             let disk = Group::restore(config, &node.disk, node.delivered).expect("settings");
@@ -373,7 +373,7 @@ impl World {
         }
     }
 
-    /// Runs until something holds, but not for ever.
+    /// Runs until a condition holds, with a time limit.
     fn run_until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let until_us = self.now_us + 30_000_000;
         while !is_so(self) {
@@ -386,7 +386,7 @@ impl World {
     }
 }
 
-/// Clients, each of which has one transaction certified after the other, anywhere.
+/// Clients that certify one transaction after the other, at any data center.
 impl World {
     fn act(&mut self, number: u64) {
         let now_us = self.now_us;

@@ -27,7 +27,7 @@ type Place = (u8, u16);
 struct Node {
     group: Option<Group>,
     disk: Vec<GroupRecord>,
-    /// Delivered to the partition's replica.
+    /// The deliveries to the partition's replica.
     delivered: Vec<Delivery>,
     /// The number of these that it announced, so that they are on its disk; a crash may lose the rest.
     announced: usize,
@@ -223,7 +223,7 @@ impl World {
             20_000 + self.random.below(40_000) as u64
         };
         let link = self.links.entry((from, envelope.to)).or_default();
-        // In order, as a connection delivers.
+        // Messages arrive in order, as on a connection.
         link.1 = link.1.max(self.now_us + delay_us);
         let (number, at_us) = *link;
         if self.cut.contains(&(one.min(other), one.max(other))) {
@@ -325,12 +325,12 @@ impl World {
         let mut delivered: Vec<Timestamp> = delivered.collect();
         delivered.sort_unstable();
         let everywhere = delivered.first().copied().unwrap_or_default();
-        // Of an odd number of data centers, a majority has the one in the middle.
+        // With an odd number of data centers, a majority has reached the median.
         let uniform = delivered.get(delivered.len() / 2).copied().unwrap_or_default();
         self.give(place, GroupInput::Delivered { stable, everywhere, uniform });
         self.give(place, GroupInput::Tick);
         if self.random.one_in(400) {
-            // A disk that is written anew.
+            // The disk's log is replaced by a checkpoint.
             let node = self.nodes.get_mut(&place).expect("it is there");
             if let Some(group) = &node.group {
                 let config = group.certifier().config().clone();
@@ -439,7 +439,7 @@ fn one_data_center_needs_nobody_to_agree() {
     let mut out = Vec::new();
     group.handle(now, GroupInput::Message { from, message }, &mut out);
     let Some(GroupOutput::Persist { index, records, .. }) = out.pop() else { panic!("{out:?}") };
-    // Before it is on disk nothing is said.
+    // Nothing is reported before the entry is on disk.
     assert_eq!(group.certifier().outcome(&id(1)), None);
     group.handle(now, GroupInput::Persisted { index }, &mut out);
     assert!(matches!(group.certifier().outcome(&id(1)), Some(Decision::Commit(_))));
