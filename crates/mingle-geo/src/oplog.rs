@@ -52,7 +52,7 @@ struct Item {
     cached: At,
     /// The operations that are not in the base, in version order.
     entries: Vec<Entry>,
-    /// The number of leading entries that were considered for `cached`.
+    /// The number of leading entries that are all in `cached`.
     cached_count: usize,
     is_queued: bool,
     is_remembering: bool,
