@@ -1,21 +1,22 @@
 //! The systems that UniStore's evaluation compares (§8.1, §8.3), as settings of this core.
 //!
-//! | system | what the paper says of it | what it is here |
+//! | system | the paper's description | settings of this core |
 //! | --- | --- | --- |
 //! | `UniStore` | the full protocol | the usual settings |
-//! | `Strong` | all transactions are strong, all pairs of operations conflict | all begin as strong ones, without labels |
+//! | `Strong` | all transactions are strong, all pairs of operations conflict | every transaction begins as strong, without labels |
 //! | `RedBlue` | all strong transactions conflict; a centralized service certifies | one log for all partitions; any two that touch one item conflict |
-//! | `Causal` | all transactions are causal | none begins as a strong one |
-//! | `CureFT` | causal, with forwarding, without uniformity | `f = 0`: remote transactions show once they are stable here |
-//! | `Uniform` | causal with uniformity, without anything of strong ones | replicas without groups |
+//! | `Causal` | all transactions are causal | no transaction begins as strong |
+//! | `CureFT` | causal, with forwarding, without uniformity | `f = 0`: remote transactions are visible once they are stable here |
+//! | `Uniform` | causal with uniformity, without strong transactions | replicas without groups |
 //!
 //! # Departures
 //!
-//! - **Strong**: two reads of one item do not conflict, since serializability needs no order of them.
-//!   It aborts less for that.
-//! - **`RedBlue`**: were any two strong transactions to conflict, whatever they touch, hardly one would
-//!   commit at this distance, where the paper counts 0.12 % of aborts. All of them are in one order,
-//!   that of the service's log; to be aborted, two must touch one item.
+//! - **Strong**: two reads of one item do not conflict, since serializability does not order them.
+//!   This makes aborts rarer than in the paper.
+//! - **`RedBlue`**: if every pair of strong transactions conflicted regardless of their items,
+//!   hardly any would commit at this distance, although the paper counts 0.12 % of aborts. Here the
+//!   service's log puts all of them in one order, and two transactions must touch a common item for
+//!   one to abort.
 
 use serde::{Deserialize, Serialize};
 
@@ -23,7 +24,7 @@ use crate::certify::Conflicts;
 use crate::config::{Certification, Config};
 use crate::session::SessionConfig;
 
-/// One of the systems that are compared.
+/// One of the compared systems.
 ///
 /// # Examples
 ///
@@ -38,26 +39,26 @@ use crate::session::SessionConfig;
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Baseline {
-    /// The whole of it: causal and strong transactions, by what is declared.
+    /// The full protocol: causal and strong transactions, as declared.
     UniStore,
     /// Serializability: every transaction is strong.
     Strong,
-    /// Causal and strong transactions, with one service that certifies.
+    /// Causal and strong transactions, with one central certification service.
     RedBlue,
     /// Every transaction is causal.
     Causal,
-    /// Every transaction is causal, and nothing waits to be uniform.
+    /// Every transaction is causal, and remote transactions do not wait to be uniform.
     CureFt,
-    /// Every transaction is causal, and there is nobody to certify.
+    /// Every transaction is causal, and there is no certification.
     Uniform,
 }
 
 impl Baseline {
-    /// All of them.
+    /// All systems.
     pub const ALL: [Self; 6] =
         [Self::UniStore, Self::Strong, Self::RedBlue, Self::Causal, Self::CureFt, Self::Uniform];
 
-    /// Its name in the paper.
+    /// Returns its name in the paper.
     pub fn name(self) -> &'static str {
         match self {
             Self::UniStore => "UniStore",
@@ -69,7 +70,7 @@ impl Baseline {
         }
     }
 
-    /// The settings of a replica.
+    /// Returns the settings of a replica.
     #[must_use]
     pub fn config(self, config: Config) -> Config {
         match self {
@@ -79,7 +80,7 @@ impl Baseline {
         }
     }
 
-    /// The settings of a session.
+    /// Returns the settings of a session.
     #[must_use]
     pub fn session_config(self, config: SessionConfig) -> SessionConfig {
         match self {
@@ -88,7 +89,7 @@ impl Baseline {
         }
     }
 
-    /// What conflicts, where an application declares this.
+    /// Returns the conflict relation, given the application's `declared` one.
     pub fn conflicts(self, declared: Conflicts) -> Conflicts {
         match self {
             Self::Strong => Conflicts::default(),
@@ -97,7 +98,7 @@ impl Baseline {
         }
     }
 
-    /// Whether a transaction runs as a strong one, by what an application declares.
+    /// True if a transaction runs as strong, given the application's declaration.
     pub fn is_strong(self, is_declared: bool) -> bool {
         match self {
             Self::UniStore | Self::RedBlue => is_declared,
@@ -106,12 +107,13 @@ impl Baseline {
         }
     }
 
-    /// Whether labels and declared touches count; where they do not, what was read and written does.
+    /// True if labels and declared touches define conflicts; otherwise the actual reads and writes
+    /// do.
     pub fn is_declared(self) -> bool {
         matches!(self, Self::UniStore | Self::RedBlue)
     }
 
-    /// Whether replicas have groups that certify.
+    /// True if replicas form certification groups.
     pub fn has_groups(self) -> bool {
         !matches!(self, Self::CureFt | Self::Uniform)
     }

@@ -1,18 +1,19 @@
-//! One certification service for all partitions: what the paper's baseline `RedBlue` has in the place
-//! of a log for each partition (UniStore, §8.1).
+//! One certification service for all partitions. The paper's baseline `RedBlue` has it instead of a
+//! log for each partition (UniStore, §8.1).
 //!
-//! The service is the group of the first partition. Sessions send it all that a strong transaction
-//! touches and writes, so its log alone decides, and orders all strong transactions there are. In
-//! each data center it hands each partition what that has to apply, in the order of strong
-//! timestamps, in intervals: a partition that lacks something up to where one begins leaves it, says
-//! what it has, and is served again from there. So messages may be lost and come in any order.
+//! The service is the group of the first partition. Sessions send it everything that a strong
+//! transaction touches and writes, so its log alone decides and orders all strong transactions. In
+//! each data center the service sends each partition the operations that the partition must apply,
+//! in the order of strong timestamps, as intervals. A partition that lacks something below the
+//! start of an interval ignores the interval, reports its state, and is served again from there. So
+//! messages may be lost and may arrive in any order.
 //!
 //! # Departures
 //!
-//! - It hands out with its ticks, not with each decision: a message for each partition and decision
-//!   would be most of what the service does.
-//! - What takes away part of a sum is refused in a strong transaction: the service has no items by
-//!   which to say how much.
+//! - The service sends deliveries on its ticks and not after each decision. One message for each
+//!   partition and decision would be most of the service's work.
+//! - A strong transaction may not take away part of a sum: the service has no items, so it cannot
+//!   say how much is taken.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -23,7 +24,7 @@ use crate::certify::Group;
 use crate::timestamp::{Now, PartitionId, Timestamp};
 use crate::tx::Transaction;
 
-/// The partition whose group serves all of them.
+/// The partition whose group certifies for all partitions.
 pub const SERVICE: PartitionId = PartitionId(0);
 
 /// Service to replica: all strong transactions of its partition with timestamps in `(from, to]`.
@@ -33,70 +34,72 @@ pub struct Serve {
     pub from: Timestamp,
     /// To here, inclusive.
     pub to: Timestamp,
-    /// In the order of their timestamps. None if they are no longer kept one by one: the state has to
-    /// be transferred from another data center.
+    /// In the order of their timestamps. None if they are no longer kept one by one: the state must
+    /// then be transferred from another data center.
     pub transactions: Option<Vec<Arc<Transaction>>>,
 }
 
-/// Replica to service: what it has of strong transactions.
+/// Replica to service: the strong transactions that the replica has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Held {
-    /// Who says so.
+    /// The sending replica's partition.
     pub partition: PartitionId,
-    /// It has all up to here.
+    /// The replica has all strong transactions up to here.
     pub known: Timestamp,
-    /// So have all replicas of its partition, as far as it knows.
+    /// All replicas of its partition have them up to here, as far as the sender knows.
     pub everywhere: Timestamp,
 }
 
-/// What a partition has been served.
+/// The transactions already served to a partition.
 #[derive(Clone, Copy, Debug, Default)]
 struct Row {
     sent: Timestamp,
-    /// When something was sent last.
+    /// The time of the last message to it.
     sent_us: u64,
     everywhere: Timestamp,
 }
 
-/// The service's end of serving the partitions of its data center.
+/// The serving side of the service, for the partitions of one data center.
 #[derive(Clone, Debug)]
 pub struct Service {
-    /// By partition; that of the service itself is not used.
+    /// By partition. The service's own row is not used.
     rows: Vec<Row>,
     again_us: u64,
 }
 
 impl Service {
-    /// That of a data center of so many partitions; what was not confirmed after so long is sent again.
+    /// Creates the service for `partition_count` partitions. Unconfirmed transactions are sent
+    /// again after `retry_ms`.
     pub fn new(partition_count: u16, retry_ms: u64) -> Self {
         let rows = vec![Row::default(); usize::from(partition_count)];
         Self { rows, again_us: retry_ms.saturating_mul(1_000) }
     }
 
-    /// A partition says what it has.
+    /// Handles a partition's report of its state.
     pub fn on_held(&mut self, now: Now, held: &Held) {
         let Some(row) = self.rows.get_mut(usize::from(held.partition.0)) else { return };
         row.everywhere = row.everywhere.max(held.everywhere);
-        // What was sent a moment ago may be on its way.
+        // A message that was sent recently may still be on its way.
         let is_overdue = row.sent_us.saturating_add(self.again_us) <= now.mono_us;
         if held.known > row.sent || held.known < row.sent && is_overdue {
             row.sent = held.known;
         }
     }
 
-    /// What all replicas of all other partitions have on disk, as far as known; none if there are none.
+    /// Returns the timestamp up to which all replicas of all other partitions have everything on
+    /// disk, as far as known; `None` if there are no other partitions.
     pub fn everywhere(&self) -> Option<Timestamp> {
         self.rows.iter().skip(1).map(|row| row.everywhere).min()
     }
 
-    /// What to send to the partitions, each only if something is new.
+    /// Returns the messages to the partitions, one for each partition with new transactions.
     pub fn serve(&mut self, now: Now, group: &Group) -> Vec<(PartitionId, Serve)> {
         let count = self.rows.len() as u16;
         let mut parts: BTreeMap<Timestamp, Option<(Timestamp, Parts)>> = BTreeMap::new();
         let mut messages = Vec::new();
         for (place, row) in self.rows.iter_mut().enumerate().skip(1) {
             let from = row.sent;
-            // Nearly always all have been sent the same.
+            // Usually all partitions have been sent the same interval.
             let part = parts.entry(from).or_insert_with(|| match group.certifier().deliver(from) {
                 Ok(delivery) => delivery.map(|new| (new.to, split(&new.transactions, count))),
                 Err(_) => Some((group.certifier().complete(), Parts::Dropped)),
@@ -119,14 +122,14 @@ impl Service {
     }
 }
 
-/// What is to be delivered, by partition.
+/// The transactions to deliver, by partition.
 enum Parts {
     Of(BTreeMap<usize, Vec<Arc<Transaction>>>),
-    /// No longer kept.
+    /// They are no longer kept.
     Dropped,
 }
 
-/// The part of one partition.
+/// Returns the part of a transaction that concerns one partition.
 pub fn part_of(transaction: &Transaction, partition: PartitionId, count: u16) -> Arc<Transaction> {
     let of = transaction.updates.iter();
     let updates = of.filter(|update| update.key.partition(count) == partition).cloned();

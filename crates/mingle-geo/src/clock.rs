@@ -3,8 +3,8 @@
 use crate::limits::CEILING_STEP_US;
 use crate::timestamp::{PartitionId, Timestamp};
 
-/// A clock that never goes back, whatever the machine's clock does, and that a restart finds above
-/// all that it ever said: it stays below a ceiling that stands on disk.
+/// A clock that never goes back, even if the machine's clock does. After a restart it continues
+/// above every timestamp that it ever sent, because it stays below a ceiling stored on disk.
 ///
 /// # Examples
 ///
@@ -21,17 +21,19 @@ pub struct Clock {
     partition: PartitionId,
     /// The highest timestamp that was given out, announced or met.
     last: Timestamp,
-    /// What stands on disk, or is on its way there before all that depends on it.
+    /// The ceiling that is on disk, or will be on disk before any message that depends on it is
+    /// sent.
     ceiling: Timestamp,
 }
 
 impl Clock {
-    /// A clock that goes on above `ceiling`, as the disk has it.
+    /// Creates a clock that continues above `ceiling`, the ceiling read from disk.
     pub fn new(partition: PartitionId, ceiling: Timestamp) -> Self {
         Self { partition, last: ceiling, ceiling }
     }
 
-    /// A new timestamp: above all that this clock gave, announced or met, and above `floor`.
+    /// Returns a new timestamp, above all that this clock gave, announced or met, and above
+    /// `floor`.
     pub fn next(&mut self, wall_us: u64, floor: Timestamp) -> Timestamp {
         let above = self.last.max(floor);
         let mut next = Timestamp::new(wall_us.max(above.micros()), self.partition);
@@ -42,33 +44,33 @@ impl Clock {
         next
     }
 
-    /// What may be announced: all that is given out later will be above it.
+    /// Returns a timestamp that may be announced: every timestamp given out later is above it.
     pub fn announce(&mut self, wall_us: u64) -> Timestamp {
         self.last = self.last.max(Timestamp::new(wall_us, self.partition));
         self.last
     }
 
-    /// Moves on to a timestamp that was met.
+    /// Advances the clock to a received timestamp.
     pub fn observe(&mut self, met: Timestamp) {
         self.last = self.last.max(met);
     }
 
-    /// The highest timestamp that was given out, announced or met.
+    /// Returns the highest timestamp that was given out, announced or met.
     pub fn last(&self) -> Timestamp {
         self.last
     }
 
-    /// The ceiling as it stands on disk, or is on its way there.
+    /// Returns the ceiling that is on disk, or on its way there.
     pub fn ceiling(&self) -> Timestamp {
         self.ceiling
     }
 
-    /// The ceiling that must reach the disk before anything that was said since leaves, if it has
-    /// to be raised: `ahead_us` above the machine's clock, so that this is rare.
+    /// Returns a new ceiling if it has to be raised. It must reach the disk before any later
+    /// message leaves. It is `ahead_us` above the machine's clock, so raises are rare.
     ///
-    /// Where this clock is ahead of the machine's it goes forward by events alone, and little is
-    /// enough. Were it more, each restart, which goes on above the ceiling, would put the clock as
-    /// much further ahead, until others refuse what it says.
+    /// If this clock is ahead of the machine's clock, it advances only by events, and a small step
+    /// is enough. A larger step would put the clock further ahead at each restart, since a restart
+    /// continues above the ceiling, until other replicas refuse its timestamps.
     pub fn raise_ceiling(&mut self, wall_us: u64, ahead_us: u64) -> Option<Timestamp> {
         if self.last < self.ceiling {
             return None;

@@ -13,15 +13,15 @@ use crate::tx::Transaction;
 #[derive(Clone, Debug, Default)]
 pub struct Committed {
     transactions: BTreeMap<Timestamp, Arc<Transaction>>,
-    /// Floors of operation ids, by when they were raised.
+    /// Floors of operation ids, by the timestamps at which they were raised.
     floors: BTreeMap<Timestamp, Raised>,
     bytes: usize,
-    /// Up to here they are no longer kept.
+    /// Transactions up to here are no longer kept.
     cut: Timestamp,
 }
 
 impl Committed {
-    /// Keeps a transaction, unless it lies below the cut.
+    /// Keeps a transaction, unless it is at or below the cut.
     pub fn keep(&mut self, transaction: &Arc<Transaction>) {
         let timestamp = transaction.timestamp();
         if timestamp > self.cut {
@@ -31,14 +31,14 @@ impl Committed {
         }
     }
 
-    /// Keeps a floor that the origin raised, unless it lies below the cut.
+    /// Keeps a floor that the origin raised, unless it is at or below the cut.
     pub fn keep_floor(&mut self, raised: Raised) {
         if raised.at > self.cut {
             self.floors.insert(raised.at, raised);
         }
     }
 
-    /// The floors that were raised in `(from, to]`.
+    /// Returns the floors that were raised in `(from, to]`.
     pub fn floors(&self, from: Timestamp, to: Timestamp) -> Vec<Raised> {
         if from >= to {
             return Vec::new();
@@ -47,12 +47,13 @@ impl Committed {
         self.floors.range(range).map(|(_, raised)| *raised).collect()
     }
 
-    /// Up to here they are no longer kept.
+    /// Returns the cut: transactions up to it are no longer kept.
     pub fn cut(&self) -> Timestamp {
         self.cut
     }
 
-    /// A batch of those in `(from, known]`, with the timestamp up to which it is complete.
+    /// Returns a batch of the transactions in `(from, known]`, and the timestamp up to which the
+    /// batch is complete.
     pub fn batch(&self, from: Timestamp, known: Timestamp) -> (Vec<Arc<Transaction>>, Timestamp) {
         let (mut batch, mut bytes) = (Vec::new(), 0);
         if from >= known {
@@ -71,13 +72,13 @@ impl Committed {
         (batch, known)
     }
 
-    /// Drops those that every data center has.
+    /// Drops the transactions that every data center has.
     pub fn prune(&mut self, had_by_all: Timestamp) {
         self.raise_cut(had_by_all);
     }
 
-    /// Drops the oldest until at most `bytes_max` are left, but none above `uniform`: no other data
-    /// center might have it.
+    /// Drops the oldest transactions until at most `bytes_max` bytes are left. It drops none above
+    /// `uniform`, since perhaps no other data center has those.
     pub fn bound(&mut self, bytes_max: usize, uniform: Timestamp) {
         while self.bytes > bytes_max {
             match self.transactions.first_key_value() {
@@ -87,7 +88,7 @@ impl Committed {
         }
     }
 
-    /// From here on only those above `to` are complete.
+    /// Raises the cut: from now on only transactions above `to` are complete.
     pub fn raise_cut(&mut self, to: Timestamp) {
         if to > self.cut {
             self.drop_up_to(to);
@@ -105,7 +106,7 @@ impl Committed {
         }
     }
 
-    /// The origin was cut off there: nothing above it ever was.
+    /// Drops everything above `at`, where the origin was cut off.
     pub fn cut_off(&mut self, at: Timestamp) {
         while let Some(entry) = self.transactions.last_entry() {
             if *entry.key() <= at {
@@ -117,25 +118,25 @@ impl Committed {
         self.cut = self.cut.min(at);
     }
 
-    /// The timestamp of the last that is kept.
+    /// Returns the timestamp of the last kept transaction.
     pub fn last(&self) -> Option<Timestamp> {
         self.transactions.last_key_value().map(|(timestamp, _)| *timestamp)
     }
 
-    /// A mistake ([`Flaw::ForwardLogDropped`](crate::flaw::Flaw)): drops those up to `to`, and goes on
-    /// as if what is left were complete.
+    /// A planted mistake ([`Flaw::ForwardLogDropped`](crate::flaw::Flaw)): drops the transactions
+    /// up to `to` without raising the cut, as if the rest were complete.
     pub fn forget(&mut self, to: Timestamp) {
         let cut = self.cut;
         self.raise_cut(to);
         self.cut = cut;
     }
 
-    /// All that are kept, in order.
+    /// Returns all kept transactions, in order.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.transactions.values()
     }
 
-    /// About how many bytes are kept.
+    /// Returns the approximate number of kept bytes.
     pub fn bytes(&self) -> usize {
         self.bytes
     }

@@ -1,4 +1,4 @@
-//! What a replica is told when it is made.
+//! The settings of a replica.
 
 use serde::{Deserialize, Serialize};
 
@@ -8,17 +8,17 @@ use crate::key::Key;
 use crate::timestamp::{DcId, PARTITIONS_MAX, PartitionId};
 use crate::vector::DCS_MAX;
 
-/// Who certifies strong transactions.
+/// The way in which strong transactions are certified.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Certification {
-    /// Each partition those that use its items, with a log of its own (§6.3).
+    /// Each partition certifies the transactions that use its items, with a log of its own (§6.3).
     #[default]
     Partitions,
-    /// One service those of all partitions, with one log: see [`central`](crate::central).
+    /// One service certifies for all partitions, with one log: see [`central`](crate::central).
     Central,
 }
 
-/// Which replica this is, in which system, and its settings.
+/// The identity of a replica in its system, and its settings.
 ///
 /// # Examples
 ///
@@ -31,56 +31,60 @@ pub enum Certification {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Config {
-    /// The data center that it stands in.
+    /// The replica's data center.
     pub dc: DcId,
-    /// Which incarnation of it this is: one that lost a disk comes back as the next, with empty disks.
+    /// The incarnation of the data center. A data center that lost a disk returns as the next
+    /// incarnation, with empty disks.
     #[serde(default)]
     pub incarnation: u32,
-    /// How many data centers there are.
+    /// The number of data centers.
     pub dc_count: u8,
-    /// The partition of which it is the replica.
+    /// The replica's partition.
     pub partition: PartitionId,
-    /// How many partitions there are.
+    /// The number of partitions.
     pub partition_count: u16,
-    /// What `f + 1` data centers have is uniform. With 0, remote transactions show once this data center
-    /// has them: the paper's baseline without uniformity (CureFT, §8.2).
+    /// A transaction that `f + 1` data centers have is uniform. With 0, remote transactions are
+    /// visible once this data center has them: the paper's baseline without uniformity (CureFT,
+    /// §8.2).
     pub f: u8,
     /// Timestamps more than this ahead of the machine's clock are refused.
     pub clock_ahead_ms_max: u64,
-    /// How far the clock's ceiling on disk is raised ahead.
+    /// The step, in milliseconds, by which the clock's ceiling on disk is raised ahead.
     pub clock_ceiling_ms: u64,
-    /// How often the shell ticks while there is work.
+    /// The interval of the shell's ticks while there is work.
     pub tick_ms: u64,
-    /// How often it ticks while there is none.
+    /// The interval of the shell's ticks while there is none.
     pub tick_idle_ms: u64,
-    /// A snapshot can be read this long after it was handed out; later it may be refused.
+    /// A snapshot can be read for this long after it was handed out; later reads may be refused.
     pub transaction_ms_max: u64,
-    /// A transaction that began longer ago is not accepted any more, and its outcome is forgotten.
+    /// A transaction that began longer ago is no longer accepted, and its outcome is forgotten.
     pub outcome_ms_max: u64,
     /// A read, a barrier or an attach waits at most this long.
     pub wait_ms_max: u64,
-    /// A transaction that is prepared longer is resolved among its participants.
+    /// A transaction that stays prepared for longer is resolved among its participants.
     pub resolve_after_ms: u64,
     /// Transactions that a data center lacks for longer are forwarded to it.
     pub forward_after_ms: u64,
-    /// Each origin's transactions are kept for data centers that lag up to this many bytes.
+    /// The maximum number of bytes of each origin's transactions that are kept for lagging data
+    /// centers.
     pub forward_bytes_max: usize,
-    /// Writes are refused while the operations that are not folded, or the own transactions that
-    /// are kept for others, take more than this.
+    /// Writes are refused while the operations that are not folded, or the own transactions kept
+    /// for other data centers, take more than this many bytes.
     pub log_bytes_max: usize,
-    /// Only strong transactions write keys whose names begin with one of these: a causal write is refused.
-    /// Over such keys strong transactions are strictly serializable. The same at all replicas.
+    /// Only strong transactions write keys whose names begin with one of these prefixes: a causal
+    /// write is refused. Over such keys strong transactions are strictly serializable. The list is
+    /// the same at all replicas.
     pub strong_only: Vec<Vec<u8>>,
-    /// Who certifies strong transactions; sessions have to be told the same.
+    /// The kind of certification; sessions must have the same setting.
     #[serde(default)]
     pub certification: Certification,
-    /// A mistake to make; see [`flaw`](crate::flaw).
+    /// A planted mistake; see [`flaw`](crate::flaw).
     #[serde(skip)]
     pub planted: Planted,
 }
 
 impl Config {
-    /// The usual settings, with `f` the largest of which `dc_count` is at least `2f + 1`.
+    /// Returns the usual settings, with the largest `f` for which `dc_count` is at least `2f + 1`.
     pub fn new(dc: DcId, dc_count: u8, partition: PartitionId, partition_count: u16) -> Self {
         Self {
             dc,
@@ -106,11 +110,11 @@ impl Config {
         }
     }
 
-    /// Whether these settings make sense together.
+    /// Checks that these settings are within their bounds.
     ///
     /// # Errors
     ///
-    /// The first that does not, with its bound.
+    /// The first setting out of bounds, with its bounds.
     pub fn check(&self) -> Result<(), ConfigError> {
         let within = |what, found: u64, least: u64, most: u64| {
             let is_within = least <= found && found <= most;
@@ -130,23 +134,23 @@ impl Config {
         within("resolve_after_ms", self.resolve_after_ms, 1, self.outcome_ms_max)
     }
 
-    /// Whether only strong transactions write this key.
+    /// True if only strong transactions write this key.
     pub fn is_strong_only(&self, key: &Key) -> bool {
         self.strong_only.iter().any(|prefix| key.name.starts_with(prefix))
     }
 
-    /// The data centers.
+    /// Returns all data centers.
     pub fn dcs(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
         (0..self.dc_count).map(DcId)
     }
 
-    /// The other data centers.
+    /// Returns the other data centers.
     pub fn others(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
         let own = self.dc;
         self.dcs().filter(move |dc| *dc != own)
     }
 
-    /// The partitions.
+    /// Returns all partitions.
     pub fn partitions(&self) -> impl Iterator<Item = PartitionId> + use<> {
         (0..self.partition_count).map(PartitionId)
     }

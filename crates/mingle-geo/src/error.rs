@@ -1,4 +1,4 @@
-//! Why something is refused.
+//! Reasons for refusals.
 
 use std::fmt;
 
@@ -17,9 +17,9 @@ pub struct ConfigError {
     pub what: &'static str,
     /// Its value.
     pub found: u64,
-    /// The least that it may be.
+    /// The lowest allowed value.
     pub least: u64,
-    /// The most that it may be.
+    /// The highest allowed value.
     pub most: u64,
 }
 
@@ -32,41 +32,42 @@ impl fmt::Display for ConfigError {
 
 impl std::error::Error for ConfigError {}
 
-/// Why a request is refused. Nothing was changed by it, unless it says so.
+/// The reason why a request is refused. The request changed nothing, unless the variant says
+/// otherwise.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
-    /// The snapshot holds transactions that this replica lacks: attach first.
+    /// The snapshot contains transactions that this replica lacks: attach first.
     Ahead {
-        /// Of which data center.
+        /// The origin of the missing transactions.
         dc: DcId,
-        /// Up to where it has them.
+        /// The replica has them up to here.
         have: Timestamp,
-        /// Up to where the snapshot reaches.
+        /// The snapshot reaches up to here.
         want: Timestamp,
     },
-    /// A timestamp too far in the future: somebody's clock is wrong.
+    /// A timestamp too far in the future: the clock of some machine is wrong.
     ClockAhead {
         /// The timestamp.
         timestamp: Timestamp,
-        /// The highest that is accepted.
+        /// The highest accepted timestamp.
         most: Timestamp,
     },
-    /// The snapshot is older than what was folded away.
+    /// The snapshot is older than the folded state.
     SnapshotTooOld {
-        /// The oldest that can still be read.
+        /// The oldest snapshot that can still be read.
         oldest: Vector,
     },
-    /// The transaction began too long ago; how it ended, if it was ever seen, is forgotten.
+    /// The transaction began too long ago. Its outcome, if it was ever seen, is forgotten.
     TransactionTooOld {
         /// Transactions that began later than this, in microseconds since 1970, are accepted.
         floor_us: u64,
     },
-    /// The transaction is aborted, for good.
+    /// The transaction is aborted for good.
     Aborted,
-    /// The strong transaction is aborted: it conflicts with one that it has not seen. Run again on a
-    /// snapshot that covers this, it may succeed.
+    /// The strong transaction is aborted, because it conflicts with one that it has not seen. A
+    /// retry on a snapshot that covers `until` may succeed.
     Conflict {
-        /// What it has to see.
+        /// The vector that the retry must cover.
         until: Vector,
     },
     /// The key belongs to another partition.
@@ -81,66 +82,67 @@ pub enum Refusal {
         /// The key.
         key: Key,
     },
-    /// Only strong transactions write the key.
+    /// Only strong transactions may write the key.
     StrongOnly {
         /// The key.
         key: Key,
     },
-    /// Operations of this id come no more: the floor of its origin has passed it.
+    /// Operations with this id are no longer accepted: the floor of its origin has passed it.
     BelowFloor {
         /// The id.
         id: OpId,
     },
-    /// More than one request may hold.
+    /// The request contains too many elements.
     TooMany {
-        /// Of what.
+        /// The kind of element.
         what: Counted,
-        /// How many.
+        /// The number found.
         found: u64,
-        /// At most.
+        /// The maximum.
         most: u64,
     },
-    /// What cannot be folded yet has reached its bound; reads go on.
+    /// The data that cannot be folded yet has reached its bound. Reads continue.
     Full {
-        /// How many bytes it takes.
+        /// The bytes in use.
         bytes: u64,
-        /// At most.
+        /// The maximum.
         most: u64,
     },
-    /// This incarnation of the data center is given up, or is not the one that was meant: attach at
-    /// another. What was asked for before may have been done.
+    /// This incarnation of the data center is given up, or is not the expected one: attach at
+    /// another. Earlier requests may have been executed.
     Fenced {
         /// The data center.
         dc: DcId,
         /// The incarnation that was asked.
         incarnation: u32,
     },
-    /// This incarnation of the data center has not taken over yet what the others have. Nothing of what
-    /// was asked is on its disk: what was sent before, or is sent again, may still be done.
+    /// This incarnation of the data center has not yet copied the state of another one. Nothing of
+    /// this request is on its disk, but an earlier or later copy of the request may still be
+    /// executed.
     ComingUp {
         /// The data center.
         dc: DcId,
-        /// The incarnation that comes up.
+        /// The incarnation that is starting.
         incarnation: u32,
     },
-    /// Data centers cannot be given up here: nobody agrees on it, there is no other, or it does not
-    /// stand in the system.
+    /// The membership of this data center cannot be changed here: this group does not decide it,
+    /// there is no other data center, or it is not a member.
     NotMember {
-        /// The data center that was meant.
+        /// The data center of the request.
         dc: DcId,
-        /// Which incarnation of it.
+        /// The incarnation of the request.
         incarnation: u32,
     },
-    /// Too many requests wait.
+    /// Too many requests are waiting.
     Busy,
     /// The wait was too long.
     TimedOut {
-        /// The prepared transaction that was waited for, if one was.
+        /// The prepared transaction that blocked the request, if there was one.
         on: Option<TransactionId>,
     },
 }
 
-/// What there can be too many of.
+/// An element whose number is limited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Counted {
     /// Operations of a transaction.
@@ -152,7 +154,7 @@ pub enum Counted {
 }
 
 impl Refusal {
-    /// Whether the same request may succeed later, without any change to it.
+    /// True if the same request, unchanged, may succeed later.
     pub fn is_retryable(&self) -> bool {
         matches!(
             self,

@@ -1,7 +1,7 @@
-//! Faults that are planted on purpose, to see that the checkers of promises notice.
+//! Faults that are planted on purpose, to test that the checkers of promises detect them.
 //!
-//! Each is a mistake that such a protocol invites, or that another system has made. Without the
-//! feature `planted` there is no way to plant one.
+//! Each is a mistake that such a protocol invites, or that another system has made. Planting one
+//! requires the feature `planted`.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,122 +10,124 @@ use serde::{Deserialize, Serialize};
 pub enum Flaw {
     /// `known_vec[d]` goes past transactions that are prepared.
     KnownPastPrepared,
-    /// Two transactions of a replica get one timestamp, and the second is taken for the first.
+    /// Two transactions of a replica get the same timestamp, and the second is taken for the first.
     EqualTimestamps,
-    /// A preparation goes by the machine's clock, though a later timestamp was announced.
+    /// A prepare uses the machine's clock, although a later timestamp was announced.
     PrepareBelowAnnounced,
     /// The clock's ceiling on disk is not read at a restart.
     ClockBack,
     /// A heartbeat is believed although transactions below it are missing.
     HeartbeatOverGap,
-    /// A timestamp need not be above what its transaction saw of other data centers.
+    /// A timestamp need not be above its transaction's snapshot entries of other data centers.
     UnmergedClocks,
-    /// Reads do not wait for what is prepared below their snapshot.
+    /// Reads do not wait for transactions prepared below their snapshot.
     ReadDoesNotWait,
     /// The coordinator commits once the first participant is prepared.
     CommitAtFirstAck,
-    /// What was read does not become part of the session's past.
+    /// The snapshots that a session read are not joined into its past.
     ReadNotJoined,
-    /// What was prepared for long is dropped, whatever the other participants did.
+    /// A transaction that was prepared for long is dropped, regardless of the other participants.
     StaleDropped,
-    /// A refusal is not remembered: a preparation that comes after it is accepted.
+    /// A refusal is not remembered: a later prepare is accepted.
     LatePrepare,
-    /// Preparations and commits are acknowledged before they are on disk.
+    /// Prepares and commits are acknowledged before they are on disk.
     AckBeforeDisk,
-    /// Vectors are announced before what they speak of is on disk.
+    /// Vectors are announced before their transactions are on disk.
     VectorBeforeDisk,
-    /// What `f` data centers have is taken for uniform.
+    /// A transaction that `f` data centers have counts as uniform.
     GroupsOfF,
     /// `stable_vec` leaves out partitions that have fallen silent.
     SilentSkipped,
     /// Remote transactions are shown once they are stable here, uniform or not.
     RemoteWhenStable,
-    /// Nothing of other data centers is forwarded.
+    /// Transactions of other data centers are not forwarded.
     NoForwarding,
-    /// Transactions are no longer kept for others once `f + 1` data centers have them.
+    /// Transactions are no longer kept for other data centers once `f + 1` data centers have them.
     ForwardLogDropped,
     /// A client's vector is taken over unchecked.
     ClientVectorMerged,
-    /// Attaching does not ask for what the session's past has of one of the data centers.
+    /// Attach ignores the session's past in the entry of one data center.
     AttachIgnoresEntry,
-    /// What running transactions may still read is folded.
+    /// Operations that running transactions may still read separately are folded.
     FoldAboveH,
-    /// A snapshot that is too old is answered from what was folded since.
+    /// A snapshot that is too old is answered from the newer folded state.
     TooOldFromBase,
     /// A state transfer loses the receiver's own transactions.
     TransferLoses,
     /// A state transfer counts the receiver's own transactions twice.
     TransferDoubles,
-    /// Whoever is brought what was folded elsewhere drops what was folded here.
+    /// A replica that receives another replica's folded state drops its own folded state.
     BaseReplaced,
-    /// What is folded need not hold all that it reaches to.
+    /// A folded snapshot need not contain all transactions up to its entries.
     FoldNotClosed,
-    /// Each operation of an operation id counts.
+    /// Every run of a repeated operation id counts.
     OperationIdsIgnored,
-    /// A commit that is sent again is done again.
+    /// A repeated commit request is executed again.
     CommitRepeated,
     /// A strong transaction is certified though its snapshot is not uniform.
     BarrierSkipped,
-    /// What a strong transaction has only read is not certified.
+    /// Items that a strong transaction only read are not certified.
     ReadSetDropped,
-    /// Transactions that are voted for and undecided are in nobody's way.
+    /// Undecided transactions with a yes vote do not conflict with others.
     UndecidedIgnored,
-    /// Of what a transaction conflicts with only the strong entry is compared with its snapshot.
+    /// Only the strong entry of a conflicting transaction's vector is compared with the snapshot.
     StrongEntryOnly,
-    /// What the index of conflicts has dropped is in nobody's way.
+    /// Transactions dropped from the conflict index do not conflict with others.
     FloorIgnored,
-    /// Causal transactions write what only strong ones may.
+    /// Causal transactions may write keys reserved for strong transactions.
     StrongOnlyIgnored,
     /// Labels never conflict with each other.
     LabelsIgnored,
-    /// A leader votes by what it knows, before the log has the preparation.
+    /// A leader votes from its memory, before the prepare is in the log.
     VoteFromMemory,
-    /// Who is asked for a vote that it has not given says no, and does not refuse.
+    /// A participant without a vote answers no, but does not refuse the transaction.
     AbortWithoutRefuse,
-    /// A preparation counts though it comes after a refusal.
+    /// A prepare counts although it comes after a refusal.
     RefusalOverruled,
-    /// A preparation that is proposed again is certified again.
+    /// A repeated prepare is certified again.
     CertifiedTwice,
-    /// Each participant commits at the timestamp that it has proposed.
+    /// Each participant commits at the timestamp that it proposed itself.
     OwnTimestamp,
-    /// A strong timestamp need not be above what its transaction saw.
+    /// A strong timestamp need not be above its transaction's snapshot.
     ProposalBelowSnapshot,
     /// Transactions are delivered though lower ones are undecided.
     DeliveryPastUndecided,
-    /// Partitions that hold others back are not moved on.
+    /// Partitions that hold back others are not advanced.
     AdvanceForgotten,
-    /// Nobody finishes what a coordinator left.
+    /// Transactions left by a coordinator are never finished.
     UndecidedLeft,
-    /// What the consensus says and decides is told before it is on disk.
+    /// The messages and decisions of the consensus are used before its writes are on disk.
     DecisionBeforeDisk,
-    /// What the consensus writes reaches the disk in another order.
+    /// The writes of the consensus reach the disk in another order.
     PersistsReordered,
     /// A delta of decided entries is merged as the consensus library does it.
     DeltaMerged,
-    /// A follower takes for chosen what it has accepted itself, whoever else has.
+    /// A follower takes the entries that it accepted itself for chosen, without a majority.
     ChosenWithoutMajority,
     /// A batch that a fenced incarnation sends late is accepted.
     FencedAccepted,
-    /// A replica with an empty disk goes on as its old self, where that may have voted.
+    /// A replica with an empty disk continues as its old self, which may have voted.
     EmptyDiskVotes,
-    /// A data center that comes up serves and announces before it has taken over anybody's state.
+    /// A new incarnation of a data center serves and announces before it has copied another one's
+    /// state.
     ServesUntransferred,
-    /// A session takes what another incarnation of its data center hands out for what it was attached to.
+    /// A session uses handouts of another incarnation of its data center as if from the attached
+    /// one.
     IncarnationsMixed,
 }
 
-/// What is planted: nothing, unless made from a [`Flaw`].
+/// The planted mistake: none, unless made from a [`Flaw`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Planted(#[cfg(feature = "planted")] Option<Flaw>);
 
 impl Planted {
-    /// Whether this mistake is to be made.
+    /// True if this mistake is planted.
     #[cfg(feature = "planted")]
     pub(crate) fn is(self, flaw: Flaw) -> bool {
         self.0 == Some(flaw)
     }
 
-    /// No mistake is to be made.
+    /// Returns false: without the feature no mistake is planted.
     #[cfg(not(feature = "planted"))]
     #[expect(clippy::unused_self, reason = "there is something in it with the feature")]
     pub(crate) fn is(self, _: Flaw) -> bool {
@@ -142,7 +144,7 @@ impl From<Flaw> for Planted {
 
 #[cfg(feature = "planted")]
 impl Flaw {
-    /// All of them.
+    /// All mistakes.
     pub const ALL: [Self; 52] = [
         Self::KnownPastPrepared,
         Self::EqualTimestamps,
@@ -198,7 +200,7 @@ impl Flaw {
         Self::IncarnationsMixed,
     ];
 
-    /// Its name on a command line: `known-past-prepared`, say.
+    /// Returns its name on a command line, for example `known-past-prepared`.
     ///
     /// # Examples
     ///
@@ -217,7 +219,7 @@ impl Flaw {
         name
     }
 
-    /// The one of this name.
+    /// Returns the mistake with this name.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|flaw| flaw.name() == name)
     }

@@ -1,10 +1,11 @@
-//! Floors of operation ids: up to where those of an origin come no more (`runtime.md`, "End").
+//! Floors of operation ids: an origin's ids up to its floor are no longer used (`runtime.md`,
+//! "End").
 //!
-//! A replica whose floor was raised accepts no operation with an id below. But what another data
-//! center accepted before its own floor was raised may still be on its way, so an id is forgotten only
-//! once the floor was raised everywhere, and everything from before is here and folded. For that each
-//! replica raises its floor at a timestamp of its own, and tells it with the interval of its
-//! transactions that holds that timestamp.
+//! A replica whose floor was raised accepts no operation with an id below it. But an operation that
+//! another data center accepted before raising its own floor may still be on its way. So an id is
+//! forgotten only once the floor was raised in every data center, and everything from before is
+//! here and folded. For this, each replica raises its floor at a timestamp of its own, and sends
+//! the floor with the interval of transactions that contains that timestamp.
 
 use std::collections::BTreeMap;
 
@@ -15,14 +16,14 @@ use crate::timestamp::{DcId, Timestamp};
 use crate::types::OpId;
 use crate::vector::Vector;
 
-/// A data center raised a floor.
+/// A floor that one data center raised.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Raised {
-    /// Of whose operation ids.
+    /// The origin of the operation ids.
     pub origin: Origin,
-    /// Those of its transactions up to this sequence come no more.
+    /// The ids of its transactions up to this sequence are no longer accepted.
     pub sequence: u64,
-    /// What the data center commits after this has none of them.
+    /// Transactions that the data center commits after this timestamp use none of them.
     pub at: Timestamp,
 }
 
@@ -30,17 +31,18 @@ pub struct Raised {
 #[derive(Clone, Debug, Default)]
 pub struct Floors(BTreeMap<DcId, BTreeMap<Origin, Floor>>);
 
-/// A floor of one data center, as it was raised: it may be raised more often than anything is folded.
+/// The history of one floor of one data center; the floor may be raised more often than anything is
+/// folded.
 #[derive(Clone, Copy, Debug)]
 struct Floor {
     newest: Raised,
-    /// Of those before, the first up to which not everything was folded when the newest came.
+    /// The first earlier raise whose timestamp was not yet folded when the newest came.
     earlier: Option<Raised>,
-    /// Of those up to which everything was folded then, the highest.
+    /// The highest sequence among earlier raises whose timestamps were folded then.
     settled: u64,
 }
 
-/// What was raised at no timestamp that counts.
+/// The timestamp of a floor that settles nothing.
 const NEVER: Timestamp = Timestamp(u64::MAX);
 
 impl Floor {
@@ -52,7 +54,7 @@ impl Floor {
         self.earlier.into_iter().chain([self.newest])
     }
 
-    /// What it was raised to before everything that is folded up to `folded`.
+    /// Returns the highest sequence that this floor had reached at or before `folded`.
     fn settled_at(&self, folded: Timestamp) -> u64 {
         let settled = self.history().filter(|raised| raised.at <= folded && raised.at != NEVER);
         settled.map(|raised| raised.sequence).fold(self.settled, u64::max)
@@ -69,15 +71,15 @@ impl Floor {
 }
 
 impl Floors {
-    /// Takes note that a data center raised a floor, of which everything up to `folded` is folded.
+    /// Records that data center `dc` raised a floor; everything up to `folded` is folded here.
     pub fn raise(&mut self, dc: DcId, raised: Raised, folded: &Vector) {
         let floors = self.0.entry(dc).or_default();
         let floor = floors.entry(raised.origin).or_insert_with(|| Floor::new(raised));
         floor.raise(raised, folded[dc]);
     }
 
-    /// A data center was cut off. Floors that it raised above the cut are not known everywhere, so they
-    /// settle nothing until it raises others.
+    /// Handles the cut of a data center. Floors that it raised above the cut are not known
+    /// everywhere, so they settle nothing until it raises others.
     pub fn suspend(&mut self, dc: DcId, cut: Timestamp) {
         for floor in self.0.get_mut(&dc).into_iter().flat_map(BTreeMap::values_mut) {
             floor.earlier = floor.earlier.filter(|raised| raised.at <= cut);
@@ -87,7 +89,7 @@ impl Floors {
         }
     }
 
-    /// Where the floor of `origin` stands at a data center.
+    /// Returns the floor of `origin` at a data center.
     pub fn of(&self, dc: DcId, origin: Origin) -> u64 {
         self.get(dc, origin).map_or(0, |floor| floor.newest.sequence)
     }
@@ -96,12 +98,12 @@ impl Floors {
         self.0.get(&dc)?.get(&origin)
     }
 
-    /// Whether a data center accepts this id no more.
+    /// True if a data center no longer accepts this id.
     pub fn refuses(&self, dc: DcId, id: &OpId) -> bool {
         id.transaction.sequence <= self.of(dc, id.transaction.origin)
     }
 
-    /// Whether nobody accepts this id any more, and all that came before is in `folded`.
+    /// True if no data center accepts this id any more, and all earlier operations are in `folded`.
     pub fn is_settled(&self, dcs: impl Iterator<Item = DcId>, folded: &Vector, id: &OpId) -> bool {
         let mut dcs = dcs;
         dcs.all(|dc| {
@@ -110,7 +112,7 @@ impl Floors {
         })
     }
 
-    /// All floors, as they were raised last.
+    /// Returns all floors, as last raised.
     pub fn iter(&self) -> impl Iterator<Item = (DcId, Raised)> {
         self.0.iter().flat_map(|(dc, floors)| floors.values().map(|floor| (*dc, floor.newest)))
     }
@@ -138,7 +140,8 @@ mod tests {
             let settled = (0..=at)
                 .take_while(|id_at| floors.is_settled([dc].into_iter(), &folded(at), &id(*id_at)));
             let settled = settled.count() as u64;
-            // Nothing before it is folded; and all that was raised well before is settled.
+            // Before that nothing is folded; after that all floors that were raised well before are
+            // settled.
             assert!(settled <= at.saturating_sub(50) + 1, "{settled} of {at}");
             assert!(settled >= at.saturating_sub(102), "{settled} of {at}");
         }

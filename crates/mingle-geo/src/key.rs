@@ -1,4 +1,4 @@
-//! Keys, and the partition that each belongs to.
+//! Keys, and the mapping from keys to partitions.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,8 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::timestamp::PartitionId;
 use crate::types::Kind;
 
-/// The key of one data item. Its type is part of it: two items of different types under one name
-/// are two items, so that data centers that give one name two types at once still agree.
+/// The key of one data item. The type is part of the key: two items of different types under one
+/// name are two items. So data centers agree even if they use one name for two types at the same
+/// time.
 ///
 /// # Examples
 ///
@@ -34,8 +35,9 @@ impl Key {
         Self { kind, name: name.as_ref().into() }
     }
 
-    /// The partition of `count` to which this key belongs, the same in all data centers: by hash
-    /// of the name, or of the part between the first `{` and the next `}` where that is not empty.
+    /// Returns the partition of this key, out of `count` partitions; it is the same in all data
+    /// centers. The hash covers the part of the name between the first `{` and the next `}`, or the
+    /// whole name if that part is missing or empty.
     pub fn partition(&self, count: u16) -> PartitionId {
         let mut hash = 0xcbf2_9ce4_8422_2325u64;
         for byte in tag(&self.name) {
@@ -44,7 +46,7 @@ impl Key {
         PartitionId((mingle_model::random::mix(hash) % u64::from(count.max(1))) as u16)
     }
 
-    /// A rough count of its bytes of memory.
+    /// Returns a rough count of its bytes of memory.
     pub fn weight(&self) -> usize {
         size_of::<Self>() + self.name.len()
     }

@@ -1,30 +1,30 @@
-//! Which incarnation of which data center belongs to the system (`geo.md`, "Model").
+//! The incarnations of data centers that belong to the system (`geo.md`, "Model").
 //!
-//! The unit of loss is the *incarnation* of a data center: what it was from when it was admitted until
-//! it lost a disk, or was given up. [`Members`] is decided in the log of the first partition's group
-//! ([`Entry::Fence`], [`Entry::Frozen`]), and every change of it begins a new *epoch*.
+//! The unit of loss is the *incarnation* of a data center: its life from its admission until it
+//! loses a disk or is given up. The log of the first partition's group decides [`Members`]
+//! ([`Entry::Fence`], [`Entry::Frozen`]). Each change begins a new *epoch*.
 //!
-//! An incarnation that is given up is *fenced* in steps, each an epoch. While it is
-//! [`Fencing`](Standing::Fencing) the others take nothing of it any more, and each reports up to where
-//! it has its transactions, at all partitions, on disk. Once enough have reported, the highest report
-//! is the *cut*: what lies above it is dropped everywhere, and nothing above it is accepted. Until
-//! enough have all that is below it, the incarnation is [`Settling`](Standing::Settling); then it is
-//! [`Fenced`](Standing::Fenced), and the cut stands for good.
+//! An incarnation that is given up is *fenced* in steps, and each step is an epoch. While it is
+//! [`Fencing`](Standing::Fencing), the other data centers accept no more of its transactions. Each
+//! reports the timestamp up to which it has them on disk at all partitions. Once enough have
+//! reported, the highest report becomes the *cut*: transactions above it are dropped everywhere and
+//! never accepted again. The incarnation is [`Settling`](Standing::Settling) until enough data
+//! centers have all up to the cut. Then it is [`Fenced`](Standing::Fenced): the cut is final.
 //!
-//! Why that is right: a transaction is shown elsewhere only if it is uniform, so `f` data centers beside
-//! its origin have it at all partitions and have said so. Of the `D - 1` others `D - f` report, which
-//! leaves out `f - 1` at most: one that had it has reported. And each report is of whole transactions,
-//! since it is the least of all partitions.
+//! Why this is correct: a transaction is shown elsewhere only if it is uniform. So `f` data centers
+//! besides its origin have it at all partitions and have said so. `D - f` of the `D - 1` others
+//! report, which leaves out at most `f - 1`, so at least one data center that had it has reported.
+//! Each report covers whole transactions, since it is the minimum over all partitions.
 //!
-//! And why the cut has to settle: the highest report may be that of one alone. Were that given up next,
-//! nobody could ever reach the cut. So as long as fewer than `f` have reached it, the loss of the last one
-//! that has begins the reports anew. What was shown meanwhile is uniform, so who is left reports it.
+//! Why the cut has to settle: if only one data center reported it and were given up next, no other
+//! could ever reach it. So while fewer than `f` have reached it, the loss of the last one restarts
+//! the reports. Transactions shown meanwhile are uniform, so the remaining data centers report them.
 //!
-//! The next incarnation of a data center is [admitted](Entry::Admit) after that, and begins an epoch too.
-//! It comes with empty disks and takes over the state of another; its timestamps lie above the cut.
+//! Then the next incarnation of the data center can be [admitted](Entry::Admit), which also begins
+//! an epoch. It copies another's state to its empty disks. Its timestamps are above the cut.
 //!
-//! Vectors mean something only together with the epoch: one from before a cut may reach above it. So
-//! messages with vectors name the epoch of their sender, and in one epoch all mean the same.
+//! Vectors have a meaning only together with their epoch: a vector from before a cut may reach
+//! above it. So messages with vectors name their epoch; in one epoch all vectors mean the same.
 
 use std::collections::BTreeMap;
 
@@ -34,17 +34,17 @@ use crate::certify::Entry;
 use crate::timestamp::{DcId, Timestamp};
 use crate::vector::DCS_MAX;
 
-/// How an incarnation stands.
+/// The standing of an incarnation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Standing {
     /// It belongs to the system.
     #[default]
     In,
-    /// It is given up: nothing new is taken of it.
+    /// It is being given up: no new transactions of it are accepted.
     Fencing,
-    /// It is cut off, for good.
+    /// It is cut off, and the cut is final.
     Fenced,
-    /// It is cut off, and few have what is left of it: the cut may yet come to lie lower.
+    /// It is cut off, but few data centers have all up to the cut, so it may be lowered.
     Settling,
 }
 
@@ -53,34 +53,34 @@ pub enum Standing {
 pub struct Member {
     /// Its number, from 0.
     pub incarnation: u32,
-    /// How it stands.
+    /// Its standing.
     pub standing: Standing,
 }
 
-/// Where an incarnation was cut off.
+/// The cut of an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cut {
     /// The data center.
     pub dc: DcId,
-    /// Which incarnation of it.
+    /// The incarnation.
     pub incarnation: u32,
-    /// Its transactions up to here stay, those above never were.
+    /// Its transactions up to here stay; those above are dropped.
     pub at: Timestamp,
-    /// The epoch that began with it.
+    /// The epoch that began with the cut.
     pub epoch: u32,
 }
 
-/// How many others have a say when an incarnation is given up.
+/// The numbers of other data centers that are needed to give up an incarnation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Quorum {
-    /// After so many reports it is cut off.
+    /// The number of reports after which it is cut off.
     pub reports: u8,
-    /// Once so many have all that is left of it, the cut stands.
+    /// The number of data centers that must have everything up to the cut before it is final.
     pub holders: u8,
 }
 
 impl Quorum {
-    /// Of a system of so many data centers, `f` of which may be lost.
+    /// Computes the quorum for `dc_count` data centers, `f` of which may be lost.
     ///
     /// # Examples
     ///
@@ -91,14 +91,14 @@ impl Quorum {
     /// assert_eq!(Quorum::of(5, 2), Quorum { reports: 3, holders: 2 });
     /// ```
     pub fn of(dc_count: u8, f: u8) -> Self {
-        // With f = 0 all the others show what is uniform to one alone.
+        // With f = 0 only one other may have seen a transaction, so all others must report.
         let others = dc_count.saturating_sub(1).max(1);
         let reports = dc_count.saturating_sub(f).clamp(1, others);
         Self { reports, holders: f.clamp(1, reports) }
     }
 }
 
-/// Who belongs to the system. A decided fact: anyone may hand it on.
+/// The incarnations that belong to the system: a decided fact, which any process may pass on.
 ///
 /// # Examples
 ///
@@ -120,68 +120,68 @@ impl Quorum {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Members {
     epoch: u32,
-    /// Those of whom there is something to say.
+    /// The data centers with an entry of the log about them.
     dcs: BTreeMap<DcId, Member>,
     cuts: Vec<Cut>,
 }
 
 impl Members {
-    /// Counts the changes.
+    /// Returns the epoch, which counts the changes.
     pub fn epoch(&self) -> u32 {
         self.epoch
     }
 
-    /// The newest incarnation of a data center.
+    /// Returns the newest incarnation of a data center.
     pub fn of(&self, dc: DcId) -> Member {
         self.dcs.get(&dc).copied().unwrap_or_default()
     }
 
-    /// Whether a data center's newest incarnation belongs to the system.
+    /// True if a data center's newest incarnation belongs to the system.
     pub fn is_in(&self, dc: DcId) -> bool {
         self.of(dc).standing == Standing::In
     }
 
-    /// Whether this incarnation was given up.
+    /// True if this incarnation was given up.
     pub fn is_over(&self, dc: DcId, incarnation: u32) -> bool {
         let member = self.of(dc);
         incarnation < member.incarnation
             || incarnation == member.incarnation && member.standing != Standing::In
     }
 
-    /// The data centers of which a later incarnation than the first belongs to the system.
+    /// Returns the data centers whose incarnation is later than the first.
     pub(crate) fn admitted(&self) -> Vec<(DcId, u32)> {
         let members = self.dcs.iter().map(|(dc, member)| (*dc, member.incarnation));
         members.filter(|(_, incarnation)| *incarnation > 0).collect()
     }
 
-    /// Where an incarnation was cut off for good, if it was.
+    /// Returns the final cut of an incarnation, if there is one.
     pub fn cut_of(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         self.bound_of(dc, incarnation).filter(|_| self.stands(dc, incarnation))
     }
 
-    /// The cuts that stand, and that vectors of this epoch do not know of.
+    /// Returns the final cuts that are unknown to vectors of this epoch.
     pub fn cuts_after(&self, epoch: u32) -> impl Iterator<Item = &Cut> {
         self.bounds_after(epoch).filter(|cut| self.stands(cut.dc, cut.incarnation))
     }
 
-    /// [`cut_of`](Self::cut_of), also of one that is settling.
+    /// Like [`cut_of`](Self::cut_of), but includes a cut that is settling.
     pub(crate) fn bound_of(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         let mut cuts = self.cuts.iter();
         cuts.find(|cut| (cut.dc, cut.incarnation) == (dc, incarnation)).map(|cut| cut.at)
     }
 
-    /// [`cuts_after`](Self::cuts_after), also of those that are settling.
+    /// Like [`cuts_after`](Self::cuts_after), but includes cuts that are settling.
     pub(crate) fn bounds_after(&self, epoch: u32) -> impl Iterator<Item = &Cut> {
         self.cuts.iter().filter(move |cut| cut.epoch > epoch)
     }
 
-    /// Whether where an incarnation was cut off does not change any more.
+    /// True if the cut of an incarnation is final.
     fn stands(&self, dc: DcId, incarnation: u32) -> bool {
         let member = self.of(dc);
         incarnation < member.incarnation || member.standing == Standing::Fenced
     }
 
-    /// Whether it speaks of nothing that there cannot be.
+    /// True if all data centers and epochs in it are possible.
     pub(crate) fn is_sound(&self, dc_count: u8) -> bool {
         let named = self.dcs.keys().chain(self.cuts.iter().map(|cut| &cut.dc));
         named.into_iter().all(|dc| dc.0 < dc_count && usize::from(dc.0) < DCS_MAX)
@@ -193,7 +193,7 @@ impl Members {
         self.dcs.insert(dc, member);
     }
 
-    /// An incarnation is cut off there, or not yet.
+    /// Sets the cut of an incarnation, or removes it.
     fn bound(&mut self, dc: DcId, incarnation: u32, at: Option<Timestamp>) {
         let epoch = self.epoch;
         self.cuts.retain(|cut| (cut.dc, cut.incarnation) != (dc, incarnation));
@@ -201,32 +201,32 @@ impl Members {
     }
 }
 
-/// What the log of the first partition says of members, in full.
+/// The full state of membership, computed from the log of the first partition.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Membership {
     members: Members,
-    /// Of those that are being fenced, or settle.
+    /// The reports on data centers that are being fenced or are settling.
     reports: BTreeMap<DcId, Reports>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Reports {
     quorum: Quorum,
-    /// What was reported in an epoch before this one does not count.
+    /// Reports of epochs before this one do not count.
     since: u32,
-    /// By who reports, and is not given up itself. Of one that settles: who has reached the cut.
+    /// By reporting member; while the cut settles, only members that have reached it.
     known: BTreeMap<DcId, Timestamp>,
 }
 
 impl Membership {
-    /// Who belongs to the system.
+    /// Returns the members.
     pub fn members(&self) -> &Members {
         &self.members
     }
 
-    /// What goes on from these members where no log is kept: whoever is being fenced, or settles, is
-    /// reported on anew. A report that was given before is given again, or a lower one: nobody takes
-    /// anything more of that incarnation.
+    /// Continues from these members where no log is kept. The reports on each data center that is
+    /// being fenced or is settling begin anew. A reporter then gives the same report as before or a
+    /// lower one, since no data center accepts more of that incarnation.
     pub fn resume(members: Members, quorum: Quorum) -> Self {
         let is_awaited =
             |member: &Member| matches!(member.standing, Standing::Fencing | Standing::Settling);
@@ -236,7 +236,7 @@ impl Membership {
         Self { reports: reports.collect(), members }
     }
 
-    /// Follows an entry of the log. One that says nothing of members, or comes too late, has no effect.
+    /// Applies an entry of the log. Entries that are late or do not concern members have no effect.
     pub fn apply(&mut self, entry: &Entry) {
         match *entry {
             Entry::Fence { dc, incarnation, quorum } => {
@@ -267,7 +267,7 @@ impl Membership {
         let Some(reports) = self.reports.get_mut(&dc) else { return };
         let member = self.members.of(dc);
         let is_cut = member.standing == Standing::Settling;
-        // What lies above the cut is dropped where it was.
+        // The reporter drops everything above the cut.
         let bound = self.members.bound_of(dc, member.incarnation);
         reports.known.insert(by, known.min(bound.unwrap_or(known)));
         if !is_cut && reports.known.len() < usize::from(reports.quorum.reports) {
@@ -290,8 +290,8 @@ impl Membership {
         }
     }
 
-    /// Reports of one that is given up itself count no more. Where nobody else has reached a cut that
-    /// settles, reports begin anew.
+    /// Removes the reports of a data center that is itself given up. If no other data center has
+    /// reached a settling cut, the reports begin anew.
     fn leave_out(&mut self, by: DcId) {
         let epoch = self.members.epoch;
         for (dc, reports) in &mut self.reports {
@@ -305,7 +305,7 @@ impl Membership {
         }
     }
 
-    /// Whether the log has what an entry says, or that comes too late.
+    /// True if the log already has the content of an entry, or the entry comes too late.
     pub fn has(&self, entry: &Entry) -> bool {
         match *entry {
             Entry::Fence { dc, incarnation, .. } => {
@@ -314,7 +314,7 @@ impl Membership {
             }
             Entry::Frozen { dc, incarnation, by, known, epoch } => {
                 let bound = self.members.bound_of(dc, incarnation);
-                // One that was given up meanwhile has lost what it said, whoever is in its place.
+                // A reporter that was given up has lost its data; its successor does not count.
                 let mut cuts = self.members.cuts.iter();
                 let is_lost = cuts.any(|cut| cut.dc == by && cut.epoch >= epoch);
                 let is_awaited = self.members.of(dc).incarnation == incarnation
@@ -345,12 +345,12 @@ mod tests {
         frozen_in(1, by, known)
     }
 
-    /// A report in that epoch.
+    /// A report in `epoch`.
     fn frozen_in(epoch: u32, by: u8, known: u64) -> Entry {
         Entry::Frozen { dc: D0, incarnation: 0, by: DcId(by), known: Timestamp(known), epoch }
     }
 
-    /// Of five data centers one is given up.
+    /// One of five data centers is given up.
     fn fence_of_five(dc: u8) -> Entry {
         Entry::Fence { dc: DcId(dc), incarnation: 0, quorum: Quorum::of(5, 2) }
     }
@@ -432,20 +432,20 @@ mod tests {
         assert_eq!(log.members().bound_of(D0, 0), Some(Timestamp(9)));
         assert!(log.members().is_over(D0, 0));
         log.apply(&Entry::Admit { dc: D0, incarnation: 1 });
-        // Too little, and who has said so already.
+        // One report is too low, and the other reporter has reported before.
         for entry in [frozen_in(2, 2, 8), frozen_in(2, 1, 9)] {
             assert!(log.has(&entry));
             log.apply(&entry);
             assert_eq!((standing(&log), log.members().epoch()), (Standing::Settling, 2));
         }
-        // One that had more drops it.
+        // A reporter that had more drops the excess.
         for entry in [frozen_in(2, 2, 9), frozen(4, 11)] {
             let mut log = log.clone();
             assert!(!log.has(&entry));
             log.apply(&entry);
             assert_eq!((standing(&log), log.members().epoch()), (Standing::Fenced, 3));
             assert_eq!(log.members().cut_of(D0, 0), Some(Timestamp(9)));
-            // Vectors were clipped when it was cut off.
+            // Vectors were clipped when the cut was set, one epoch earlier.
             assert_eq!(log.members().cuts_after(2).count(), 0);
         }
     }
@@ -473,13 +473,13 @@ mod tests {
         log.apply(&fence_of_five(1));
         assert_eq!((standing(&log), log.members().epoch()), (Standing::Fencing, 4));
         assert_eq!(log.members().bound_of(D0, 0), None);
-        // A report of before does not count: more may have been taken since.
+        // A report of an earlier epoch does not count: the reporter may have accepted more since.
         assert!(log.has(&frozen_in(3, 3, 7)));
         for entry in [frozen_in(3, 3, 7), frozen_in(4, 3, 8), frozen_in(4, 4, 8)] {
             log.apply(&entry);
         }
         assert_eq!(standing(&log), Standing::Fencing);
-        // The data center that is given up itself says nothing, and its next incarnation may.
+        // A data center that is given up itself does not report; its next incarnation may.
         let Some(reports) = log.reports.get(&DcId(2)) else { panic!("{log:?}") };
         let quorum = Quorum { reports: 2, ..reports.quorum };
         let mut resumed = Membership::resume(log.members().clone(), quorum);

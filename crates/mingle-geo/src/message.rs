@@ -1,7 +1,7 @@
 //! Messages: one struct per kind.
 //!
-//! Links between replicas may lose, repeat and reorder messages; what a message says is true
-//! whenever it comes.
+//! Links between replicas may lose, repeat and reorder messages. The content of a message is true
+//! at any time of arrival.
 
 mod members;
 mod past;
@@ -27,7 +27,7 @@ pub use members::{Admit, Fence, MembersReply};
 pub use past::{Attach, AttachReply, Attached, Barrier, BarrierReply, Missing};
 pub use transfer::{Behind, TransferEnd, TransferPart, TransferPull};
 
-/// A place that messages come from and go to.
+/// The source or destination of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Address {
     /// A session, numbered by the shell.
@@ -36,12 +36,12 @@ pub enum Address {
     Replica(DcId, PartitionId),
 }
 
-/// A message with where it goes.
+/// A message with its destination.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// Where it goes.
+    /// The destination.
     pub to: Address,
-    /// What it says.
+    /// The content.
     pub message: Message,
 }
 
@@ -52,7 +52,7 @@ pub enum Message {
     Read(Read),
     /// VERSION (1:25).
     ReadReply(ReadReply),
-    /// A causal transaction of one partition.
+    /// Commit a causal transaction that touches only one partition.
     CommitOne(CommitOne),
     /// PREPARE (1:29).
     Prepare(Prepare),
@@ -60,11 +60,11 @@ pub enum Message {
     PrepareAck(PrepareAck),
     /// COMMIT (1:34).
     Commit(Commit),
-    /// A participant has refused: the others may forget.
+    /// A participant has refused: the other participants may forget the transaction.
     Abort(Abort),
-    /// What became of a transaction?
+    /// A question for the outcome of a transaction.
     OutcomeQuery(OutcomeQuery),
-    /// That.
+    /// The answer to it.
     OutcomeReply(OutcomeReply),
     /// UNIFORM_BARRIER (1:49).
     Barrier(Barrier),
@@ -74,9 +74,9 @@ pub enum Message {
     Attach(Attach),
     /// Its answer.
     AttachReply(AttachReply),
-    /// Operation ids of an origin come no more.
+    /// Raise the floor of an origin's operation ids.
     RaiseFloor(RaiseFloor),
-    /// The floor stands on disk.
+    /// The raised floor is on disk.
     FloorRaised(FloorRaised),
     /// A participant asks another about a transaction whose coordinator is silent.
     StatusQuery(StatusQuery),
@@ -88,33 +88,33 @@ pub enum Message {
     SiblingVecs(SiblingVecs),
     /// REPLICATE (2:6, 2:21); without transactions, HEARTBEAT (2:8, 2:22).
     Replicate(Replicate),
-    /// A receiver asks for what it lacks.
+    /// A receiver asks for missing transactions.
     Ask(Ask),
-    /// What was asked for is no longer kept.
+    /// The transactions that a receiver asked for are no longer kept.
     Behind(Behind),
     /// A receiver asks for the next part of a state transfer.
     TransferPull(TransferPull),
     /// A part of a state transfer.
     TransferPart(TransferPart),
-    /// Of the certification of strong transactions.
+    /// A message of the certification of strong transactions.
     Group(GroupMessage),
-    /// What one service has certified for a partition.
+    /// The transactions that the central service certified for a partition.
     Serve(Serve),
-    /// What a partition has of that.
+    /// The certified transactions that a partition has.
     Held(Held),
-    /// An incarnation of a data center is to be given up.
+    /// Give up an incarnation of a data center.
     Fence(Fence),
-    /// How that stands.
+    /// The answer to `Fence` and `Admit`.
     MembersReply(MembersReply),
-    /// Replica to replica: who belongs to the system. To one that did not know.
+    /// Replica to replica: the current members, for a receiver that did not know them.
     Members(Members),
-    /// The next incarnation of a data center is to be admitted.
+    /// Admit the next incarnation of a data center.
     Admit(Admit),
 }
 
 impl Message {
-    /// Who it says it is from, where it says so: a replica of this data center and partition is
-    /// spoken to.
+    /// Returns the sender that the message names, if it names one. The receiver is a replica of
+    /// this data center and partition.
     pub(crate) fn claimed_sender(&self, dc: DcId, partition: PartitionId) -> Option<Address> {
         match self {
             Self::StatusReply(reply) => Some(Address::Replica(dc, reply.partition)),
@@ -131,7 +131,7 @@ impl Message {
         }
     }
 
-    /// The epoch of its vectors, of what replicas say to each other.
+    /// Returns the epoch of its vectors, for messages between replicas.
     pub(crate) fn epoch(&self) -> Option<u32> {
         match self {
             Self::KnownVecLocal(known) => Some(known.epoch),
@@ -146,60 +146,60 @@ impl Message {
     }
 }
 
-/// The snapshot to read.
+/// The snapshot that a read uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Snapshot {
-    /// This one.
+    /// Exactly this snapshot.
     At(Vector),
-    /// The newest that the replica hands out, and at least this: START_TX (1:1) in the same message.
-    /// Never too old.
+    /// The newest snapshot that the replica hands out, joined with this vector: START_TX (1:1) in
+    /// the same message. It is never refused as too old.
     AtLeast(Vector),
-    /// The same for a strong transaction, whose snapshot is uniform but for what it must at least
-    /// hold.
+    /// The same for a strong transaction: the snapshot is uniform, except that it includes at least
+    /// this vector.
     UniformAtLeast(Vector),
 }
 
-/// Session to replica: read these keys. Answered by [`ReadReply`].
+/// Session to replica: read these keys. The answer is a [`ReadReply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Read {
-    /// The incarnation of the data center that is meant.
+    /// The expected incarnation of the data center.
     pub incarnation: u32,
-    /// Chosen by the session, given back in the answer.
+    /// A number chosen by the session and returned in the answer.
     pub request: u64,
-    /// At which snapshot.
+    /// The snapshot to read.
     pub snapshot: Snapshot,
-    /// Keys, all of this partition.
+    /// The keys, all of this partition.
     pub keys: Vec<Key>,
 }
 
-/// What a replica hands out with each answer: new transactions may begin with it.
+/// The vectors that a replica attaches to each answer; new transactions may begin with them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Handout {
-    /// What the data center has, all partitions.
+    /// The transactions that all partitions of the data center have.
     pub stable_vec: Vector,
-    /// What is uniform.
+    /// The transactions that are uniform.
     pub uniform_vec: Vector,
-    /// The epoch of both.
+    /// The epoch of both vectors.
     pub epoch: u32,
-    /// Which incarnation of the data center this is from.
+    /// The incarnation of the data center that sent them.
     pub incarnation: u32,
 }
 
 impl Handout {
-    /// The snapshot of a causal transaction: the data center's own entry and that of strong
-    /// transactions from `stable_vec`, the rest uniform.
+    /// Returns the snapshot of a causal transaction: the data center's own entry and the entry of
+    /// strong transactions come from `stable_vec`, the others from `uniform_vec`.
     pub fn causal_snapshot(&self, own: DcId) -> Vector {
         let stable = &self.stable_vec;
         self.uniform_vec.with(own, stable[own]).with(DcId::STRONG, stable[DcId::STRONG])
     }
 
-    /// The snapshot of a strong transaction: what is uniform, and all strong transactions that are
-    /// here.
+    /// Returns the snapshot of a strong transaction: `uniform_vec`, with all strong transactions
+    /// that are stable here.
     pub fn strong_snapshot(&self) -> Vector {
         self.uniform_vec.with(DcId::STRONG, self.stable_vec[DcId::STRONG])
     }
 
-    /// Both joined, of one incarnation.
+    /// Joins two handouts of one incarnation.
     pub fn join(&mut self, other: &Self) {
         self.stable_vec.join(&other.stable_vec);
         self.uniform_vec.join(&other.uniform_vec);
@@ -208,81 +208,84 @@ impl Handout {
     }
 }
 
-/// Replica to session: the states of the keys, in the order asked for.
+/// Replica to session: the states of the keys, in the requested order.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ReadReply {
-    /// The request's.
+    /// The number of the request.
     pub request: u64,
-    /// The snapshot that was read, with the states; or why not.
+    /// The snapshot that was read and the states, or the reason of a refusal.
     pub result: Result<(Vector, Vec<Arc<State>>), Refusal>,
-    /// For later transactions.
+    /// Vectors for later transactions.
     pub handout: Handout,
 }
 
-/// Session to replica: commit this transaction, all of whose operations are here. One message, one
-/// write, no prepare. Answered by [`OutcomeReply`]; sent again, by the same answer.
+/// Session to replica: commit this transaction, whose operations are all at this partition. It
+/// takes one message, one write and no prepare. The answer is an [`OutcomeReply`]; a repeated
+/// request gets the same answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CommitOne {
-    /// The incarnation of the data center that is meant.
+    /// The expected incarnation of the data center.
     pub incarnation: u32,
-    /// Its id.
+    /// The transaction's id.
     pub id: TransactionId,
-    /// When it began, in microseconds since 1970.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
     /// The session has the answers to its transactions below this sequence.
     pub answered: u64,
-    /// Its snapshot; of one that read nothing, at least the session's past.
+    /// Its snapshot. For a transaction that read nothing: at least the session's past.
     pub snapshot: Snapshot,
-    /// What it does.
+    /// Its operations.
     pub updates: Vec<Update>,
 }
 
-/// Coordinator to participant: prepare this transaction. Answered by [`PrepareAck`] once on disk.
+/// Coordinator to participant: prepare this transaction. The participant answers with
+/// [`PrepareAck`] once the prepare record is on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Prepare {
-    /// The incarnation of the data center that is meant.
+    /// The expected incarnation of the data center.
     pub incarnation: u32,
-    /// Its id.
+    /// The transaction's id.
     pub id: TransactionId,
-    /// When it began, in microseconds since 1970.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
     /// The session has the answers to its transactions below this sequence.
     pub answered: u64,
-    /// All partitions that take part, this one included.
+    /// All participating partitions, including this one.
     pub participants: Vec<PartitionId>,
     /// Its snapshot.
     pub snap_vec: Vector,
-    /// What it does at this partition.
+    /// Its operations at this partition.
     pub updates: Vec<Update>,
 }
 
-/// Participant to coordinator: how a preparation went.
+/// Participant to coordinator: the result of a PREPARE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrepareAck {
     /// The transaction.
     pub id: TransactionId,
-    /// Who answers.
+    /// The answering partition.
     pub partition: PartitionId,
-    /// How it went.
+    /// The participant's vote.
     pub vote: Vote,
-    /// For later transactions.
+    /// Vectors for later transactions.
     pub handout: Handout,
 }
 
-/// What a participant says to a preparation.
+/// A participant's answer to a PREPARE.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Vote {
-    /// It is prepared, at this timestamp, on disk.
+    /// The transaction is prepared at this timestamp, and this is on disk.
     Prepared(Timestamp),
-    /// It is decided already.
+    /// The transaction is already decided.
     Decided(Outcome),
-    /// Refused, which stands on disk: the transaction will never commit.
+    /// The transaction is refused, and this is on disk: it will never commit.
     Refused(Refusal),
-    /// Nothing can be said of it: it is too old, or its outcome is forgotten.
+    /// The participant cannot tell: the transaction is too old, or its outcome is forgotten.
     Unknown(Refusal),
 }
 
-/// Coordinator to participant: commit. The participants could find it out by themselves.
+/// Coordinator to participant: commit. Without this message the participants find the outcome
+/// themselves.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Commit {
     /// The transaction.
@@ -298,69 +301,74 @@ pub struct Abort {
     pub id: TransactionId,
 }
 
-/// Session to replica: what became of this transaction? Answered by [`OutcomeReply`].
+/// Session to replica: a question for the outcome of this transaction. The answer is an
+/// [`OutcomeReply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeQuery {
     /// The transaction.
     pub id: TransactionId,
-    /// When it began, in microseconds since 1970.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
-    /// The data center that it was to be committed at.
+    /// The data center that was asked to commit it.
     pub dc: DcId,
-    /// Which incarnation of it: if that is fenced and the transaction is not here, it never will be.
+    /// The incarnation that was asked. If it is fenced and the transaction is not here, it never
+    /// will be.
     pub incarnation: u32,
 }
 
-/// Replica to session: how a transaction ended.
+/// Replica to session: the outcome of a transaction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct OutcomeReply {
     /// The transaction.
     pub id: TransactionId,
-    /// How it ended, as far as this replica knows; or why it was not accepted.
+    /// The outcome, as far as this replica knows it, or the reason of a refusal.
     pub result: Result<Option<Outcome>, Refusal>,
-    /// For later transactions.
+    /// Vectors for later transactions.
     pub handout: Handout,
 }
 
 /// The origin of Mingle transactions raises its floor (`runtime.md`, "End").
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RaiseFloor {
-    /// Whose.
+    /// The origin of the operation ids.
     pub origin: mingle_model::Origin,
-    /// Operation ids of its transactions up to this sequence come no more.
+    /// No operation ids of the origin's transactions up to this sequence will come any more.
     pub sequence: u64,
 }
 
-/// Answers [`RaiseFloor`]. If the floor stands lower, something below it is prepared: ask again.
+/// The answer to [`RaiseFloor`]. If the floor is lower than requested, a transaction below it is
+/// still prepared: ask again.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct FloorRaised {
-    /// Whose.
+    /// The origin of the operation ids.
     pub origin: mingle_model::Origin,
-    /// Where it stands.
+    /// The current floor.
     pub sequence: u64,
 }
 
-/// Participant to participant: where is this transaction? Who never saw it refuses it, for good.
+/// Participant to participant: a question for the status of this transaction. A participant that
+/// never saw it refuses it for good.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusQuery {
     /// The transaction.
     pub id: TransactionId,
-    /// When it began: below the floor it need not be remembered as refused.
+    /// The time when it began, in microseconds since 1970. Below the age floor a refusal need not
+    /// be remembered.
     pub begun_us: u64,
 }
 
-/// Answers [`StatusQuery`].
+/// The answer to [`StatusQuery`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct StatusReply {
     /// The transaction.
     pub id: TransactionId,
-    /// Who answers.
+    /// The answering partition.
     pub partition: PartitionId,
-    /// Where it stands, on disk.
+    /// The status, as it is on disk.
     pub status: Status,
 }
 
-/// Where a transaction stands at a participant.
+/// The status of a transaction at a participant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Status {
     /// Prepared, at this timestamp.
@@ -369,63 +377,63 @@ pub enum Status {
     Decided(Outcome),
 }
 
-/// Replica to the replicas of other partitions in its data center.
+/// Replica to the replicas of the other partitions in its data center: its vectors and clock.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct KnownVecLocal {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who says so.
+    /// The sending partition.
     pub partition: PartitionId,
-    /// What it has, on disk.
+    /// The transactions that it has on disk.
     pub known_vec: Vector,
-    /// Snapshots below this are read by nobody to whom it handed one out.
+    /// A lower bound on the running snapshots that this replica handed out.
     pub snapshot_floor: Vector,
-    /// Its clock, so that idle partitions follow.
+    /// Its clock. Idle partitions follow it.
     pub clock: Timestamp,
 }
 
-/// Replica to its siblings: what it has, and what its data center has, on disk.
+/// Replica to its siblings: the transactions that it has and that its data center has, on disk.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct SiblingVecs {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who says so.
+    /// The sending data center.
     pub dc: DcId,
-    /// What it has.
+    /// The transactions that the sender has.
     pub known_vec: Vector,
-    /// What all partitions of its data center have.
+    /// The transactions that all partitions of its data center have.
     pub stable_vec: Vector,
 }
 
 /// Replica to sibling: all transactions of an origin with timestamps in `(from, to]`. A receiver
-/// that lacks something up to `from` cannot use it, and asks.
+/// that lacks a transaction up to `from` cannot use the message and asks for the missing ones.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Replicate {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who sends it: the origin, or who forwards.
+    /// The sender: the origin, or a data center that forwards.
     pub sender: DcId,
-    /// Whose transactions.
+    /// The origin of the transactions.
     pub origin: DcId,
-    /// From here, exclusive.
+    /// The lower end, exclusive.
     pub from: Timestamp,
-    /// To here, inclusive.
+    /// The upper end, inclusive.
     pub to: Timestamp,
-    /// In the order of their timestamps.
+    /// The transactions, in the order of their timestamps.
     pub transactions: Vec<Arc<Transaction>>,
     /// Floors of operation ids that the origin raised at timestamps of the interval.
     pub floors: Vec<Raised>,
 }
 
-/// Replica to sibling: send this origin's transactions from here on.
+/// Replica to sibling: send this origin's transactions above `known`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Ask {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who asks.
+    /// The asking data center.
     pub dc: DcId,
-    /// Whose transactions.
+    /// The origin of the transactions.
     pub origin: DcId,
-    /// It has all up to here.
+    /// The asking replica has all up to here.
     pub known: Timestamp,
 }

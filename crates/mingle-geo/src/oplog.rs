@@ -1,11 +1,11 @@
 //! `opLog`: the versions of each item, folded from below.
 //!
-//! Each item has a base, its state at some snapshot, and the operations above it in the order of
-//! versions. Since a snapshot is closed under causality and the order of versions extends it,
-//! applying the operations of a larger snapshot to the state of a smaller one, in that order,
-//! applies causes before effects.
+//! Each item has a base, which is its state at some snapshot, and the operations above it in
+//! version order. A snapshot is closed under causality, and the order of versions extends
+//! causality. So applying the operations of a larger snapshot to the state of a smaller one, in
+//! that order, applies causes before effects.
 //!
-//! Beside its base an item keeps the newest state that was read, so that reads do not replay.
+//! An item also caches the newest state that was read, so that reads do not replay operations.
 
 mod cut;
 mod pending;
@@ -28,16 +28,16 @@ use pending::Pending;
 /// All items of one partition.
 #[derive(Clone, Debug, Default)]
 pub struct OpLog {
-    /// Never iterated for what is sent or kept: the hash is fixed, but its order says nothing.
+    /// Never iterated to produce messages or records, since its order is arbitrary (though fixed).
     items: HashMap<Key, Item, BuildHasherDefault<DefaultHasher>>,
-    /// Those of `items`, in order.
+    /// The keys of `items`, in order.
     keys: BTreeSet<Key>,
-    /// An item that is not here was not there, or empty: at the snapshot of the last state transfer, and
-    /// where the last empty item was left out.
+    /// A key without an item has the initial state at this snapshot. It is the snapshot of the last
+    /// state transfer, joined with those at which blank items were removed.
     floor: Vector,
-    /// Items that have operations to fold, each once, by the first of its operations.
+    /// Items with operations to fold, each once, by their first operation.
     foldable: VecDeque<Entry>,
-    /// Items that remember operation ids, each once, and of which nothing was left to fold.
+    /// Items that remember operation ids and have nothing left to fold, each once.
     remembering: VecDeque<Key>,
     pending: Pending,
     bytes: usize,
@@ -48,17 +48,17 @@ pub struct OpLog {
 #[derive(Clone, Debug)]
 struct Item {
     base: At,
-    /// At a snapshot that covers the base's.
+    /// A state at a snapshot that covers the base's snapshot.
     cached: At,
-    /// The operations that are not in the base, in the order of versions.
+    /// The operations that are not in the base, in version order.
     entries: Vec<Entry>,
-    /// So many of them, from the first, are in `cached`.
+    /// The number of leading entries that are all in `cached`.
     cached_count: usize,
     is_queued: bool,
     is_remembering: bool,
 }
 
-/// What an item takes with its key, what the key takes elsewhere, and an operation in a list.
+/// The bytes of an item with its key, of the key's second copy, and of an operation in a list.
 pub const ITEM_BYTES: usize = size_of::<(Key, Item)>();
 pub const KEY_BYTES: usize = size_of::<Key>();
 pub const ENTRY_BYTES: usize = size_of::<Entry>();
@@ -114,7 +114,7 @@ impl Item {
         Self { base, cached, entries, cached_count: 0, is_queued: false, is_remembering: false }
     }
 
-    /// Keeps a state that was read at a snapshot which covers that of `cached`.
+    /// Caches a state that was read at a snapshot which covers the snapshot of `cached`.
     fn keep(&mut self, at: At) {
         let rest = self.entries[self.cached_count..].iter();
         let held = rest.take_while(|entry| at.snapshot.covers(&entry.transaction.commit_vec));
@@ -122,8 +122,8 @@ impl Item {
         self.cached = at;
     }
 
-    /// `from`, which has the first `count` entries, brought up to `snapshot`, which covers that of
-    /// `from`.
+    /// Returns the state `from`, which has the first `count` entries, advanced to `snapshot`, which
+    /// covers the snapshot of `from`.
     fn advance(&self, from: &At, count: usize, snapshot: &Vector) -> Arc<State> {
         let mut state = None;
         for entry in &self.entries[count..] {
@@ -135,7 +135,7 @@ impl Item {
         state.map_or_else(|| from.state.clone(), Arc::new)
     }
 
-    /// Folds what `snapshot` covers into the base; says how many bytes of operations that freed.
+    /// Folds the operations that `snapshot` covers into the base, and returns the bytes freed.
     fn fold(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) -> usize {
         if !snapshot.covers(&self.base.snapshot) || *snapshot == self.base.snapshot {
             return 0;
@@ -146,7 +146,7 @@ impl Item {
             self.advance(&self.base, 0, snapshot)
         };
         if !self.entries.is_empty() {
-            // What ran again without seeing the first run may come before what it had seen.
+            // A rerun that did not see the first run may be ordered before causes of the first run.
             let above = self.entries.iter().filter(|entry| !entry.is_in(snapshot));
             let above: Vec<&OpId> = above.filter_map(Entry::id).collect();
             let is_past = |id: &OpId, runs: &[Mark]| is_past(id, runs) && !above.contains(&id);
@@ -170,13 +170,13 @@ impl Item {
 }
 
 impl OpLog {
-    /// An empty log that makes this mistake, if one is planted.
+    /// Creates an empty log, with a planted mistake if there is one.
     pub fn new(planted: Planted) -> Self {
         Self { planted, ..Self::default() }
     }
 
-    /// Adds the operations of a transaction. What is here already, or folded, is left out, so this
-    /// may be repeated.
+    /// Adds the operations of a transaction. Operations that are already here, or folded, are
+    /// skipped, so the call may be repeated.
     pub fn append(&mut self, transaction: &Arc<Transaction>) {
         let mut is_pending = false;
         for (index, update) in transaction.updates.iter().enumerate() {
@@ -193,7 +193,7 @@ impl OpLog {
                 continue;
             }
             let version = entry.version();
-            // Mostly it is the last.
+            // Usually it is the last.
             let place = match item.entries.last() {
                 Some(last) if last.version() >= version => {
                     match item.entries.binary_search_by_key(&version, Entry::version) {
@@ -218,16 +218,16 @@ impl OpLog {
         }
     }
 
-    /// The largest snapshot within this one that holds whatever it reaches to.
+    /// Returns the largest snapshot within this one that contains all that its entries reach.
     pub fn closed(&self, snapshot: Vector) -> Vector {
         self.pending.closed(snapshot)
     }
 
-    /// The state of `key` at `snapshot` (1:22-24), of which all transactions must be here.
+    /// Returns the state of `key` at `snapshot` (1:22-24). All its transactions must be here.
     ///
     /// # Errors
     ///
-    /// The oldest snapshot at which it can be read, if `snapshot` does not cover that.
+    /// The oldest snapshot at which the key can be read, if `snapshot` does not cover it.
     pub fn read(&mut self, key: &Key, snapshot: &Vector) -> Result<Arc<State>, Vector> {
         let Some(item) = self.items.get_mut(key) else { return self.peek(key, snapshot) };
         if !snapshot.covers(&item.cached.snapshot) {
@@ -241,7 +241,7 @@ impl OpLog {
         Ok(state)
     }
 
-    /// [`read`](Self::read), without keeping the state.
+    /// Like [`read`](Self::read), but does not cache the state.
     pub fn peek(&self, key: &Key, snapshot: &Vector) -> Result<Arc<State>, Vector> {
         let Some(item) = self.items.get(key) else {
             let is_readable = snapshot.covers(&self.floor);
@@ -253,8 +253,8 @@ impl OpLog {
         Ok(item.advance(&item.base, 0, snapshot))
     }
 
-    /// The operations on `key` that are not folded and whose timestamps `snapshot` reaches to. Not
-    /// all of them need be in it.
+    /// Returns the unfolded operations on `key` whose timestamps are at most the origin's entry of
+    /// `snapshot`. Not all of them need be in the snapshot.
     pub fn recent<'a>(&'a self, key: &Key, snapshot: &Vector) -> Vec<Recent<'a>> {
         let entries = self.items.get(key).map_or(&[][..], |item| &item.entries);
         let reached = entries.iter().filter(|entry| {
@@ -270,10 +270,11 @@ impl OpLog {
         recent.collect()
     }
 
-    /// Folds up to `snapshot`, a bounded number of items; says how many had operations to fold.
+    /// Folds a bounded number of items up to `snapshot`; returns the number that had operations.
     ///
-    /// The queue is about in the order of what may be folded: the first item whose operation is not in
-    /// `snapshot` goes to its end, lest it should hold up all others, and the second ends the search.
+    /// The queue is roughly in the order in which items can be folded. The first item whose
+    /// operation is not in `snapshot` moves to the end, so that it does not block the others; the
+    /// second such item ends the search.
     pub fn fold_some(
         &mut self,
         snapshot: &Vector,
@@ -303,7 +304,7 @@ impl OpLog {
         count
     }
 
-    /// Folds one item up to `snapshot`, if its log is long.
+    /// Folds one item up to `snapshot` if its log is long.
     pub fn fold_if_long(
         &mut self,
         key: &Key,
@@ -329,28 +330,28 @@ impl OpLog {
         freed
     }
 
-    /// About how many bytes the operations take that are not folded.
+    /// Returns the approximate bytes of operations that are not folded.
     pub fn bytes(&self) -> usize {
         self.bytes
     }
 
-    /// How many operations are not folded.
+    /// Returns the number of operations that are not folded.
     pub fn operation_count(&self) -> usize {
         self.operation_count
     }
 
-    /// The keys of all items, those after `after` if it is given.
+    /// Returns the keys of all items, or only those after `after`.
     pub fn keys(&self, after: Option<&Key>) -> impl Iterator<Item = &Key> {
         let from = after.map_or(Bound::Unbounded, Bound::Excluded);
         self.keys.range((from, Bound::Unbounded))
     }
 
-    /// The keys of all items from `first` on.
+    /// Returns the keys of all items from `first` on.
     pub fn keys_from<'a>(&'a self, first: &Key) -> impl Iterator<Item = &'a Key> {
         self.keys.range(first..)
     }
 
-    /// All transactions that have operations here which `snapshot` does not cover.
+    /// Returns all transactions with operations here that `snapshot` does not cover.
     pub fn above(&self, snapshot: &Vector) -> BTreeMap<(DcId, Timestamp), Arc<Transaction>> {
         let above =
             self.pending.iter().filter(|transaction| !snapshot.covers(&transaction.commit_vec));
@@ -360,8 +361,8 @@ impl OpLog {
         named.collect()
     }
 
-    /// Replaces everything by the states at a snapshot, which must cover all that is folded here;
-    /// operations above it stay.
+    /// Replaces the contents by the states at a snapshot, which must cover everything folded here.
+    /// Operations above the snapshot stay.
     pub fn install(&mut self, at: Vector, states: impl IntoIterator<Item = (Key, Arc<State>)>) {
         let planted = self.planted;
         let doubled = planted.is(Flaw::TransferDoubles).then_some(self.floor);
@@ -422,7 +423,7 @@ mod tests {
             log.append(&write(&key, 0, [at, 0], at as i64));
         }
         assert_eq!(value(&mut log, &key, [200, 0]), Some(Value::Int(200)));
-        // A list cut at a fixed length would show the initial value here.
+        // A list cut at a fixed length would return the initial value here.
         assert_eq!(value(&mut log, &key, [3, 0]), Some(Value::Int(3)));
         log.fold_some(&vector([100, 0]), |_, _| false);
         assert_eq!(value(&mut log, &key, [100, 0]), Some(Value::Int(100)));
@@ -458,7 +459,7 @@ mod tests {
         assert_eq!(log.operation_count(), 1);
         assert_eq!(value(&mut log, &key, [5, 9]), Some(Value::Int(1)));
         assert_eq!(value(&mut log, &key, [6, 9]), Some(Value::Int(2)));
-        // An item that did not come was not there; before that it cannot be told.
+        // An item missing from a transfer did not exist at its snapshot; before, it is unknown.
         let other = Key::new(Kind::Register, "other");
         assert_eq!(value(&mut log, &other, [3, 9]), None);
         assert_eq!(log.read(&other, &vector([3, 8])), Err(vector([3, 9])));
@@ -492,7 +493,7 @@ mod tests {
         assert!(log.bytes() > 0);
         log.fold_some(&vector([1, 0]), |_, _| false);
         assert_eq!(log.bytes(), 0);
-        // Folded already.
+        // It is already folded.
         log.append(&write(&key, 0, [1, 0], 1));
         assert_eq!(log.operation_count(), 0);
     }

@@ -1,5 +1,5 @@
-//! How transactions ended, by (session, sequence): so that a commit whose answer was lost is asked
-//! for again without effect, and a preparation that comes late finds that it was refused.
+//! Outcomes of transactions, by (session, sequence). With them, a repeated commit request whose
+//! answer was lost has no second effect, and a late PREPARE finds that its transaction was refused.
 
 use std::collections::BTreeMap;
 
@@ -10,24 +10,25 @@ use crate::timestamp::{DcId, Timestamp};
 use crate::tx::Outcome;
 use crate::vector::Vector;
 
-/// The outcomes that are remembered.
+/// The remembered outcomes.
 #[derive(Clone, Debug, Default)]
 pub struct Outcomes {
     sessions: BTreeMap<Origin, Session>,
-    /// Transactions that began up to then are no longer accepted.
+    /// Transactions that began at or before this time are no longer accepted.
     floor_us: u64,
-    /// Of these data centers there may be transactions up to here of which it is not known how they
-    /// ended: they came by state transfer.
+    /// For each data center: up to this timestamp, transactions may have unknown outcomes here,
+    /// because they came by state transfer.
     blind: Vector,
 }
 
 #[derive(Clone, Debug, Default)]
 struct Session {
-    /// Transactions below this sequence have been answered: they are not accepted again.
+    /// The session has the answers to its transactions below this sequence; they are not accepted
+    /// again.
     answered: u64,
-    /// When the last one that was met began.
+    /// The latest begin time among this session's transactions seen here.
     begun_us: u64,
-    /// By sequence. Mostly there are one or two.
+    /// Sorted by sequence. There are usually one or two.
     ended: Vec<Ended>,
 }
 
@@ -53,35 +54,35 @@ impl Session {
     }
 }
 
-/// What a session takes, and each of its outcomes.
+/// The bytes of memory of one session, and of one outcome.
 pub const SESSION_BYTES: usize = size_of::<Session>();
 pub const ENDED_BYTES: usize = size_of::<Ended>();
 
-/// Up to so many outcomes of a session take no more memory than they need.
+/// Up to this many outcomes of a session are stored without spare capacity.
 const FEW: usize = 4;
 
 impl Outcomes {
-    /// How a transaction ended, if that is remembered.
+    /// Returns the outcome of a transaction, if it is remembered.
     pub fn get(&self, id: &TransactionId) -> Option<Outcome> {
         let session = self.sessions.get(&id.origin)?;
         let place = session.ended.binary_search_by_key(&id.sequence, |ended| ended.sequence);
         place.ok().map(|place| session.ended[place].outcome)
     }
 
-    /// Whether a transaction, whose outcome is not remembered, is not to be accepted any more.
+    /// True if a transaction without a remembered outcome must no longer be accepted.
     pub fn is_past(&self, id: &TransactionId, begun_us: u64) -> bool {
         let session = self.sessions.get(&id.origin);
         begun_us <= self.floor_us || session.is_some_and(|session| id.sequence < session.answered)
     }
 
-    /// Remembers how a transaction ended.
+    /// Remembers the outcome of a transaction.
     pub fn insert(&mut self, id: TransactionId, begun_us: u64, outcome: Outcome) {
         let session = self.sessions.entry(id.origin).or_default();
         session.insert(Ended { sequence: id.sequence, begun_us, outcome });
     }
 
-    /// Remembers a commit of another data center. Its session went on to it, so it knows how its
-    /// earlier ones ended.
+    /// Remembers a commit from another data center. The session that committed it had moved on to
+    /// this transaction, so it knows the outcomes of its earlier ones.
     pub fn insert_remote(
         &mut self,
         id: TransactionId,
@@ -97,9 +98,9 @@ impl Outcomes {
         session.insert(Ended { sequence: id.sequence, begun_us, outcome });
     }
 
-    /// A session says that it knows how its transactions below `answered` ended. They are forgotten;
-    /// but commits of this data center only once `stable`, its own entry of `stableVec`, has reached
-    /// them: until then a participant may be prepared and ask.
+    /// Records that a session knows the outcomes of its transactions below `answered`, and forgets
+    /// those outcomes. A commit of this data center is kept until `stable`, the own entry of
+    /// `stableVec`, has reached it: until then a prepared participant may ask for it.
     pub fn answered(
         &mut self,
         origin: Origin,
@@ -118,7 +119,7 @@ impl Outcomes {
         }
     }
 
-    /// Raises the floor on the age of transactions and forgets those that it passes; see
+    /// Raises the floor on the age of transactions and forgets the outcomes below it; see
     /// [`answered`](Self::answered) about `stable`.
     pub fn raise_floor(&mut self, floor_us: u64, own: DcId, stable: Timestamp) {
         self.floor_us = self.floor_us.max(floor_us);
@@ -127,17 +128,18 @@ impl Outcomes {
             session.ended.retain(|ended| {
                 ended.begun_us > floor_us || !is_forgettable(&ended.outcome, own, stable)
             });
-            // Nothing that began later than the floor is below `answered`.
+            // No transaction that began after the floor has a sequence below `answered`.
             session.begun_us > floor_us || !session.ended.is_empty()
         });
     }
 
-    /// Transactions that began up to then, in microseconds since 1970, are no longer accepted.
+    /// Returns the age floor: transactions that began at or before it (microseconds since 1970) are
+    /// refused.
     pub fn floor_us(&self) -> u64 {
         self.floor_us
     }
 
-    /// All that is remembered.
+    /// Returns everything that is remembered.
     pub fn remembered(&self) -> Remembered {
         let ended = self.sessions.iter().flat_map(|(origin, session)| {
             session.ended.iter().map(|ended| Decided {
@@ -152,7 +154,7 @@ impl Outcomes {
         Remembered { ended: ended.collect(), answered: answered.collect() }
     }
 
-    /// Takes up what was remembered before a restart, and nothing else.
+    /// Replaces the contents by `remembered`, which was saved before a restart.
     pub fn restore(&mut self, remembered: Remembered) {
         self.sessions.clear();
         for (origin, answered, begun_us) in remembered.answered {
@@ -165,31 +167,32 @@ impl Outcomes {
         }
     }
 
-    /// A transaction was cut off with its origin: it never was.
+    /// Forgets a transaction that was cut off with its origin, as if it had never existed.
     pub fn forget(&mut self, id: &TransactionId) {
         if let Some(session) = self.sessions.get_mut(&id.origin) {
             session.ended.retain(|ended| ended.sequence != id.sequence);
         }
     }
 
-    /// What a state transfer brings beyond `known` comes without its outcomes.
+    /// Records that a state transfer to `at` brought transactions beyond `known` without their
+    /// outcomes.
     pub fn raise_blind(&mut self, known: &Vector, at: &Vector) {
         for (dc, to) in at.iter().filter(|(dc, to)| *to > known[*dc]) {
             self.blind[dc] = self.blind[dc].max(to);
         }
     }
 
-    /// Up to where transactions may have come without their outcomes.
+    /// Returns the vector up to which transactions may have come without their outcomes.
     pub fn blind(&self) -> Vector {
         self.blind
     }
 
-    /// The same, as it stands on disk.
+    /// Sets [`blind`](Self::blind) to the value stored on disk.
     pub fn set_blind(&mut self, to: Vector) {
         self.blind = to;
     }
 
-    /// How many outcomes are remembered.
+    /// Returns the number of remembered outcomes.
     pub fn count(&self) -> usize {
         self.sessions.values().map(|session| session.ended.len()).sum()
     }

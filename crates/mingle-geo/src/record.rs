@@ -1,4 +1,4 @@
-//! What a replica keeps on disk: a log of typed records that a restart replays.
+//! The log records that a replica keeps on disk and replays after a restart.
 
 use std::sync::Arc;
 
@@ -18,60 +18,61 @@ use crate::vector::Vector;
 /// One record of the log.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub enum Record {
-    /// The clock never gave, announced or met anything above this.
+    /// A bound on the clock: it never gave, announced or met a timestamp above this.
     ClockCeiling(Timestamp),
-    /// Transactions that began up to then, in microseconds since 1970, are no longer accepted.
+    /// Transactions that began at or before this time, in microseconds since 1970, are no longer
+    /// accepted.
     AgeFloor(u64),
-    /// What was announced.
+    /// The announced vectors.
     Vectors(Vectors),
     /// A transaction is prepared.
     Prepare(PreparedRecord),
-    /// A prepared transaction is decided; or one that was never seen is refused.
+    /// A prepared transaction was decided, or an unknown one was refused.
     Decide(Decided),
-    /// A transaction of one partition is committed.
+    /// A transaction that touches only one partition was committed.
     Commit(Arc<Transaction>),
-    /// Transactions of another data center have come.
+    /// Transactions of another data center have arrived.
     Replicated(Interval),
     /// Strong transactions were delivered (3:4-8).
     Delivered(Interval),
-    /// Floors of operation ids were raised, by these data centers.
+    /// These data centers raised floors of operation ids.
     OpFloors(Vec<(DcId, Raised)>),
-    /// A state transfer is complete; or the first of a log that was written anew.
+    /// A state transfer is complete, or a rewritten log begins with this.
     Install(Install),
-    /// In a log that was written anew: how transactions ended.
+    /// The outcomes of transactions, in a rewritten log.
     Remembered(Remembered),
-    /// Of the log of strong transactions.
+    /// A record of the log of strong transactions.
     Group(GroupRecord),
     /// An epoch begins.
     Members(Members),
-    /// In a log that was written anew: of each data center, transactions up to here may have come
-    /// without their outcomes. Without it none have.
+    /// In a rewritten log, for each data center: up to this timestamp, transactions may have come
+    /// without their outcomes. Without this record there are none.
     Blind(Vector),
 }
 
 /// See [`Record::Vectors`].
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Vectors {
-    /// What this replica has.
+    /// The transactions that this replica has.
     pub known_vec: Vector,
-    /// What its data center has.
+    /// The transactions that all partitions of its data center have.
     pub stable_vec: Vector,
-    /// What is uniform.
+    /// The transactions that are uniform.
     pub uniform_vec: Vector,
 }
 
 /// See [`Record::Prepare`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PreparedRecord {
-    /// Its id.
+    /// The transaction's id.
     pub id: TransactionId,
-    /// When it began.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
-    /// All partitions that take part.
+    /// All participating partitions.
     pub participants: Vec<PartitionId>,
     /// Its snapshot.
     pub snap_vec: Vector,
-    /// What it does here.
+    /// Its operations at this partition.
     pub updates: Vec<Update>,
     /// The timestamp that this partition proposed.
     pub timestamp: Timestamp,
@@ -80,28 +81,28 @@ pub struct PreparedRecord {
 /// See [`Record::Decide`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Decided {
-    /// The transaction.
+    /// The transaction's id.
     pub id: TransactionId,
-    /// When it began.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
-    /// How it ended.
+    /// The outcome.
     pub outcome: Outcome,
 }
 
-/// All transactions of an origin up to a timestamp that were not there before.
+/// All transactions of one origin up to a timestamp that were not yet here.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Whose.
+    /// The data center that committed them.
     pub origin: DcId,
     /// Up to here, inclusive.
     pub to: Timestamp,
     /// In the order of their timestamps.
     pub transactions: Vec<Arc<Transaction>>,
-    /// Floors that the origin raised up to there.
+    /// Floors that the origin raised up to `to`.
     pub floors: Vec<Raised>,
 }
 
-/// A snapshot of everything, with what stands above it.
+/// A snapshot of the whole state, with the transactions above it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Install {
     /// The snapshot.
@@ -110,76 +111,78 @@ pub struct Install {
     pub states: Vec<(Key, Arc<State>)>,
     /// Transactions that are not in the snapshot, of every origin.
     pub suffix: Vec<Arc<Transaction>>,
-    /// What is known with them.
+    /// The vector of known transactions, with `suffix` included.
     pub known_vec: Vector,
-    /// Of each origin, transactions up to here can no longer be sent one by one.
+    /// For each origin: transactions up to here can no longer be sent one by one.
     pub cut: Vector,
-    /// Transactions to be kept for other data centers, of every origin, although in the snapshot.
+    /// Transactions of every origin that are in the snapshot but are kept for other data centers.
     pub forward: Vec<Arc<Transaction>>,
 }
 
-/// How transactions ended, as far as it is remembered.
+/// The remembered outcomes of transactions.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Remembered {
-    /// Those whose outcomes may be asked for.
+    /// The outcomes that may still be asked for.
     pub ended: Vec<Decided>,
-    /// Sessions that know how their transactions below a sequence ended, and when the last that was
-    /// met began.
+    /// For each session: it knows the outcomes of its transactions below this sequence, and the
+    /// latest begin time of its transactions seen here, in microseconds since 1970.
     pub answered: Vec<(mingle_model::Origin, u64, u64)>,
 }
 
-/// What a replica wants done, in this order.
+/// An action that a replica requests from the shell; the shell performs them in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Output {
     /// Send this now.
     Send(Envelope),
-    /// Append `records` to the log; once they, and all of earlier ones, are on disk, send `then`
-    /// and say [`Input::Persisted`](crate::replica::Input::Persisted) with this index.
+    /// Append `records` to the log. Once these and all earlier records are on disk, send `then` and
+    /// report [`Input::Persisted`](crate::replica::Input::Persisted) with this index.
     Persist(Persist),
-    /// Tell whoever runs the system.
+    /// Notify the operator.
     Alarm(Alarm),
 }
 
 /// See [`Output::Persist`].
 #[derive(Clone, Debug, PartialEq)]
 pub struct Persist {
-    /// Counts these, from 1, since the start.
+    /// The number of this request, counted from 1 since the start.
     pub index: u64,
-    /// What to write; may be empty, to send something after all that was written before.
+    /// The records to write. The list may be empty, to send messages after all earlier writes are
+    /// on disk.
     pub records: Vec<Record>,
-    /// What to send then.
+    /// The messages to send after the write.
     pub then: Vec<Envelope>,
 }
 
-/// What whoever runs the system should know.
+/// A condition that the operator should know.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Alarm {
-    /// A timestamp too far in the future was refused: somebody's clock is wrong.
+    /// A timestamp too far in the future was refused: the clock of some machine is wrong.
     ClockAhead {
-        /// Where it came from.
+        /// The data center that sent it.
         dc: DcId,
         /// The timestamp.
         timestamp: Timestamp,
     },
-    /// A message that cannot be: from a replica of other settings, or corrupt.
+    /// An impossible message: it comes from a replica with other settings, or it is corrupt.
     Malformed(&'static str),
-    /// A data center lags so far that it needs a state transfer.
+    /// A data center lags so far behind that it needs a state transfer.
     Lagging(DcId),
-    /// Something of a fenced data center was taken for uniform that lies above its cut: more of them
-    /// were lost than may be.
+    /// A transaction of a fenced data center was considered uniform but is above its cut: more data
+    /// centers were lost than `f` allows.
     AboveCut {
         /// The data center.
         dc: DcId,
-        /// How far it was taken to be uniform.
+        /// The timestamp up to which it was considered uniform.
         found: Timestamp,
         /// The cut.
         cut: Timestamp,
     },
-    /// This data center lags so far, and a state transfer of its partition begins or is complete.
+    /// This data center lags too far behind, and a state transfer of its partition begins or is
+    /// complete.
     Transfer {
-        /// From there.
+        /// The data center that sends the state.
         dc: DcId,
-        /// Whether it is complete.
+        /// True if it is complete.
         is_complete: bool,
     },
 }

@@ -1,5 +1,5 @@
-//! A replica with its part in the group that certifies strong transactions: one state machine to a
-//! shell, with one log on disk.
+//! A replica with its part in the group that certifies strong transactions. To the shell it is one
+//! state machine with one log on disk.
 
 mod members;
 
@@ -16,7 +16,7 @@ use crate::record::{Alarm, Output, Persist, Record};
 use crate::replica::{Delivery, Input, Replica};
 use crate::timestamp::{DcId, Now, PartitionId};
 
-/// Whose [`Persist`] something is.
+/// The part that issued a [`Persist`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Replica,
@@ -25,43 +25,44 @@ enum Whose {
 
 /// The replica of one partition in one data center, which takes part in certification.
 ///
-/// Inputs and outputs are those of a [`Replica`]; the shell carries [`Message::Group`] like all other
-/// messages, over connections that keep the order between siblings, and says when one of these was
-/// lost ([`Input::Reconnected`]).
+/// Inputs and outputs are those of a [`Replica`]. The shell carries [`Message::Group`] like all
+/// other messages, over connections that keep the order between siblings, and reports when such a
+/// connection was lost ([`Input::Reconnected`]).
 #[derive(Debug)]
 pub struct StrongReplica {
     replica: Replica,
     group: Group,
-    /// Of the last [`Persist`].
+    /// The index of the last [`Persist`].
     index: u64,
-    /// Those that are not on disk yet, in order: their index, and whose index that stands for.
+    /// Writes that are not on disk yet, in order: the own index, the issuing part, and its index.
     on_the_way: VecDeque<(u64, Whose, u64)>,
     /// The sibling that was last asked for a state transfer.
     asked: u8,
     role: Role,
-    /// Its disk has lost what it wrote, so it must not go on: another incarnation has to.
+    /// The disk has lost its records, so this replica must not continue: another incarnation has
+    /// to.
     is_blank: bool,
 }
 
-/// Who certifies for this partition.
+/// The way in which this partition's transactions are certified.
 #[derive(Debug)]
 enum Role {
     /// Its own group.
     Own,
-    /// Its own group, and that for all others too.
+    /// Its own group, which also certifies for all other partitions.
     Service(Service),
-    /// That of another partition; its own has nothing to do.
+    /// The group of another partition; its own group is idle.
     Served,
 }
 
 impl StrongReplica {
-    /// The replica that wrote these records, in this order; of a new one, none. If there are none and it
-    /// is [not new](GroupConfig::is_new), it does nothing but refuse: its data center needs another
-    /// incarnation.
+    /// Restores the replica that wrote these records, in this order; a new replica has none. If
+    /// there are none but it is [not new](GroupConfig::is_new), it refuses everything: its data
+    /// center needs another incarnation.
     ///
     /// # Errors
     ///
-    /// The setting that is out of bounds, or that the consensus does not accept.
+    /// The setting that is out of bounds, or that the consensus library does not accept.
     pub fn restore(
         config: Config,
         group_config: GroupConfig,
@@ -91,36 +92,37 @@ impl StrongReplica {
         Ok(Self { replica, group, index: 0, on_the_way: VecDeque::new(), asked: 0, role, is_blank })
     }
 
-    /// The replica.
+    /// Returns the replica.
     pub fn replica(&self) -> &Replica {
         &self.replica
     }
 
-    /// Its part in the group.
+    /// Returns its part in the group.
     pub fn group(&self) -> &Group {
         &self.group
     }
 
-    /// Records that make a replica like this one: a log that begins with them needs nothing that
-    /// was written before.
+    /// Returns records that recreate this replica: a log that begins with them needs no earlier
+    /// records.
     pub fn checkpoint(&self) -> Vec<Record> {
         let mut records = self.replica.checkpoint();
         records.push(Record::Group(self.group.checkpoint()));
         records
     }
 
-    /// How soon the shell should give [`Input::Tick`] again, in milliseconds.
+    /// Returns the time until the shell's next [`Input::Tick`], in milliseconds.
     pub fn tick_in_ms(&self) -> u64 {
         self.replica.tick_in_ms()
     }
 
-    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    /// Handles one input. The resulting actions are appended to `out`, in the order to perform
+    /// them.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
         if self.is_blank {
             return self.replica.refuse_for_ever(input, out);
         }
         if self.replica.is_over() && !matches!(input, Input::Persisted { .. }) {
-            // Only who uses it is told.
+            // Only clients get an answer, a refusal.
             return self.give_replica(now, input, out);
         }
         match input {
@@ -189,7 +191,8 @@ impl StrongReplica {
         self.report(now, out);
     }
 
-    /// What the group should know of what was delivered; of a service, to all that it serves.
+    /// Returns the delivery progress that the group needs; for a service, the minimum over all
+    /// partitions it serves.
     fn delivered(&self) -> GroupInput {
         let mut stable = self.replica.stable_vec()[DcId::STRONG];
         let mut everywhere = self.replica.strong_everywhere();
@@ -204,8 +207,9 @@ impl StrongReplica {
         GroupInput::Delivered { stable, everywhere, uniform }
     }
 
-    /// What takes away part of a sum says how much before the log has it, so that all replicas take
-    /// away the same. Where the snapshot is not here yet, whoever asks asks again.
+    /// An operation that takes away part of a sum names the amount before it is logged, so that all
+    /// replicas take away the same. If the snapshot is not here yet, the request is dropped, and
+    /// the coordinator repeats it.
     fn certify(&mut self, now: Now, from: Address, proposal: Proposal, out: &mut Vec<Output>) {
         let Proposal { id, begun_us, snap_vec, .. } = proposal;
         if matches!(self.role, Role::Service(_)) {
@@ -220,14 +224,15 @@ impl StrongReplica {
         let message = match self.replica.measure_strong(now, &snap_vec, &proposal.updates) {
             Ok(Some(updates)) => GroupMessage::Certify(Proposal { updates, ..proposal }),
             Ok(None) => return,
-            // Nobody can say any more what it takes away.
+            // The amount can no longer be determined.
             Err(_) => GroupMessage::Query { id, begun_us, must_refuse: true },
         };
         self.give_group(now, GroupInput::Message { from, message }, out);
     }
 
-    /// Where other partitions have delivered more, this one holds back what all may see: its leader
-    /// lets it go on, should whoever committed there not have said so.
+    /// Advances this partition if others of the data center have delivered more and it holds back
+    /// visibility. The leader does this, in case the committing coordinator did not send its
+    /// message.
     fn advance(&mut self, now: Now, out: &mut Vec<Output>) {
         let to = self.replica.strong_ahead();
         if to > self.group.delivered() && self.group.is_leader() {
@@ -250,7 +255,7 @@ impl StrongReplica {
         }
         let known = self.replica.known_vec()[DcId::STRONG];
         if known > self.group.delivered() {
-            // By a state transfer.
+            // A state transfer has brought them.
             self.group.brought_up(known);
         }
     }
@@ -277,7 +282,7 @@ impl StrongReplica {
         self.follow_members(now, out);
     }
 
-    /// The state of another data center is needed, unless it is on its way.
+    /// Begins a state transfer from another data center, unless one is under way.
     fn transfer(&mut self, now: Now, out: &mut Vec<Output>) {
         if self.replica.is_pulling() {
             return;
@@ -298,7 +303,7 @@ impl StrongReplica {
         from == Address::Replica(self.replica.config().dc, partition)
     }
 
-    /// Of what the service decides, what this partition has to apply.
+    /// Returns this partition's part of the service's delivery.
     fn own_part(&self, delivery: Delivery) -> Delivery {
         if !matches!(self.role, Role::Service(_)) {
             return delivery;
@@ -350,7 +355,7 @@ impl StrongReplica {
         Output::Persist(Persist { index: self.index, records, then })
     }
 
-    /// The address of this replica.
+    /// Returns the address of this replica.
     pub fn address(&self) -> Address {
         self.replica.address()
     }

@@ -1,4 +1,4 @@
-//! Committed transactions: what travels between data centers and stands in logs.
+//! Committed transactions, as sent between data centers and stored in logs.
 
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
@@ -7,45 +7,45 @@ use crate::timestamp::{DcId, Timestamp, Version};
 use crate::types::{Cause, Update};
 use crate::vector::Vector;
 
-/// A committed transaction, as one partition has it: shared by all that its operations are in.
+/// A committed transaction, as one partition has it. All its operations share it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Transaction {
     /// Its id.
     pub id: TransactionId,
-    /// When it began, in microseconds since 1970.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
     /// The data center that committed it, or [`DcId::STRONG`].
     pub origin: DcId,
-    /// Its commit vector: its snapshot, with its timestamp at its origin.
+    /// Its commit vector: its snapshot, with the entry of its origin replaced by its timestamp.
     pub commit_vec: Vector,
-    /// Its snapshot's entry at its origin.
+    /// The entry of its origin in its snapshot.
     pub snapshot_own: Timestamp,
     /// Its operations at this partition.
     pub updates: Vec<Update>,
 }
 
 impl Transaction {
-    /// Its timestamp at its origin.
+    /// Returns its timestamp at its origin.
     pub fn timestamp(&self) -> Timestamp {
         self.commit_vec[self.origin]
     }
 
-    /// The version of its operation at `index`.
+    /// Returns the version of its operation at `index`.
     pub fn version(&self, index: u32) -> Version {
         Version { timestamp: self.timestamp(), origin: self.origin, index }
     }
 
-    /// Its snapshot.
+    /// Returns its snapshot.
     pub fn snap_vec(&self) -> Vector {
         self.commit_vec.with(self.origin, self.snapshot_own)
     }
 
-    /// The cause of its operation at `index`.
+    /// Returns the cause of its operation at `index`.
     pub fn cause(&self, index: u32) -> Cause {
         Cause { version: self.version(index), seen: self.snap_vec() }
     }
 
-    /// A rough count of its bytes of memory.
+    /// Returns a rough count of its bytes of memory.
     pub fn weight(&self) -> usize {
         let updates = self.updates.iter();
         size_of::<Self>()
@@ -53,7 +53,7 @@ impl Transaction {
     }
 }
 
-/// How a transaction ended, as a data center remembers it.
+/// The outcome of a transaction, as a data center remembers it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Outcome {
     /// It committed, with this commit vector.

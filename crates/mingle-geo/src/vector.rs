@@ -1,6 +1,7 @@
 //! Vectors of timestamps (UniStore §5.1, §6.1).
 //!
-//! One entry per data center and one for strong transactions, inline: a cache line, no allocation.
+//! There is one entry per data center and one for strong transactions, stored inline: one cache
+//! line, no allocation.
 
 use std::fmt;
 use std::ops::{Index, IndexMut};
@@ -9,11 +10,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::timestamp::{DcId, Timestamp};
 
-/// At most this many data centers.
+/// The maximum number of data centers.
 pub const DCS_MAX: usize = 7;
 
-/// A timestamp for each data center and one for strong transactions. As a snapshot it stands for
-/// all transactions whose commit vector it [`covers`](Self::covers).
+/// A timestamp for each data center and one for strong transactions. As a snapshot it contains
+/// exactly the transactions whose commit vector it [`covers`](Self::covers).
 ///
 /// # Examples
 ///
@@ -31,45 +32,45 @@ pub const DCS_MAX: usize = 7;
 pub struct Vector([Timestamp; DCS_MAX + 1]);
 
 impl Vector {
-    /// Nothing.
+    /// The vector that covers no transaction.
     pub const ZERO: Self = Self([Timestamp::ZERO; DCS_MAX + 1]);
 
-    /// Whether each entry is at least that of `other`.
+    /// True if each entry is at least the same entry of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).all(|(have, want)| have >= want)
     }
 
-    /// Raises each entry to that of `other`.
+    /// Raises each entry to at least the same entry of `other`.
     pub fn join(&mut self, other: &Self) {
         for (entry, other) in self.0.iter_mut().zip(&other.0) {
             *entry = (*entry).max(*other);
         }
     }
 
-    /// Lowers each entry to that of `other`.
+    /// Lowers each entry to at most the same entry of `other`.
     pub fn meet(&mut self, other: &Self) {
         for (entry, other) in self.0.iter_mut().zip(&other.0) {
             *entry = (*entry).min(*other);
         }
     }
 
-    /// Lowers one entry to `most`.
+    /// Lowers one entry to at most `most`.
     pub fn clip(&mut self, dc: DcId, most: Timestamp) {
         self[dc] = self[dc].min(most);
     }
 
-    /// This with one entry replaced.
+    /// Returns this vector with one entry replaced.
     pub fn with(mut self, dc: DcId, timestamp: Timestamp) -> Self {
         self[dc] = timestamp;
         self
     }
 
-    /// The highest entry, that of strong transactions included.
+    /// Returns the highest entry, including the entry of strong transactions.
     pub fn highest(&self) -> Timestamp {
         self.0.iter().copied().max().unwrap_or(Timestamp::ZERO)
     }
 
-    /// Each entry with its column.
+    /// Returns each entry with its column.
     pub fn iter(&self) -> impl Iterator<Item = (DcId, Timestamp)> {
         self.0.iter().enumerate().map(|(index, entry)| (DcId(index as u8), *entry))
     }
@@ -81,7 +82,7 @@ impl Default for Vector {
     }
 }
 
-/// Of a data center that there cannot be, a vector has nothing.
+/// An id outside the vector's columns yields [`Timestamp::ZERO`].
 impl Index<DcId> for Vector {
     type Output = Timestamp;
 
@@ -92,8 +93,8 @@ impl Index<DcId> for Vector {
 
 /// # Panics
 ///
-/// For an id that is neither below [`DCS_MAX`] nor [`DcId::STRONG`]; ids from outside are checked
-/// where they come in.
+/// If the id is neither below [`DCS_MAX`] nor [`DcId::STRONG`]. Ids from outside are checked on
+/// arrival.
 impl IndexMut<DcId> for Vector {
     fn index_mut(&mut self, dc: DcId) -> &mut Timestamp {
         &mut self.0[usize::from(dc.0)]
@@ -116,14 +117,15 @@ impl fmt::Display for Vector {
     }
 }
 
-/// What `f + 1` data centers have, this one among them (2:33-36): for each column the highest
-/// timestamp that this one and `f` others have reached.
+/// Computes `uniformVec` (2:33-36): for each column, the highest timestamp that this data center
+/// and `f` others have reached.
 ///
-/// The paper takes the maximum over all groups of `f + 1` that include `d` of the group's minimum.
-/// The best group is this data center with the `f` others that are furthest, so the answer is the
-/// smaller of its own entry and the `f`-th highest of the others.
+/// The paper takes, over all groups of `f + 1` data centers that include `d`, the maximum of each
+/// group's minimum. The best group is this data center with the `f` others that are furthest ahead.
+/// So each entry is the smaller of this data center's own entry and the `f`-th highest entry of the
+/// others.
 ///
-/// `stable_matrix` has a row for each data center; `own` is this one's row.
+/// `stable_matrix` has one row per data center; `own` is the row of this one.
 pub fn uniform_of(stable_matrix: &[Vector], own: DcId, f: usize) -> Vector {
     let mut uniform = Vector::ZERO;
     for index in 0..stable_matrix.len() {
@@ -139,7 +141,7 @@ pub fn uniform_of(stable_matrix: &[Vector], own: DcId, f: usize) -> Vector {
                 }
             }
             others[..count].sort_unstable_by(|a, b| b.cmp(a));
-            // With fewer than f others there is no such group: nothing is uniform.
+            // With fewer than `f` others there is no such group, and nothing is uniform.
             let furthest = others[..count].get(f - 1).copied().unwrap_or(Timestamp::ZERO);
             entry = entry.min(furthest);
         }
@@ -154,7 +156,7 @@ mod tests {
 
     use super::*;
 
-    /// Lines 2:33-36 as they stand: all groups, their minima, the maximum.
+    /// Computes lines 2:33-36 literally: all groups, their minima, and the maximum of these.
     fn uniform_by_groups(matrix: &[Vector], own: usize, f: usize) -> Vector {
         let mut uniform = Vector::ZERO;
         for group in 0u32..1 << matrix.len() {

@@ -1,5 +1,5 @@
-//! The heap that replicas take, as the allocator counts it, is below the formula of
-//! `mingle_geo::memory`, and not far below.
+//! Checks that the replicas' heap, as counted by the allocator, is below the formula of
+//! `mingle_geo::memory` and not far below.
 
 use mingle_geo::memory::{Load, heap_bytes_max};
 use mingle_geo::message::{CommitOne, RaiseFloor, Snapshot};
@@ -20,23 +20,23 @@ const SESSIONS: usize = 60;
 const VALUE_BYTES: usize = 64;
 const NAME: &str = "item:";
 
-/// By how many transactions of a session the floor of its ids stays behind.
+/// The number of transactions by which the floor of a session's ids lags behind.
 const LAG: u64 = 5;
 
-/// Commits at each data center in a tick.
+/// The number of commits at each data center in a tick.
 const COMMITS: usize = 4;
 
-/// The replicas of one partition; messages arrive at once, and disks are as fast.
+/// The replicas of one partition. Messages and disk writes take no time.
 struct Trio {
     replicas: Vec<Replica>,
     is_away: [bool; 3],
     now: Now,
     random: Random,
-    /// Of the last transaction of each session.
+    /// The sequence of each session's last transaction.
     sequences: Vec<u64>,
-    /// Whether operations are additions with ids, and not writes.
+    /// True if operations are additions with ids, false if they are writes.
     has_ids: bool,
-    /// Messages with where they come from, with their capacity used again.
+    /// Messages with their senders; the capacity is reused.
     messages: Vec<(Address, Envelope)>,
     outputs: Vec<Output>,
 }
@@ -118,14 +118,14 @@ impl Trio {
         }
     }
 
-    /// Operation ids that a replica remembers.
+    /// Returns the number of operation ids that a replica remembers.
     fn ids(&self) -> usize {
         let replica = &self.replicas[0];
         let state = |key| replica.inspect(key, &replica.known_vec()).expect("a state");
         replica.keys().map(|key| state(key).remembered_ids()).sum()
     }
 
-    /// Ticks without commits.
+    /// Runs ticks without commits.
     fn rest_ms(&mut self, ms: u64) {
         for _ in 0..ms / 5 {
             self.now.wall_us += 5_000;
@@ -136,7 +136,7 @@ impl Trio {
         }
     }
 
-    /// Goes on for so many milliseconds; gives the most that was allocated at the end of a tick.
+    /// Runs for `ms` milliseconds; returns the maximum allocation at the end of a tick.
     fn run_ms(&mut self, ms: u64) -> usize {
         let mut most = 0;
         for _ in 0..ms / 5 {
@@ -180,7 +180,7 @@ fn load() -> Load {
     }
 }
 
-/// One test, since there is one allocator.
+/// There is only one test, since there is one allocator.
 #[test]
 fn what_is_allocated_is_bounded_by_the_formula() {
     let before = HEAP.current_usage();
@@ -190,11 +190,11 @@ fn what_is_allocated_is_bounded_by_the_formula() {
     let bound = heap_bytes_max(&config(0), &load()) * usize::from(DCS);
     assert!(settled <= bound, "{settled} bytes are allocated, {bound} at most");
     assert!(bound <= 3 * settled, "{bound} bytes say little of {settled}");
-    // It does not grow with what was done.
+    // It does not grow with the number of operations.
     let later = trio.run_ms(12_000) - before;
     assert!(later <= settled + settled / 10, "{later} bytes after {settled}");
 
-    // One is away: what is kept for it is bounded too.
+    // One data center is away; the data kept for it is bounded too.
     trio.is_away[2] = true;
     let kept = trio.run_ms(12_000) - before;
     let away = heap_bytes_max(&config(0), &Load { dcs_away: 1, ..load() }) * usize::from(DCS);
@@ -204,7 +204,8 @@ fn what_is_allocated_is_bounded_by_the_formula() {
     ids_are_bounded_too();
 }
 
-/// Additions under ids, whose floors are raised ten times a second: more often than anything is folded.
+/// Checks additions with ids whose floors are raised ten times a second, more often than anything
+/// is folded.
 fn ids_are_bounded_too() {
     let before = HEAP.current_usage();
     let mut trio = Trio::new(config);
@@ -221,7 +222,7 @@ fn ids_are_bounded_too() {
     assert!(bound <= 4 * settled, "{bound} bytes say little of {settled}");
     let later = trio.run_ms(12_000) - before;
     assert!(later <= settled + settled / 10, "{later} bytes after {settled}");
-    // Items that are not changed any more forget theirs too.
+    // Items that no longer change forget their ids too.
     trio.raise_floors(0);
     trio.rest_ms(3_000);
     assert_eq!(trio.ids(), 0);

@@ -1,5 +1,5 @@
-//! What follows once the log says more: what this replica wanted in it is there, and who waits for a
-//! vote is answered.
+//! Handling of new log entries: satisfied requests of this replica are removed, and processes that
+//! wait for a vote are answered.
 
 use std::collections::BTreeSet;
 
@@ -11,18 +11,18 @@ use super::group::{Group, Wanted};
 use super::message::{GroupEnvelope, GroupMessage, Voted};
 use crate::message::Address;
 
-/// What the log has said since it was last looked at.
+/// The transactions that new log entries concern, since the last look.
 #[derive(Clone, Debug, Default)]
 pub struct Followed {
-    /// Of these transactions.
+    /// These transactions.
     ids: BTreeSet<TransactionId>,
-    /// Perhaps of others too: a state took the place of entries, or time passed, by which transactions
-    /// become too old.
+    /// True if others may be concerned too: a state replaced entries, or time passed and
+    /// transactions became too old.
     is_all: bool,
 }
 
 impl Followed {
-    /// Whatever is waited for is looked at the next time.
+    /// Makes the next look check everything that is waiting.
     pub fn must_look_at_all(&mut self) {
         self.is_all = true;
     }
@@ -31,7 +31,7 @@ impl Followed {
         match entry {
             Entry::Prepare(proposal) => drop(self.ids.insert(proposal.id)),
             Entry::Refuse { id, .. } | Entry::Decide { id, .. } => drop(self.ids.insert(*id)),
-            // Wanted of nobody in particular.
+            // No single transaction waits for these.
             Entry::Advance { .. }
             | Entry::Fence { .. }
             | Entry::Frozen { .. }
@@ -58,7 +58,7 @@ impl Group {
             self.applied += 1;
         }
         if let Some((next, void)) = self.certifier.go_on() {
-            // What was decided beyond has no effect.
+            // Entries decided beyond the end have no effect.
             self.applied -= void;
             self.decided.clear();
             let (index, certifier) = (self.applied, self.certifier.clone());
@@ -66,8 +66,9 @@ impl Group {
         }
     }
 
-    /// Forgets what the log has, and answers who waited for it. Only what the log has said something
-    /// of is looked at: a service that certifies for many has thousands under way.
+    /// Removes wanted entries that the log has, and answers the processes that wait for votes. It
+    /// checks only transactions that new entries concern, since a service that certifies for many
+    /// partitions has thousands in progress.
     pub(super) fn answer(&mut self) {
         let Followed { ids, is_all } = std::mem::take(&mut self.followed);
         let wanted: Vec<Wanted> = if is_all {
@@ -111,7 +112,7 @@ impl Group {
         self.then.push(GroupEnvelope { to, message: GroupMessage::Voted(voted) });
     }
 
-    /// A mistake: says a vote that the log does not have.
+    /// Makes a planted mistake: sends a vote that is not in the log.
     pub(super) fn say(&mut self, to: Address, id: TransactionId, vote: Option<Vote>) {
         let partition = self.config.certifier.partition;
         let voted = Voted { id, partition, vote, decision: None, is_forgotten: false };

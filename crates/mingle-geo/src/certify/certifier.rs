@@ -22,23 +22,23 @@ use crate::tx::Transaction;
 pub struct CertifierConfig {
     /// The partition.
     pub partition: PartitionId,
-    /// What conflicts.
+    /// The conflict relation.
     pub conflicts: Conflicts,
-    /// A transaction that began so much before the newest strong timestamp is not accepted any more,
-    /// and its end is forgotten.
+    /// A transaction that began this long before the newest strong timestamp is no longer accepted,
+    /// and its outcome is forgotten.
     pub outcome_ms_max: u64,
-    /// So many touches of transactions that committed are remembered. A snapshot so old that it might
-    /// conflict with others is refused.
+    /// The maximum number of remembered touches of committed transactions. A snapshot so old that
+    /// it might conflict with forgotten ones is refused.
     pub index_max: usize,
-    /// So many transactions are kept for replicas that lag, and more while not enough have them. Those
-    /// that lag further are brought up by state transfer.
+    /// The number of transactions kept for lagging replicas; more are kept while too few replicas
+    /// have them. Replicas that lag further need a state transfer.
     pub keep_max: usize,
-    /// A mistake to make; see [`flaw`](crate::flaw).
+    /// A planted mistake; see [`flaw`](crate::flaw).
     pub planted: Planted,
 }
 
 impl CertifierConfig {
-    /// The usual settings.
+    /// Returns the usual settings.
     pub fn new(partition: PartitionId, conflicts: Conflicts) -> Self {
         Self {
             partition,
@@ -51,12 +51,12 @@ impl CertifierConfig {
     }
 }
 
-/// A replica lags so far that what it lacks is no longer kept: it has to be brought up by state
-/// transfer.
+/// An error: a replica lags so far that its missing transactions are no longer kept, so it needs a
+/// state transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Dropped;
 
-/// What a partition's log says.
+/// The state that results from a partition's log.
 ///
 /// # Examples
 ///
@@ -95,49 +95,49 @@ pub struct Dropped;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Certifier {
     config: CertifierConfig,
-    /// No proposal from now on is at or below this.
+    /// Later proposals are above this.
     last: Timestamp,
     undecided: BTreeMap<TransactionId, Undecided>,
-    /// What was proposed for undecided transactions that were voted for.
+    /// The proposed timestamps of undecided transactions with a yes vote.
     proposed: BTreeSet<Timestamp>,
-    /// Transactions that committed, for replicas that have not delivered them.
+    /// Committed transactions, kept for replicas that have not delivered them.
     committed: BTreeMap<Timestamp, Arc<Transaction>>,
-    /// They are kept above this.
+    /// The transactions in `committed` are those above this.
     dropped: Timestamp,
     ended: BTreeMap<TransactionId, Ended>,
-    /// The same by when they began, so that the oldest are found.
+    /// The keys of `ended` by begin time, to find the oldest.
     ended_at: BTreeSet<(u64, TransactionId)>,
-    /// All partitions have delivered up to here.
+    /// All partitions of the proposer's data center have delivered up to here.
     stable: Timestamp,
     index: Index,
     membership: Membership,
     stopped: Option<Stopped>,
 }
 
-/// The configuration of the group has ended.
+/// The end of the group's configuration.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stopped {
     next: Configuration,
-    /// So many entries came after that, and have no effect.
+    /// The number of later entries, which have no effect.
     void: usize,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Undecided {
     proposal: Arc<Proposal>,
-    /// It was voted for, at this timestamp.
+    /// The timestamp of its yes vote.
     proposed: Timestamp,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Ended {
     decision: Decision,
-    /// What was voted, if anything was.
+    /// The vote; [`Vote::No`] if the transaction was refused without one.
     vote: Vote,
 }
 
 impl Certifier {
-    /// That of an empty log.
+    /// Creates the certifier of an empty log.
     pub fn new(config: CertifierConfig) -> Self {
         Self {
             config,
@@ -155,12 +155,12 @@ impl Certifier {
         }
     }
 
-    /// Its settings.
+    /// Returns its settings.
     pub fn config(&self) -> &CertifierConfig {
         &self.config
     }
 
-    /// Follows the next entry of the log. An entry that comes too late has no effect.
+    /// Applies the next entry of the log. An entry that comes too late has no effect.
     pub fn apply(&mut self, entry: &Entry) {
         if let Some(stopped) = &mut self.stopped {
             stopped.void += 1;
@@ -184,23 +184,24 @@ impl Certifier {
         }
     }
 
-    /// Whether the configuration of the group has ended.
+    /// True if the configuration of the group has ended.
     pub(super) fn is_stopped(&self) -> bool {
         self.stopped.is_some()
     }
 
-    /// Goes on in the next configuration, if one has ended: which that is, and how many entries were
-    /// given that came after the end.
+    /// Continues in the next configuration if one has ended. Returns that configuration, and the
+    /// number of entries that came after the end.
     pub(super) fn go_on(&mut self) -> Option<(Configuration, usize)> {
         self.stopped.take().map(|Stopped { next, void }| (next, void))
     }
 
-    /// Whether a transaction has ended, or began too long ago to be accepted.
+    /// True if a transaction has ended, or began too long ago to be accepted.
     fn is_over(&self, id: &TransactionId, begun_us: u64) -> bool {
         self.ended.contains_key(id) || begun_us <= self.floor_us()
     }
 
-    /// Transactions that began up to then, in microseconds since 1970, are not accepted any more.
+    /// Returns the age floor: transactions that began at or before it (microseconds since 1970) are
+    /// refused.
     pub fn floor_us(&self) -> u64 {
         self.last.micros().saturating_sub(self.config.outcome_ms_max.saturating_mul(1_000))
     }
@@ -220,7 +221,7 @@ impl Certifier {
         let proposed = self.propose(proposal);
         self.last = proposed;
         if proposal.participants == [self.config.partition] {
-            // Nobody else has a say.
+            // No other partition votes.
             return self.commit(proposal, proposed, proposed);
         }
         self.proposed.insert(proposed);
@@ -229,7 +230,8 @@ impl Certifier {
         self.undecided.insert(id, Undecided { proposal, proposed });
     }
 
-    /// Whether a preparation counts although its transaction is over: never, but for a mistake.
+    /// True if a prepare counts although its transaction is over; this happens only by a planted
+    /// mistake.
     fn is_overruled(&self, id: &TransactionId) -> bool {
         match self.ended.get(id).map(|ended| ended.vote) {
             Some(Vote::No) => self.makes(Flaw::RefusalOverruled),
@@ -242,7 +244,8 @@ impl Certifier {
         self.config.planted.is(flaw)
     }
 
-    /// A timestamp above the snapshot, and above all that was proposed, decided or promised here.
+    /// Returns a timestamp above the snapshot and above all that were proposed, decided or promised
+    /// here.
     fn propose(&self, proposal: &Proposal) -> Timestamp {
         let partition = self.config.partition;
         let mut above = self.last.max(proposal.snap_vec.highest());
@@ -295,9 +298,9 @@ impl Certifier {
         self.end(id, begun_us, Decision::Commit(timestamp), Vote::Yes(proposed));
     }
 
-    /// Remembers how a transaction ended, and forgets what nobody asks about any more: an abort once
-    /// the transaction is too old to be prepared; a commit only if, beyond that, all partitions have
-    /// delivered it, since until then another participant may be undecided.
+    /// Remembers the outcome of a transaction, and forgets old ones. An abort is forgotten once the
+    /// transaction is too old to be prepared. A commit is forgotten only if, in addition, all
+    /// partitions have delivered it, since until then another participant may be undecided.
     fn end(&mut self, id: TransactionId, begun_us: u64, decision: Decision, vote: Vote) {
         self.ended.insert(id, Ended { decision, vote });
         self.ended_at.insert((begun_us, id));
@@ -314,9 +317,9 @@ impl Certifier {
         }
     }
 
-    /// What the partition has voted; none if it has not. One that was refused, or began too long
-    /// ago, is voted against. So it is with one whose end is forgotten: only those may ask to whom
-    /// it is undecided, and then it did not commit.
+    /// Returns the partition's vote, or `None` if there is none yet. The vote is no for a
+    /// transaction that was refused or began too long ago, and also for one whose outcome is
+    /// forgotten: only participants where it is undecided may ask, and then it did not commit.
     pub fn vote(&self, id: &TransactionId, begun_us: u64) -> Option<Vote> {
         if let Some(undecided) = self.undecided.get(id) {
             return Some(Vote::Yes(undecided.proposed));
@@ -327,19 +330,19 @@ impl Certifier {
         }
     }
 
-    /// Whether a transaction began so long ago that its end may have been forgotten.
+    /// True if a transaction began so long ago that its outcome may have been forgotten.
     pub fn is_forgotten(&self, id: &TransactionId, begun_us: u64) -> bool {
         let is_known = self.undecided.contains_key(id) || self.ended.contains_key(id);
         !is_known && begun_us <= self.floor_us()
     }
 
-    /// How a transaction ended, as far as the log says and it is remembered.
+    /// Returns the outcome of a transaction, if the log has it and it is remembered.
     pub fn outcome(&self, id: &TransactionId) -> Option<Decision> {
         self.ended.get(id).map(|ended| ended.decision)
     }
 
-    /// Forgets transactions that all replicas of this partition have delivered, and beyond
-    /// `keep_max` the oldest of those that enough have, to bring up the others.
+    /// Drops transactions that all replicas of this partition have delivered. Beyond `keep_max` it
+    /// also drops the oldest that enough replicas have for the others to copy.
     fn drop_committed(&mut self, proposal: &Proposal) {
         while let Some((first, _)) = self.committed.first_key_value() {
             let is_over = self.committed.len() > self.config.keep_max && *first <= proposal.uniform;
@@ -351,18 +354,19 @@ impl Certifier {
         }
     }
 
-    /// Nothing commits at or below this any more: all below the lowest undecided proposal.
+    /// Returns the timestamp just below the lowest undecided proposal: nothing commits at or below
+    /// it any more.
     pub fn complete(&self) -> Timestamp {
         let lowest = self.proposed.first().filter(|_| !self.makes(Flaw::DeliveryPastUndecided));
         lowest.map_or(self.last, |lowest| lowest.before())
     }
 
-    /// What is to be delivered to a replica that has all up to `after`, in the order of timestamps.
-    /// Nothing that commits later lies below. None if nothing is new.
+    /// Returns the transactions to deliver to a replica that has all up to `after`, in timestamp
+    /// order. No later commit is at or below the end. `None` if there is nothing new.
     ///
     /// # Errors
     ///
-    /// [`Dropped`] if that is not kept any more.
+    /// [`Dropped`] if some of them are no longer kept.
     pub fn deliver(&self, after: Timestamp) -> Result<Option<Delivery>, Dropped> {
         let to = self.complete();
         if to <= after {
@@ -376,22 +380,24 @@ impl Certifier {
         Ok(Some(Delivery { to, transactions }))
     }
 
-    /// No proposal from now on is at or below this.
+    /// Returns the bound that all later proposals exceed.
     pub fn last(&self) -> Timestamp {
         self.last
     }
 
-    /// Undecided transactions, for whoever finishes those whose coordinator is silent.
+    /// Returns the undecided transactions, for the replica that finishes those whose coordinator is
+    /// silent.
     pub fn undecided(&self) -> impl Iterator<Item = &Arc<Proposal>> {
         self.undecided.values().map(|undecided| &undecided.proposal)
     }
 
-    /// What the log says of members.
+    /// Returns the membership state of the log.
     pub fn membership(&self) -> &Membership {
         &self.membership
     }
 
-    /// How many ends it remembers, and how many touches of transactions that committed.
+    /// Returns the numbers of remembered outcomes and of remembered touches of committed
+    /// transactions.
     pub fn remembered(&self) -> (usize, usize) {
         (self.ended.len(), self.index.len())
     }

@@ -1,9 +1,9 @@
-//! Who agrees on a log: one incarnation of each data center (a replica that lost its disk ends its
-//! own). A group begins with all data centers' first ones; an [`Entry::Stop`](super::Entry::Stop) ends
-//! a configuration and names the next.
+//! The set of replicas that agree on a log: one incarnation of each data center (a replica that
+//! lost its disk ends its incarnation). A group begins with the first incarnations of all data
+//! centers. An [`Entry::Stop`](super::Entry::Stop) ends a configuration and names the next.
 //!
-//! Incarnations only rise. So a replica that is behind the times takes nothing back, and one that
-//! has been replaced never votes again.
+//! Incarnations only rise. So an outdated replica cannot bring back an earlier one, and a replica
+//! that has been replaced never votes again.
 
 use omnipaxos::util::NodeId;
 use serde::{Deserialize, Serialize};
@@ -13,35 +13,37 @@ use crate::limits::INCARNATION_MAX;
 use crate::timestamp::DcId;
 use crate::vector::DCS_MAX;
 
-/// The numbers of one data center's incarnations lie so far apart.
+/// The distance between the node numbers of one data center's successive incarnations.
 const NODES: NodeId = DCS_MAX as NodeId + 1;
 
-/// Who agrees on a log, for a while.
+/// The set of replicas that agree on a log, until the next configuration.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Configuration {
-    /// Counts them, from 1; 0 of a replica that knows of none.
+    /// The number of this configuration, from 1; 0 if the replica knows of none.
     id: u32,
     /// By data center.
     incarnations: Vec<u32>,
 }
 
 impl Configuration {
-    /// That with which a system of so many data centers begins.
+    /// Returns the first configuration of a system of `dc_count` data centers.
     pub fn founding(dc_count: u8) -> Self {
         Self { id: 1, incarnations: vec![0; usize::from(dc_count)] }
     }
 
-    /// Counts the configurations of a group, from 1; 0 of a replica that knows of none.
+    /// Returns the number of this configuration, from 1; 0 if the replica knows of none.
     pub fn id(&self) -> u32 {
         self.id
     }
 
-    /// Which incarnation of a data center is a member; none of a replica that knows of none.
+    /// Returns the incarnation of a data center that is a member; `None` if the replica knows of no
+    /// configuration.
     pub fn incarnation(&self, dc: DcId) -> Option<u32> {
         self.incarnations.get(usize::from(dc.0)).copied()
     }
 
-    /// The next, in which at least these are members; none if they are.
+    /// Returns the next configuration, with at least these incarnations; `None` if they are members
+    /// already.
     pub(super) fn next(&self, members: impl IntoIterator<Item = (DcId, u32)>) -> Option<Self> {
         let mut incarnations = self.incarnations.clone();
         for (dc, incarnation) in members {
@@ -52,55 +54,55 @@ impl Configuration {
         is_new.then_some(Self { id: self.id + 1, incarnations })
     }
 
-    /// Whether this may be the configuration after that one.
+    /// True if this may be the configuration directly after `before`.
     pub(super) fn follows(&self, before: &Self) -> bool {
         self.id == before.id + 1 && self.has_risen_from(before)
     }
 
-    /// Whether no data center is taken back to an earlier incarnation than it has in that one.
+    /// True if no data center has an earlier incarnation than in `before`.
     pub(super) fn has_risen_from(&self, before: &Self) -> bool {
         let mut pairs = self.incarnations.iter().zip(&before.incarnations);
         self.incarnations.len() >= before.incarnations.len() && pairs.all(|(new, old)| new >= old)
     }
 
-    /// Whether this can be a configuration of so many data centers.
+    /// True if this can be a configuration of `dc_count` data centers.
     pub(super) fn is_sound(&self, dc_count: u8) -> bool {
         let are_bounded = self.incarnations.iter().all(|number| *number <= INCARNATION_MAX);
         self.id > 0 && self.incarnations.len() == usize::from(dc_count) && are_bounded
     }
 
-    /// The number of a data center's member.
+    /// Returns the node number of a data center's member.
     pub(super) fn node(&self, dc: DcId) -> NodeId {
         let incarnation = self.incarnation(dc).unwrap_or_default();
         NodeId::from(incarnation) * NODES + NodeId::from(dc.0) + 1
     }
 
-    /// The numbers of all members.
+    /// Returns the node numbers of all members.
     pub(super) fn nodes(&self) -> Vec<NodeId> {
         (0..self.incarnations.len() as u8).map(|dc| self.node(DcId(dc))).collect()
     }
 }
 
-/// The data center of a member.
+/// Returns the data center of a node number.
 pub(super) fn dc_of(node: NodeId) -> DcId {
     DcId((node.saturating_sub(1) % NODES) as u8)
 }
 
-/// What a log comes to where a configuration begins: the same at all its members.
+/// The state of a log at the beginning of a configuration, the same at all its members.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Base {
-    /// How many entries came before.
+    /// The number of earlier entries.
     pub(super) index: usize,
-    /// What they come to.
+    /// The state after these entries.
     pub(super) certifier: Certifier,
 }
 
 /// See [`GroupMessage::Moved`](super::GroupMessage::Moved).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Moved {
-    /// What the sender's group has come to.
+    /// The new configuration of the sender's group.
     pub(super) configuration: Configuration,
-    /// Where it begins; none for who is not a member any more.
+    /// Its beginning; `None` for a receiver that is no longer a member.
     pub(super) base: Option<Box<Base>>,
 }
 

@@ -1,4 +1,4 @@
-//! Which two strong transactions conflict (UniStore §3: the relation that applications declare).
+//! The conflict relation of strong transactions (UniStore §3: applications declare it).
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -7,24 +7,24 @@ use serde::{Deserialize, Serialize};
 
 use crate::key::Key;
 
-/// What a transaction does to an item, by a name for which conflicts are declared: `withdraw`, say.
+/// A name for a use of an item, for which conflicts are declared, for example `withdraw`.
 pub type Label = Arc<str>;
 
-/// How an item is used.
+/// The kind of access to an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Access {
     /// It is read.
     Read,
-    /// It is written, whether it is read or not.
+    /// It is written, and possibly read.
     Write,
 }
 
-/// What of a touch decides whether it conflicts with another one of the same item.
+/// The property of a touch that decides whether it conflicts with another touch of the same item.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum Class {
-    /// Of a labelled one, its label.
+    /// The label of a labelled touch.
     Labelled(Label),
-    /// Of any other, whether it writes.
+    /// The access of an unlabelled touch.
     Plain(Access),
 }
 
@@ -33,14 +33,14 @@ pub enum Class {
 pub struct Touch {
     /// The item.
     pub key: Key,
-    /// How it is used.
+    /// The kind of access.
     pub access: Access,
-    /// By what name, if conflicts are declared for it.
+    /// The label, if conflicts are declared for it.
     pub label: Option<Label>,
 }
 
 impl Touch {
-    /// An item that is used without a label.
+    /// Creates a touch without a label.
     pub fn new(key: Key, access: Access) -> Self {
         Self { key, access, label: None }
     }
@@ -53,11 +53,11 @@ impl Touch {
     }
 }
 
-/// Pairs of labels that conflict where they are put on one item.
+/// Pairs of labels that conflict on the same item.
 ///
-/// Two touches of an item that both have labels conflict if the pair is declared. Of others that
-/// have none on one side or on both, they conflict if at least one writes, as without any labels;
-/// a labelled touch counts as a write there.
+/// Two labelled touches of an item conflict if their pair is declared. If one or both have no
+/// label, they conflict if at least one writes, as without any labels; a labelled touch counts as a
+/// write there.
 ///
 /// # Examples
 ///
@@ -83,7 +83,7 @@ pub struct Conflicts {
 }
 
 impl Conflicts {
-    /// The relation in which these pairs of labels conflict.
+    /// Creates the relation in which exactly these pairs of labels conflict.
     pub fn new<A: Into<Label>, B: Into<Label>>(pairs: impl IntoIterator<Item = (A, B)>) -> Self {
         let mut both = BTreeSet::new();
         for (a, b) in pairs {
@@ -94,13 +94,13 @@ impl Conflicts {
         Self { pairs: both, touching_is_enough: false }
     }
 
-    /// The relation in which any two transactions that touch one item conflict (`RedBlue` of the
-    /// paper's evaluation, §8).
+    /// Returns the relation in which any two transactions that touch a common item conflict
+    /// (`RedBlue` of the paper's evaluation, §8).
     pub fn all() -> Self {
         Self { pairs: BTreeSet::new(), touching_is_enough: true }
     }
 
-    /// Whether two touches conflict.
+    /// True if two touches conflict.
     pub fn between(&self, a: &Touch, b: &Touch) -> bool {
         a.key == b.key && self.of_classes(&a.class(), &b.class())
     }

@@ -1,26 +1,28 @@
-//! Agreement on the log: a kept library (omnipaxos: Sequence Paxos with ballot leader election), and
-//! what has to be minded about it.
+//! Agreement on the log with a library (omnipaxos: Sequence Paxos with ballot leader election), and
+//! the precautions that it needs.
 //!
-//! - It writes synchronously, and a leader counts its own vote at once. Whoever uses this sends what
-//!   it says, and acts on what it decides, only after what it wrote is on disk.
-//! - What is proposed to a leader that dies is lost: who wants something in the log proposes it again.
+//! - It writes synchronously, and a leader counts its own vote at once. So the caller sends its
+//!   messages and uses its decisions only after its writes are on disk.
+//! - A proposal to a leader that dies is lost, so its proposer proposes it again.
 //! - Both ends must be told of a connection that was lost and stands again.
-//! - Version 0.2.4 merges a delta of decided entries with what the receiver has up to the *later*
-//!   index: [`without_delta`] takes such deltas apart before it sees them.
-//! - Version 0.2.4 lets a replica wait for ever that promised itself to lead and crashed before others
-//!   heard of it: one that is shut out for long leads ([`is_outranked`]).
+//! - Version 0.2.4 merges a delta of decided entries with the receiver's state up to the *later*
+//!   index: [`without_delta`] splits such deltas before the library sees them.
+//! - Version 0.2.4 makes a replica wait forever if it promised a ballot of its own and crashed
+//!   before others heard of it: a replica that is shut out for long becomes leader
+//!   ([`is_outranked`]).
 //!
-//! - A configuration ends by an entry of the log, which has no effect beyond that, not by the library's
-//!   `StopSign`: version 0.2.4 counts that twice where a new leader brings up one that has accepted it,
-//!   and then neither takes it for decided.
+//! - A configuration ends with an entry of the log, after which entries have no effect, and not
+//!   with the library's `StopSign`: version 0.2.4 counts a `StopSign` twice if a new leader updates
+//!   a follower that has accepted it, and then neither replica takes it for decided.
 //!
-//! What is said names the configuration in which it is; what is said in another is not heeded. Each has
-//! its own instance of the library, on a log that begins where the one before has ended, and with
-//! members of which none has voted in it before ([`configuration`](super::configuration)).
+//! Each message names its configuration; messages of another configuration are ignored. Each
+//! configuration has its own instance of the library, on a log that begins where the previous one
+//! ended. None of its members has voted in it before ([`configuration`](super::configuration)).
 //!
-//! One data center has nobody to agree with: what it appends is decided.
+//! With one data center there is no agreement: an appended entry is decided.
 //!
-//! A follower need not wait until its leader tells it what is chosen ([`learner`](super::learner)).
+//! A follower need not wait until its leader reports the chosen entries
+//! ([`learner`](super::learner)).
 
 use std::fmt;
 
@@ -40,29 +42,30 @@ use super::mirror::{GroupRecord, Kept, Mirror};
 use crate::flaw::{Flaw, Planted};
 use crate::timestamp::DcId;
 
-/// A replica that is shut out for so many elections leads itself.
+/// The number of elections after which a replica that is shut out becomes leader itself.
 const SHUT_OUT_ELECTIONS: u64 = 3;
 
 /// A replica's part in agreeing on the log.
 pub struct Consensus {
     dc: DcId,
     incarnation: u32,
-    /// As long as it knows of no configuration: it may become part of one.
+    /// True for an incarnation that never wrote anything: it may join a configuration.
     is_new: bool,
     server: ServerConfig,
-    /// None if there is nobody to agree with, or this replica is not one of them.
+    /// `None` if there is a single data center, or this replica is not a member.
     paxos: Option<Box<OmniPaxos<Entry, Mirror>>>,
     is_alone: bool,
     configuration: Configuration,
     /// A later incarnation has taken its place.
     is_replaced: bool,
-    /// Who has spoken in a newer configuration.
+    /// A data center that sent a message of a newer configuration.
     newer: Option<DcId>,
     ticks: u64,
     mirror: Mirror,
     learner: Learner,
     planted: Planted,
-    /// Somebody leads whose ballot is below what this replica has promised, for so many ticks.
+    /// True if a leader has a lower ballot than this replica has promised, with the number of
+    /// ticks.
     is_shut_out: bool,
     shut_out_ticks: u64,
 }
@@ -77,11 +80,11 @@ impl fmt::Debug for Consensus {
 }
 
 impl Consensus {
-    /// The part of a replica that wrote these records.
+    /// Restores the part of a replica that wrote these records.
     ///
     /// # Errors
     ///
-    /// What the library does not accept about the settings.
+    /// The settings that the library does not accept.
     pub fn restore<'a>(
         config: &GroupConfig,
         records: impl IntoIterator<Item = &'a GroupRecord>,
@@ -117,7 +120,7 @@ impl Consensus {
         Ok(consensus)
     }
 
-    /// Takes part in the configuration to which the log belongs, if it is for this replica.
+    /// Joins the configuration to which the log belongs, if this replica is a member.
     fn join(&mut self) -> Result<(), String> {
         self.configuration = self.mirror.configuration();
         (self.newer, self.is_shut_out, self.shut_out_ticks) = (None, false, 0);
@@ -136,48 +139,48 @@ impl Consensus {
         Ok(())
     }
 
-    /// A configuration begins, on a log of which this comes before.
+    /// Begins a configuration, on a log that starts from this base.
     pub fn begin(&mut self, configuration: Configuration, base: Base) {
         self.mirror.begin(configuration, base);
         self.join().expect("the settings were accepted before, and the configuration is sound");
     }
 
-    /// The configuration in which this replica is, or that it has left.
+    /// Returns this replica's configuration, or the last one before it was replaced.
     pub fn configuration(&self) -> &Configuration {
         &self.configuration
     }
 
-    /// Whether this replica votes in it.
+    /// True if this replica votes in the configuration.
     pub fn is_member(&self) -> bool {
         let listed = self.configuration.incarnation(self.dc);
         let is_impostor = listed.is_some() && self.planted.is(Flaw::EmptyDiskVotes);
         !self.is_replaced && (listed == Some(self.incarnation) || is_impostor)
     }
 
-    /// Whether a later incarnation of its data center has taken its place.
+    /// True if a later incarnation of its data center has taken its place.
     pub fn is_replaced(&self) -> bool {
         let listed = self.configuration.incarnation(self.dc);
         self.is_replaced || listed.is_some_and(|listed| listed > self.incarnation)
     }
 
-    /// It hears that a later incarnation has taken its place.
+    /// Records that a later incarnation has taken its place.
     pub fn replaced(&mut self) {
         self.is_replaced = true;
         self.paxos = None;
     }
 
-    /// Whether this replica may begin in a configuration of which it is told, and that has it as a
-    /// member: not if it may have voted there, and has forgotten.
+    /// True if this replica may join a configuration that names it as a member. It may not if it
+    /// may have voted there and forgotten it.
     pub fn may_begin(&self) -> bool {
         self.configuration.id() > 0 || self.is_new
     }
 
-    /// What was written, and is read.
+    /// Returns the written log.
     pub fn log(&self) -> &Mirror {
         &self.mirror
     }
 
-    /// Who leads, and whether this replica's log follows.
+    /// Returns the leader, and true if this replica's log is in sync with it.
     pub fn leader(&self) -> Option<(DcId, bool)> {
         if self.is_alone {
             return Some((self.dc, true));
@@ -186,7 +189,8 @@ impl Consensus {
         Some((dc_of(node), follows))
     }
 
-    /// Appends an entry, if this replica leads; false if the log has ended, which it never does.
+    /// Appends an entry, if this replica leads. Returns false if the library's log has ended, which
+    /// never happens.
     pub fn append(&mut self, entry: Entry) -> bool {
         let is_leader = self.leader() == Some((self.dc, true));
         match &mut self.paxos {
@@ -200,7 +204,7 @@ impl Consensus {
         }
     }
 
-    /// Handles a message from a data center; false if it is none of theirs.
+    /// Handles a message from a data center. Returns false if the message is invalid.
     pub fn handle(&mut self, from: DcId, bytes: &[u8]) -> bool {
         let decoded: Result<(u32, &[u8]), _> = postcard::take_from_bytes(bytes);
         let Ok((configuration, bytes)) = decoded else { return false };
@@ -210,8 +214,8 @@ impl Consensus {
             }
             return !self.is_alone;
         }
-        // One that has left says nothing; what others say in the configuration after that is for its
-        // successor.
+        // A replica that has left a configuration is silent; other replicas' messages in the next
+        // configuration are for its successor.
         let Some(paxos) = &mut self.paxos else { return !self.is_alone };
         let decoded: Result<PaxosMessage<Entry>, _> = postcard::from_bytes(bytes);
         let Ok(message) = decoded else { return false };
@@ -223,7 +227,7 @@ impl Consensus {
             self.learner.accepted(sender, ballot, index);
         }
         if message.get_receiver() != own {
-            // A copy of what the leader is told.
+            // It is a copy of a message to the leader.
             return accepted(&message).is_some();
         }
         self.is_shut_out |= is_outranked(&message, paxos.get_promise());
@@ -234,7 +238,7 @@ impl Consensus {
         true
     }
 
-    /// The messages to send, with where they go.
+    /// Returns the messages to send, with their destinations.
     pub fn take_outgoing(&mut self) -> Vec<(DcId, Vec<u8>)> {
         let Some(paxos) = &mut self.paxos else { return Vec::new() };
         let mut messages = Vec::new();
@@ -254,14 +258,14 @@ impl Consensus {
         outgoing
     }
 
-    /// The connection to a data center was lost and stands again.
+    /// Handles a lost connection to a data center that is up again.
     pub fn reconnected(&mut self, dc: DcId) {
         if let Some(paxos) = self.paxos.as_mut().filter(|_| dc != self.dc) {
             paxos.reconnected(self.configuration.node(dc));
         }
     }
 
-    /// Time passed.
+    /// Advances the library's clock.
     pub fn tick(&mut self) {
         self.ticks += 1;
         let Some(paxos) = &mut self.paxos else { return };
@@ -277,8 +281,8 @@ impl Consensus {
         self.is_shut_out &= self.shut_out_ticks > 0;
     }
 
-    /// Whom to ask what has become of the group, if it seems to have gone on elsewhere: after a while
-    /// again.
+    /// Returns a data center to ask for the group's state, if the group seems to have moved on. It
+    /// repeats after a while.
     pub fn take_ask(&mut self) -> Option<DcId> {
         let is_time = self.ticks.is_multiple_of(self.server.election_tick_timeout.max(1));
         if !is_time || self.is_replaced() || !self.may_begin() {
@@ -287,17 +291,17 @@ impl Consensus {
         self.newer.take()
     }
 
-    /// Up to which index entries are decided, of those that this replica has.
+    /// Returns the index up to which the entries of this replica are decided.
     pub fn decided_index(&self) -> usize {
         let Some(paxos) = &self.paxos else { return self.mirror.decided() };
         let chosen = self.learner.chosen(self.planted.is(Flaw::ChosenWithoutMajority));
         paxos.get_decided_idx().max(chosen)
     }
 
-    /// Puts a state in the place of the entries below an index, which are decided.
+    /// Replaces the entries below an index, which are decided, by a state.
     pub fn compact(&mut self, index: usize, state: &Certifier) {
         match &mut self.paxos {
-            // It refuses what it has compacted already.
+            // It refuses an index that is already compacted.
             Some(paxos) => drop(paxos.snapshot(Some(index), true)),
             None if self.is_alone => self.mirror.compact_alone(index, state.clone()),
             None => {}
@@ -305,7 +309,7 @@ impl Consensus {
     }
 }
 
-/// What its sender has accepted, if that is what the message says.
+/// Returns the sender's accepted ballot and index, if the message reports them.
 fn accepted(message: &PaxosMessage<Entry>) -> Option<(Ballot, usize)> {
     let PaxosMessage::SequencePaxos(inner) = message else { return None };
     match &inner.msg {
@@ -314,12 +318,12 @@ fn accepted(message: &PaxosMessage<Entry>) -> Option<(Ballot, usize)> {
     }
 }
 
-/// The library's settings, but for the number.
+/// Returns the library's settings, without the node number.
 fn server(config: &GroupConfig) -> ServerConfig {
     ServerConfig {
         election_tick_timeout: config.election_ticks,
         resend_message_tick_timeout: config.election_ticks,
-        // Nothing is held back to be sent with something else.
+        // Messages are not held back for batching.
         batch_size: 1,
         flush_batch_tick_timeout: 1,
         buffer_size: 64,
@@ -328,8 +332,9 @@ fn server(config: &GroupConfig) -> ServerConfig {
     }
 }
 
-/// Whether somebody leads with a ballot below what this replica has promised: it says so itself, or
-/// those that are content with it do, since it hears of no higher one and answers none.
+/// True if a replica leads with a lower ballot than this replica has promised. Either the leader's
+/// own message shows it, or a reply of a follower that is content with it, since that follower
+/// hears of no higher ballot.
 fn is_outranked(message: &PaxosMessage<Entry>, promise: Ballot) -> bool {
     match message {
         PaxosMessage::SequencePaxos(inner) => {
@@ -341,8 +346,8 @@ fn is_outranked(message: &PaxosMessage<Entry>, promise: Ballot) -> bool {
     }
 }
 
-/// The same, where a log is brought up by what was decided between two indices, with these entries
-/// in full: merged as the library does it, entries that the receiver lacks would be lost.
+/// Replaces a delta of decided entries in a synchronization message by the entries themselves: the
+/// library's merge would lose entries that the receiver lacks.
 fn without_delta(mut message: PaxosMessage<Entry>, decided: usize) -> PaxosMessage<Entry> {
     let PaxosMessage::SequencePaxos(inner) = &mut message else { return message };
     let sync = match &mut inner.msg {

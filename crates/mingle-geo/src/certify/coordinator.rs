@@ -1,7 +1,8 @@
-//! The coordinator of one strong transaction: the session that runs it.
+//! The coordinator of one strong transaction, which the session runs.
 //!
-//! It asks the participants' replicas in its data center to certify, takes their votes and tells them
-//! the decision. Nothing rests on it: they can finish without it, and come to the same.
+//! It asks the participants' replicas in its data center to certify, collects their votes and sends
+//! them the decision. Nothing depends on it: the participants can finish without it, with the same
+//! outcome.
 
 use std::collections::BTreeMap;
 
@@ -13,16 +14,16 @@ use crate::message::Address;
 use crate::timestamp::{DcId, PartitionId, Timestamp};
 use crate::vector::Vector;
 
-/// How the certification of a transaction ended, as its coordinator knows.
+/// The result of a transaction's certification, as its coordinator knows it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Certified {
     /// It committed, with this commit vector.
     Committed(Vector),
-    /// It is aborted. Run again on a snapshot that covers this, it may succeed.
+    /// It is aborted. A retry on a snapshot that covers this may succeed.
     Conflict(Vector),
-    /// It is aborted: somebody who found it unfinished has refused it.
+    /// It is aborted: a replica that found it unfinished has refused it.
     Refused,
-    /// It began too long ago: how it ended is no longer known.
+    /// It began too long ago: its outcome is no longer known.
     Forgotten,
 }
 
@@ -40,8 +41,8 @@ pub struct Coordinator {
 }
 
 impl Coordinator {
-    /// The coordinator, in data center `dc`, of the transaction of which these are the parts, of
-    /// which there is at least one, by partition; all on one snapshot, which is uniform.
+    /// Creates the coordinator, in data center `dc`, of a transaction with these parts by
+    /// partition. There is at least one part, and all have the same uniform snapshot.
     pub fn new(dc: DcId, partition_count: u16, parts: BTreeMap<PartitionId, Proposal>) -> Self {
         let first = parts.values().next();
         let id = first.map(|part| part.id);
@@ -57,13 +58,13 @@ impl Coordinator {
         }
     }
 
-    /// The same, from another data center: its own may be lost.
+    /// Returns the coordinator moved to another data center, since its own may be lost.
     #[must_use]
     pub fn at_data_center(self, dc: DcId) -> Self {
         Self { dc, votes: BTreeMap::new(), ..self }
     }
 
-    /// The same on another snapshot, before anybody was asked.
+    /// Sets another snapshot, before any participant was asked.
     pub(crate) fn set_snapshot(&mut self, snap_vec: Vector) {
         self.snap_vec = snap_vec;
         for part in self.parts.values_mut() {
@@ -75,7 +76,7 @@ impl Coordinator {
         GroupEnvelope { to: Address::Replica(self.dc, partition), message }
     }
 
-    /// Asks those that have not voted; may be repeated.
+    /// Asks the participants that have not voted; the call may be repeated.
     pub fn ask(&self, out: &mut Vec<GroupEnvelope>) {
         for (partition, part) in &self.parts {
             if !self.votes.contains_key(partition) {
@@ -84,7 +85,7 @@ impl Coordinator {
         }
     }
 
-    /// Takes a vote; says how the transaction ended once that is known, and tells the participants.
+    /// Takes a vote. Once the outcome is known, returns it and tells the participants.
     pub fn on_voted(&mut self, voted: &Voted, out: &mut Vec<GroupEnvelope>) -> Option<Certified> {
         let vote = voted.vote.filter(|_| voted.id == self.id)?;
         if !self.parts.contains_key(&voted.partition) {
@@ -113,7 +114,8 @@ impl Coordinator {
         })
     }
 
-    /// Nothing becomes visible at `timestamp` before all partitions of a data center are past it.
+    /// Advances the other partitions: nothing becomes visible at `timestamp` before all partitions
+    /// of a data center are past it.
     fn advance(&self, timestamp: Timestamp, out: &mut Vec<GroupEnvelope>) {
         for partition in (0..self.partition_count).map(PartitionId) {
             if !self.parts.contains_key(&partition) {

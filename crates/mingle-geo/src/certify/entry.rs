@@ -1,4 +1,4 @@
-//! What stands in the log of a partition, and what follows from it for one transaction.
+//! The entries of a partition's log, and the decision that votes imply.
 
 use std::sync::Arc;
 
@@ -15,114 +15,117 @@ use crate::vector::Vector;
 /// One entry of the log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Entry {
-    /// A transaction asks for the partition's vote.
+    /// A transaction requests the partition's vote.
     Prepare(Arc<Proposal>),
-    /// A transaction that is not prepared here never will be: proposed by whoever finishes it where
-    /// this partition has not voted.
+    /// A transaction that is not prepared here never will be. A replica that finishes it proposes
+    /// this where this partition has not voted.
     Refuse {
         /// The transaction.
         id: TransactionId,
-        /// When it began, in microseconds since 1970.
+        /// The time when it began, in microseconds since 1970.
         begun_us: u64,
     },
-    /// A transaction has ended. All that are proposed of one transaction say the same.
+    /// A transaction has ended. All such entries of one transaction have the same decision.
     Decide {
         /// The transaction.
         id: TransactionId,
-        /// When it began, in microseconds since 1970.
+        /// The time when it began, in microseconds since 1970.
         begun_us: u64,
-        /// How.
+        /// The decision.
         decision: Decision,
     },
-    /// Nothing commits here at or below this any more (`HEARTBEAT_STRONG`, 3:9).
+    /// Nothing commits here at or below `to` any more (`HEARTBEAT_STRONG`, 3:9).
     Advance {
-        /// That timestamp.
+        /// The timestamp.
         to: Timestamp,
     },
-    /// The configuration of the group ends here, and this one begins. What comes after it in the log of
-    /// that configuration has no effect.
+    /// The configuration of the group ends here, and this one begins. Later entries in the old
+    /// configuration's log have no effect.
     Stop(Configuration),
-    /// An incarnation of a data center is given up (see [`members`](crate::members)). This and what
-    /// follows stand in the first partition's log alone.
+    /// An incarnation of a data center is given up (see [`members`](crate::members)). This entry
+    /// and the following ones occur only in the first partition's log.
     Fence {
         /// The data center.
         dc: DcId,
-        /// Which incarnation of it.
+        /// The incarnation to give up.
         incarnation: u32,
-        /// How many others have a say.
+        /// The numbers of other data centers that are needed.
         quorum: Quorum,
     },
-    /// A data center reports on one that is given up: it takes nothing of it any more.
+    /// A data center reports on one that is being given up: it accepts no more of its transactions.
     Frozen {
-        /// On which.
+        /// The data center that is given up.
         dc: DcId,
-        /// Which incarnation of it.
+        /// Its incarnation.
         incarnation: u32,
-        /// Who reports.
+        /// The reporting data center.
         by: DcId,
-        /// Up to where all its partitions have the other's transactions, on disk.
+        /// All partitions of the reporter have the other's transactions up to here on disk.
         known: Timestamp,
-        /// Since when that has not changed, or in which it has reached the cut.
+        /// The epoch of the report: `known` has not changed since it began, or the reporter has
+        /// reached the cut in it.
         epoch: u32,
     },
-    /// The next incarnation of a data center that was cut off belongs to the system.
+    /// The next incarnation of a data center that was cut off becomes a member.
     Admit {
         /// The data center.
         dc: DcId,
-        /// Which incarnation of it.
+        /// The new incarnation.
         incarnation: u32,
     },
 }
 
-/// A strong transaction as one of its partitions is asked to certify it.
+/// A strong transaction, as one of its partitions is asked to certify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proposal {
-    /// Its id.
+    /// The transaction's id.
     pub id: TransactionId,
-    /// When it began, in microseconds since 1970.
+    /// The time when it began, in microseconds since 1970.
     pub begun_us: u64,
-    /// All partitions that take part, this one included, in order.
+    /// All participating partitions, including this one, in order.
     pub participants: Vec<PartitionId>,
     /// The items of this partition that it read or writes, with labels.
     pub touches: Vec<Touch>,
-    /// What it does here; nothing, if it only read.
+    /// Its operations here; none if it only read.
     pub updates: Vec<Update>,
-    /// The snapshot on which it ran; uniform, but for its strong entry.
+    /// The snapshot on which it ran; uniform, except for its strong entry.
     pub snap_vec: Vector,
-    /// The clock of whoever proposes it, so that strong timestamps follow time.
+    /// The clock of the proposing replica, so that strong timestamps follow time.
     pub clock: Timestamp,
-    /// What all partitions of the proposer's data center have delivered: `stable_vec[strong]`.
+    /// The strong timestamp that all partitions of the proposer's data center have delivered:
+    /// `stable_vec[strong]`.
     pub stable: Timestamp,
-    /// What all replicas of this partition have delivered, as far as the proposer knows.
+    /// The strong timestamp that all replicas of this partition have delivered, as far as the
+    /// proposer knows.
     pub everywhere: Timestamp,
-    /// What `f + 1` replicas of this partition have delivered, as far as the proposer knows: whoever lacks
-    /// it finds it there.
+    /// The strong timestamp that `f + 1` replicas of this partition have delivered, as far as the
+    /// proposer knows. A replica that lacks transactions below it finds them there.
     pub uniform: Timestamp,
 }
 
-/// What a partition says to a preparation.
+/// A partition's answer to a prepare.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Vote {
     /// It may commit, at this timestamp or above.
     Yes(Timestamp),
-    /// It has to abort: a transaction that it conflicts with is not in its snapshot. It may succeed
-    /// on a snapshot that covers this.
+    /// It must abort: a transaction that it conflicts with is not in its snapshot. A retry on a
+    /// snapshot that covers this vector may succeed.
     Conflict(Vector),
-    /// It has to abort: it was refused, or is too old.
+    /// It must abort: it was refused, or is too old.
     No,
 }
 
-/// How a strong transaction ended.
+/// The outcome of a strong transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Decision {
     /// It committed, at this strong timestamp.
     Commit(Timestamp),
-    /// It did not, and never will.
+    /// It did not commit, and never will.
     Abort,
 }
 
-/// What the votes of all participants come to: none while some are missing and the others are for
-/// it. Whoever knows the votes knows the decision.
+/// Computes the decision from the votes of all participants. `None` if votes are missing and all
+/// others are yes. Any process that knows the votes knows the decision.
 ///
 /// # Examples
 ///

@@ -1,12 +1,13 @@
-//! A replica's part in the group of its partition: the replicas in all data centers, which agree on
-//! the log that a [`Certifier`] follows.
+//! A replica's part in the group of its partition. The group is the partition's replicas in all
+//! data centers; it agrees on the log that a [`Certifier`] follows.
 //!
-//! What is said and decided waits here until what the consensus wrote is on disk
-//! ([`consensus`](super::consensus)). Proposals go to the leader, and again after a while until the
-//! log has them: one that dies with a leader is not missed.
+//! Messages and decisions wait here until the writes of the consensus are on disk
+//! ([`consensus`](super::consensus)). Proposals go to the leader, and are repeated after a while
+//! until the log has them, so one that is lost with a leader does no harm.
 //!
-//! Any replica finishes what a coordinator began: the leader of each participant asks the others for
-//! their votes, who refuse first what they have not voted on ([`resolve`](super::resolve)).
+//! Any replica can finish a transaction that a coordinator began. The leader of each participant
+//! asks the others for their votes, and participants without a vote first refuse the transaction
+//! ([`resolve`](super::resolve)).
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -26,41 +27,42 @@ use crate::message::Address;
 use crate::record::Alarm;
 use crate::timestamp::{DcId, Now, PartitionId, Timestamp};
 
-/// Which part in which group, and its settings.
+/// The identity of a group's part, and its settings.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GroupConfig {
     /// The data center.
     pub dc: DcId,
-    /// How many data centers there are.
+    /// The number of data centers.
     pub dc_count: u8,
-    /// How often the data center has lost its disks.
+    /// The number of times that the data center has lost its disks.
     pub incarnation: u32,
-    /// This incarnation has never written anything, so its disk is empty for the right reason. An empty
-    /// disk that was not always empty has forgotten what it voted: it may never vote.
+    /// True if this incarnation has never written anything, so that its disk is rightly empty. A
+    /// replica whose disk was emptied has forgotten its votes, and may never vote again.
     pub is_new: bool,
-    /// What all replicas of the partition share.
+    /// The settings that all replicas of the partition share.
     pub certifier: CertifierConfig,
-    /// How often the library's clock ticks: more than a round trip between data centers.
+    /// The interval of the library's ticks; it must be longer than a round trip between data
+    /// centers.
     pub tick_ms: u64,
-    /// A leader that is not heard from for so many ticks is replaced.
+    /// A leader that is silent for this many ticks is replaced.
     pub election_ticks: u64,
-    /// Of several that could lead, the highest does.
+    /// Among several possible leaders, the one with the highest priority wins.
     pub priority: u32,
-    /// What the log does not have after this long is proposed again.
+    /// An entry that is not in the log after this time is proposed again.
     pub retry_ms: u64,
     /// A transaction that is undecided for longer is finished without its coordinator.
     pub resolve_after_ms: u64,
     /// Timestamps more than this ahead of the machine's clock are refused.
     pub clock_ahead_ms_max: u64,
-    /// So many entries are kept one by one for replicas that lag.
+    /// The number of entries kept one by one for lagging replicas.
     pub keep_entries: usize,
-    /// At most this often the log is moved on for what others have committed ([`Entry::Advance`]): with
-    /// 0 for each that says so, which under load is most of what the log has.
+    /// The minimum interval of log entries that advance the log for commits elsewhere
+    /// ([`Entry::Advance`]). With 0 there is one per message, which under load is most of the log.
     pub advance_every_ms: u64,
 }
 
 impl GroupConfig {
-    /// The usual settings.
+    /// Returns the usual settings.
     pub fn new(dc: DcId, dc_count: u8, certifier: CertifierConfig) -> Self {
         Self {
             dc,
@@ -80,7 +82,7 @@ impl GroupConfig {
     }
 }
 
-/// What the log is to have.
+/// A kind of entry that this replica wants in the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Wanted {
     /// A vote.
@@ -88,11 +90,11 @@ pub(super) enum Wanted {
     /// An outcome.
     Outcome(TransactionId, u64),
     Advance,
-    /// A data center's incarnation is given up.
+    /// The fencing of a data center's incarnation.
     Fence(DcId, u32),
-    /// This data center's report on it.
+    /// This data center's report on that incarnation.
     Frozen(DcId, u32),
-    /// The next one belongs to the system.
+    /// The admission of that incarnation.
     Admit(DcId, u32),
 }
 
@@ -104,24 +106,24 @@ pub struct Group {
     pub(super) certifier: Certifier,
     /// The certifier has followed the log up to here.
     pub(super) applied: usize,
-    /// Up to here the partition's replica was given what committed.
+    /// The partition's replica was given the commits up to here.
     delivered: Timestamp,
     stable: Timestamp,
     everywhere: Timestamp,
     uniform: Timestamp,
-    /// What this replica wants in the log, and when it proposes it again.
+    /// The wanted entries, with the times of their next proposal.
     pub(super) wanted: BTreeMap<Wanted, (Entry, u64)>,
-    /// Who waits for which vote.
+    /// The addresses that wait for each vote.
     pub(super) asked: BTreeMap<TransactionId, (u64, BTreeSet<Address>)>,
     pub(super) resolving: BTreeMap<TransactionId, Resolving>,
     pub(super) followed: Followed,
     disk_index: u64,
     durable: u64,
-    /// What is decided once this index is on disk.
+    /// Disk indices, with the log indices that are decided once they are on disk.
     pub(super) decided: VecDeque<(u64, usize)>,
     pub(super) membership: Membership,
     tick_at_us: u64,
-    /// Where the log is to be moved on to, and when again at the earliest.
+    /// The timestamp to which the log should advance, and the earliest time for the next proposal.
     advance_to: Timestamp,
     advance_at_us: u64,
     pub(super) sends: Vec<GroupEnvelope>,
@@ -130,12 +132,12 @@ pub struct Group {
 }
 
 impl Group {
-    /// The part of a replica that wrote these records, and has delivered strong transactions up to
-    /// `delivered`; of a new one, none.
+    /// Restores the part of a replica that wrote these records and has delivered strong
+    /// transactions up to `delivered`; a new replica has no records.
     ///
     /// # Errors
     ///
-    /// What the consensus library does not accept about the settings.
+    /// The settings that the consensus library does not accept.
     pub fn restore<'a>(
         config: GroupConfig,
         records: impl IntoIterator<Item = &'a GroupRecord>,
@@ -171,43 +173,44 @@ impl Group {
         Ok(group)
     }
 
-    /// One record that stands for all that was written.
+    /// Returns one record that replaces all earlier ones.
     pub fn checkpoint(&self) -> GroupRecord {
         self.consensus.log().checkpoint()
     }
 
-    /// What its log says.
+    /// Returns the state that results from its log.
     pub fn certifier(&self) -> &Certifier {
         &self.certifier
     }
 
-    /// How many entries of the log it has followed.
+    /// Returns the number of log entries that it has followed.
     pub fn applied(&self) -> usize {
         self.applied
     }
 
-    /// Up to where it has given out what committed.
+    /// Returns the timestamp up to which it has delivered commits.
     pub fn delivered(&self) -> Timestamp {
         self.delivered
     }
 
-    /// Whether it leads its group, as far as it knows.
+    /// True if it leads its group, as far as it knows.
     pub fn is_leader(&self) -> bool {
         self.consensus.leader() == Some((self.config.dc, true))
     }
 
-    /// A state transfer has brought all strong transactions up to there.
+    /// Records that a state transfer has brought all strong transactions up to `to`.
     pub fn brought_up(&mut self, to: Timestamp) {
         self.delivered = self.delivered.max(to);
     }
 
-    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    /// Handles one input. The resulting actions are appended to `out`, in the order to perform
+    /// them.
     pub fn handle(&mut self, now: Now, input: GroupInput, out: &mut Vec<GroupOutput>) {
         match input {
             GroupInput::Message { from, message } => self.on_message(now, from, message),
             GroupInput::Tick => {
                 self.on_tick(now);
-                // After a restart, or once it is brought up.
+                // This delivers after a restart, or after a state transfer.
                 self.deliver(out);
             }
             GroupInput::Persisted { index } => {
@@ -340,7 +343,7 @@ impl Group {
         self.want(now, Wanted::Outcome(id, begun_us), entry);
     }
 
-    /// Proposes an entry until the log has what it says, unless it has that.
+    /// Proposes an entry until the log has its content, unless it already does.
     pub(super) fn want(&mut self, now: Now, wanted: Wanted, entry: Entry) {
         if self.has(wanted, &entry) || self.wanted.contains_key(&wanted) {
             return;
@@ -354,7 +357,7 @@ impl Group {
         match wanted {
             Wanted::Vote(id, begun_us) => self.certifier.vote(&id, begun_us).is_some(),
             Wanted::Outcome(id, begun_us) => {
-                // One that is undecided is not over, however long ago it began.
+                // An undecided transaction is not over, even if it began long ago.
                 let certifier = &self.certifier;
                 certifier.outcome(&id).is_some() || certifier.is_forgotten(&id, begun_us)
             }
@@ -368,7 +371,7 @@ impl Group {
         }
     }
 
-    /// To the leader, if there is one: what is lost is proposed again.
+    /// Sends entries to the leader, if there is one; lost ones are proposed again.
     fn submit(&mut self, entries: Vec<Entry>) {
         let own = self.config.dc;
         match self.consensus.leader() {
@@ -381,7 +384,7 @@ impl Group {
         }
     }
 
-    /// Appends to the log, if this replica leads.
+    /// Appends entries to the log, if this replica leads.
     pub(super) fn append(&mut self, entries: Vec<Entry>) {
         for entry in entries {
             if self.is_stale(&entry) {
@@ -407,7 +410,7 @@ impl Group {
             if *again_us <= now.mono_us {
                 *again_us = now.mono_us.saturating_add(self.config.retry_ms * 1_000);
                 again.push(match entry {
-                    // What others have by now.
+                    // The delivery progress is updated.
                     Entry::Prepare(proposal) => Entry::Prepare(Arc::new(Proposal {
                         stable: self.stable.max(proposal.stable),
                         everywhere: self.everywhere.max(proposal.everywhere),
@@ -445,7 +448,7 @@ impl Group {
         }
     }
 
-    /// Puts a state in the place of a long log.
+    /// Replaces a long log by a state.
     fn compact(&mut self) {
         if self.consensus.log().entry_count() < self.config.keep_entries.saturating_mul(2) {
             return;

@@ -1,5 +1,5 @@
-//! What a vote compares with: transactions for which it voted and that are undecided, and those
-//! that committed, item by item.
+//! The conflict index that votes use: undecided transactions with a yes vote, and committed
+//! transactions, item by item.
 
 use std::collections::BTreeMap;
 
@@ -13,29 +13,31 @@ use crate::key::Key;
 use crate::timestamp::{DcId, Timestamp};
 use crate::vector::Vector;
 
-/// Who has touched which item, and how.
+/// The touches of each item, with their transactions' timestamps.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Index {
     items: BTreeMap<Key, Item>,
-    /// When items were last touched by a transaction that committed.
+    /// The items that committed transactions touched, by strong timestamp.
     touched: BTreeMap<Timestamp, Vec<Key>>,
-    /// How many items are in `touched`, with repetitions.
+    /// The number of items in `touched`, with repetitions.
     count: usize,
-    /// The join of what was dropped: a snapshot that does not cover it may conflict with that.
+    /// The join of the dropped commit vectors: a snapshot that does not cover it may conflict with
+    /// a dropped transaction.
     floor: Vector,
 }
 
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Item {
-    /// The join of the commit vectors, by class: a snapshot that covers it has all of them.
+    /// The join of the commit vectors, by class: a snapshot that covers it contains all of the
+    /// transactions.
     committed: BTreeMap<Class, Vector>,
-    /// Of undecided transactions, what they proposed.
+    /// Undecided transactions, with their proposed timestamps.
     undecided: Vec<(TransactionId, Class, Timestamp)>,
 }
 
 impl Index {
-    /// What a snapshot must cover for these touches to conflict with nothing that is not in it; none
-    /// if it covers that.
+    /// Returns the vector that a snapshot must cover so that these touches conflict with no
+    /// transaction outside it; `None` if `snap_vec` is sufficient.
     pub fn in_the_way(
         &self,
         config: &CertifierConfig,
@@ -72,7 +74,7 @@ impl Index {
         (missing != Vector::ZERO).then_some(missing)
     }
 
-    /// A transaction that touches these is voted for.
+    /// Adds an undecided transaction with a yes vote.
     pub fn hold(&mut self, id: TransactionId, touches: &[Touch], proposed: Timestamp) {
         for touch in touches {
             let item = self.items.entry(touch.key.clone()).or_default();
@@ -80,7 +82,7 @@ impl Index {
         }
     }
 
-    /// That transaction is decided.
+    /// Removes an undecided transaction, which is decided.
     pub fn release(&mut self, id: TransactionId, touches: &[Touch]) {
         for touch in touches {
             if let Some(item) = self.items.get_mut(&touch.key) {
@@ -92,7 +94,7 @@ impl Index {
         }
     }
 
-    /// A transaction that touches these has committed.
+    /// Adds the touches of a committed transaction.
     pub fn add(&mut self, touches: &[Touch], commit_vec: &Vector) {
         for touch in touches {
             let item = self.items.entry(touch.key.clone()).or_default();
@@ -102,7 +104,7 @@ impl Index {
         }
     }
 
-    /// Drops the oldest until so many are left, and raises the floor above what was dropped.
+    /// Drops the oldest touches until at most `most` are left, and raises the floor to cover them.
     pub fn bound(&mut self, most: usize) {
         while self.count > most
             && let Some((timestamp, keys)) = self.touched.pop_first()
@@ -125,7 +127,7 @@ impl Index {
         }
     }
 
-    /// How many touches of transactions that committed it remembers.
+    /// Returns the number of remembered touches of committed transactions.
     pub fn len(&self) -> usize {
         self.count
     }

@@ -1,31 +1,32 @@
-//! Learning what is chosen from what was accepted, without waiting for the leader to say so: one trip
-//! between data centers less (`geo.md`, "Certification": accepted votes are copied).
+//! Learning of chosen entries from accepted messages, without waiting for the leader's decision.
+//! This saves one trip between data centers (`geo.md`, "Certification": accepted votes are copied).
 //!
-//! An entry is chosen once a majority has accepted it in one ballot. A follower that accepts knows of
-//! two: itself, and the leader of the ballot, which had written what it sends before it sent it. Of
-//! three data centers that is a majority. Where there are more, followers send copies of what they
-//! tell the leader to each other.
+//! An entry is chosen once a majority has accepted it in one ballot. A follower that accepts knows
+//! of two replicas that have: itself, and the leader of the ballot, which writes before it sends.
+//! With three data centers that is a majority. With more, followers send each other copies of their
+//! accepted messages to the leader.
 //!
-//! What is chosen is in every later leader's log, at the same index: so it stays what it is, though
-//! the library will call it decided only later.
+//! A chosen entry is in every later leader's log at the same index. So it never changes, although
+//! the library reports it as decided only later.
 
 use std::collections::BTreeMap;
 
 use omnipaxos::ballot_leader_election::Ballot;
 use omnipaxos::util::NodeId;
 
-/// What is known of who has accepted what.
+/// The known accepted positions of all replicas.
 #[derive(Debug)]
 pub struct Learner {
     own: NodeId,
-    /// All, this one included.
+    /// All node numbers, including this one.
     nodes: Vec<NodeId>,
-    /// By replica: the highest ballot in which it is known to have accepted, and up to where.
+    /// For each replica: the highest ballot in which it is known to have accepted, and the index up
+    /// to which it has.
     accepted: BTreeMap<NodeId, (Ballot, usize)>,
 }
 
 impl Learner {
-    /// Of the replica with number `own`, of these.
+    /// Creates the learner of the replica with node number `own`, among `nodes`.
     pub fn new(own: NodeId, nodes: Vec<NodeId>) -> Self {
         Self { own, nodes, accepted: BTreeMap::new() }
     }
@@ -34,8 +35,8 @@ impl Learner {
         self.nodes.len() / 2 + 1
     }
 
-    /// A replica has accepted the log up to an index, in a ballot. Of this replica: it will have,
-    /// once what it has written is on disk.
+    /// Records that a replica has accepted the log up to an index in a ballot. For this replica it
+    /// becomes true once its writes are on disk.
     pub fn accepted(&mut self, node: NodeId, ballot: Ballot, index: usize) {
         for node in [node, ballot.pid] {
             let known = self.accepted.entry(node).or_insert((ballot, index));
@@ -45,16 +46,16 @@ impl Learner {
         }
     }
 
-    /// To whom a copy is sent of what this replica tells the leader of a ballot: nobody, if those two
-    /// are a majority.
+    /// Returns the replicas that get a copy of this replica's accepted message to the leader of a
+    /// ballot. There are none if this replica and the leader are a majority.
     pub fn copied_to(&self, ballot: Ballot) -> impl Iterator<Item = NodeId> {
         let (own, leader) = (self.own, ballot.pid);
         let nodes = if self.majority() > 2 { self.nodes.as_slice() } else { &[] };
         nodes.iter().copied().filter(move |node| *node != own && *node != leader)
     }
 
-    /// Up to where this replica has entries that are chosen. `is_hasty` is a mistake: it takes for
-    /// chosen what it has.
+    /// Returns the index up to which this replica's entries are chosen. `is_hasty` is a planted
+    /// mistake: all entries that it has count as chosen.
     pub fn chosen(&self, is_hasty: bool) -> usize {
         let Some((ballot, own)) = self.accepted.get(&self.own) else { return 0 };
         if is_hasty {

@@ -1,9 +1,9 @@
-//! How another incarnation of a data center takes the place of one that is lost.
+//! Replacement of a lost incarnation of a data center in a group.
 //!
-//! All replicas of a group are told who is to be in it; its leader proposes an [`Entry::Stop`] until
-//! the log has it. Who follows the log to there goes on in the next configuration, from the state at
-//! that entry. Who does not, because it was away or is new, hears others speak in a newer
-//! configuration, asks, and begins where that begins.
+//! All replicas of a group are told the wanted members. The group's leader proposes an
+//! [`Entry::Stop`] until the log has it. A replica that follows the log to that entry continues in
+//! the next configuration, from the state there. A replica that does not, because it was away or is
+//! new, receives messages of a newer configuration, asks for its beginning, and starts there.
 
 use std::collections::BTreeMap;
 
@@ -16,16 +16,16 @@ use crate::message::Address;
 use crate::record::Alarm;
 use crate::timestamp::{DcId, Now};
 
-/// Who is to be in the group.
+/// The wanted members of the group.
 #[derive(Clone, Debug, Default)]
 pub struct Membership {
     wanted: BTreeMap<DcId, u32>,
-    /// When it is proposed again.
+    /// The time of the next proposal.
     again_us: u64,
 }
 
 impl Group {
-    /// Somebody wants this said of the members.
+    /// Requests a log entry about members.
     pub(super) fn on_members(&mut self, now: Now, entry: Entry) {
         let wanted = match entry {
             Entry::Fence { dc, incarnation, .. } => Wanted::Fence(dc, incarnation),
@@ -36,8 +36,9 @@ impl Group {
         self.want(now, wanted, entry);
     }
 
-    /// From now on these incarnations are to be members; of other data centers those that are. May be
-    /// repeated; is forgotten at a restart. Incarnations only rise: earlier ones have no effect.
+    /// Requests that these incarnations become members; other data centers keep theirs. The call
+    /// may be repeated, and is forgotten at a restart. Incarnations only rise, so earlier ones have
+    /// no effect.
     ///
     /// # Examples
     ///
@@ -67,22 +68,23 @@ impl Group {
         }
     }
 
-    /// The configuration in which it is, or that it has left; one of number 0 before it hears of any.
+    /// Returns its configuration, or the last one before it was replaced; the number is 0 before it
+    /// knows one.
     pub fn configuration(&self) -> &Configuration {
         self.consensus.configuration()
     }
 
-    /// Whether it votes in its group.
+    /// True if it votes in its group.
     pub fn is_member(&self) -> bool {
         self.consensus.is_member()
     }
 
-    /// Whether a later incarnation has taken its place: it has stopped for good.
+    /// True if a later incarnation has taken its place, so that it has stopped for good.
     pub fn is_replaced(&self) -> bool {
         self.consensus.is_replaced()
     }
 
-    /// If it leads, and others are to be in the group.
+    /// Proposes the next configuration, if this replica leads and other members are wanted.
     pub(super) fn propose_members(&mut self, now: Now) {
         if self.membership.wanted.is_empty() || now.mono_us < self.membership.again_us {
             return;
@@ -96,13 +98,15 @@ impl Group {
         }
     }
 
-    /// Whether an entry would end a configuration that has ended, or take an incarnation back.
+    /// True if the entry would end a configuration that has already ended, or bring back an
+    /// incarnation.
     pub(super) fn is_stale(&self, entry: &Entry) -> bool {
         let Entry::Stop(next) = entry else { return false };
         !next.follows(self.configuration()) || !next.is_sound(self.config.dc_count)
     }
 
-    /// Asks what has become of the group, if it seems to have gone on without this replica.
+    /// Asks for the group's configuration, if the group seems to have moved on without this
+    /// replica.
     pub(super) fn ask(&mut self) {
         let Some(dc) = self.consensus.take_ask() else { return };
         let configuration = self.configuration().id();
@@ -115,7 +119,7 @@ impl Group {
         let Some(dc) = self.sibling(from) else { return };
         let configuration = self.configuration();
         let Some(member) = configuration.incarnation(dc) else { return };
-        // One that is not yet a member waits.
+        // An asking replica that is not yet a member has to wait.
         if configuration.id() <= known || member < incarnation {
             return;
         }
@@ -149,7 +153,7 @@ impl Group {
         if member < self.config.incarnation {
             return;
         }
-        // Without one, it was said to the incarnation before this one.
+        // Without a base the message was for the previous incarnation.
         let Some(base) = base else { return };
         let (index, certifier) = (base.index, &base.certifier);
         let is_ours = certifier.config().partition == self.config.certifier.partition;
@@ -157,12 +161,12 @@ impl Group {
             let what = "the state with which a group goes on";
             return self.alarms.push(Alarm::Malformed(what));
         }
-        // What was decided before is part of it.
+        // The base includes everything decided before.
         self.decided.clear();
         self.consensus.begin(configuration, *base);
     }
 
-    /// The data center of a replica of the same partition.
+    /// Returns the data center of another replica of the same partition.
     fn sibling(&self, from: Address) -> Option<DcId> {
         match from {
             Address::Replica(dc, partition)

@@ -1,4 +1,4 @@
-//! What is said between coordinators, participants and the replicas of a partition.
+//! Messages between coordinators, participants and the replicas of a partition.
 
 use mingle_model::TransactionId;
 use serde::{Deserialize, Serialize};
@@ -11,61 +11,64 @@ use crate::record::Alarm;
 use crate::replica::Delivery;
 use crate::timestamp::{PartitionId, Timestamp};
 
-/// A message with where it goes.
+/// A message with its destination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupEnvelope {
-    /// Where it goes.
+    /// The destination.
     pub to: Address,
-    /// What it says.
+    /// The content.
     pub message: GroupMessage,
 }
 
 /// Any message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GroupMessage {
-    /// Coordinator to participant: certify this. Clock and what was delivered are the receiver's to
-    /// fill in. Answered by [`Voted`](Self::Voted), once the vote is chosen; may be sent again.
+    /// Coordinator to participant: certify this. The receiver fills in the clock and the delivery
+    /// progress. It answers with [`Voted`](Self::Voted) once the vote is chosen. The request may be
+    /// repeated.
     Certify(Proposal),
-    /// What a partition has voted.
+    /// The vote of a partition.
     Voted(Voted),
-    /// To a participant: the transaction has ended so.
+    /// To a participant: the outcome of the transaction.
     Decided {
         /// The transaction.
         id: TransactionId,
-        /// When it began.
+        /// The time when it began, in microseconds since 1970.
         begun_us: u64,
-        /// How it ended.
+        /// The outcome.
         decision: Decision,
     },
-    /// What is voted on this transaction? Answered by [`Voted`](Self::Voted).
+    /// A question for the vote on this transaction. The answer is [`Voted`](Self::Voted).
     Query {
         /// The transaction.
         id: TransactionId,
-        /// When it began.
+        /// The time when it began, in microseconds since 1970.
         begun_us: u64,
-        /// If nothing is, it is refused first, so that there is an answer.
+        /// If true, a partition without a vote refuses the transaction first, so that there is an
+        /// answer.
         must_refuse: bool,
     },
-    /// Nothing that commits here from now on may lie at or below this: something at another
-    /// partition waits to become visible.
+    /// Later commits here must be above `to`, since a transaction at another partition waits to
+    /// become visible.
     Advance {
-        /// That timestamp.
+        /// The timestamp.
         to: Timestamp,
     },
-    /// To the leader: append these, unless the log has them.
+    /// To the leader: append these entries, unless the log has them.
     Propose(Vec<Entry>),
-    /// Between the replicas of a partition: the configuration in which this is said, and a message of
-    /// the consensus library, in its own form.
+    /// Between the replicas of a partition: the number of the configuration, and a message of the
+    /// consensus library in its own encoding.
     Consensus(Vec<u8>),
-    /// To a replica of the same partition that is in a newer configuration: what has become of the
-    /// group? Answered by [`Moved`](Self::Moved).
+    /// To a replica of the same partition in a newer configuration: a question for that
+    /// configuration. The answer is [`Moved`](Self::Moved).
     Ask {
-        /// In which configuration the sender is: 0 if in none.
+        /// The sender's configuration; 0 if it has none.
         configuration: u32,
-        /// Which incarnation of its data center it is.
+        /// The incarnation of the sender's data center.
         incarnation: u32,
     },
-    /// The group goes on in another configuration, which begins like this: a decided fact.
+    /// The group continues in another configuration, which begins like this. This is a decided
+    /// fact.
     Moved(Moved),
 }
 
@@ -74,24 +77,24 @@ pub enum GroupMessage {
 pub struct Voted {
     /// The transaction.
     pub id: TransactionId,
-    /// Who has voted.
+    /// The voting partition.
     pub partition: PartitionId,
-    /// The vote; none if nothing is known and nothing was refused.
+    /// The vote; `None` if none is known and the transaction was not refused.
     pub vote: Option<Vote>,
-    /// How the transaction ended, if the partition knows.
+    /// The outcome of the transaction, if the partition knows it.
     pub decision: Option<Decision>,
-    /// The transaction began too long ago for the partition to remember how it ended.
+    /// True if the transaction began too long ago for the partition to remember its outcome.
     pub is_forgotten: bool,
 }
 
-/// What happened to a replica's part in its group.
+/// An event that concerns a replica's part in its group.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupInput {
-    /// A message came.
+    /// A message arrived.
     Message {
-        /// From there; the shell vouches for it.
+        /// The sender; the shell guarantees that it is correct.
         from: Address,
-        /// What it says.
+        /// The content.
         message: GroupMessage,
     },
     /// Time passed.
@@ -101,45 +104,46 @@ pub enum GroupInput {
         /// Its index.
         index: u64,
     },
-    /// The connection to the sibling in this data center was lost and stands again: what was on its
-    /// way is gone. Both ends are told.
+    /// The connection to the sibling in this data center was lost and is up again; messages in
+    /// flight are lost. Both ends are told.
     Reconnected {
-        /// That data center.
+        /// The sibling's data center.
         dc: crate::timestamp::DcId,
     },
-    /// What was delivered, as the partition's replica knows.
+    /// The delivery progress, as the partition's replica knows it.
     Delivered {
-        /// By all partitions of this data center: `stable_vec[strong]`.
+        /// All partitions of this data center have delivered up to here: `stable_vec[strong]`.
         stable: Timestamp,
-        /// By this partition in all data centers: the least `known_vec[strong]`.
+        /// This partition has delivered up to here in all data centers: the minimum of
+        /// `known_vec[strong]`.
         everywhere: Timestamp,
-        /// By this partition in `f + 1` data centers.
+        /// This partition has delivered up to here in `f + 1` data centers.
         uniform: Timestamp,
     },
-    /// The log is to have this entry on members ([`Entry::Fence`] and those that follow from it).
+    /// Add this entry about members to the log ([`Entry::Fence`] and those that follow from it).
     Members(Entry),
 }
 
-/// What is to be done, in this order.
+/// An action for the caller; the caller performs them in order.
 #[derive(Clone, Debug, PartialEq)]
 pub enum GroupOutput {
     /// Send this now.
     Send(GroupEnvelope),
-    /// Append these records; once they, and all of earlier ones, are on disk, send `then` and say
+    /// Append these records. Once these and all earlier ones are on disk, send `then` and report
     /// [`GroupInput::Persisted`] with this index.
     Persist {
-        /// Counts these, from 1, since the start.
+        /// The number of this request, counted from 1 since the start.
         index: u64,
-        /// What to write; may be empty.
+        /// The records to write; may be empty.
         records: Vec<GroupRecord>,
-        /// What to send then.
+        /// The messages to send after the write.
         then: Vec<GroupEnvelope>,
     },
     /// Give this to the partition's replica ([`Input::Deliver`](crate::replica::Input::Deliver)).
     Deliver(Delivery),
-    /// The replica lacks strong transactions that are no longer kept: it needs a state transfer. Said
-    /// until it has come.
+    /// The replica lacks strong transactions that are no longer kept, so it needs a state transfer.
+    /// This is repeated until the transfer is complete.
     Behind,
-    /// Tell whoever runs the system.
+    /// Notify the operator.
     Alarm(Alarm),
 }

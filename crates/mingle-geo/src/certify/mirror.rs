@@ -1,5 +1,5 @@
-//! What the consensus library keeps, mirrored in memory: it writes synchronously, and what it wrote
-//! is taken from here to be put on disk before anything that it says leaves.
+//! An in-memory mirror of the consensus library's storage. The library writes synchronously; its
+//! writes are taken from here and put on disk before any of its messages leaves.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
@@ -11,20 +11,20 @@ use super::certifier::Certifier;
 use super::configuration::{Base, Configuration};
 use super::entry::Entry;
 
-/// What was written at once: as a whole or not at all.
+/// A set of writes that reach the disk together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct GroupRecord(Vec<Op>);
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 enum Op {
-    /// From this index on, these.
+    /// Replaces the log from this index on by these entries.
     Append(usize, Vec<Entry>),
     Promise(Ballot),
     AcceptedRound(Ballot),
     Decided(usize),
-    /// Entries below this index are in the snapshot.
+    /// Entries below this index are represented by the state.
     Compacted(usize),
-    /// The entries below this index are gone.
+    /// Entries below this index are removed.
     Trim(usize),
     State(Box<Certifier>),
     /// A configuration begins here, with an empty log.
@@ -35,12 +35,12 @@ impl omnipaxos::storage::Entry for Entry {
     type Snapshot = Kept;
 }
 
-/// What stands for the first entries of a log.
+/// A replacement for the first entries of a log.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub enum Kept {
-    /// What they come to.
+    /// The state that results from them.
     State(Box<Certifier>),
-    /// They themselves: what a log lacks that has those before.
+    /// The entries themselves, for a receiver that has the log before them.
     Entries(Vec<Entry>),
 }
 
@@ -66,26 +66,26 @@ impl Snapshot<Entry> for Kept {
     }
 }
 
-/// The mirror, shared by the library and whoever takes out what was written.
+/// The mirror, shared by the library and the caller that takes out its writes.
 #[derive(Clone, Debug)]
 pub struct Mirror(Arc<Mutex<Inner>>);
 
 #[derive(Debug)]
 struct Inner {
-    /// The one to which the log belongs.
+    /// The configuration to which the log belongs.
     configuration: Configuration,
     founding: Configuration,
-    /// Where the configuration begins, unless it is the founding one.
+    /// The beginning of the configuration, unless it is the founding one.
     base: Option<Box<Base>>,
     /// The entries from `compacted` on.
     log: Vec<Entry>,
     compacted: usize,
-    /// What the entries before come to.
+    /// The state that results from the entries before `compacted`.
     state: Box<Certifier>,
     promise: Option<Ballot>,
     accepted_round: Option<Ballot>,
     decided: usize,
-    /// What was written and not taken.
+    /// Writes that were not taken yet.
     written: Vec<GroupRecord>,
 }
 
@@ -144,15 +144,16 @@ impl Inner {
             StorageOp::SetCompactedIdx(index) => Op::Compacted(index),
             StorageOp::Trim(index) => Op::Trim(index),
             StorageOp::SetSnapshot(Some(Kept::State(state))) => Op::State(state),
-            // What a log begins with is always a state; how configurations end stands in the log.
+            // A log always begins with a state, and the end of a configuration is an entry of the
+            // log.
             StorageOp::SetSnapshot(_) | StorageOp::SetStopsign(_) => return None,
         })
     }
 }
 
 impl Mirror {
-    /// That of an empty log, which this certifier begins to follow, and which belongs to the founding
-    /// configuration once something was written.
+    /// Creates the mirror of an empty log with this certifier. The log belongs to the founding
+    /// configuration once something is written.
     pub fn new(certifier: Certifier, founding: Configuration) -> Self {
         Self(Arc::new(Mutex::new(Inner {
             configuration: Configuration::default(),
@@ -172,12 +173,12 @@ impl Mirror {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does again what was written before a restart.
+    /// Applies a record that was written before a restart.
     pub fn replay(&self, record: &GroupRecord) {
         self.lock().replay(record);
     }
 
-    /// Nothing was written because nothing has happened yet.
+    /// Begins the founding configuration, if nothing was written because the system is new.
     pub fn found(&self) {
         let mut inner = self.lock();
         if inner.configuration.id() == 0 {
@@ -185,28 +186,28 @@ impl Mirror {
         }
     }
 
-    /// A configuration begins: what was written in the one before is of no use.
+    /// Begins a configuration; the previous one's records become useless.
     pub fn begin(&self, configuration: Configuration, base: Base) {
         let ops = vec![Op::Begin(configuration, Box::new(base))];
         self.lock().write(GroupRecord(ops));
     }
 
-    /// The configuration to which the log belongs: one of number 0 if nothing was written.
+    /// Returns the configuration to which the log belongs; its number is 0 if nothing was written.
     pub fn configuration(&self) -> Configuration {
         self.lock().configuration.clone()
     }
 
-    /// Where the configuration begins, unless it is the founding one.
+    /// Returns the beginning of the configuration, unless it is the founding one.
     pub fn base(&self) -> Option<Box<Base>> {
         self.lock().base.clone()
     }
 
-    /// What was written since the last time.
+    /// Takes the writes since the last call.
     pub fn take_written(&self) -> Vec<GroupRecord> {
         std::mem::take(&mut self.lock().written)
     }
 
-    /// One record that stands for all.
+    /// Returns one record that replaces all earlier ones.
     pub fn checkpoint(&self) -> GroupRecord {
         let inner = self.lock();
         if inner.configuration.id() == 0 {
@@ -226,36 +227,37 @@ impl Mirror {
         GroupRecord(ops)
     }
 
-    /// Up to which index entries are gone, and what they come to.
+    /// Returns the index below which entries are removed, and the state that they result in.
     pub fn state(&self) -> (usize, Certifier) {
         let inner = self.lock();
         (inner.compacted, (*inner.state).clone())
     }
 
-    /// The same for who has followed the log up to an index, if that is not enough to go on.
+    /// Returns [`state`](Self::state) for a follower at `index`, if entries after `index` are
+    /// already removed.
     pub fn state_beyond(&self, index: usize) -> Option<(usize, Certifier)> {
         let inner = self.lock();
         (inner.compacted > index).then(|| (inner.compacted, (*inner.state).clone()))
     }
 
-    /// Up to which index entries are decided.
+    /// Returns the index up to which entries are decided.
     pub fn decided(&self) -> usize {
         self.lock().decided
     }
 
-    /// How many entries it holds.
+    /// Returns the number of stored entries.
     pub fn entry_count(&self) -> usize {
         self.lock().log.len()
     }
 
-    /// The decided entries from an index on; fewer, if some of them are gone.
+    /// Returns the decided entries from `index` to `to`, without those already removed.
     pub fn decided_from(&self, index: usize, to: usize) -> Vec<Entry> {
         let inner = self.lock();
         let place = |index: usize| index.saturating_sub(inner.compacted).min(inner.log.len());
         inner.log[place(index)..place(to).max(place(index))].to_vec()
     }
 
-    /// Without others to agree with: an entry is decided by being written.
+    /// Appends an entry without other members: it is decided once written.
     pub fn append_alone(&self, entry: Entry) -> usize {
         let mut inner = self.lock();
         let end = inner.end();
@@ -263,7 +265,7 @@ impl Mirror {
         end + 1
     }
 
-    /// Without others: entries below an index are gone, and come to this.
+    /// Replaces the entries below an index by a state, without other members.
     pub fn compact_alone(&self, index: usize, state: Certifier) {
         let ops = vec![Op::Trim(index), Op::Compacted(index), Op::State(Box::new(state))];
         self.lock().write(GroupRecord(ops));

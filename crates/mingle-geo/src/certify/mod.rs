@@ -1,26 +1,28 @@
 //! Certification of strong transactions (UniStore §6.3).
 //!
-//! The replicas of a partition agree on a log of [`Entry`]s; a [`Certifier`] follows it. Whether a
-//! transaction may commit, as far as its partition is concerned, is a *vote*, and a pure function of
-//! the log up to its [`Entry::Prepare`]: so every replica knows it, whoever led when it was chosen,
-//! and no state beside the log has a say. Two-phase commit runs across the logs: a transaction
-//! commits if all its participants vote for it, at the highest timestamp that they proposed
-//! ([`decide`]). Since votes stand in logs, any replica can finish what a coordinator began.
+//! The replicas of a partition agree on a log of [`Entry`]s, and a [`Certifier`] follows it. A
+//! partition's decision whether a transaction may commit is a *vote*. A vote is a pure function of
+//! the log up to its [`Entry::Prepare`], so every replica knows it, regardless of the leader at
+//! that time, and no state outside the log has an effect. Two-phase commit runs across the logs: a
+//! transaction commits if all its participants vote for it, at the highest timestamp that they
+//! proposed ([`decide`]). Since votes are in logs, any replica can finish a transaction that a
+//! coordinator began.
 //!
-//! - [`entry`]: what stands in a log.
-//! - [`conflict`]: which two transactions conflict.
+//! - [`entry`]: the entries of a log.
+//! - [`conflict`]: the conflict relation of transactions.
 //! - [`certifier`]: votes, decisions, and the order of delivery.
-//! - [`configuration`]: who agrees on a log, and how another comes in the place of one that is lost.
-//! - [`group`]: a replica's part in agreeing on the log; [`coordinator`]: who asks for votes;
-//!   [`message`]: what they say.
+//! - [`configuration`]: the members that agree on a log, and their replacement.
+//! - [`group`]: a replica's part in agreeing on the log; [`coordinator`]: the collection of votes;
+//!   [`message`]: their messages.
 //!
 //! # Departures
 //!
-//! - The paper's service (after Chockler and Gotsman, *Multi-shot distributed transaction commit*,
-//!   DISC 2018) has each leader vote from its memory and replicate votes. Here preparations are
-//!   replicated and votes follow from them, which leaves nothing that could be voted twice.
-//! - A vote looks at the *full* commit vector of what it conflicts with, not at its strong entry
-//!   alone: a snapshot may reach to a strong timestamp and lack what that transaction had seen.
+//! - In the paper's service (after Chockler and Gotsman, *Multi-shot distributed transaction
+//!   commit*, DISC 2018), each leader votes from its memory and replicates votes. Here prepares are
+//!   replicated and votes follow from them, so no replica can vote twice.
+//! - A vote compares the *full* commit vector of a conflicting transaction, not only its strong
+//!   entry, because a snapshot may reach a strong timestamp and lack the causes of that
+//!   transaction.
 //! - `HEARTBEAT_STRONG` (3:9-10) is [`Entry::Advance`], proposed when a partition holds others back.
 
 mod answer;

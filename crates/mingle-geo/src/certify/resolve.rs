@@ -1,8 +1,9 @@
 //! Strong transactions whose coordinator is silent.
 //!
-//! The leader of a participant that has voted for one asks the others, at their replicas in its data
-//! center, what they have voted; who has not refuses it first. With all votes it knows the decision,
-//! as the coordinator would. The others do the same, each for itself.
+//! The leader of a participant that has voted for a transaction asks the other participants, at
+//! their replicas in its data center, for their votes. A participant without a vote first refuses
+//! the transaction. With all votes the leader knows the decision, as the coordinator would. Each
+//! participant's leader does this for itself.
 
 use std::collections::BTreeMap;
 
@@ -14,16 +15,16 @@ use super::message::{GroupMessage, Voted};
 use crate::flaw::Flaw;
 use crate::timestamp::{Now, PartitionId};
 
-/// An undecided transaction, and what is known of the others' votes.
+/// An undecided transaction, with the known votes of the other participants.
 #[derive(Clone, Debug)]
 pub struct Resolving {
-    /// When the others are asked, or asked again.
+    /// The time at which the others are asked, or asked again.
     at_us: u64,
     votes: BTreeMap<PartitionId, Vote>,
 }
 
 impl Group {
-    /// Asks about the transactions that have been undecided for long.
+    /// Asks the other participants about transactions that have been undecided for long.
     pub(super) fn resolve(&mut self, now: Now) {
         let after_us = self.config.resolve_after_ms * 1_000;
         let is_leader = self.is_leader() && !self.makes(Flaw::UndecidedLeft);

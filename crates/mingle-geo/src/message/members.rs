@@ -1,4 +1,4 @@
-//! Giving up data centers, and admitting them anew; see [`members`](crate::members).
+//! Messages that fence data centers and admit them again; see [`members`](crate::members).
 
 use serde::{Deserialize, Serialize};
 
@@ -6,35 +6,36 @@ use crate::error::Refusal;
 use crate::members::Members;
 use crate::timestamp::DcId;
 
-/// Anyone to a replica of the first partition: give up this incarnation of a data center. Answered by
-/// [`MembersReply`] with what is decided so far; to be sent again until that has it.
+/// Any client to a replica of the first partition: give up this incarnation of a data center. The
+/// answer is a [`MembersReply`] with the current decision. The sender repeats the request until the
+/// answer shows it done.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Fence {
-    /// Given back in the answer.
+    /// A number that is returned in the answer.
     pub request: u64,
     /// The data center.
     pub dc: DcId,
-    /// Which incarnation of it.
+    /// The incarnation to give up.
     pub incarnation: u32,
 }
 
-/// Anyone to a replica of the first partition: the next incarnation of a data center that was cut off
-/// is to belong to the system. Answered like [`Fence`].
+/// Any client to a replica of the first partition: admit the next incarnation of a data center that
+/// was cut off. It is answered and repeated like [`Fence`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Admit {
-    /// Given back in the answer.
+    /// A number that is returned in the answer.
     pub request: u64,
     /// The data center.
     pub dc: DcId,
-    /// Which incarnation of it.
+    /// The incarnation to admit.
     pub incarnation: u32,
 }
 
-/// Answers [`Fence`] and [`Admit`].
+/// The answer to [`Fence`] and [`Admit`].
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct MembersReply {
-    /// The request's.
+    /// The number of the request.
     pub request: u64,
-    /// Who belongs to the system, as far as the replica knows; or why it cannot be changed so.
+    /// The members, as far as the replica knows them, or the reason why the change is impossible.
     pub result: Result<Members, Refusal>,
 }

@@ -1,4 +1,4 @@
-//! Barriers, and sessions that go on at another data center.
+//! Messages for barriers, and for sessions that move to another data center.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,73 +7,77 @@ use crate::error::Refusal;
 use crate::timestamp::{DcId, Timestamp};
 use crate::vector::Vector;
 
-/// Session to replica: say when all of this is uniform. Answered by [`BarrierReply`].
+/// Session to replica: report when the session's past is uniform. The answer is a [`BarrierReply`].
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Barrier {
-    /// The incarnation of the data center that is meant.
+    /// The expected incarnation of the data center.
     pub incarnation: u32,
-    /// Chosen by the session, given back in the answer.
+    /// A number chosen by the session and returned in the answer.
     pub request: u64,
     /// The session's past.
     pub past_vec: Vector,
 }
 
-/// Replica to session: all of it is uniform; or not within the wait.
+/// Replica to session: the past is uniform, or was not within the wait.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct BarrierReply {
-    /// The request's.
+    /// The number of the request.
     pub request: u64,
-    /// How it went.
+    /// The result.
     pub result: Result<(), Refusal>,
-    /// For later transactions.
+    /// Vectors for later transactions.
     pub handout: Handout,
 }
 
-/// Session to a replica of another data center, or of its own again: go on here. Answered by
-/// [`AttachReply`], first at once, and if that is `Waiting`, once more when the wait is over.
+/// Session to a replica of another data center, or of its own again: continue here. The replica
+/// answers at once with an [`AttachReply`]. If that is `Waiting`, it answers once more when the
+/// wait is over.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Attach {
-    /// Chosen by the session, given back in the answers.
+    /// A number chosen by the session and returned in the answers.
     pub request: u64,
     /// The session's past.
     pub past_vec: Vector,
-    /// The epoch of its vectors: what was cut off since may reach above the cut in them.
+    /// The epoch of `past_vec`. The vector may reach above cuts of later epochs.
     pub epoch: u32,
-    /// The latest epoch of which part of it is: who has not heard of that does not answer.
+    /// The latest epoch of any part of `past_vec`. A replica that does not know this epoch does not
+    /// answer.
     pub newest: u32,
 }
 
-/// Replica to session: whether its past is here.
+/// Replica to session: the result of an attach.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct AttachReply {
-    /// The incarnation of the data center that answers.
+    /// The incarnation of the answering data center.
     pub incarnation: u32,
-    /// The request's.
+    /// The number of the request.
     pub request: u64,
-    /// Whether the session can go on.
+    /// The availability of the session's past, or the reason of a refusal.
     pub result: Result<Attached, Refusal>,
-    /// For later transactions.
+    /// Vectors for later transactions.
     pub handout: Handout,
 }
 
-/// Whether a session's past is here.
+/// The availability of a session's past at a data center.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Attached {
-    /// All of it.
+    /// All of it is here.
     Resumed,
-    /// Not yet; or never all of it, where some of what is missing [is lost](Missing::is_lost).
+    /// Some of it is not here yet. It will never be complete if a missing part [is
+    /// lost](Missing::is_lost).
     Waiting(Vec<Missing>),
 }
 
-/// What a data center lacks of a session's past.
+/// The part of a session's past that a data center lacks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Missing {
-    /// Transactions of this data center.
+    /// The origin of the missing transactions.
     pub dc: DcId,
-    /// It has what is up to here, and uniform.
+    /// The answering data center has the uniform ones up to here.
     pub have: Timestamp,
     /// The session's past reaches to here.
     pub want: Timestamp,
-    /// The incarnation that it was of is fenced, below that: it will never be here.
+    /// True if the origin's incarnation is fenced at a lower cut, so the missing part will never
+    /// arrive.
     pub is_lost: bool,
 }

@@ -1,4 +1,5 @@
-//! State transfer, to a replica that lags by more than is kept.
+//! Messages of state transfer, to a replica that lags further behind than the kept transactions
+//! reach.
 
 use std::sync::Arc;
 
@@ -11,29 +12,30 @@ use crate::tx::Transaction;
 use crate::types::State;
 use crate::vector::Vector;
 
-/// Replica to sibling: what you lack of this origin is no longer kept one by one; pull the state.
+/// Replica to sibling: the missing transactions of this origin are no longer kept one by one; pull
+/// the state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Behind {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who says so, and offers its state.
+    /// The sending data center, which offers its state.
     pub dc: DcId,
-    /// Whose transactions.
+    /// The origin of the transactions.
     pub origin: DcId,
-    /// It keeps only those above.
+    /// The sender keeps only transactions above this.
     pub cut: Timestamp,
 }
 
-/// Replica to sibling: the next part of a state transfer, please.
+/// Replica to sibling: a request for the next part of a state transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TransferPull {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who asks.
+    /// The asking data center.
     pub dc: DcId,
-    /// The snapshot of the transfer under way, with the last key that came; none to begin one.
+    /// The snapshot of the running transfer and the last received key; none to begin a transfer.
     pub under_way: Option<(Vector, Key)>,
-    /// Its own folded snapshot, which that of the transfer must cover.
+    /// The asking replica's folded snapshot; the transfer's snapshot must cover it.
     pub folded: Vector,
 }
 
@@ -42,25 +44,25 @@ pub struct TransferPull {
 pub struct TransferPart {
     /// The epoch of its vectors, see [`members`](crate::members).
     pub epoch: u32,
-    /// Who sends it.
+    /// The sending data center.
     pub dc: DcId,
-    /// The snapshot at which the states are.
+    /// The snapshot of the states.
     pub at: Vector,
-    /// The last key of the part before, none for the first.
+    /// The last key of the previous part; none for the first part.
     pub after: Option<Key>,
-    /// States in the order of keys.
+    /// States, in the order of their keys.
     pub states: Vec<(Key, Arc<State>)>,
-    /// With the last part: the rest.
+    /// The remaining data, with the last part.
     pub end: Option<TransferEnd>,
 }
 
-/// The rest of a state transfer.
+/// The last data of a state transfer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct TransferEnd {
     /// All transactions that the sender knows and that are not in the snapshot.
     pub suffix: Vec<Arc<Transaction>>,
-    /// What the sender knows.
+    /// The vector of transactions that the sender knows.
     pub known_vec: Vector,
-    /// Its floors of operation ids.
+    /// The sender's floors of operation ids.
     pub op_floors: Vec<(DcId, Raised)>,
 }

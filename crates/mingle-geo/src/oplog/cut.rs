@@ -1,4 +1,4 @@
-//! What is dropped of a data center that was cut off.
+//! Removal of the operations of a data center that was cut off.
 
 use std::collections::BTreeSet;
 
@@ -8,8 +8,9 @@ use super::OpLog;
 use crate::timestamp::{DcId, Timestamp};
 
 impl OpLog {
-    /// Drops the operations of a data center above a cut, none of which can have been folded. Says of
-    /// which transactions, and whether nothing else rests on what is above.
+    /// Drops the operations of a data center above a cut; none of them can have been folded.
+    /// Returns the ids of the dropped transactions, and true if no remaining state depends on
+    /// anything above the cut.
     pub fn cut_off(&mut self, dc: DcId, at: Timestamp) -> (BTreeSet<TransactionId>, bool) {
         let (mut dropped, mut is_clean) = (BTreeSet::new(), true);
         for item in self.items.values_mut() {
@@ -40,7 +41,7 @@ impl OpLog {
         (dropped, is_clean)
     }
 
-    /// What is to be folded, item by item; those in which nothing stands any more are left out.
+    /// Rebuilds the queue of items to fold, and settles the items that have nothing left to fold.
     fn queue_anew(&mut self) {
         self.foldable.clear();
         let mut settled = Vec::new();
@@ -89,7 +90,7 @@ mod tests {
     fn what_is_above_the_cut_is_gone_and_the_rest_is_folded() {
         let (key, only) = (Key::new(Kind::Register, "k"), Key::new(Kind::Register, "only"));
         let mut log = OpLog::default();
-        // The first of the queue is one that goes.
+        // The first item of the queue is dropped.
         for transaction in [
             write(&key, 0, [6, 0]),
             write(&key, 0, [5, 0]),

@@ -1,4 +1,5 @@
-//! Transactions that are not folded everywhere, and how far may be folded.
+//! The transactions that are not folded everywhere, and the snapshot up to which folding is
+//! allowed.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -7,17 +8,17 @@ use crate::timestamp::{DcId, Timestamp};
 use crate::tx::Transaction;
 use crate::vector::{DCS_MAX, Vector};
 
-/// By origin: the transactions that have operations here which are not folded everywhere, in the order of
-/// their timestamps.
+/// For each origin: the transactions with operations here that are not folded everywhere, by
+/// timestamp.
 #[derive(Clone, Debug, Default)]
 pub struct Pending([VecDeque<Arc<Transaction>>; DCS_MAX + 1]);
 
 impl Pending {
-    /// Adds a transaction, unless it is here.
+    /// Adds a transaction, unless it is already here.
     pub fn insert(&mut self, transaction: &Arc<Transaction>) {
         let timestamp = transaction.timestamp();
         let Some(pending) = self.0.get_mut(usize::from(transaction.origin.0)) else { return };
-        // Mostly it is the last.
+        // Usually it is the last.
         let place = match pending.back() {
             Some(last) if last.timestamp() >= timestamp => {
                 match pending.binary_search_by_key(&timestamp, |it| it.timestamp()) {
@@ -30,9 +31,10 @@ impl Pending {
         pending.insert(place, transaction.clone());
     }
 
-    /// The largest snapshot within this one that holds whatever it reaches to. Another may lack what it
-    /// reaches to of one origin, since it lacks of a third what that had seen; of two that are folded so,
-    /// neither would have all of an origin that either has (see
+    /// Returns the largest snapshot within this one that contains every transaction its entries
+    /// reach. A snapshot may reach a transaction of one origin and lack it, because it lacks a
+    /// transaction of a third origin that this one had seen. If two replicas folded at two such
+    /// snapshots, neither would have all transactions of an origin that the other has (see
     /// [`State::join`](crate::types::State::join)).
     pub fn closed(&self, mut snapshot: Vector) -> Vector {
         let mut is_closed = false;
@@ -51,7 +53,7 @@ impl Pending {
         snapshot
     }
 
-    /// What a snapshot holds may be folded.
+    /// Removes leading transactions that `snapshot` covers: they may be folded.
     pub fn settle(&mut self, snapshot: &Vector) {
         for pending in &mut self.0 {
             while pending.front().is_some_and(|first| snapshot.covers(&first.commit_vec)) {
@@ -60,14 +62,14 @@ impl Pending {
         }
     }
 
-    /// Drops those of a data center above a cut.
+    /// Drops the transactions of a data center above a cut.
     pub fn cut_off(&mut self, dc: DcId, at: Timestamp) {
         if let Some(pending) = self.0.get_mut(usize::from(dc.0)) {
             pending.retain(|it| it.timestamp() <= at);
         }
     }
 
-    /// All of them.
+    /// Returns all pending transactions.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<Transaction>> {
         self.0.iter().flatten()
     }
@@ -99,8 +101,8 @@ mod tests {
     #[test]
     fn closed_stops_below_what_lacks_something() {
         let mut pending = Pending::default();
-        // Of d1 the second has seen something of d0 that itself has seen something of d2; they come
-        // in another order than they were committed in.
+        // The second transaction of d1 has seen one of d0, which has seen one of d2. They arrive in
+        // another order than they were committed in.
         for transaction in [
             transaction(1, [9, 20, 0]),
             transaction(1, [0, 10, 0]),

@@ -1,4 +1,4 @@
-//! Items of which nothing is left to fold: in some nothing stands, others remember operation ids.
+//! Items with nothing left to fold: some are blank, others remember operation ids.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::types::{Mark, OpId};
 use crate::vector::Vector;
 
 impl Item {
-    /// Forgets ids that are past in an item of which nothing is left to fold.
+    /// Forgets past ids in an item with nothing left to fold.
     fn forget(&mut self, snapshot: &Vector, is_past: &impl Fn(&OpId, &[Mark]) -> bool) {
         let is_later = snapshot.covers(&self.base.snapshot);
         if is_later && self.base.state.has_past_ids(is_past) {
@@ -22,15 +22,15 @@ impl Item {
 }
 
 impl OpLog {
-    /// Of an item of which nothing is left to fold: leaves it out if nothing stands in it, and notes
-    /// that it remembers ids if it does.
+    /// Settles an item with nothing left to fold: removes it if it is blank, or queues it if it
+    /// remembers operation ids.
     pub(super) fn settle(&mut self, key: &Key) {
         let Some(item) = self.items.get_mut(key).filter(|item| item.entries.is_empty()) else {
             return;
         };
         if item.base.state.is_blank() {
-            // It is as if it had never been there; snapshots that could tell the difference are not read
-            // any more.
+            // From here on it is as if the item had never existed. Snapshots that could show the
+            // difference are no longer read.
             self.floor.join(&item.base.snapshot);
             self.items.remove(key);
             self.keys.remove(key);
@@ -40,7 +40,7 @@ impl OpLog {
         }
     }
 
-    /// Has a bounded number of items forget ids that are past, of those that are not changed any more.
+    /// Makes a bounded number of unchanged items forget past ids.
     pub(super) fn forget_some(
         &mut self,
         snapshot: &Vector,

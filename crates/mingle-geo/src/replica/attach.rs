@@ -1,4 +1,4 @@
-//! Barriers (1:49-50) and sessions that go on here (1:51-52).
+//! Barriers (1:49-50), and sessions that attach here (1:51-52).
 
 use std::mem;
 
@@ -12,11 +12,11 @@ use crate::message::{
 use crate::timestamp::{DcId, Now};
 use crate::vector::Vector;
 
-/// Barriers and attaches that wait for what is uniform.
+/// Barriers and attaches that wait for uniformity.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting {
     waiters: Vec<Waiter>,
-    /// Attaches of sessions that have heard of an epoch which this replica has not: which one.
+    /// Attaches of sessions that know a later epoch than this replica, with that epoch.
     unheard: Vec<(u32, Waiter)>,
 }
 
@@ -25,7 +25,7 @@ struct Waiter {
     from: Address,
     request: u64,
     past_vec: Vector,
-    /// Of that vector.
+    /// The epoch of `past_vec`.
     epoch: u32,
     is_barrier: bool,
     deadline_us: u64,
@@ -38,7 +38,7 @@ impl Waiting {
 }
 
 impl Replica {
-    /// UNIFORM_BARRIER (1:49-50): all of the session's past survives `f` losses.
+    /// UNIFORM_BARRIER (1:49-50): replies once all of the session's past survives `f` losses.
     pub(super) fn on_barrier(&mut self, now: Now, from: Address, barrier: Barrier) {
         let (epoch, deadline_us) = (self.members.epoch(), self.wait_until_us(now));
         let Barrier { request, past_vec, .. } = barrier;
@@ -46,7 +46,8 @@ impl Replica {
         self.wait_for_past(now, waiter);
     }
 
-    /// ATTACH (1:51-52). Says at once what is missing, and once more when the wait is over.
+    /// ATTACH (1:51-52): replies at once with the missing parts, and once more when the wait is
+    /// over.
     pub(super) fn on_attach(&mut self, now: Now, from: Address, attach: Attach) {
         let Attach { request, past_vec, epoch, newest } = attach;
         let deadline_us = self.wait_until_us(now);
@@ -54,8 +55,8 @@ impl Replica {
         if newest <= self.members.epoch() {
             return self.wait_for_past(now, waiter);
         }
-        // What the vector means this replica does not know yet, and may be one that was given up and has
-        // not heard of it.
+        // This replica cannot interpret the vector yet. Its own data center may even have been
+        // given up without its knowledge.
         self.attaching.unheard.retain(|(_, it)| (it.from, it.request) != (from, request));
         if self.attaching.count() >= WAITERS_MAX {
             return self.answer(&waiter, Err(Refusal::Busy));
@@ -63,7 +64,7 @@ impl Replica {
         self.attaching.unheard.push((newest, waiter));
     }
 
-    /// An epoch has begun: some attaches can be understood now.
+    /// Continues the attaches that waited for an epoch that has begun.
     pub(super) fn hear_attaching(&mut self, now: Now) {
         let epoch = self.members.epoch();
         let heard = self.attaching.unheard.extract_if(.., |(newest, _)| *newest <= epoch);
@@ -93,13 +94,13 @@ impl Replica {
             self.answer(&waiter, Ok(missing));
         }
         self.counters.past_waited += 1;
-        // Were this partition idle, its clock would follow only later.
+        // The clock of an idle partition would otherwise advance only later.
         let own = self.config.dc;
         self.clock.observe(past_vec[own]);
         self.attaching.waiters.push(waiter);
     }
 
-    /// A past that no data center of this system can have, or not yet, is refused.
+    /// Refuses a past that no data center of this system can have, or not yet.
     fn check_past(&mut self, now: Now, past_vec: &Vector) -> Result<(), Refusal> {
         let most = self.highest_accepted(now);
         for (dc, want) in past_vec.iter() {
@@ -114,8 +115,8 @@ impl Replica {
         Ok(())
     }
 
-    /// What is not here, or not uniform. An attach does not ask that of this data center's own
-    /// transactions, which it has.
+    /// Returns the parts of a past that are not here or not uniform. An attach does not require
+    /// uniformity of this data center's own transactions, since they are here.
     fn missing(&self, waiter: &Waiter) -> Vec<Missing> {
         let Waiter { past_vec, epoch, is_barrier, .. } = *waiter;
         let others = self.config.others();
@@ -129,8 +130,8 @@ impl Replica {
             };
             let mut cuts = self.members.cuts_after(epoch);
             if let Some(cut) = cuts.find(|cut| cut.dc == dc && want > cut.at) {
-                // Whatever has come of that data center since is another incarnation's. What is left of
-                // it may have to come first.
+                // Any later transactions of that data center belong to another incarnation. The
+                // remaining transactions up to the cut may still have to arrive.
                 let have = have.min(cut.at);
                 return Some(Missing { dc, have, want, is_lost: have == cut.at });
             }
@@ -140,7 +141,7 @@ impl Replica {
     }
 
     pub(super) fn wake_attaching(&mut self, now: Now) {
-        // Whoever asked still asks, or has given up.
+        // The client has repeated the request, or has given up.
         self.attaching.unheard.retain(|(_, waiter)| waiter.deadline_us > now.mono_us);
         if self.attaching.waiters.is_empty() {
             return;
@@ -157,11 +158,11 @@ impl Replica {
         }
     }
 
-    /// What waits here.
+    /// Takes all waiting requests out of this replica.
     pub(super) fn take_attaching(&mut self) -> impl Iterator<Item = (Address, Message)> + use<> {
         let incarnation = self.config.incarnation;
         let Waiting { waiters, unheard } = mem::take(&mut self.attaching);
-        // Whoever waits for its past has heard of nothing else.
+        // A waiter whose past is awaited knows no later epoch than its vector's.
         let waiters = waiters.into_iter().map(|waiter| (waiter.epoch, waiter));
         waiters.chain(unheard).map(move |(newest, waiter)| {
             let Waiter { from, request, past_vec, epoch, is_barrier, .. } = waiter;
@@ -189,7 +190,7 @@ impl Replica {
     }
 }
 
-/// Whether waiting makes no difference: nothing is missing but what never comes.
+/// True if waiting is pointless: every missing part is lost.
 fn is_settled(missing: &[Missing]) -> bool {
     missing.iter().all(|missing| missing.is_lost)
 }

@@ -1,4 +1,4 @@
-//! Causal transactions of one partition: one message, one write, no preparation.
+//! Causal transactions that touch only one partition: one message, one write, no prepare.
 
 use std::sync::Arc;
 
@@ -91,7 +91,7 @@ impl Replica {
         }
     }
 
-    /// Refuses for good: if the same message comes again, it is not accepted either.
+    /// Refuses a transaction for good: a repeated message is refused too.
     pub(super) fn refuse_commit_one(
         &mut self,
         from: Address,
@@ -121,12 +121,12 @@ impl Replica {
 
     pub(super) fn on_outcome_query(&mut self, from: Address, query: &OutcomeQuery) {
         let outcome = self.outcomes.get(&query.id);
-        // Of a fenced incarnation all that there will ever be may be here.
+        // For a fenced incarnation, all remaining transactions may be here already.
         let outcome = outcome.or_else(|| self.is_gone(query).then_some(Outcome::Aborted));
         self.reply_outcome(from, query.id, Ok(outcome));
     }
 
-    /// A transaction must have begun after the floor, and not in the future.
+    /// Checks that a transaction began after the floor and not in the future.
     pub(super) fn check_age(
         &self,
         now: Now,
@@ -146,7 +146,7 @@ impl Replica {
 
     pub(super) fn note_answered(&mut self, id: TransactionId, answered: u64, begun_us: u64) {
         let own = self.config.dc;
-        // No transaction answers itself.
+        // A transaction cannot report its own answer as received.
         let answered = answered.min(id.sequence);
         self.outcomes.answered(id.origin, answered, begun_us, own, self.stable_vec[own]);
     }
@@ -190,12 +190,13 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether what `updates` take away can be measured only later.
+    /// True if the parts that `updates` take away can be measured only later.
     pub(super) fn must_wait(&mut self, now: Now, snap_vec: &Vector, updates: &[Update]) -> bool {
         updates.iter().any(|update| update.op.measures()) && !self.has_reached(now, snap_vec)
     }
 
-    /// Operations as they travel: those that take away part of a sum say how much.
+    /// Returns the operations as they are replicated: an operation that takes away part of a sum
+    /// names the amount.
     pub(super) fn measure(
         &mut self,
         snap_vec: &Vector,
@@ -216,7 +217,8 @@ impl Replica {
             let state = state.map_err(|oldest| self.too_old(oldest))?;
             for earlier in earlier.iter_mut().filter(|earlier| earlier.key == update.key) {
                 if update.op.takes_back(&earlier.op) {
-                    // Nor is it a run of its operation: another one stands by itself.
+                    // It does not count as a run of its operation either: another run stands by
+                    // itself.
                     (earlier.op, earlier.id) = (Op::Nothing, None);
                 }
             }
@@ -228,8 +230,8 @@ impl Replica {
 
     pub(super) fn on_raise_floor(&mut self, now: Now, from: Address, raise: RaiseFloor) {
         let (own, RaiseFloor { origin, sequence }) = (self.config.dc, raise);
-        // What is prepared may commit at a timestamp above any that is given now: it comes first, and
-        // whoever raises the floor asks again.
+        // A prepared transaction may commit at a timestamp above any that is given now, so it must
+        // finish first. The origin repeats its request.
         let comes_first =
             |id: &OpId| id.transaction.origin == origin && id.transaction.sequence <= sequence;
         let mut prepared = self.prepared_causal.values().flat_map(|prepared| &prepared.updates);
@@ -244,7 +246,7 @@ impl Replica {
         self.send(from, Message::FloorRaised(FloorRaised { origin, sequence }));
     }
 
-    /// Takes note that a data center raised a floor.
+    /// Records that a data center raised a floor.
     pub(super) fn note_floor(&mut self, dc: DcId, raised: Raised) {
         let folded = self.pins.folded();
         self.op_floors.raise(dc, raised, &folded);
@@ -253,7 +255,7 @@ impl Replica {
         }
     }
 
-    /// Whether this data center is the transaction's origin.
+    /// True if this data center is the transaction's origin.
     pub(super) fn is_own(&self, origin: DcId) -> bool {
         origin == self.config.dc
     }

@@ -1,4 +1,4 @@
-//! What the certification service delivers (3:4-8).
+//! Delivery of certified strong transactions (3:4-8).
 
 use std::sync::Arc;
 
@@ -20,7 +20,8 @@ pub struct Delivery {
 }
 
 impl Replica {
-    /// DELIVER_UPDATES. What was delivered before is left out, so this may be repeated.
+    /// DELIVER_UPDATES. Transactions that were delivered before are skipped, so the call may be
+    /// repeated.
     pub(super) fn on_deliver(&mut self, now: Now, delivery: Delivery) {
         if self.is_over() {
             return;
@@ -53,11 +54,12 @@ impl Replica {
         self.wake(now);
     }
 
-    /// The updates of a strong transaction as they travel; none while its snapshot is not here.
+    /// Returns the updates of a strong transaction as they are replicated, or `None` while its
+    /// snapshot is not here.
     ///
     /// # Errors
     ///
-    /// [`Refusal::SnapshotTooOld`] if it cannot be read any more.
+    /// [`Refusal::SnapshotTooOld`] if the snapshot can no longer be read.
     pub(crate) fn measure_strong(
         &mut self,
         now: Now,
@@ -73,26 +75,26 @@ impl Replica {
         self.measure(snap_vec, updates.to_vec()).map(Some)
     }
 
-    /// The most that any partition of this data center has of strong transactions.
+    /// Returns the highest strong timestamp that any partition of this data center has reached.
     pub fn strong_ahead(&self) -> Timestamp {
         let known = self.local_matrix.iter().map(|row| row.known_vec[DcId::STRONG]);
         known.max().unwrap_or_default()
     }
 
-    /// The least that all data centers' replicas of this partition are known to have of strong
-    /// transactions.
+    /// Returns the lowest strong timestamp that the replicas of this partition at all data centers
+    /// are known to have reached.
     pub fn strong_everywhere(&self) -> Timestamp {
         self.strong_known().into_iter().min().unwrap_or_default()
     }
 
-    /// What `f + 1` of them are known to have.
+    /// Returns the strong timestamp that `f + 1` of these replicas are known to have reached.
     pub fn strong_uniform(&self) -> Timestamp {
         let mut known = self.strong_known();
         known.sort_unstable_by(|one, other| other.cmp(one));
         known.get(usize::from(self.config.f)).copied().unwrap_or_default()
     }
 
-    /// What the replicas of this partition are known to have of strong transactions, on disk.
+    /// Returns the strong timestamps that the replicas of this partition are known to have on disk.
     fn strong_known(&self) -> Vec<Timestamp> {
         let strong = DcId::STRONG;
         let own = self.local_matrix[usize::from(self.config.partition.0)].known_vec[strong];

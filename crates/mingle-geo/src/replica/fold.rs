@@ -1,11 +1,13 @@
-//! How far versions are folded.
+//! The bound up to which versions are folded.
 //!
-//! A snapshot that was handed out can be read for `transaction_ms_max`, with no message that says
-//! so: each replica announces as its floor what it handed out that long ago, cut to what is uniform
-//! (with `stable_vec` for strong transactions). `H` is the least of these floors over the replicas of
-//! this data center; no other data center's snapshots matter. Who comes later is refused, and may
-//! begin again with what the refusal hands out. Below `H`, what is folded holds whatever it reaches to
-//! (see [`OpLog::closed`](crate::oplog::OpLog)): two that were folded apart can be joined.
+//! A snapshot that was handed out can be read for `transaction_ms_max`, and no message reports its
+//! use. So each replica announces as its floor the snapshot that it handed out that long ago,
+//! limited to the uniform part (with `stable_vec` for strong transactions). `H` is the minimum of
+//! these floors over the replicas of this data center; snapshots of other data centers do not
+//! matter. A later reader is refused, and may begin again with the vectors in the refusal. The
+//! folded snapshot contains every transaction that its entries reach (see
+//! [`OpLog::closed`](crate::oplog::OpLog)), so two states that were folded separately can be
+//! joined.
 
 use std::collections::VecDeque;
 
@@ -15,55 +17,56 @@ use crate::timestamp::{DcId, Now, Timestamp};
 use crate::types::{Mark, OpId};
 use crate::vector::Vector;
 
-/// How finely the age of snapshots is told apart: in so many parts of `transaction_ms_max`.
+/// The resolution of snapshot ages: `transaction_ms_max` is divided into this many parts.
 const PARTS: u64 = 16;
 
-/// What was handed out, and how far was folded.
+/// The snapshots that were handed out, and the folded snapshot.
 #[derive(Clone, Debug, Default)]
 pub struct Pins {
-    /// From when on which snapshots were handed out, oldest first; each at least the one before.
+    /// Snapshots with the times from which they were handed out, oldest first; each covers the one
+    /// before.
     handed_out: VecDeque<(u64, Vector)>,
-    /// What was handed out before a restart is not known: until then no floor is announced.
+    /// Snapshots handed out before a restart are unknown; until this time no floor is announced.
     silent_until_us: Option<u64>,
-    /// `H`.
+    /// `H`, as last computed.
     folded: Vector,
 }
 
 impl Pins {
-    /// After a restart.
+    /// Creates the state after a restart.
     pub fn after_restart() -> Self {
         Self { silent_until_us: Some(u64::MAX), ..Self::default() }
     }
 
-    /// `H`, so far.
+    /// Returns `H` as last computed.
     pub fn folded(&self) -> Vector {
         self.folded
     }
 
-    /// Everything up to there is folded: by a state transfer.
+    /// Raises the folded snapshot to `to`, after a state transfer.
     pub fn raise_folded(&mut self, to: &Vector) {
         self.folded.join(to);
     }
 
-    /// Of a data center, what was handed out lies at or below a cut.
+    /// Lowers all entries of one data center to at most a cut.
     pub fn clip(&mut self, dc: DcId, cut: Timestamp) {
         let handed_out = self.handed_out.iter_mut().map(|(_, snapshot)| snapshot);
         handed_out.chain([&mut self.folded]).for_each(|vector| vector.clip(dc, cut));
     }
 
-    /// The least snapshot that was handed out within the last `kept_us`.
+    /// Returns the lowest snapshot that was handed out within the last `kept_us`.
     fn floor(&mut self, mono_us: u64, kept_us: u64, current: Vector) -> Option<Vector> {
         let is_due = |(since_us, _): &(u64, Vector)| {
             mono_us >= since_us.saturating_add((kept_us / PARTS).max(1))
         };
         if self.handed_out.is_empty() {
-            // What was handed out before the first tick is not known.
+            // Snapshots handed out before the first tick are unknown.
             self.handed_out.push_back((mono_us, Vector::ZERO));
         }
         if self.handed_out.back().is_none_or(is_due) {
             self.handed_out.push_back((mono_us, current));
         }
-        // The first is in use until the second has been handed out for that long.
+        // The first snapshot is in use until the second has been handed out for `kept_us`.
         while let Some((since_us, _)) = self.handed_out.get(1)
             && since_us.saturating_add(kept_us) <= mono_us
         {
@@ -116,7 +119,8 @@ impl Replica {
         self.counters.folds_pinned += if is_pinned { count } else { 0 };
     }
 
-    /// What the replicas of this partition at all data centers of the system have said that they have.
+    /// Returns the transactions that the replicas of this partition at all member data centers have
+    /// reported.
     pub(super) fn known_everywhere(&self) -> Vector {
         let others = self.others_in().map(|dc| self.global_matrix[usize::from(dc.0)]);
         let least = others.reduce(|mut least, known_vec| {
@@ -127,9 +131,9 @@ impl Replica {
     }
 }
 
-/// Whether these runs of an operation are among what is known.
+/// True if all these runs of an operation are known, or there is only one.
 pub(super) fn are_known(known_vec: &Vector, runs: &[Mark]) -> bool {
-    // One alone tells nobody of another.
+    // A single run carries no information about another one.
     let are_several = runs.len() > 1;
     let mut versions = runs.iter().map(|run| run.version);
     !are_several || versions.all(|version| version.timestamp <= known_vec[version.origin])

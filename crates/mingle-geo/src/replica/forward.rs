@@ -1,23 +1,23 @@
-//! Forwarding of other data centers' transactions (2:19-22), and how long they are kept.
+//! Forwarding of other data centers' transactions (2:19-22), and the time for which they are kept.
 //!
-//! Whether a data center is lost, or its link to another, makes no difference: what counts is that
-//! a sibling has lacked for `forward_after_ms` what this replica has.
+//! The loss of a data center and the loss of one link are handled in the same way: a sibling that
+//! lacks a transaction which this replica has had for `forward_after_ms` gets it.
 
 use super::Replica;
 use crate::flaw::Flaw;
 use crate::limits::BATCHES_PER_TICK_MAX;
 use crate::timestamp::{DcId, Now, Timestamp};
 
-/// What a data center is expected to have of an origin.
+/// The transactions of an origin that a data center is expected to have.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Lag {
-    /// What this replica had at `since_us`.
+    /// The known timestamp of this replica at `since_us`.
     expected: Timestamp,
     since_us: u64,
 }
 
 impl Replica {
-    /// FORWARD_REMOTE_TXS (2:19-22), to whom it concerns.
+    /// FORWARD_REMOTE_TXS (2:19-22), to the data centers that lag.
     pub(super) fn forward_lagging(&mut self, now: Now) {
         if self.makes(Flaw::NoForwarding) {
             return;
@@ -51,8 +51,8 @@ impl Replica {
         }
     }
 
-    /// Drops transactions that all data centers have (end of §5.5), and beyond `forward_bytes_max`
-    /// the oldest, if they are uniform: who lacks them returns by state transfer.
+    /// Drops transactions that all data centers have (end of §5.5). Beyond `forward_bytes_max` it
+    /// also drops the oldest uniform ones; a data center that lacks them returns by state transfer.
     pub(super) fn prune_committed(&mut self) {
         for origin in self.config.dcs() {
             let others = self.others_in().filter(|dc| *dc != origin);
@@ -64,9 +64,10 @@ impl Replica {
             if must_drop {
                 committed.forget(self.uniform_vec[origin]);
             }
-            // With nobody else to need them, nothing is kept.
+            // If no other data center needs them, none are kept.
             committed.prune(had.unwrap_or(known).min(known));
-            // What nobody else has must be kept, even where one data center is enough to be uniform.
+            // A transaction that no other data center has must be kept, even if one data center
+            // makes it uniform (`f = 0`).
             let elsewhere = if origin == self.config.dc { best } else { known };
             let safe = self.uniform_vec[origin].min(elsewhere);
             committed.bound(self.config.forward_bytes_max, safe);

@@ -1,4 +1,4 @@
-//! What a replica tells whoever runs it.
+//! Getters of a replica for its operator.
 
 use std::sync::Arc;
 
@@ -11,77 +11,78 @@ use crate::timestamp::DcId;
 use crate::vector::Vector;
 
 impl Replica {
-    /// Who belongs to the system, as far as it knows.
+    /// Returns the members, as far as this replica knows them.
     pub fn members(&self) -> &Members {
         &self.members
     }
 
-    /// Its settings.
+    /// Returns its settings.
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// What this replica has.
+    /// Returns the transactions that this replica has.
     pub fn known_vec(&self) -> Vector {
         self.known_vec
     }
 
-    /// What its data center has.
+    /// Returns the transactions that all partitions of its data center have.
     pub fn stable_vec(&self) -> Vector {
         self.stable_vec
     }
 
-    /// What is uniform.
+    /// Returns the transactions that are uniform.
     pub fn uniform_vec(&self) -> Vector {
         self.uniform_vec
     }
 
-    /// The snapshot up to which versions are folded.
+    /// Returns the snapshot up to which versions are folded.
     pub fn folded_vec(&self) -> Vector {
         self.pins.folded()
     }
 
-    /// What it has met.
+    /// Returns its event counts.
     pub fn counters(&self) -> Counters {
         self.counters
     }
 
-    /// How many transactions are prepared and not decided.
+    /// Returns the number of transactions that are prepared and not decided.
     pub fn prepared_count(&self) -> usize {
         self.prepared_causal.len()
     }
 
-    /// How many requests wait.
+    /// Returns the number of waiting requests.
     pub fn waiting_count(&self) -> usize {
         self.waiting.count() + self.attaching.count()
     }
 
-    /// How many operations are not folded, and about how many bytes they take.
+    /// Returns the number of operations that are not folded, and their approximate bytes.
     pub fn log_size(&self) -> (usize, usize) {
         (self.op_log.operation_count(), self.op_log.bytes())
     }
 
-    /// About how many bytes of transactions of `origin` are kept for other data centers.
+    /// Returns the approximate bytes of `origin`'s transactions that are kept for other data
+    /// centers.
     pub fn kept_bytes(&self, origin: DcId) -> usize {
         self.committed_causal.get(usize::from(origin.0)).map_or(0, Committed::bytes)
     }
 
-    /// How many outcomes of transactions are remembered.
+    /// Returns the number of remembered outcomes.
     pub fn outcome_count(&self) -> usize {
         self.outcomes.count()
     }
 
-    /// The keys of all items.
+    /// Returns the keys of all items.
     pub fn keys(&self) -> impl Iterator<Item = &crate::key::Key> {
         self.op_log.keys(None)
     }
 
-    /// The keys of all items from `first` on, in order.
+    /// Returns the keys of all items from `first` on, in order.
     pub fn keys_from(&self, first: &crate::key::Key) -> impl Iterator<Item = &crate::key::Key> {
         self.op_log.keys_from(first)
     }
 
-    /// The state of an item at a snapshot, for inspection.
+    /// Returns the state of an item at a snapshot, for inspection.
     ///
     /// # Errors
     ///

@@ -1,7 +1,8 @@
-//! Epochs, and what follows from one for what this replica holds; see [`members`](crate::members).
+//! Epochs, and their effects on this replica's data; see [`members`](crate::members).
 //!
-//! An epoch is written down before anything is done or said in it. What comes from a replica of another
-//! epoch is dropped: all of it is repeated or asked for again. Whoever is behind is told.
+//! An epoch is written to disk before the replica acts or sends in it. Messages from a replica of
+//! another epoch are dropped, since all of them are repeated or requested again. A sender of an
+//! older epoch is told the members.
 
 use super::forward::Lag;
 use super::{Input, Replica};
@@ -17,35 +18,35 @@ use crate::timestamp::{DcId, Now, Timestamp};
 use crate::vector::{DCS_MAX, Vector};
 
 impl Replica {
-    /// Whether this incarnation of its data center is given up: it does nothing any more.
+    /// True if this incarnation of its data center is given up: it then does nothing any more.
     pub fn is_over(&self) -> bool {
         self.members.is_over(self.config.dc, self.config.incarnation)
     }
 
-    /// What a replica does whose disk has lost what it wrote: it refuses all requests.
+    /// Handles an input of a replica whose disk has lost its records: it refuses all requests.
     pub(crate) fn refuse_for_ever(&mut self, input: Input, out: &mut Vec<Output>) {
         if let Input::Message { from: from @ Address::Client(_), message } = input {
             self.refuse_as_fenced(from, &message);
-            // Nothing is written: the disk stays as empty as it is.
+            // No record is written, so the disk stays empty.
             out.extend(self.staged.then.drain(..).map(Output::Send));
         }
     }
 
-    /// Where the incarnation before this one was cut off, if it was.
+    /// Returns the cut of the previous incarnation, if there is one.
     fn cut_before(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         self.members.bound_of(dc, incarnation.checked_sub(1)?)
     }
 
-    /// Whether this is a later incarnation of its data center that has not taken over the state of
-    /// another yet: its disk is empty, so it announces nothing of its own, and serves nobody.
+    /// True if this is a later incarnation of its data center that has not yet copied another one's
+    /// state. Its disk is empty, so it announces nothing of its own and serves no clients.
     pub fn is_coming_up(&self) -> bool {
         let (dc, incarnation) = (self.config.dc, self.config.incarnation);
         let is_later = incarnation > 0 && !self.makes(Flaw::ServesUntransferred);
         is_later && self.cut_before(dc, incarnation).is_none_or(|cut| self.known_vec[dc] < cut)
     }
 
-    /// Clients are served once all replicas of a later incarnation have taken over: before, it could not
-    /// tell them what is left of the incarnation before.
+    /// True if a client asks before all replicas of a later incarnation have copied the state.
+    /// Until then the replica cannot tell which transactions of the previous incarnation survived.
     pub(super) fn is_too_early(&self, from: Address) -> bool {
         let (dc, incarnation) = (self.config.dc, self.config.incarnation);
         let is_later = incarnation > 0 && !self.makes(Flaw::ServesUntransferred);
@@ -53,14 +54,14 @@ impl Replica {
         is_asked && self.cut_before(dc, incarnation).is_none_or(|cut| self.stable_vec[dc] < cut)
     }
 
-    /// Whether all that is left of the incarnation before is here, with the floors that it raised: else
-    /// another has to give its state to the next.
+    /// True if all surviving transactions of the previous incarnation are here, with the floors
+    /// that it raised. Otherwise another replica must give its state to the next incarnation.
     pub(super) fn has_all_before(&self, dc: DcId) -> bool {
         let cut = self.cut_before(dc, self.members.of(dc).incarnation);
         cut.is_none_or(|cut| self.known_vec[dc] >= cut)
     }
 
-    /// Asks for another's state, one after the other, once this incarnation belongs to the system.
+    /// Requests the state of the other data centers in turn, once this incarnation is a member.
     pub(super) fn come_up(&mut self, now: Now) {
         let own = self.config.dc;
         let is_admitted = self.members.of(own).incarnation == self.config.incarnation;
@@ -74,20 +75,20 @@ impl Replica {
         }
     }
 
-    /// The other data centers that belong to the system: nobody else needs anything.
+    /// Returns the other data centers that belong to the system; only these need messages.
     pub(super) fn others_in(&self) -> impl Iterator<Item = DcId> + Clone + use<> {
         let others = self.config.others().filter(|dc| self.members.is_in(*dc));
         of_mask(others.fold(0, |mask, dc| mask | 1 << dc.0))
     }
 
-    /// The data centers from which something may still come that is not in `folded`.
+    /// Returns the data centers from which transactions outside `folded` may still come.
     pub(super) fn accepting(&self, folded: &Vector) -> impl Iterator<Item = DcId> + Clone + use<> {
         let accepting =
             self.config.dcs().filter(|dc| self.bound(*dc).is_none_or(|cut| folded[*dc] < cut));
         of_mask(accepting.fold(0, |mask, dc| mask | 1 << dc.0))
     }
 
-    /// Whether nothing is taken of a data center that reaches to there.
+    /// True if no transactions of this origin up to `to` are accepted.
     pub(super) fn is_cut_off(&self, origin: DcId, to: Timestamp) -> bool {
         match self.members.of(origin).standing {
             Standing::In => false,
@@ -96,7 +97,7 @@ impl Replica {
         }
     }
 
-    /// Whether a message can be understood: its vectors, if it has any, are of this epoch.
+    /// True if a message can be interpreted: its vectors, if it has any, are of this epoch.
     pub(super) fn is_of_this_epoch(&self, from: Address, message: &Message) -> bool {
         let is_late = matches!(message, Message::Replicate(_)) && self.makes(Flaw::FencedAccepted);
         let is_from_client = matches!(from, Address::Client(_));
@@ -104,7 +105,7 @@ impl Replica {
         epoch.is_none_or(|epoch| epoch == self.members.epoch()) && self.is_meant(message)
     }
 
-    /// Whether a client means this incarnation.
+    /// True if a client's request names this incarnation.
     fn is_meant(&self, message: &Message) -> bool {
         let meant = match message {
             Message::Read(read) => read.incarnation,
@@ -116,7 +117,7 @@ impl Replica {
         meant == self.config.incarnation
     }
 
-    /// Answers what cannot be done here.
+    /// Answers a message that cannot be handled here.
     pub(super) fn turn_away(&mut self, now: Now, from: Address, message: Message) {
         match (from, message) {
             (Address::Replica(..), Message::Members(members)) => self.on_members(now, members),
@@ -134,7 +135,7 @@ impl Replica {
         }
     }
 
-    /// Refuses what waits.
+    /// Refuses all waiting requests.
     fn refuse_all(&mut self) {
         for (from, request) in self.take_waiting() {
             self.refuse_as_fenced(from, &request);
@@ -174,19 +175,19 @@ impl Replica {
                 let (request, result) = (attach.request, Err(refusal));
                 Message::AttachReply(AttachReply { incarnation, request, result, handout })
             }
-            // Nothing is to be answered.
+            // The message needs no answer.
             _ => return,
         };
         self.send(from, reply);
     }
 
-    /// Without a group nobody agrees on members.
+    /// Refuses a change of members: without a group there is no agreement on them.
     pub(super) fn refuse_change(&mut self, from: Address, request: u64, refusal: Refusal) {
         let reply = MembersReply { request, result: Err(refusal) };
         self.send(from, Message::MembersReply(reply));
     }
 
-    /// An epoch begins.
+    /// Begins a new epoch.
     pub(super) fn on_members(&mut self, now: Now, members: Members) {
         if members.epoch() <= self.members.epoch() {
             return;
@@ -204,7 +205,7 @@ impl Replica {
         self.hear_attaching(now);
     }
 
-    /// The same, of what stands on disk.
+    /// Adopts members that are on disk, or will be.
     pub(super) fn adopt(&mut self, members: Members) {
         let before = self.members.epoch();
         self.members = members;
@@ -215,7 +216,8 @@ impl Replica {
         self.transfer.stop();
     }
 
-    /// Drops what lies above a cut. Nothing of it was ever shown: else more was lost than may be.
+    /// Drops everything above a cut. It was never shown, unless more data centers were lost than
+    /// `f` allows.
     fn cut_off(&mut self, cut: Cut) {
         let Cut { dc, at, .. } = cut;
         let found = self.uniform_vec[dc].max(self.pins.folded()[dc]);
@@ -244,7 +246,7 @@ impl Replica {
         let far = self.stable_matrix.iter_mut().chain(&mut self.global_matrix);
         own.into_iter().chain(local).chain(announced).chain(far).for_each(|vec| vec.clip(dc, at));
         self.pins.clip(dc, at);
-        // What it had is lost with it, and counts for nothing any more.
+        // Its copies are lost with it and no longer count.
         self.stable_matrix[column] = Vector::ZERO;
         self.global_matrix[column] = Vector::ZERO;
         self.sent[column] = Timestamp::ZERO;
@@ -256,8 +258,8 @@ impl Replica {
         }
     }
 
-    /// What a transfer brings of a data center that is being fenced stays where this replica stands,
-    /// which it has reported: but for what is in the snapshot, which is uniform.
+    /// Limits a received state for data centers that are being fenced to the position that this
+    /// replica has reported. The snapshot itself stays whole, since it is uniform.
     pub(super) fn leave_out_frozen(&self, at: &Vector, end: &mut TransferEnd) {
         let frozen = |dc: &DcId| self.members.of(*dc).standing == Standing::Fencing;
         for dc in self.config.others().filter(frozen) {
@@ -268,9 +270,10 @@ impl Replica {
         }
     }
 
-    /// Up to where all partitions of this data center have the transactions of those that are being
-    /// fenced, on disk, now that none of them takes any more; none before each has said so. And the cuts
-    /// that have to settle, once all have reached them.
+    /// Returns, for each data center being fenced, the timestamp up to which all partitions of this
+    /// data center have its transactions on disk. The list is empty until every partition has
+    /// entered the epoch, since until then one may accept more. It also lists settling cuts, once
+    /// all partitions have reached them.
     pub fn frozen(&self) -> Vec<(DcId, u32, Timestamp)> {
         let epoch = self.members.epoch();
         if self.is_over() || self.local_matrix.iter().any(|row| row.epoch != epoch) {
@@ -280,7 +283,8 @@ impl Replica {
         let known = |dc: DcId| known(dc).unwrap_or_default();
         let (own, incarnation) = (self.config.dc, self.config.incarnation);
         if incarnation > 0 && self.cut_before(own, incarnation).is_none_or(|cut| known(own) < cut) {
-            // What the incarnation before this one had counted for what is uniform, and may be lacking here.
+            // The previous incarnation counted towards uniformity, and this one may lack some of
+            // its transactions.
             return Vec::new();
         }
         let reports = self.config.others().filter_map(|dc| {
@@ -295,15 +299,16 @@ impl Replica {
         reports.collect()
     }
 
-    /// Where the newest incarnation of a data center is cut off, if it is.
+    /// Returns the cut of the newest incarnation of a data center, if there is one.
     fn bound(&self, dc: DcId) -> Option<Timestamp> {
         self.members.bound_of(dc, self.members.of(dc).incarnation)
     }
 
-    /// Asks for what is left of those that are cut off: nobody else sends it by itself, but after a while.
+    /// Asks for the missing transactions of data centers that are cut off: the others send them
+    /// unasked only after a delay.
     pub(super) fn ask_for_what_is_left(&mut self, now: Now) {
         if self.is_coming_up() {
-            // That comes with another's state.
+            // They come with the copied state.
             return;
         }
         let is_lacking = |dc: &DcId| self.bound(*dc).is_some_and(|cut| self.known_vec[*dc] < cut);
@@ -317,7 +322,7 @@ impl Replica {
         }
     }
 
-    /// Whether a transaction of a fenced incarnation that is not here never will be.
+    /// True if a transaction of a fenced incarnation is not here and never will be.
     pub(super) fn is_gone(&self, query: &OutcomeQuery) -> bool {
         let OutcomeQuery { id, begun_us, dc, incarnation } = *query;
         let Some(cut) = self.members.cut_of(dc, incarnation) else { return false };
@@ -327,7 +332,7 @@ impl Replica {
     }
 }
 
-/// The data centers of a set, as bits: nothing is borrowed.
+/// Returns the data centers of a bit set, without borrowing.
 fn of_mask(mask: u8) -> impl Iterator<Item = DcId> + Clone {
     (0..DCS_MAX as u8).filter(move |dc| mask >> dc & 1 == 1).map(DcId)
 }

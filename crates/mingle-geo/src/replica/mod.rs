@@ -1,15 +1,35 @@
 //! The replica of one partition in one data center (UniStore, Algorithms 1 and 2).
 //!
-//! A state machine: [`Replica::handle`] is told what happened and says what is to be done. Names are
-//! the paper's.
+//! This is a state machine: [`Replica::handle`] takes an input and returns the actions for the
+//! shell. Names are the paper's.
+//!
+//! # An input, step by step
+//!
+//! 1. [`Replica::handle`] gets the time and one [`Input`]. A message must come from the replica that
+//!    it names, or an alarm is raised. One of another epoch is turned away (`members`).
+//! 2. The handler of the message changes the state in memory. It stages log records, messages that
+//!    wait for them, and messages that may leave at once.
+//! 3. The records and the waiting messages become one [`Output::Persist`]. If the clock has reached
+//!    its ceiling, a new ceiling is the first record.
+//! 4. The shell writes the records, sends the messages, and reports [`Input::Persisted`].
+//!
+//! Three vectors say how far a transaction has come. Each entry is a timestamp of one origin:
+//!
+//! | vector | the transactions up to it are | file |
+//! | --- | --- | --- |
+//! | `known_vec` | at this replica | `replicate`, `deliver`, `transfer` |
+//! | `stable_vec` | at all partitions of this data center | `uniform` |
+//! | `uniform_vec` | at `f + 1` data centers, this one included | `uniform` |
+//!
+//! The docs of the crate follow one transaction through them.
 //!
 //! # Departures
 //!
-//! - **Durability.** Every message that rests on something written, and every vector, is sent after
-//!   all that was written before it: [`Output::Persist`] is drained in order. A read is answered at
-//!   once unless its snapshot holds a commit that is still on its way to the disk.
-//! - **1:2-3, 1:19-20, 1:37-38** are left out: vectors from outside never raise `uniform_vec`.
-//!   A snapshot above `known_vec` in another data center's entry is refused (`read`).
+//! - **Durability.** Every vector, and every message that depends on a written record, is sent
+//!   after all earlier records are on disk: [`Output::Persist`] is drained in order. A read is
+//!   answered at once unless its snapshot contains a commit that is still on its way to the disk.
+//! - **1:2-3, 1:19-20, 1:37-38** are left out: vectors from outside never raise `uniform_vec`. A
+//!   snapshot above `known_vec` in another data center's entry is refused (`read`).
 //! - **1:6**: causal snapshots take `stable_vec[d]`, not `uniform_vec[d]`.
 //! - **1:21, 1:43**: instead of waiting, the clock moves; only a prepared transaction below the
 //!   snapshot makes a reader wait (`read`).
@@ -18,8 +38,8 @@
 //! - **2:1-18**: replication names intervals (`replicate`), so links may lose and reorder.
 //! - **2:19-22**: forwarding begins by lag (`forward`); beyond a bound, state is transferred
 //!   (`transfer`).
-//! - **3:1-3 and certification** are not here; what they deliver comes in as
-//!   [`Input::Deliver`] (3:4-8).
+//! - **3:1-3 and certification** are elsewhere; their deliveries arrive as [`Input::Deliver`]
+//!   (3:4-8).
 
 mod attach;
 mod commit;
@@ -60,32 +80,32 @@ pub use deliver::Delivery;
 use forward::Lag;
 use prepare::Prepared;
 
-/// What happened.
+/// An event that the shell reports to a replica.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Input {
-    /// A message came.
+    /// A message arrived.
     Message {
-        /// From there; the shell vouches for it.
+        /// The sender; the shell guarantees that it is correct.
         from: Address,
-        /// What it says.
+        /// The content.
         message: Message,
     },
-    /// It is time for what is done now and then; see [`Replica::tick_in_ms`].
+    /// It is time for periodic work; see [`Replica::tick_in_ms`].
     Tick,
     /// Everything up to the [`Persist`] of this index is on disk.
     Persisted {
         /// Its index.
         index: u64,
     },
-    /// The connection to the sibling in this data center was lost and stands again: what was on its
-    /// way is gone. Both ends are told. Of no matter but to the group.
+    /// The connection to the sibling in this data center was lost and is up again; messages in
+    /// flight are lost. Both ends are told. Only the group uses this.
     Reconnected {
-        /// That data center.
+        /// The sibling's data center.
         dc: DcId,
     },
     /// The certification service delivers strong transactions (DELIVER_UPDATES, 3:4).
     Deliver(Delivery),
-    /// The group has decided who belongs to the system.
+    /// The group has decided the members of the system.
     Members(Members),
 }
 
@@ -117,7 +137,7 @@ pub struct Replica {
     known_vec: Vector,
     stable_vec: Vector,
     uniform_vec: Vector,
-    /// By partition: what the replicas of this data center have announced.
+    /// By partition: the announcements of the replicas of this data center.
     local_matrix: Vec<LocalRow>,
     /// By data center: its `stableVec`.
     stable_matrix: Vec<Vector>,
@@ -127,15 +147,15 @@ pub struct Replica {
     prepared_causal: BTreeMap<TransactionId, Prepared>,
     /// The timestamps of `prepared_causal`.
     prepared_at: BTreeSet<Timestamp>,
-    /// By data center.
+    /// Transactions that other data centers may still need, by origin.
     committed_causal: Vec<Committed>,
     outcomes: Outcomes,
     op_floors: Floors,
-    /// By data center: up to where this data center's transactions were sent.
+    /// By data center: the timestamp up to which this data center's transactions were sent to it.
     sent: Vec<Timestamp>,
-    /// By data center: when it was last asked for what of its origin is missing.
+    /// By origin: the time of the last request for its missing transactions.
     asked_us: Vec<u64>,
-    /// By data center, then origin.
+    /// By data center, then origin: the lag.
     lags: Vec<Vec<Lag>>,
     waiting: read::Waiting,
     attaching: attach::Waiting,
@@ -146,36 +166,36 @@ pub struct Replica {
     counters: Counters,
 }
 
-/// What a replica of this data center has announced.
+/// The announcements of one replica of this data center.
 #[derive(Clone, Copy, Debug, Default)]
 struct LocalRow {
     known_vec: Vector,
     snapshot_floor: Vector,
-    /// Of what it announced last.
+    /// The epoch of its last announcement.
     epoch: u32,
 }
 
-/// What is on its way to the disk.
+/// The writes that are on their way to the disk.
 #[derive(Clone, Debug, Default)]
 struct Disk {
-    /// Of the last [`Persist`].
+    /// The index of the last [`Persist`].
     index: u64,
-    /// All up to here is on disk.
+    /// All writes up to this index are on disk.
     durable: u64,
-    /// Commits that are not, with their indices.
+    /// Commits that are not on disk, with their indices.
     commits: VecDeque<(u64, Timestamp)>,
-    /// `known_vec` as announced, with the indices from which it is on disk and the epochs.
+    /// Announced values of `known_vec`, with the indices of their writes and their epochs.
     announced: VecDeque<(u64, u32, Vector)>,
-    /// What was last written, and in which epoch.
+    /// The last written vectors, with their epoch.
     vectors: Vectors,
     epoch: u32,
     /// The clock's ceiling that is on disk.
     ceiling: Timestamp,
-    /// Those on their way there, with their indices.
+    /// Ceilings on their way to the disk, with their indices.
     ceilings: VecDeque<(u64, Timestamp)>,
 }
 
-/// What the input at hand brings about.
+/// The outputs of the current input.
 #[derive(Clone, Debug, Default)]
 struct Staged {
     sends: Vec<Envelope>,
@@ -185,7 +205,7 @@ struct Staged {
 }
 
 impl Replica {
-    /// A replica that holds nothing yet.
+    /// Creates a replica without data.
     ///
     /// # Errors
     ///
@@ -222,7 +242,8 @@ impl Replica {
         })
     }
 
-    /// Handles one input; what is to be done is appended to `out`, in the order to do it.
+    /// Handles one input. The resulting actions are appended to `out`, in the order to perform
+    /// them.
     pub fn handle(&mut self, now: Now, input: Input, out: &mut Vec<Output>) {
         match input {
             Input::Message { from, message } => self.on_message(now, from, message),
@@ -314,12 +335,12 @@ impl Replica {
         }
     }
 
-    /// Sends after all that was written so far, this input's records included, is on disk.
+    /// Sends a message after all records so far, including this input's, are on disk.
     fn send(&mut self, to: Address, message: Message) {
         self.staged.then.push(Envelope { to, message });
     }
 
-    /// [`send`](Self::send) of an acknowledgement.
+    /// Sends an acknowledgement, like [`send`](Self::send).
     fn acknowledge(&mut self, to: Address, message: Message) {
         if self.makes(Flaw::AckBeforeDisk) {
             self.send_now(to, message);
@@ -328,7 +349,7 @@ impl Replica {
         }
     }
 
-    /// Sends at once: only for what rests on nothing that may still be on its way to the disk.
+    /// Sends at once. Only for messages that depend on no record still on its way to the disk.
     fn send_now(&mut self, to: Address, message: Message) {
         self.staged.sends.push(Envelope { to, message });
     }
@@ -341,7 +362,7 @@ impl Replica {
         self.staged.alarms.push(alarm);
     }
 
-    /// The index that this input's records will have.
+    /// Returns the index that this input's records will have.
     fn next_index(&self) -> u64 {
         self.disk.index + 1
     }
@@ -350,13 +371,13 @@ impl Replica {
         let staged = &mut self.staged;
         let ahead_us = self.config.clock_ceiling_ms * 1_000;
         if let Some(ceiling) = self.clock.raise_ceiling(now.wall_us, ahead_us) {
-            // First: of a write that a crash tears, what comes before may be all that is left.
+            // The ceiling comes first: a crash during a write may leave only its beginning.
             staged.records.insert(0, Record::ClockCeiling(ceiling));
             self.disk.ceilings.push_back((self.disk.index + 1, ceiling));
         }
         if self.clock.last() >= self.disk.ceiling {
-            // What was to be sent at once may rest on where the clock is now, which a restart would not
-            // know.
+            // An immediate message may depend on the clock's current value, which a restart would
+            // not know.
             staged.then.append(&mut staged.sends);
         }
         out.extend(staged.alarms.drain(..).map(Output::Alarm));
@@ -383,13 +404,13 @@ impl Replica {
         Handout { stable_vec, uniform_vec, epoch, incarnation: self.config.incarnation }
     }
 
-    /// Whether this mistake is to be made.
+    /// True if this mistake is planted.
     fn makes(&self, flaw: Flaw) -> bool {
         self.config.planted.is(flaw)
     }
 
-    /// The timestamp of a transaction with this snapshot: above all that was announced, and above
-    /// all that it saw.
+    /// Returns a timestamp for a transaction with this snapshot, above every announced timestamp
+    /// and every entry of the snapshot.
     fn next_timestamp(&mut self, now: Now, snap_vec: &Vector) -> Timestamp {
         let (partition, highest) = (self.config.partition, snap_vec.highest());
         if self.makes(Flaw::EqualTimestamps) {
@@ -405,15 +426,15 @@ impl Replica {
         self.clock.next(now.wall_us, if unmerged { snap_vec[self.config.dc] } else { highest })
     }
 
-    /// The highest timestamp that is accepted: so much ahead of the machine's clock, or where this
-    /// replica's clock is already.
+    /// Returns the highest accepted timestamp: `clock_ahead_ms_max` ahead of the machine's clock,
+    /// or the current value of this replica's clock if that is higher.
     fn highest_accepted(&self, now: Now) -> Timestamp {
         let ahead_us = self.config.clock_ahead_ms_max.saturating_mul(1_000);
         let most = Timestamp::new(now.wall_us.saturating_add(ahead_us), PartitionId(0));
         most.max(self.clock.last())
     }
 
-    /// Brings `known_vec[d]` up to date (2:2-3).
+    /// Updates `known_vec[d]` (2:2-3).
     fn recompute_known(&mut self, now: Now) {
         if self.is_coming_up() {
             return;

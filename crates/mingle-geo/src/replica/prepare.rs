@@ -1,9 +1,9 @@
-//! Causal two-phase commit, as its participants see it (1:36-48).
+//! The participants' side of causal two-phase commit (1:36-48).
 //!
-//! A transaction is committed once all participants are prepared, on disk; its timestamp is the
-//! highest that they proposed. So whoever knows all proposals can finish it ([`super::resolve`]),
-//! and nothing that its coordinator does or leaves undone changes the outcome. A participant that
-//! refuses does so for good, on disk, before it says so.
+//! A transaction is committed once all participants are prepared on disk. Its timestamp is the
+//! highest that they proposed. So any participant that knows all proposals can finish it
+//! ([`super::resolve`]), and the outcome does not depend on the coordinator. A participant that
+//! refuses first writes the refusal to disk, and it is final.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -19,20 +19,20 @@ use crate::tx::{Outcome, Transaction};
 use crate::types::Update;
 use crate::vector::Vector;
 
-/// A transaction that is prepared: it commits or aborts by what all participants say.
+/// A prepared transaction. It commits or aborts depending on all participants' answers.
 #[derive(Clone, Debug)]
 pub struct Prepared {
     pub begun_us: u64,
     pub participants: Vec<PartitionId>,
     pub snap_vec: Vector,
     pub updates: Vec<Update>,
-    /// What this partition proposed.
+    /// The timestamp proposed by this partition.
     pub timestamp: Timestamp,
-    /// The index with which the preparation reaches the disk.
+    /// The index of the write that contains the prepare record.
     pub index: u64,
-    /// When the participants are asked, or asked again.
+    /// The time at which the participants are asked, or asked again.
     pub resolve_at_us: u64,
-    /// What other participants proposed, as far as was asked.
+    /// The other participants' proposals, as far as they have answered.
     pub proposals: BTreeMap<PartitionId, Timestamp>,
 }
 
@@ -70,7 +70,8 @@ impl Replica {
         }
         match self.measure(&prepare.snap_vec, prepare.updates) {
             Ok(updates) => {
-                // Above all that was announced, so that `known_vec[d]` is not held below it.
+                // The timestamp is above all that was announced, so that `known_vec[d]` need not
+                // stay below it.
                 let timestamp = self.next_timestamp(now, &prepare.snap_vec);
                 let record = PreparedRecord {
                     id,
@@ -142,7 +143,7 @@ impl Replica {
             return self.alarm(Alarm::Malformed("a commit vector that nobody proposed"));
         }
         if timestamp > self.highest_accepted(now) {
-            // If it is what the participants proposed, they will say so.
+            // If this is the timestamp that the participants proposed, they will say so themselves.
             return self.alarm(Alarm::ClockAhead { dc: own, timestamp });
         }
         self.decide(now, commit.id, Outcome::Committed(commit.commit_vec));
@@ -154,15 +155,15 @@ impl Replica {
         }
     }
 
-    /// Ends a prepared transaction.
+    /// Ends a prepared transaction with an outcome.
     pub(super) fn decide(&mut self, now: Now, id: TransactionId, outcome: Outcome) {
         let Some(prepared) = self.prepared_causal.get(&id) else { return };
         let (begun_us, index) = (prepared.begun_us, prepared.index);
         if let Outcome::Committed(commit_vec) = &outcome
             && index > self.disk.durable
         {
-            // The others have said that they are prepared, and this one is not yet on disk: a crash
-            // would still abort it.
+            // The other participants have reported that they are prepared, but this prepare is not
+            // yet on disk: a crash would still abort the transaction.
             self.disk.commits.push_back((index, commit_vec[self.config.dc]));
         }
         self.write(Record::Decide(Decided { id, begun_us, outcome }));
@@ -170,7 +171,7 @@ impl Replica {
         self.wake(now);
     }
 
-    /// [`decide`](Self::decide) without the record: for restarts too.
+    /// Does the work of [`decide`](Self::decide) without writing a record; restarts use it too.
     pub(super) fn end_prepared(&mut self, id: TransactionId, outcome: Outcome) {
         let Some(prepared) = self.prepared_causal.remove(&id) else { return };
         self.prepared_at.remove(&prepared.timestamp);

@@ -1,4 +1,4 @@
-//! Reads (1:18-25), and what waits for prepared transactions.
+//! Reads (1:18-25), and requests that wait for prepared transactions.
 
 use std::mem;
 
@@ -13,7 +13,7 @@ use crate::message::{Address, Message, Read, ReadReply, Snapshot};
 use crate::timestamp::{DcId, Now, Timestamp};
 use crate::vector::Vector;
 
-/// Requests that wait until their snapshots are here.
+/// Requests that wait until their snapshots are complete here.
 #[derive(Clone, Debug, Default)]
 pub struct Waiting(Vec<Waiter>);
 
@@ -36,7 +36,7 @@ impl Replica {
         self.counters.reads += 1;
         self.refresh(now);
         let snapshot = self.choose_snapshot(read.snapshot);
-        // Who waits keeps its snapshot.
+        // A waiting read keeps its snapshot.
         read.snapshot = Snapshot::At(snapshot);
         let request = read.request;
         let result = match self.reach(now, &snapshot, &read.keys) {
@@ -51,7 +51,7 @@ impl Replica {
             Err(refusal) => Err(refusal),
         };
         let reply = Message::ReadReply(ReadReply { request, result, handout: self.handout() });
-        // A commit that is not on disk yet may be lost: nobody may see it who could tell.
+        // A commit that is not on disk yet may be lost, so a reader must not see it before.
         let own = snapshot[self.config.dc];
         if self.disk.commits.iter().any(|(_, timestamp)| *timestamp <= own) {
             self.send(from, reply);
@@ -60,7 +60,8 @@ impl Replica {
         }
     }
 
-    /// The snapshot of a transaction (1:2-7), after [`refresh`](Self::refresh).
+    /// Returns the snapshot of a transaction (1:2-7). It must be called after
+    /// [`refresh`](Self::refresh).
     pub(super) fn choose_snapshot(&self, snapshot: Snapshot) -> Vector {
         match snapshot {
             Snapshot::At(snapshot) => snapshot,
@@ -73,7 +74,8 @@ impl Replica {
             Snapshot::AtLeast(past_vec) => {
                 let mut snapshot = self.handout().causal_snapshot(self.config.dc);
                 snapshot.join(&past_vec);
-                // What a state transfer brought is uniform, though not yet known to be stable here.
+                // The state that a transfer brought is uniform, though not yet known to be stable
+                // here.
                 snapshot.join(&self.pins.folded());
                 snapshot
             }
@@ -94,8 +96,8 @@ impl Replica {
         Refusal::SnapshotTooOld { oldest }
     }
 
-    /// Whether everything in `snapshot` is here; false if it will be once what is prepared is
-    /// decided. Moves the clock so that nothing below the snapshot is committed any more (instead of
+    /// True if everything in `snapshot` is here; false if it will be once prepared transactions are
+    /// decided. Moves the clock, so that nothing commits below the snapshot any more (instead of
     /// the wait of 1:21).
     fn reach(&mut self, now: Now, snapshot: &Vector, keys: &[Key]) -> Result<bool, Refusal> {
         if keys.len() > READ_KEYS_MAX {
@@ -117,8 +119,8 @@ impl Replica {
         Err(Refusal::WrongPartition { key: key.clone(), partition })
     }
 
-    /// Whether a snapshot can be served: other data centers' entries must not be above `known_vec`,
-    /// the own one not too far in the future.
+    /// Checks that a snapshot can be served: other data centers' entries must not be above
+    /// `known_vec`, and the own entry not too far in the future.
     pub(super) fn check_snapshot(&mut self, now: Now, snapshot: &Vector) -> Result<(), Refusal> {
         if self.makes(Flaw::ClientVectorMerged) {
             let own = self.config.dc;
@@ -141,7 +143,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Whether a snapshot that was checked is here, after moving the clock to it.
+    /// Moves the clock to a checked snapshot, and returns true if the snapshot is here.
     pub(super) fn has_reached(&mut self, now: Now, snapshot: &Vector) -> bool {
         let own = self.config.dc;
         if snapshot[own] > self.known_vec[own] {
@@ -153,7 +155,8 @@ impl Replica {
 
     fn is_here(&self, snapshot: &Vector) -> bool {
         let own = self.config.dc;
-        // A session's first transactions after a strong one of its own may come before it is here.
+        // A session's first transactions after its own strong one may arrive before that is
+        // delivered here.
         let strong = DcId::STRONG;
         self.known_vec[own] >= snapshot[own] && self.known_vec[strong] >= snapshot[strong]
     }
@@ -173,7 +176,7 @@ impl Replica {
         Ok(())
     }
 
-    /// Goes on with what waited for what is here now; refuses what has waited too long.
+    /// Continues the requests whose snapshots are here now, and refuses those that waited too long.
     pub(super) fn wake(&mut self, now: Now) {
         if self.waiting.0.is_empty() {
             return;
@@ -191,7 +194,7 @@ impl Replica {
         }
     }
 
-    /// What waits, of reads and the like, barriers and attaches.
+    /// Takes all waiting requests: reads, commits, prepares, barriers and attaches.
     pub(super) fn take_waiting(&mut self) -> Vec<(Address, Message)> {
         let requests = mem::take(&mut self.waiting.0).into_iter();
         let mut requests: Vec<_> = requests.map(|waiter| (waiter.from, waiter.request)).collect();

@@ -1,10 +1,10 @@
 //! Replication between siblings (2:1-18).
 //!
-//! Every message says which interval of its origin's timestamps it covers, and holds all of the
-//! origin's transactions in it; an empty one is a heartbeat. A receiver that lacks something below
-//! the interval asks for it. So a heartbeat that overtakes transactions advances nothing past them,
-//! two transactions of one timestamp cannot be taken for one (there are none), and a lost message
-//! is noticed with the next.
+//! Each message names the interval of its origin's timestamps that it covers, and contains all of
+//! the origin's transactions in the interval; an empty one is a heartbeat. A receiver that lacks
+//! transactions below the interval asks for them. So a heartbeat that overtakes transactions does
+//! not advance the receiver past them. A lost message is noticed with the next one. No two
+//! transactions of an origin have the same timestamp, so none is taken for another.
 
 use super::Replica;
 use crate::flaw::Flaw;
@@ -15,7 +15,7 @@ use crate::timestamp::{DcId, Now, Timestamp};
 use crate::tx::Transaction;
 
 impl Replica {
-    /// PROPAGATE_LOCAL_TXS (2:1-8). Transactions above `known_vec[d]` wait: one with a lower
+    /// PROPAGATE_LOCAL_TXS (2:1-8). Transactions above `known_vec[d]` wait, since one with a lower
     /// timestamp may still commit.
     pub(super) fn replicate_local(&mut self, now: Now) {
         let own = self.config.dc;
@@ -33,14 +33,14 @@ impl Replica {
         }
     }
 
-    /// Sends `origin`'s transactions from `from` on to data center `to`, one batch; gives where the
-    /// batch ends.
+    /// Sends one batch of `origin`'s transactions above `from` to data center `to`, and returns the
+    /// end of the batch.
     pub(super) fn send_range(&mut self, to: DcId, origin: DcId, from: Timestamp) -> Timestamp {
         let committed = &self.committed_causal[usize::from(origin.0)];
         let (dc, cut) = (self.config.dc, committed.cut());
         if from < cut {
             if self.global_matrix[usize::from(to.0)][origin] >= cut {
-                // It has them: `from` is what this replica remembered of before.
+                // The receiver has them: `from` is this replica's outdated value.
                 return cut;
             }
             let epoch = self.members.epoch();
@@ -78,7 +78,8 @@ impl Replica {
         }
         if end > self.highest_accepted(now) {
             self.counters.clock_ahead += 1;
-            // Not now. It will be sent again: to the sender this replica lags.
+            // It is refused for now. It will be sent again, since this replica lags behind the
+            // sender.
             return self.alarm(Alarm::ClockAhead { dc: origin, timestamp: end });
         }
         let new = replicate.transactions.into_iter();
@@ -112,7 +113,7 @@ impl Replica {
             })
     }
 
-    /// Whether a transaction is one that this partition can hold.
+    /// True if this partition can hold the transaction.
     pub(super) fn fits_here(&self, transaction: &Transaction) -> bool {
         let origin = transaction.origin;
         let mut updates = transaction.updates.iter();
@@ -122,7 +123,7 @@ impl Replica {
             })
     }
 
-    /// Asks for what is missing of an origin, not more often than it could be answered.
+    /// Asks for the missing transactions of an origin, at most once per tick.
     pub(super) fn ask(&mut self, now: Now, sibling: DcId, origin: DcId) {
         let asked_us = &mut self.asked_us[usize::from(origin.0)];
         let pause_us = self.config.tick_ms * 1_000;

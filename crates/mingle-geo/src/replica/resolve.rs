@@ -1,13 +1,15 @@
 //! Prepared transactions whose coordinator is silent.
 //!
-//! A participant that waits asks the others. If all are prepared the transaction commits at the
-//! highest timestamp; the coordinator, should it live, comes to the same. One that never saw it
-//! refuses it first, on disk, so that a preparation that comes later finds the refusal: then all
-//! abort. Who has decided says what, with the commit vector.
+//! A waiting participant asks the others. If all are prepared, the transaction commits at the
+//! highest timestamp; a live coordinator reaches the same decision. A participant that never saw it
+//! first writes a refusal to disk, so that a later prepare finds the refusal; then all participants
+//! abort. A participant that has decided answers with the outcome, and with the commit vector if
+//! there is one.
 //!
-//! Stale entries are never just dropped, and outcomes are remembered until nobody can ask: a
-//! refusal until the persisted floor on the age of transactions stands in for it; a commit until
-//! `stable_vec[d]` has reached it, which it cannot while a participant is prepared below it.
+//! Stale entries are never just dropped. Outcomes are remembered until no participant can ask for
+//! them. A refusal is kept until the persisted floor on the age of transactions replaces it. A
+//! commit is kept until `stable_vec[d]` has reached it, which is impossible while a participant is
+//! prepared below it.
 
 use mingle_model::TransactionId;
 
@@ -18,7 +20,7 @@ use crate::timestamp::Now;
 use crate::tx::Outcome;
 
 impl Replica {
-    /// Asks about the transactions that have been prepared for long.
+    /// Asks the other participants about transactions that have been prepared for long.
     pub(super) fn resolve_stale(&mut self, now: Now) {
         if self.makes(Flaw::StaleDropped) {
             return self.drop_stale(now);
@@ -94,7 +96,7 @@ impl Replica {
         self.decide(now, id, Outcome::Committed(commit_vec));
     }
 
-    /// A mistake: [`Flaw::StaleDropped`].
+    /// Makes the planted mistake [`Flaw::StaleDropped`].
     fn drop_stale(&mut self, now: Now) {
         let prepared = self.prepared_causal.iter();
         let stale = prepared.filter(|(_, prepared)| prepared.resolve_at_us <= now.mono_us);

@@ -1,4 +1,4 @@
-//! Restarts: a replica from what it kept on disk.
+//! Restarts: restoring a replica from its records on disk.
 
 use super::fold::Pins;
 use super::{LocalRow, Replica};
@@ -12,8 +12,9 @@ use crate::tx::Outcome;
 use crate::vector::Vector;
 
 impl Replica {
-    /// The replica that wrote these records, in this order. Its clock goes on above the ceiling on
-    /// disk, so it never says anything twice; what it prepared is still prepared.
+    /// Restores the replica that wrote these records, in this order. Its clock continues above the
+    /// ceiling on disk, so it never reuses a timestamp. Its prepared transactions are still
+    /// prepared.
     ///
     /// # Errors
     ///
@@ -59,8 +60,9 @@ impl Replica {
             pins.raise_folded(&replica.pins.folded());
             pins
         };
-        // What an own transaction had seen of others was uniform, though it may have come to be so
-        // after vectors were last written: who begins here sees the transaction.
+        // The transactions of other data centers that an own transaction had seen were uniform,
+        // perhaps only after the vectors were last written. A transaction that begins here sees the
+        // own transaction, so it must see them too.
         for transaction in replica.op_log.above(&replica.pins.folded()).values() {
             if transaction.origin == dc {
                 let uniform = &mut replica.uniform_vec;
@@ -73,10 +75,11 @@ impl Replica {
             stable_vec: replica.stable_vec,
             uniform_vec: replica.uniform_vec,
         };
-        // Whoever lacks something below asks. The first tick tells of all above, up to the clock, so
-        // nobody waits until the machine's clock has passed the ceiling.
+        // A sibling that lacks earlier transactions asks for them. The first tick covers everything
+        // above, up to the clock, so no sibling waits until the machine's clock has passed the
+        // ceiling.
         replica.sent.fill(replica.known_vec[dc]);
-        // Nothing below the clock can commit any more, but what is prepared.
+        // Nothing below the clock can commit any more, except prepared transactions.
         replica.recompute_known(Now::default());
         let epoch = 0;
         let row = LocalRow { known_vec: replica.known_vec, snapshot_floor: Vector::ZERO, epoch };
@@ -128,13 +131,13 @@ impl Replica {
             }
             Record::Members(members) => self.adopt(members),
             Record::Blind(to) => self.outcomes.set_blind(to),
-            // The group's, beside this replica.
+            // These belong to the group, which restores them itself.
             Record::Group(_) => {}
         }
     }
 
-    /// Records that make a replica like this one: a log that begins with them needs nothing that
-    /// was written before.
+    /// Returns records that recreate this replica: a log that begins with them needs no earlier
+    /// records.
     pub fn checkpoint(&self) -> Vec<Record> {
         let at = self.pins.folded();
         let states = self.op_log.keys(None).map(|key| {
@@ -162,7 +165,7 @@ impl Replica {
             Record::Remembered(self.outcomes.remembered()),
         ];
         if self.members.epoch() > 0 {
-            // What follows is from after it.
+            // The records after this one belong to its epoch.
             records.insert(1, Record::Members(self.members.clone()));
         }
         if self.outcomes.blind() != Vector::ZERO {
@@ -181,7 +184,7 @@ impl Replica {
         records
     }
 
-    /// How a transaction ended, if this replica remembers.
+    /// Returns the outcome of a transaction, if this replica remembers it.
     pub fn outcome(&self, id: &mingle_model::TransactionId) -> Option<Outcome> {
         self.outcomes.get(id)
     }
@@ -208,7 +211,7 @@ mod tests {
             }
         }
         let mut restarted = Replica::restore(config, log).expect("settings");
-        // The machine's clock has not passed the ceiling.
+        // The machine's clock has not passed the ceiling yet.
         restarted.handle(Now { wall_us: 9_000_001, mono_us: 1 }, Input::Tick, &mut out);
         let sent = out.iter().flat_map(|output| match output {
             Output::Persist(persist) => &persist.then[..],

@@ -1,4 +1,4 @@
-//! What is done now and then.
+//! Periodic work.
 
 use super::{Input, Replica};
 use crate::record::Record;
@@ -26,8 +26,8 @@ impl Replica {
         self.go_on_with_transfer(now);
     }
 
-    /// How soon the shell should give [`Input::Tick`] again, in milliseconds: sooner while there is
-    /// work.
+    /// Returns the time until the shell's next [`Input::Tick`], in milliseconds. It is shorter
+    /// while there is work.
     pub fn tick_in_ms(&self) -> u64 {
         let is_busy = !self.is_over() && self.has_work();
         if is_busy { self.config.tick_ms } else { self.config.tick_idle_ms }
@@ -41,14 +41,14 @@ impl Replica {
             || self.op_log.bytes() > 0
     }
 
-    /// Raises the floor on the age of transactions, now and then.
+    /// Raises the floor on the age of transactions, at most once per eighth of the maximum age.
     fn raise_age_floor(&mut self) {
         let age_us = self.config.outcome_ms_max.saturating_mul(1_000);
         let floor_us = self.clock.last().micros().saturating_sub(age_us);
         if floor_us <= self.outcomes.floor_us().saturating_add(age_us / 8) {
             return;
         }
-        // It is written before anything that is said after it.
+        // The record is written before any later message is sent.
         self.write(Record::AgeFloor(floor_us));
         let own = self.config.dc;
         self.outcomes.raise_floor(floor_us, own, self.stable_vec[own]);
@@ -56,7 +56,7 @@ impl Replica {
 }
 
 impl Input {
-    /// Whether handling it may be put off while there is other work.
+    /// True if the input can be delayed while there is other work.
     pub fn is_background(&self) -> bool {
         matches!(self, Self::Tick)
     }

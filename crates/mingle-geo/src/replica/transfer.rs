@@ -1,16 +1,17 @@
-//! State transfer to a data center that was away for longer than logs are kept.
+//! State transfer to a data center that was away for longer than its missing transactions are kept.
 //!
-//! The receiver pulls, part by part: the states of all items at one snapshot, then all transactions
-//! above it. At the end it replaces its items by these, in one record, and puts its own operations
-//! that the snapshot does not cover above them: each transaction is in the snapshot, or above it,
-//! once. The snapshot covers what both have folded: of the receiver's one could not tell any more
-//! what a smaller one lacks. Both keep from folding past it meanwhile.
+//! The receiver pulls part by part: first the states of all items at one snapshot, then all
+//! transactions above it. At the end it replaces its items by these, in one record, and adds its
+//! own operations that the snapshot does not cover on top. So each transaction is counted once, in
+//! the snapshot or above it. The snapshot covers both replicas' folded state, because a receiver
+//! that has folded more could not tell which of its operations a smaller snapshot lacks. Neither
+//! folds past the snapshot during the transfer.
 //!
-//! The sender keeps to a pace ([`TRANSFER_ITEMS_PER_S`]): it has its own clients to serve.
+//! The sender limits its pace ([`TRANSFER_ITEMS_PER_S`]), since it also serves its own clients.
 //!
-//! A sender that lacks part of what the receiver has folded sends its states as they are folded there,
-//! and the receiver joins them with its own ([`State::join`]): so come together again those that were
-//! apart for longer than logs are kept, and went on on both sides.
+//! A sender that lacks part of the receiver's folded state sends its states as folded at the
+//! sender, and the receiver joins them with its own ([`State::join`]). This reunites data centers
+//! that were separated for longer than transactions are kept and that both went on.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -30,11 +31,11 @@ use crate::timestamp::{DcId, Now};
 use crate::types::State;
 use crate::vector::Vector;
 
-/// A pull is repeated after this many ticks without an answer, the next one after twice as many: an
-/// answer that was only late is not to be sent twice again.
+/// A pull without an answer is repeated after this many ticks, and the next one after twice as
+/// many, so that an answer that was only late is not sent again and again.
 const REPEAT_TICKS: u64 = 40;
 
-/// But after no more than this many.
+/// The maximum of this delay, in ticks.
 const REPEAT_TICKS_MAX: u64 = 4 * REPEAT_TICKS;
 
 /// A transfer is given up after this many pulls without an answer.
@@ -46,25 +47,26 @@ type States = Vec<(Key, Arc<State>)>;
 /// The transfers in which this replica takes part.
 #[derive(Clone, Debug, Default)]
 pub struct Transfers {
-    /// By receiver: the snapshot that it reads, and until when.
+    /// By receiver: the snapshot that it reads, and the time until which it is pinned.
     serving: BTreeMap<DcId, (Vector, u64)>,
-    /// Pulls that are answered when the pace allows, of each receiver the last one.
+    /// Pulls that wait for the pace; only the last one of each receiver.
     waiting: VecDeque<TransferPull>,
     pace: Pace,
     pulling: Option<Pulling>,
 }
 
-/// How many items may be sent.
+/// The budget of items that may be sent.
 #[derive(Clone, Copy, Debug, Default)]
 struct Pace {
-    /// When all that was sent is paid for, in microseconds of the monotonic clock.
+    /// The time at which everything sent is paid for, in microseconds of the monotonic clock.
     paid_us: u64,
 }
 
 impl Pace {
     const ITEM_US: u64 = 1_000_000 / TRANSFER_ITEMS_PER_S;
 
-    /// How many items may be sent now; none rather than few.
+    /// Returns the number of items that may be sent now; 0 if it would be fewer than
+    /// [`TRANSFER_ITEMS_MIN`].
     fn allowed(self, mono_us: u64) -> usize {
         let unpaid = self.paid_us.saturating_sub(mono_us).div_ceil(Self::ITEM_US);
         let allowed = TRANSFER_ITEMS_MAX.saturating_sub(unpaid as usize);
@@ -79,7 +81,7 @@ impl Pace {
 #[derive(Clone, Debug)]
 struct Pulling {
     from: DcId,
-    /// What is folded here, and stays so until the end.
+    /// The snapshot folded here; folding stays at it until the end.
     folded: Vector,
     at: Option<Vector>,
     states: States,
@@ -89,7 +91,7 @@ struct Pulling {
 }
 
 impl Transfers {
-    /// What may not be folded past.
+    /// Returns the snapshot that folding must not pass.
     pub fn pinned(&self) -> Option<Vector> {
         let serving = self.serving.values().map(|(at, _)| *at);
         let pulling = self.pulling.as_ref().map(|pulling| {
@@ -102,7 +104,7 @@ impl Transfers {
         })
     }
 
-    /// What is under way begins anew: an epoch has begun.
+    /// Stops all transfers, when an epoch begins; they start again.
     pub fn stop(&mut self) {
         *self = Self::default();
     }
@@ -111,14 +113,14 @@ impl Transfers {
         self.pulling.is_some()
     }
 
-    /// Whether there is something to do at the next tick.
+    /// True if there is work at the next tick.
     pub fn is_busy(&self) -> bool {
         self.is_pulling() || !self.waiting.is_empty()
     }
 }
 
 impl Replica {
-    /// A sibling no longer keeps what this replica lacks.
+    /// Handles a sibling's message that it no longer keeps the transactions missing here.
     pub(super) fn on_behind(&mut self, now: Now, behind: Behind) {
         let Behind { dc, origin, cut, .. } = behind;
         let is_known = dc.0 < self.config.dc_count && origin.0 < self.config.dc_count;
@@ -134,12 +136,12 @@ impl Replica {
         self.begin_transfer(now, dc);
     }
 
-    /// Whether it asks for another's state.
+    /// True if this replica is pulling another one's state.
     pub(crate) fn is_pulling(&self) -> bool {
         self.transfer.is_pulling()
     }
 
-    /// Asks a sibling for its state.
+    /// Requests a sibling's state.
     pub(crate) fn begin_transfer(&mut self, now: Now, dc: DcId) {
         self.alarm(Alarm::Transfer { dc, is_complete: false });
         let folded = self.pins.folded();
@@ -183,7 +185,7 @@ impl Replica {
         pulling.repeats += 1;
         pulling.repeat_ticks = (2 * pulling.repeat_ticks).min(REPEAT_TICKS_MAX);
         if pulling.repeats > REPEATS_MAX {
-            // Whoever keeps more than this replica has will offer again.
+            // A sibling that keeps more than this replica has will offer its state again.
             self.transfer.pulling = None;
             return;
         }
@@ -213,14 +215,14 @@ impl Replica {
             Some((at, last)) if served == Some(at) => (at, Some(last)),
             _ => {
                 if !self.has_all_before(dc) {
-                    // Not yet: it asks again, or somebody else.
+                    // It cannot serve yet. The receiver asks again, or asks another sibling.
                     return;
                 }
                 let folded = self.pins.folded();
                 let mut at = folded;
                 at.join(&pull.folded);
                 if !self.known_vec.covers(&at) {
-                    // What the other has folded is not all here.
+                    // Part of the receiver's folded state is not here.
                     at = folded;
                 }
                 self.alarm(Alarm::Lagging(dc));
@@ -231,7 +233,7 @@ impl Replica {
         self.transfer.serving.insert(dc, (at, until_us));
         let allowed = self.transfer.pace.allowed(now.mono_us);
         let Ok((states, is_last)) = self.part(after.as_ref(), &at, allowed) else {
-            // What was pinned has been folded past: by a transfer to this replica.
+            // Folding has passed the pinned snapshot, because of a transfer to this replica.
             self.transfer.serving.remove(&dc);
             return;
         };
@@ -246,8 +248,9 @@ impl Replica {
         self.send(self.sibling(dc), Message::TransferPart(part));
     }
 
-    /// The states of the items after a key, at most so many and as many as one message carries, and
-    /// whether these are the last ones; or what is folded of an item beyond the snapshot.
+    /// Returns the states of the items after a key, limited by `items_max` and the size of a
+    /// message, and true if these are the last ones. The error is an item's folded snapshot beyond
+    /// `at`.
     fn part(
         &self,
         after: Option<&Key>,
@@ -278,7 +281,7 @@ impl Replica {
             return self.alarm(Alarm::Malformed("a part of a state transfer"));
         }
         let Some(pulling) = &mut self.transfer.pulling else { return };
-        // Of those that were asked the first to answer serves: others may not be able to.
+        // The first of the asked siblings to answer serves the transfer; others may be unable to.
         let is_first = part.after.is_none() && pulling.at.is_none();
         if pulling.from != part.dc && !is_first {
             return;
@@ -302,7 +305,7 @@ impl Replica {
         self.take_over(now, (part.dc, part.at), states, end);
     }
 
-    /// Goes on from the state of another replica, all of which is here.
+    /// Continues from the complete state of another replica.
     fn take_over(
         &mut self,
         now: Now,
@@ -331,12 +334,12 @@ impl Replica {
         self.write(Record::OpFloors(end.op_floors));
         let mut cut = Vector::ZERO;
         if is_coming_up {
-            // Of what the incarnation before left, others have all.
+            // The others have all surviving transactions of the previous incarnation.
             let own = self.config.dc;
             cut[own] = end.known_vec[own];
         }
         for origin in self.config.others() {
-            // What the snapshot holds cannot be sent on one by one.
+            // Transactions inside the snapshot cannot be sent on one by one.
             if self.known_vec[origin] < at[origin] {
                 cut[origin] = at[origin];
             }
@@ -355,7 +358,8 @@ impl Replica {
         self.wake(now);
     }
 
-    /// The states of all items that are here or come from another, with what both have folded.
+    /// Joins all items that are here or in the received states, at the snapshots that the two
+    /// replicas have folded.
     fn joined(&self, folded: &Vector, at: &Vector, states: States) -> States {
         let mut theirs: BTreeMap<Key, Arc<State>> = states.into_iter().collect();
         let mut joined = BTreeMap::new();
@@ -370,12 +374,13 @@ impl Replica {
             state.join(folded, &it.unwrap_or_else(|| new(&key)), at);
             (key, Arc::new(state))
         });
-        // In which nothing stands is as if it had never been there.
+        // A blank item is equivalent to a missing one.
         states.filter(|(_, state)| !state.is_blank()).collect()
     }
 
-    /// Raises this data center's floors to those of another. While nobody accepted anything here, the
-    /// others could forget ids without asking what the floor is here: none above their own floors.
+    /// Raises this data center's floors to the sender's. While this data center accepted nothing,
+    /// the others could forget ids without regard to its floors, but only ids below their own
+    /// floors.
     fn take_over_floors(&mut self, now: Now, from: DcId, end: &TransferEnd) {
         let own = self.config.dc;
         self.clock.observe(end.known_vec.highest());
@@ -390,14 +395,14 @@ impl Replica {
                 taken.push((own, raised));
             }
         }
-        // Before the state that makes this replica serve.
+        // This is written before the state that makes this replica serve.
         self.write(Record::OpFloors(taken));
     }
 
     /// Replaces the items by those of a snapshot; see [`OpLog::install`](crate::oplog::OpLog).
     pub(super) fn install(&mut self, install: Install) {
         let own = self.config.dc;
-        // Whoever reads an older snapshot begins again.
+        // A replica that reads an older snapshot begins its transfer again.
         self.transfer.serving.clear();
         self.op_log.install(install.at, install.states);
         for origin in self.config.dcs() {
@@ -407,10 +412,10 @@ impl Replica {
             self.apply(transaction);
         }
         self.pins.raise_folded(&install.at);
-        // How those ended that came in states, it is not told.
+        // The outcomes of transactions inside the states are unknown.
         self.outcomes.raise_blind(&self.known_vec, &install.at);
         if self.is_coming_up() {
-            // It goes on above all that anybody has.
+            // The clock continues above every timestamp known to the sender.
             self.clock.observe(install.known_vec.highest());
         }
         let own_known = self.known_vec[own].max(install.known_vec[own]);

@@ -1,4 +1,4 @@
-//! What is stable and what is uniform (2:23-38).
+//! Computation of stability and uniformity (2:23-38).
 
 use super::Replica;
 use crate::flaw::Flaw;
@@ -7,11 +7,11 @@ use crate::record::{Alarm, Record, Vectors};
 use crate::timestamp::{Now, PartitionId, Timestamp};
 use crate::vector::{Vector, uniform_of};
 
-/// What [`Flaw::SilentSkipped`] takes for silent, in microseconds.
+/// The silence, in microseconds, after which [`Flaw::SilentSkipped`] skips a partition.
 const SILENT_US: u64 = 200_000;
 
 impl Replica {
-    /// BROADCAST_VECS (2:23-26). What is announced is written before.
+    /// BROADCAST_VECS (2:23-26). Announced vectors are written to disk first.
     pub(super) fn broadcast_vecs(&mut self, now: Now) {
         self.recompute_known(now);
         let vectors = Vectors {
@@ -22,7 +22,7 @@ impl Replica {
         let epoch = self.members.epoch();
         if vectors != self.disk.vectors || epoch != self.disk.epoch {
             (self.disk.vectors, self.disk.epoch) = (vectors, epoch);
-            // What this input writes will have the next index.
+            // The records of this input get the next index.
             self.disk.announced.push_back((self.next_index(), epoch, self.known_vec));
             self.write(Record::Vectors(vectors));
         }
@@ -34,7 +34,7 @@ impl Replica {
             self.announce(self.peer(partition), Message::KnownVecLocal(message));
         }
         for dc in self.others_in() {
-            // With f = 0 it makes no difference what others have.
+            // With f = 0 the other data centers' state makes no difference.
             let is_asked = self.config.f > 0;
             let stable_vec = if is_asked { self.stable_vec } else { Vector::ZERO };
             let dc_own = self.config.dc;
@@ -82,12 +82,12 @@ impl Replica {
         self.recompute_uniform(now);
     }
 
-    /// `stable_vec`: the least of what all partitions have announced. One that was never heard from
-    /// has announced nothing, and holds it at nothing.
+    /// Recomputes `stable_vec`, the minimum of all partitions' announcements. A partition that was
+    /// never heard from has announced zero, and holds the minimum there.
     pub(super) fn recompute_stable(&mut self, now: Now) {
         let own = self.config.dc;
         let row = &mut self.local_matrix[usize::from(self.config.partition.0)];
-        // Of this data center nothing below can still commit here, written or not.
+        // No transaction of this data center can commit here below this any more, on disk or not.
         row.known_vec[own] = row.known_vec[own].max(self.known_vec[own]);
         let heard = self.heard();
         let rows = self.local_matrix.iter().map(|row| row.known_vec);
@@ -100,8 +100,8 @@ impl Replica {
         self.recompute_uniform(now);
     }
 
-    /// Partitions that have announced less than this are left out: none, but for a mistake
-    /// ([`Flaw::SilentSkipped`]).
+    /// Returns the announcement below which a partition is skipped: none is, except by the mistake
+    /// [`Flaw::SilentSkipped`].
     fn heard(&self) -> Timestamp {
         if !self.makes(Flaw::SilentSkipped) {
             return Timestamp::ZERO;
@@ -112,7 +112,7 @@ impl Replica {
         Timestamp::new(newest.saturating_sub(SILENT_US), PartitionId(0))
     }
 
-    /// `uniform_vec` (2:33-36).
+    /// Recomputes `uniform_vec` (2:33-36).
     fn recompute_uniform(&mut self, now: Now) {
         let own = self.config.dc;
         self.stable_matrix[usize::from(own.0)] = self.stable_vec;
@@ -123,7 +123,7 @@ impl Replica {
         self.wake_attaching(now);
     }
 
-    /// Brings the own entries of `known_vec` and `stable_vec` up to date, for a request: it never
+    /// Updates the own entries of `known_vec` and `stable_vec` for a request, so that it never
     /// waits for a tick.
     pub(super) fn refresh(&mut self, now: Now) {
         self.recompute_known(now);
@@ -135,7 +135,7 @@ impl Replica {
         self.stable_vec[own] = self.stable_vec[own].max(least);
     }
 
-    /// The address of this replica.
+    /// Returns the address of this replica.
     pub fn address(&self) -> Address {
         Address::Replica(self.config.dc, self.config.partition)
     }

@@ -1,4 +1,5 @@
-//! Barriers, and going on at another data center (§5.6, and what it leaves to future work).
+//! Barriers, and attaching to another data center (§5.6, and the part that it leaves to future
+//! work).
 
 use super::{Call, CallError, Event, Session, SessionOutput, Timer};
 use crate::error::Refusal;
@@ -13,21 +14,21 @@ use crate::vector::Vector;
 pub struct Attaching {
     request: u64,
     to: DcId,
-    /// What the data center handed out with its last answer.
+    /// The vectors from the data center's last answer.
     handout: Option<Handout>,
-    /// What it said with that is missing, and which incarnation of it said so.
+    /// The missing parts named in that answer, and the incarnation that answered.
     missing: Vec<Missing>,
     incarnation: u32,
     pub(super) timer: Timer,
 }
 
 impl Session {
-    /// Waits until all that the session read or wrote survives `f` losses. Answered by
+    /// Waits until everything that the session read or wrote survives `f` losses. The result is
     /// [`Event::Uniform`] or [`Event::Failed`].
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn barrier(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         self.check_idle()?;
         let (request, timer) = (self.next_request(), self.timer(now));
@@ -67,18 +68,18 @@ impl Session {
             }
             _ => Event::Uniform,
         };
-        // Beyond the handout: the answer is about this very past.
+        // The answer is about this exact past, which may be beyond the handout.
         self.forget_fresh(self.past_vec);
         out.push(SessionOutput::Event(event));
     }
 
-    /// Goes on at data center `to`, once all of the session's past is there. Answered by
-    /// [`Event::Resumed`] or [`Event::Failed`]; before that, where it has to be waited for, by
-    /// [`Event::Waiting`].
+    /// Moves the session to data center `to`, once all of the session's past is there. The result
+    /// is [`Event::Resumed`] or [`Event::Failed`]; if the session has to wait, [`Event::Waiting`]
+    /// comes first.
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn attach(
         &mut self,
         now: Now,
@@ -128,7 +129,7 @@ impl Session {
         if reply.incarnation < before {
             return;
         }
-        // What one before it has handed out means nothing with this one.
+        // A handout of an earlier incarnation means nothing for this one.
         let known = attaching.handout.filter(|_| reply.incarnation == before);
         let mut handout = known.unwrap_or_default();
         handout.join(&reply.handout);
@@ -150,8 +151,9 @@ impl Session {
         }
     }
 
-    /// While an attach waits: goes on at that data center with what is there, and without the rest.
-    /// Says which of the session's own transactions are lost, or may yet come. Nothing is replayed.
+    /// Continues at the data center of a waiting attach with the available part of the past,
+    /// without the rest. The event names the session's own transactions that are lost or may still
+    /// come. Nothing is replayed.
     ///
     /// # Errors
     ///
@@ -164,15 +166,16 @@ impl Session {
         for lost in missing.iter().filter(|missing| missing.is_lost) {
             self.past_vec.clip(lost.dc, lost.have);
         }
-        // Both are closed under causality, and so is what they share. Of its own transactions that
-        // data center has all, whatever it has handed out.
+        // Both vectors are closed under causality, and so is their meet. That data center has all
+        // of its own transactions, even those beyond its handout.
         let own = handout.stable_vec[dc].max(self.past_vec[dc]);
         self.past_vec.meet(&handout.causal_snapshot(dc).with(dc, own));
         let past_vec = self.past_vec;
-        // One may be gone whose timestamp is reached: what it saw elsewhere may not be.
+        // A transaction may be missing although its timestamp is reached, since its causes
+        // elsewhere may be missing.
         let lost = self.fresh.iter().filter(|fresh| !past_vec.covers(&fresh.commit_vec));
         let lost = lost.map(|fresh| fresh.id).collect();
-        // What is uniform comes sooner or later, but it may not be here either.
+        // A uniform transaction arrives eventually, but may not be here yet.
         let is_complete = past_vec.covers(&self.unnamed);
         let is_certain = self.newest == self.epoch && missing.iter().all(|missing| missing.is_lost);
         self.fresh.clear();
@@ -186,19 +189,19 @@ impl Session {
     fn move_to(&mut self, now: Now, (dc, incarnation): (DcId, u32), handout: Handout) {
         self.call = Call::Idle;
         self.is_attached = true;
-        // All that was cut off is out of its past.
+        // Everything that was cut off has left the past.
         self.epoch = self.epoch.max(handout.epoch);
         self.newest = self.epoch;
         if (self.config.dc, self.config.incarnation) != (dc, incarnation) {
             (self.config.dc, self.config.incarnation) = (dc, incarnation);
-            // What another data center handed out may not be here yet.
+            // Transactions in another data center's handout may not be here yet.
             self.handout = Handout::default();
         }
         self.take_handout(now, &handout);
     }
 }
 
-/// Whether there is nothing to wait for.
+/// True if there is nothing to wait for.
 fn is_all_lost(missing: &[Missing]) -> bool {
     missing.iter().all(|missing| missing.is_lost)
 }

@@ -1,4 +1,4 @@
-//! Commits: the coordinator's part (1:26-35).
+//! The coordinator's part of commits (1:26-35).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -22,11 +22,11 @@ use crate::vector::Vector;
 pub struct Committing {
     id: TransactionId,
     begun_us: u64,
-    /// Where it is committed; elsewhere it can only be asked for.
+    /// The data center that commits it; other data centers can only be asked for the outcome.
     dc: DcId,
     incarnation: u32,
     snap_vec: Vector,
-    /// Whether it read that snapshot.
+    /// True if the transaction read that snapshot.
     is_bound: bool,
     updates: BTreeMap<PartitionId, Vec<Update>>,
     proposals: BTreeMap<PartitionId, Timestamp>,
@@ -42,19 +42,19 @@ impl Committing {
 }
 
 impl Session {
-    /// Takes back what the running transaction wrote; its snapshot stays.
+    /// Discards the running transaction's writes; its snapshot stays.
     pub fn take_back(&mut self) {
         if let Some(running) = &mut self.running {
             running.updates.clear();
         }
     }
 
-    /// Commits the running transaction. Answered by [`Event::Committed`], [`Event::Aborted`] or
+    /// Commits the running transaction. The result is [`Event::Committed`], [`Event::Aborted`] or
     /// [`Event::Unknown`].
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn commit(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         self.check_idle()?;
         let running = self.running.take().ok_or(CallError::Nothing)?;
@@ -62,8 +62,8 @@ impl Session {
             self.commit_strong(now, running, out);
             return Ok(());
         }
-        // One that read nothing sees what was handed out, however long ago; at a single partition, what
-        // that has when it commits.
+        // A transaction that read nothing gets the last handed-out snapshot, even an old one. At a
+        // single partition it sees the state there at its commit.
         let is_bound = running.snapshot.is_some();
         let snap_vec = running.snapshot.unwrap_or_else(|| {
             let mut snapshot = self.handout.causal_snapshot(self.config.dc);
@@ -71,7 +71,7 @@ impl Session {
             snapshot
         });
         if running.updates.is_empty() {
-            // It read a snapshot (1:28).
+            // It only read a snapshot (1:28).
             let event =
                 Event::Committed { id: running.id, commit_vec: snap_vec, is_uniform: false };
             out.push(SessionOutput::Event(event));
@@ -99,13 +99,14 @@ impl Session {
         Ok(())
     }
 
-    /// Asks again for the outcome of the commit that was not answered: at its own data center by
-    /// sending it again, elsewhere by asking whether it is there. Answered as a commit is; one that
-    /// is found elsewhere has to be attached to, since not all of it may have come.
+    /// Asks again for the outcome of the unanswered commit. At the commit's own data center the
+    /// commit is sent again; at another one the session asks for its outcome. The events are those
+    /// of a commit. If the outcome is found at another data center the session must attach, since
+    /// perhaps not all of the transaction has arrived.
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn ask(&mut self, now: Now, out: &mut Vec<SessionOutput>) -> Result<(), CallError> {
         if !self.is_idle() {
             return Err(CallError::Busy);
@@ -125,13 +126,13 @@ impl Session {
         Ok(())
     }
 
-    /// Gives up asking: the session goes on without knowing how the commit ended.
+    /// Stops asking: the session continues without the outcome of the commit.
     pub fn leave_unanswered(&mut self) -> Option<TransactionId> {
         let uncertain = self.uncertain.take().map(|certifying| certifying.id());
         self.unanswered.take().map(|committing| committing.id).or(uncertain)
     }
 
-    /// Whether the session uses this incarnation of a data center.
+    /// True if the session uses this incarnation of a data center.
     fn is_at(&self, dc: DcId, incarnation: u32) -> bool {
         (self.config.dc, self.config.incarnation) == (dc, incarnation)
     }
@@ -143,7 +144,7 @@ impl Session {
         let (dc, incarnation) = (committing.dc, committing.incarnation);
         let participants: Vec<PartitionId> = updates.keys().copied().collect();
         for (partition, updates) in updates {
-            // To those that are prepared too: they may have been told the outcome meanwhile.
+            // Prepared participants get it too: they may have learned the outcome meanwhile.
             let message = if !self.is_at(dc, incarnation) {
                 Message::OutcomeQuery(OutcomeQuery { id, begun_us, dc, incarnation })
             } else if participants.len() == 1 {
@@ -196,7 +197,7 @@ impl Session {
                 if committing.proposals.len() < committing.updates.len() && !is_hasty {
                     return;
                 }
-                // All are prepared, on disk: it is committed, whoever says so (1:31-35).
+                // All participants are prepared on disk, so it is committed (1:31-35).
                 let highest = committing.proposals.values().copied().max().unwrap_or_default();
                 let commit_vec = committing.snap_vec.with(committing.dc, highest);
                 self.finish_commit(now, commit_vec, out);
@@ -230,13 +231,13 @@ impl Session {
             Ok(None) if is_elsewhere => {
                 committing.ignorant.insert(partition);
                 if committing.ignorant.len() == committing.updates.len() {
-                    // It may be on its way from a data center that is cut off.
+                    // It may still be on its way from a data center that is cut off.
                     self.give_up(Refusal::TimedOut { on: None }, out);
                 }
             }
             Ok(None) => {}
             Err(refusal @ Refusal::TransactionTooOld { .. }) => self.give_up(refusal, out),
-            // Nothing of that is on disk: what was sent before may still be done.
+            // This copy of the request is not on disk, but an earlier copy may still be executed.
             Err(refusal @ (Refusal::ClockAhead { .. } | Refusal::ComingUp { .. })) => {
                 committing.timer.refusal = refusal;
             }
@@ -258,7 +259,7 @@ impl Session {
             }
         }
         self.past_vec.join(&commit_vec);
-        // Part of it is at this data center. The rest need not be.
+        // Part of the transaction is at this data center; the rest may not be.
         self.is_attached &= is_here;
         self.remember(Fresh { id, dc: committing.dc, commit_vec });
         if self.config.is_durable && self.is_attached {
@@ -270,7 +271,7 @@ impl Session {
         out.push(SessionOutput::Event(event));
     }
 
-    /// Remembers a commit of its own by name until it is uniform.
+    /// Remembers an own commit by id until it is uniform.
     pub(super) fn remember(&mut self, fresh: Fresh) {
         self.fresh.push_back(fresh);
         self.forget_fresh(self.handout.uniform_vec);
@@ -286,7 +287,7 @@ impl Session {
             return;
         };
         let id = committing.id;
-        // A refusal stands on some participant's disk: the others need not ask.
+        // A refusal is on some participant's disk, so the others need not ask.
         if committing.updates.len() > 1 && self.is_at(committing.dc, committing.incarnation) {
             for partition in committing.updates.keys() {
                 let to = self.replica(*partition);

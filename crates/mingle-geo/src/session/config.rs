@@ -1,4 +1,4 @@
-//! What a session is told when it is made.
+//! The settings of a session.
 
 use mingle_model::Origin;
 
@@ -6,34 +6,34 @@ use crate::config::Certification;
 use crate::flaw::Planted;
 use crate::timestamp::DcId;
 
-/// What a session is told when it is made.
+/// The settings of a session.
 #[derive(Clone, Debug)]
 pub struct SessionConfig {
-    /// Names this incarnation of the session for ever.
+    /// A unique id of this incarnation of the session.
     pub id: Origin,
     /// The data center that it uses.
     pub dc: DcId,
-    /// Which incarnation of it; where that is not known, attaching tells.
+    /// The incarnation of the data center. If it is unknown, attaching finds it.
     pub incarnation: u32,
-    /// How many partitions there are.
+    /// The number of partitions.
     pub partition_count: u16,
-    /// Whether a commit is acknowledged only once it is uniform.
+    /// True if a commit is acknowledged only once it is uniform.
     pub is_durable: bool,
-    /// What is not answered after this long is sent again.
+    /// A request without an answer is repeated after this time.
     pub retry_ms: u64,
-    /// A call that is not answered after this long fails.
+    /// A call without an answer fails after this time.
     pub deadline_ms: u64,
-    /// What replicas handed out is used for new transactions up to this age; after that the first
-    /// read of several partitions takes two rounds, and shows what is newer.
+    /// The maximum age of a handout for new transactions. With an older one, the first read of
+    /// several partitions takes two rounds and returns a newer snapshot.
     pub handout_ms_max: u64,
-    /// Who certifies strong transactions, as replicas are told.
+    /// The kind of certification; replicas must have the same setting.
     pub certification: Certification,
-    /// A mistake to make; see [`flaw`](crate::flaw).
+    /// A planted mistake; see [`flaw`](crate::flaw).
     pub planted: Planted,
 }
 
 impl SessionConfig {
-    /// The usual settings.
+    /// Returns the usual settings.
     pub fn new(id: Origin, dc: DcId, partition_count: u16) -> Self {
         Self {
             id,

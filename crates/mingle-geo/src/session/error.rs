@@ -1,13 +1,13 @@
-//! Why a call of a session cannot begin.
+//! Reasons why a call of a session cannot begin.
 
 use std::fmt;
 
-/// Why a call cannot begin.
+/// The reason why a call cannot begin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CallError {
     /// Another call is under way.
     Busy,
-    /// The session has to be attached first.
+    /// The session must attach first.
     Detached,
     /// A commit has not been answered; see [`Session::ask`](super::Session::ask).
     Unanswered,

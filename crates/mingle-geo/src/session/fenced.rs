@@ -1,11 +1,11 @@
-//! What a data center says that is given up.
+//! Answers of a data center that is given up.
 
 use super::{Call, Session};
 use crate::error::Refusal;
 use crate::flaw::Flaw;
 use crate::message::{BarrierReply, Handout, Message, OutcomeReply, PrepareAck, ReadReply, Vote};
 
-/// The refusal of a data center that is given up.
+/// Returns the refusal if the message says that the data center is given up.
 pub fn fenced(message: &Message) -> Option<Refusal> {
     let (Message::ReadReply(ReadReply { result: Err(refusal), .. })
     | Message::OutcomeReply(OutcomeReply { result: Err(refusal), .. })
@@ -18,7 +18,7 @@ pub fn fenced(message: &Message) -> Option<Refusal> {
 }
 
 impl Session {
-    /// The refusal, where another incarnation has taken the place of the one that the session uses.
+    /// Returns a refusal if another incarnation has replaced the one that the session uses.
     pub(super) fn replaced(&self, handout: &Handout) -> Option<Refusal> {
         let (dc, incarnation) = (self.config.dc, handout.incarnation);
         let is_seen = !self.config.planted.is(Flaw::IncarnationsMixed);
@@ -28,7 +28,7 @@ impl Session {
 }
 
 impl Call {
-    /// Whether a message answers it.
+    /// True if the message answers this call.
     pub fn is_answered_by(&self, message: &Message) -> bool {
         match (self, message) {
             (Self::Reading(reading), Message::ReadReply(reply)) => reading.awaits(reply.request),

@@ -1,12 +1,12 @@
 //! A client's session, which coordinates its own transactions.
 //!
-//! A state machine like the replica's: calls begin something, [`Session::handle`] and
-//! [`Session::tick`] go on with it, and what comes of it is an [`Event`]. One call is under way at a
-//! time. What is lost on the way is sent again: every request may be repeated.
+//! It is a state machine like the replica: a call begins an operation, [`Session::handle`] and
+//! [`Session::tick`] continue it, and its result is an [`Event`]. One call runs at a time. Lost
+//! messages are sent again: every request may be repeated.
 //!
-//! The session carries `past_vec`, the join of the vectors that it read or wrote, and what replicas
-//! handed out with their answers: so a transaction begins without a message of its own, and reads
-//! of several partitions go out in one round.
+//! The session carries `past_vec`, the join of the vectors that it read or wrote, and the vectors
+//! that replicas handed out with their answers. So a transaction begins without a message of its
+//! own, and reads of several partitions go out in one round.
 
 mod attach;
 mod commit;
@@ -39,59 +39,59 @@ use fenced::fenced;
 use read::Reading;
 use strong::{Certifying, Touched};
 
-/// What came of a call.
+/// The result of a call.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
-    /// The states of the keys, in the order asked for, with the transaction's own writes.
+    /// The states of the keys, in the requested order, with the transaction's own writes.
     Read(Vec<Arc<State>>),
     /// The transaction is committed.
     Committed {
         /// The transaction.
         id: TransactionId,
-        /// Its commit vector; of one that wrote nothing, its snapshot.
+        /// Its commit vector; for a transaction that wrote nothing, its snapshot.
         commit_vec: Vector,
-        /// Whether it is known to be uniform: always, for a durable session that got this in time.
+        /// True if it is known to be uniform. For a durable session this is always true, unless the
+        /// wait timed out.
         is_uniform: bool,
     },
     /// The transaction is not committed, and never will be.
     Aborted {
         /// The transaction.
         id: TransactionId,
-        /// Why.
+        /// The reason.
         refusal: Refusal,
     },
-    /// Whether the transaction is committed is not known: no answer came in time. See
-    /// [`Session::ask`].
+    /// The outcome is unknown: no answer came in time. See [`Session::ask`].
     Unknown {
         /// The transaction.
         id: TransactionId,
-        /// The last that was heard.
+        /// The last refusal received.
         refusal: Refusal,
     },
     /// A read, barrier or attach failed; a transaction that was running is given up.
     Failed(Refusal),
-    /// All that the session read or wrote survives `f` losses.
+    /// Everything that the session read or wrote survives `f` losses.
     Uniform,
-    /// The data center to go on at lacks some of the session's past. It is waited for, but for what is
-    /// lost for good: then the session goes on with loss, or not.
+    /// The target data center lacks some of the session's past. The session waits for it, except
+    /// for parts that are lost for good; the caller may then accept the loss.
     Waiting(Vec<Missing>),
-    /// The session goes on at this data center.
+    /// The session continues at this data center.
     Resumed(DcId),
-    /// The session goes on without what was lost.
+    /// The session continues without the lost part.
     ResumedWithLoss {
-        /// Where.
+        /// The data center.
         dc: DcId,
         /// Its own transactions that are not here.
         lost: Vec<TransactionId>,
-        /// Whether `lost` names all of them.
+        /// True if `lost` names all of them.
         is_complete: bool,
-        /// Whether they never come: all that the session waited for is of fenced incarnations. Then they
-        /// may be done again.
+        /// True if they never come, because all missing parts belong to fenced incarnations. Then
+        /// the caller may repeat them.
         is_certain: bool,
     },
 }
 
-/// What a session wants done.
+/// An action that a session requests from the shell.
 #[derive(Clone, Debug, PartialEq)]
 pub enum SessionOutput {
     /// Send this.
@@ -136,16 +136,17 @@ pub enum SessionOutput {
 pub struct Session {
     config: SessionConfig,
     past_vec: Vector,
-    /// Of that vector.
+    /// The epoch of `past_vec`.
     epoch: u32,
-    /// The latest of which part of it is: another one where tokens of several were joined.
+    /// The latest epoch of any part of `past_vec`; it differs from `epoch` if several tokens were
+    /// joined.
     newest: u32,
     handout: Handout,
     handout_us: Option<u64>,
     is_attached: bool,
-    /// Of the last transaction.
+    /// The sequence number of the last transaction.
     sequence: u64,
-    /// Of the last request.
+    /// The number of the last request.
     request: u64,
     /// The partition that barriers and attaches go to.
     contact: u16,
@@ -154,10 +155,11 @@ pub struct Session {
     unanswered: Option<Committing>,
     /// A strong commit that has not been answered.
     uncertain: Option<Certifying>,
-    /// What strong transactions of it conflicted with.
+    /// The join of the vectors with which the session's strong transactions conflicted.
     conflict_vec: Vector,
     fresh: VecDeque<Fresh>,
-    /// The join of its own commits that are not in `fresh`: they are uniform, or too many.
+    /// The join of its own commits that are no longer in `fresh`: they are uniform, or were too
+    /// many.
     unnamed: Vector,
 }
 
@@ -168,7 +170,7 @@ struct Running {
     begun_us: u64,
     snapshot: Option<Vector>,
     updates: Vec<Update>,
-    /// Of a strong one, what it has used.
+    /// The items used so far, if it is strong.
     strong: Option<Touched>,
 }
 
@@ -180,7 +182,7 @@ struct Fresh {
     commit_vec: Vector,
 }
 
-/// What is under way.
+/// The call in progress.
 #[derive(Clone, Debug)]
 enum Call {
     Idle,
@@ -201,17 +203,17 @@ enum Call {
     Certifying(Certifying),
 }
 
-/// When to send again, and when to give up.
+/// The times for a repetition and for giving up.
 #[derive(Clone, Debug)]
 struct Timer {
     again_us: u64,
     deadline_us: u64,
-    /// The last refusal that may pass.
+    /// The last retryable refusal.
     refusal: Refusal,
 }
 
 impl Session {
-    /// A new session, attached to its data center since it has no past.
+    /// Creates a new session. It is attached to its data center, since it has no past.
     pub fn new(config: SessionConfig) -> Self {
         Self {
             contact: (config.id.0 % u128::from(config.partition_count.max(1))) as u16,
@@ -234,22 +236,22 @@ impl Session {
         }
     }
 
-    /// The data center that it uses.
+    /// Returns the data center that it uses.
     pub fn dc(&self) -> DcId {
         self.config.dc
     }
 
-    /// The join of the vectors that it read or wrote.
+    /// Returns the join of the vectors that it read or wrote.
     pub fn past_vec(&self) -> Vector {
         self.past_vec
     }
 
-    /// Whether no call is under way.
+    /// True if no call is in progress.
     pub fn is_idle(&self) -> bool {
         matches!(self.call, Call::Idle)
     }
 
-    /// The commit that has not been answered, if there is one.
+    /// Returns the commit without an answer, if there is one.
     pub fn unanswered(&self) -> Option<TransactionId> {
         let uncertain = self.uncertain.as_ref().map(Certifying::id);
         self.unanswered.as_ref().map(Committing::id).or(uncertain)
@@ -259,7 +261,7 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// Why it cannot be added.
+    /// The reason why the write cannot be added.
     pub fn write(&mut self, now: Now, update: Update) -> Result<(), CallError> {
         self.check_idle()?;
         if !update.op.fits(update.key.kind) || update.op.is_measured() {
@@ -296,7 +298,7 @@ impl Session {
             *sequence += 1;
             Running {
                 id: TransactionId { origin, sequence: *sequence },
-                // A client whose clock is behind goes by that of its data center.
+                // A client whose clock is behind uses its data center's time.
                 begun_us: now.wall_us.max(stable_us),
                 snapshot: None,
                 updates: Vec::new(),
@@ -322,7 +324,7 @@ impl Session {
         Address::Replica(self.config.dc, partition)
     }
 
-    /// The newest snapshot for a transaction that the session knows of, if what was handed out is not
+    /// Returns the newest snapshot for a transaction that the session knows, if its handout is not
     /// too old.
     fn fresh_snapshot(&self, now: Now, is_strong: bool) -> Option<Vector> {
         let until_us = self.handout_us?.saturating_add(self.config.handout_ms_max * 1_000);
@@ -340,7 +342,8 @@ impl Session {
     fn take_handout(&mut self, now: Now, handout: &Handout) {
         self.handout.join(handout);
         if self.is_attached {
-            // All of its past is uniform here, or of here: no cut that this data center knows of lies below.
+            // All of its past is uniform here, or of this data center, so it is below no cut known
+            // here.
             self.epoch = self.epoch.max(handout.epoch);
             self.newest = self.newest.max(self.epoch);
         }
@@ -348,7 +351,7 @@ impl Session {
         self.forget_fresh(self.handout.uniform_vec);
     }
 
-    /// Its own commits up to there are uniform, and need not be remembered one by one.
+    /// Forgets own commits up to `uniform_vec`: they are uniform and need not be remembered by id.
     fn forget_fresh(&mut self, uniform_vec: Vector) {
         let unnamed = &mut self.unnamed;
         self.fresh.retain(|fresh| {
@@ -360,7 +363,7 @@ impl Session {
         });
     }
 
-    /// Goes on with what a message answers. What answers nothing that is under way is dropped.
+    /// Continues the call that a message answers. Other messages are dropped.
     pub fn handle(
         &mut self,
         now: Now,
@@ -381,12 +384,12 @@ impl Session {
             _ => return,
         };
         if dc != self.config.dc || handout.incarnation < self.config.incarnation {
-            // It comes late, or from where the session is no more.
+            // The message is late, or from a data center that the session has left.
             return;
         }
         if let Some(refusal) = fenced(&message).or_else(|| self.replaced(&handout)) {
-            // What is handed out by one that is given up means nothing; and by one in its place
-            // nothing that fits this session's past, as long as it is not attached to it.
+            // A handout of an incarnation that is given up means nothing. A handout of its
+            // successor does not fit this session's past until the session attaches to it.
             if self.call.is_answered_by(&message) {
                 self.give_up(refusal, out);
             }
@@ -402,7 +405,7 @@ impl Session {
         }
     }
 
-    /// Sends again what was not answered, and gives up what took too long.
+    /// Repeats unanswered requests, and gives up after the deadline.
     pub fn tick(&mut self, now: Now, out: &mut Vec<SessionOutput>) {
         let Some(timer) = self.call.timer() else { return };
         if timer.deadline_us <= now.mono_us {
@@ -418,7 +421,8 @@ impl Session {
         self.resend(out);
     }
 
-    /// When [`tick`](Self::tick) has something to do, in microseconds of [`Now::mono_us`].
+    /// Returns the time of the next work of [`tick`](Self::tick), in microseconds of
+    /// [`Now::mono_us`].
     pub fn wake_at_us(&mut self) -> Option<u64> {
         self.call.timer().map(|timer| timer.again_us.min(timer.deadline_us))
     }

@@ -1,4 +1,4 @@
-//! Reads of a transaction (1:9-17): in one round, whatever partitions the keys are of.
+//! Reads of a transaction (1:9-17), in one round for keys of any partitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ use crate::vector::Vector;
 pub struct Reading {
     request: u64,
     keys: Vec<Key>,
-    /// None while the first partition chooses it.
+    /// `None` while the first partition chooses it.
     snapshot: Option<Vector>,
-    /// Whether the transaction has read before: then its snapshot stands.
+    /// True if the transaction has read before, so its snapshot is fixed.
     is_bound: bool,
     is_strong: bool,
-    /// Whether it has begun again at once, with a newer snapshot.
+    /// True if the read was already restarted once without delay, with a newer snapshot.
     is_again: bool,
     found: BTreeMap<Key, Arc<State>>,
     /// Partitions that have not answered, with their keys.
@@ -32,19 +32,19 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Whether this is the request that it waits for.
+    /// True if this is the awaited request.
     pub fn awaits(&self, request: u64) -> bool {
         self.request == request
     }
 }
 
 impl Session {
-    /// Reads keys, of any partitions, at the running transaction's snapshot, or begins one.
-    /// Answered by [`Event::Read`] or [`Event::Failed`].
+    /// Reads keys of any partitions at the running transaction's snapshot, or begins a transaction.
+    /// The result is [`Event::Read`] or [`Event::Failed`].
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn read(
         &mut self,
         now: Now,
@@ -70,7 +70,8 @@ impl Session {
             }
         }
         let (bound, is_strong) = (running.snapshot, running.strong.is_some());
-        // One partition chooses the newest snapshot; for several, it must be known before.
+        // A single partition chooses the newest snapshot; for several, the snapshot must be known
+        // first.
         let several = open.len() > 1;
         let snapshot = bound.or_else(|| self.fresh_snapshot(now, is_strong).filter(|_| several));
         let request = self.next_request();
@@ -126,7 +127,7 @@ impl Session {
         };
         let is_choice = reading.snapshot.is_none();
         if reading.snapshot.is_some_and(|chosen| chosen != snapshot) {
-            // It answers what was sent before the snapshot was given up for a newer one.
+            // This answers a request at the abandoned older snapshot.
             return;
         }
         let Some(keys) = reading.open.remove(&partition) else { return };
@@ -147,7 +148,7 @@ impl Session {
     fn on_read_refused(&mut self, refusal: Refusal, out: &mut Vec<SessionOutput>) {
         let Call::Reading(reading) = &mut self.call else { return };
         if refusal.is_retryable() {
-            // It is sent again until the deadline: what is missing may be on its way.
+            // The request is repeated until the deadline, since the missing data may be on its way.
             reading.timer.refusal = refusal;
             return;
         }
@@ -155,7 +156,8 @@ impl Session {
         if !is_too_old || reading.is_bound {
             return self.give_up(refusal, out);
         }
-        // Nothing was read yet: it begins again with the newest snapshot, once at once.
+        // Nothing was read yet, so the read restarts with the newest snapshot; without delay only
+        // once.
         let request = self.next_request();
         let count = self.config.partition_count;
         let Call::Reading(reading) = &mut self.call else { return };
@@ -192,7 +194,7 @@ impl Session {
     }
 }
 
-/// A state with the transaction's own writes (1:13).
+/// Returns a state with the transaction's own writes applied (1:13).
 fn overlay(
     state: &Arc<State>,
     key: &Key,
@@ -217,7 +219,7 @@ fn overlay(
         let timestamp = Timestamp(u64::MAX);
         let version = Version { timestamp, origin: dc, index: index as u32 };
         let cause = Cause { version, seen: *snapshot };
-        // What is taken back is no run of its operation.
+        // A write that is taken back does not count as a run of its operation.
         let id = updates[index].id.as_ref().filter(|_| op != Op::Nothing);
         changed.apply_own(&cause, &op, id);
     }

@@ -1,10 +1,10 @@
 //! Strong transactions: run speculatively on a uniform snapshot, then certified (UniStore §6.2).
 //!
-//! A strong transaction reads like a causal one, on a snapshot of what is uniform. To commit, the
-//! session waits until that snapshot is uniform (3:2), which takes time only if it holds the session's
-//! own fresh writes, and asks the participants to certify
-//! ([`Coordinator`](crate::certify::Coordinator)). If it conflicts it is aborted, and run again by the
-//! caller; the next strong transaction of the session sees what it conflicted with.
+//! A strong transaction reads like a causal one, on a uniform snapshot. To commit, the session
+//! first waits until that snapshot is uniform (3:2); this takes time only if it contains the
+//! session's own fresh writes. Then it asks the participants to certify
+//! ([`Coordinator`](crate::certify::Coordinator)). On a conflict the transaction aborts, and the
+//! caller runs it again; the next strong transaction of the session sees the conflicting one.
 
 use std::collections::BTreeMap;
 
@@ -33,11 +33,11 @@ pub struct Certifying {
     coordinator: Coordinator,
     id: TransactionId,
     snap_vec: Vector,
-    /// Of the barrier.
+    /// The number of the barrier request.
     pub(super) request: u64,
-    /// The barrier is passed: participants were asked.
+    /// True if the barrier is passed and the participants were asked.
     is_asked: bool,
-    /// It has read nothing: any newer snapshot serves it as well.
+    /// True if it has read nothing, so that any newer snapshot is valid too.
     is_blind: bool,
     pub(super) timer: Timer,
 }
@@ -49,12 +49,12 @@ impl Certifying {
 }
 
 impl Session {
-    /// Begins a strong transaction. What it reads and writes conflicts with what other strong
-    /// transactions read and write, as the store's [`Conflicts`](crate::certify::Conflicts) say.
+    /// Begins a strong transaction. Its reads and writes conflict with those of other strong
+    /// transactions as the store's [`Conflicts`](crate::certify::Conflicts) say.
     ///
     /// # Errors
     ///
-    /// Why it cannot begin.
+    /// The reason why the call cannot begin.
     pub fn begin_strong(&mut self, now: Now) -> Result<(), CallError> {
         self.check_idle()?;
         if self.running.is_some() {
@@ -64,7 +64,7 @@ impl Session {
         Ok(())
     }
 
-    /// Says what the running strong transaction does to an item, by a name for which conflicts are
+    /// Labels the running strong transaction's use of an item with a name for which conflicts are
     /// declared.
     ///
     /// # Errors
@@ -77,9 +77,9 @@ impl Session {
         Ok(())
     }
 
-    /// Says what the running strong transaction has used, in place of what it has read and written so
-    /// far: for a caller that knows better, as one does whose keys hold many elements each. Keys of
-    /// touches need not name items.
+    /// Replaces the recorded reads and writes of the running strong transaction by these touches.
+    /// It serves a caller with more precise knowledge, for example one whose keys hold many
+    /// elements each. Keys of touches need not name items.
     ///
     /// # Errors
     ///
@@ -91,7 +91,7 @@ impl Session {
         Ok(())
     }
 
-    /// The snapshot of a strong transaction: all of it uniform, but what the session wrote itself.
+    /// Returns the snapshot of a strong transaction: uniform, except for the session's own writes.
     pub(super) fn strong_snapshot(&self) -> Vector {
         let mut snapshot = self.handout.strong_snapshot();
         snapshot.join(&self.past_vec);
@@ -113,7 +113,7 @@ impl Session {
             let event = Event::Committed { id, commit_vec: snap_vec, is_uniform: false };
             return out.push(SessionOutput::Event(event));
         }
-        // One service holds back nobody.
+        // A single service never holds back another partition.
         let count = match self.config.certification {
             Certification::Partitions => self.config.partition_count,
             Certification::Central => 1,
@@ -184,9 +184,10 @@ impl Session {
         out.push(SessionOutput::Send(Envelope { to, message }));
     }
 
-    /// The snapshot is uniform: whatever the strong transaction rests on survives it (§4). One that has
-    /// read nothing takes what was handed out with that word, which is uniform too: else it would conflict
-    /// with whatever came since the last one.
+    /// Handles the end of the barrier: the snapshot is uniform, so everything that the strong
+    /// transaction depends on survives it (§4). A transaction that read nothing takes the newer
+    /// handout, which is uniform too. Otherwise it would conflict with every transaction since the
+    /// last handout.
     pub(super) fn on_snapshot_uniform(&mut self, out: &mut Vec<SessionOutput>) {
         let newest = self.handout.strong_snapshot();
         if let Call::Certifying(certifying) = &mut self.call {
@@ -210,7 +211,8 @@ impl Session {
         let event = match ended {
             Certified::Committed(commit_vec) => {
                 self.past_vec.join(&commit_vec);
-                // It is never lost, but where the session goes on it may not be yet.
+                // It is never lost, but it may not have arrived yet at the session's next data
+                // center.
                 self.remember(Fresh { id, dc: DcId::STRONG, commit_vec });
                 Event::Committed { id, commit_vec, is_uniform: true }
             }
@@ -229,7 +231,8 @@ impl Session {
         out.push(SessionOutput::Event(event));
     }
 
-    /// It took too long: aborted for certain only if nobody was asked.
+    /// Gives up after the deadline: the transaction is certainly aborted only if no participant was
+    /// asked.
     pub(super) fn give_up_certifying(
         &mut self,
         certifying: Certifying,
@@ -246,8 +249,8 @@ impl Session {
         out.push(SessionOutput::Event(event));
     }
 
-    /// Asks again how a strong commit ended, wherever the session is by now: votes are the same in
-    /// all data centers.
+    /// Asks again for the outcome of a strong commit, from the session's current data center: votes
+    /// are the same in all data centers.
     pub(super) fn ask_certified(
         &mut self,
         now: Now,

@@ -1,4 +1,4 @@
-//! Who belongs to the system, as the first partition's group decides it.
+//! Membership, as decided by the first partition's group.
 
 use super::StrongReplica;
 use crate::central::SERVICE;
@@ -12,7 +12,7 @@ use crate::replica::Input;
 use crate::timestamp::Now;
 
 impl StrongReplica {
-    /// Whether its group is the one that decides: that of the first partition.
+    /// True if its group decides membership, as the first partition's does.
     fn decides_members(&self) -> bool {
         self.replica.config().partition == SERVICE
     }
@@ -68,7 +68,7 @@ impl StrongReplica {
         out.push(Output::Send(Envelope { to: from, message }));
     }
 
-    /// Tells the replica what its group has decided.
+    /// Passes the group's membership decisions to the replica.
     pub(super) fn follow_members(&mut self, now: Now, out: &mut Vec<Output>) {
         let members = self.group.certifier().membership().members();
         if members.epoch() > self.replica.members().epoch() {
@@ -77,7 +77,7 @@ impl StrongReplica {
         }
     }
 
-    /// Reports on those that are given up, once nobody here takes anything of them.
+    /// Reports on incarnations being given up, once no partition here accepts more of them.
     pub(super) fn report(&mut self, now: Now, out: &mut Vec<Output>) {
         if !self.decides_members() {
             return;

@@ -1,4 +1,4 @@
-//! Counters, exact in whatever causal order their additions and resets come.
+//! Counters that are exact for any causal order of their additions and resets.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,12 +9,12 @@ use super::{Op, Recent};
 use crate::timestamp::{DcId, Timestamp, Version};
 use crate::vector::Vector;
 
-/// A sum of additions, less what resets have taken away.
+/// A sum of additions, minus the amounts that resets have taken away.
 ///
-/// For each origin there is the sum of all its additions, and what resets took away of it: all up to
-/// a timestamp but some, with their sum. Of several resets that is what any of them took, so nothing
-/// is taken away twice. Those that took no more than another are not kept; what the rest took together is
-/// found in one order, whatever they came in.
+/// For each origin it holds the sum of all additions, and the part that resets took away: all
+/// additions up to a timestamp except some, with their sum. Several resets together take the union
+/// of their parts, so no addition is taken away twice. A reset that took no more than another one
+/// is not kept. The union is computed in a fixed order, independent of the order of arrival.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Counter(Vec<Part>);
 
@@ -22,51 +22,52 @@ pub struct Counter(Vec<Part>);
 struct Part {
     origin: DcId,
     added: i128,
-    /// How many additions that were.
+    /// The number of additions.
     count: u64,
-    /// By resets of which none took all that another did, in order.
+    /// Resets in order; none of them took everything that another one did.
     resets: Vec<Removed>,
-    /// What they took together.
+    /// The union of the resets' parts.
     taken: Taken,
 }
 
-/// What was taken away, and how many additions that were.
+/// The sum of the additions that were taken away, and their number.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 struct Taken {
     sum: i128,
     count: u64,
 }
 
-/// What was taken away of one origin's additions.
+/// The additions of one origin that a reset took away.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 struct Removed {
-    /// All up to here.
+    /// All additions up to here.
     to: Timestamp,
-    /// But these, by timestamp and place: the resets did not see them. They are not folded anywhere
-    /// where a reset is measured that did not see them, while those that it saw may be.
+    /// Except these, by timestamp and index: the resets did not see them. While such an addition
+    /// may be missing from a reset's snapshot, it is not folded where that reset is measured;
+    /// additions that the resets saw may be.
     except: BTreeMap<(Timestamp, u32), i64>,
-    /// Runs under ids that were seen, and that add nothing here: a lower run does, elsewhere.
+    /// Seen runs under ids that add nothing here, because a lower run elsewhere counts.
     repeats: BTreeSet<(Timestamp, u32)>,
-    /// The sum of what was taken away.
+    /// The sum of the additions that were taken away.
     sum: i128,
-    /// How many additions that were.
+    /// The number of these additions.
     count: u64,
 }
 
 impl Removed {
-    /// Whether it took all that the other took.
+    /// True if it took everything that the other took.
     fn covers(&self, other: &Self) -> bool {
         let mut missed = self.except.keys().filter(|at| at.0 <= other.to);
         self.to >= other.to && missed.all(|at| other.except.contains_key(at))
     }
 
-    /// Whether it stands for both, if the two took the same: it knew of more repeated runs.
+    /// True if it represents both of two equal resets, because it knew of more repeated runs.
     fn is_above(&self, other: &Self) -> bool {
         let knew = self.repeats.len().cmp(&other.repeats.len());
         knew.then_with(|| self.cmp(other)).is_gt()
     }
 
-    /// Takes away what the other takes away too, which does not reach further.
+    /// Adds the parts that `other` takes away; `other` does not reach further.
     fn join(&mut self, other: &Self) {
         let Self { except, repeats, sum, count, .. } = self;
         except.retain(|at, amount| {
@@ -98,7 +99,7 @@ impl Part {
     }
 }
 
-/// What a reset takes away, by origin.
+/// The additions that a reset takes away, by origin.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Removal(Vec<(DcId, Removed)>);
 
@@ -116,7 +117,7 @@ impl Addition {
     }
 }
 
-/// What was recently added to a counter.
+/// Returns the recent additions to a counter.
 pub(super) fn additions(recent: &[Recent<'_>]) -> Vec<Addition> {
     let additions = recent.iter().filter_map(|recent| match recent.op {
         Op::Add(amount) => Some(Addition::of(recent, *amount)),
@@ -126,18 +127,18 @@ pub(super) fn additions(recent: &[Recent<'_>]) -> Vec<Addition> {
 }
 
 impl Counter {
-    /// The sum.
+    /// Returns the sum.
     pub fn value(&self) -> i128 {
         let live = self.0.iter().map(|part| part.added.wrapping_sub(part.taken.sum));
         live.fold(0, i128::wrapping_add)
     }
 
-    /// The sum, cut to what 64 bits hold.
+    /// Returns the sum, limited to the range of 64 bits.
     pub fn clamped(&self) -> i64 {
         self.value().clamp(i128::from(i64::MIN), i128::from(i64::MAX)) as i64
     }
 
-    /// Whether anything was added since it was last reset.
+    /// True if anything was added since the last reset.
     pub fn is_present(&self) -> bool {
         self.0.iter().any(|part| part.count > part.taken.count)
     }
@@ -160,9 +161,9 @@ impl Counter {
         part.count += 1;
     }
 
-    /// An addition that stands under the version `was` ran at `version` too.
+    /// Handles a run at `version` of an addition that counts under the version `was`.
     pub(super) fn restamp(&mut self, was: Version, version: Version, amount: i64) {
-        // Where it counts does not matter to whether it is there: both runs do.
+        // Both runs count as additions, whichever holds the amount.
         self.add(version, 0);
         if version < was {
             let amount = i128::from(amount);
@@ -179,8 +180,8 @@ impl Counter {
         }
     }
 
-    /// Takes of each origin the sum of whichever has more of its additions, and what resets took away
-    /// in either.
+    /// For each origin, takes the sum of the state that has more of its additions, and the resets
+    /// of both.
     pub(super) fn join(&mut self, other: &Self, is_further: impl Fn(DcId) -> bool) {
         for part in &other.0 {
             let own = self.part(part.origin);
@@ -197,8 +198,9 @@ impl Counter {
         part.added = part.added.wrapping_add(correction.amount);
     }
 
-    /// What a reset takes away whose snapshot is this, and the state that of the snapshot: of each
-    /// origin all additions up to there, but those that the snapshot does not hold.
+    /// Returns the additions that a reset at this snapshot takes away; the state must be the
+    /// snapshot's. For each origin these are all additions up to the snapshot's entry, except those
+    /// outside the snapshot.
     pub(super) fn removal(
         &self,
         snapshot: &Vector,
@@ -211,7 +213,7 @@ impl Counter {
                 .filter(|recent| recent.version.origin == part.origin && !recent.is_held);
             let except = missing
                 .map(|recent| ((recent.version.timestamp, recent.version.index), recent.amount));
-            // What earlier resets took away is part of the sum, here as there.
+            // The parts that earlier resets took away are included in the sum at every replica.
             let (to, except) = (snapshot[part.origin], except.collect());
             let repeats = repeats.iter().filter(|version| version.origin == part.origin);
             let repeats = repeats.map(|version| (version.timestamp, version.index)).collect();

@@ -1,4 +1,4 @@
-//! What stands in an item, each with the mark of the operation that put it there.
+//! The values of an item, each with the mark of the operation that wrote it.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,20 @@ use serde::{Deserialize, Serialize};
 use super::ids::{Ids, Past};
 use super::{Cause, Mark, OpId};
 
-/// What a transaction had seen of an item.
+/// The operations on an item that a transaction had seen.
 pub struct Seen<'a> {
     pub cause: &'a Cause,
     pub ids: &'a Ids,
 }
 
 impl Seen<'_> {
-    /// Whether it saw what stands under this mark and id.
+    /// True if the transaction saw the value with this mark and id.
     pub fn observes(&self, mark: &Mark, id: Option<&OpId>) -> bool {
         self.cause.observes(mark) || id.is_some_and(|id| self.ids.observed(id, self.cause))
     }
 }
 
-/// One thing that stands.
+/// One value with its mark.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dot<T> {
     pub mark: Mark,
@@ -30,7 +30,7 @@ pub struct Dot<T> {
 }
 
 impl<T> Dot<T> {
-    /// Whether it is what stands there.
+    /// True if both are the same operation's value.
     fn is_same(&self, other: &Self) -> bool {
         match (&self.id, &other.id) {
             (Some(id), Some(other)) => id == other,
@@ -39,8 +39,8 @@ impl<T> Dot<T> {
     }
 }
 
-/// Things that stand beside each other since their operations did not see each other, in the order
-/// of their versions. Mostly there is one.
+/// Values of operations that did not see each other, in the order of their versions. Usually there
+/// is one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Dots<T>(Vec<Dot<T>>);
 
@@ -51,21 +51,21 @@ impl<T> Default for Dots<T> {
 }
 
 impl<T> Dots<T> {
-    /// Takes away what was seen.
+    /// Removes the values that were seen.
     pub fn displace(&mut self, seen: &Seen<'_>) {
         self.0.retain(|dot| !seen.observes(&dot.mark, dot.id.as_deref()));
     }
 
     pub fn place(&mut self, mark: Mark, id: Option<&OpId>, value: T) {
         let place = self.0.partition_point(|dot| dot.mark.version < mark.version);
-        // Mostly it is the only one: no room for more.
+        // It is usually the only one, so no spare capacity is reserved.
         if self.0.is_empty() {
             self.0.reserve_exact(1);
         }
         self.0.insert(place, Dot { mark, id: id.copied().map(Box::new), value });
     }
 
-    /// Lowers the version of what stands under `id`, if it still does.
+    /// Lowers the version of the value under `id`, if it is still here.
     pub fn restamp(&mut self, id: &OpId, mark: Mark) {
         if let Some(place) = self.0.iter().position(|dot| dot.id.as_deref() == Some(id)) {
             let dot = &mut self.0[place];
@@ -76,7 +76,7 @@ impl<T> Dots<T> {
         }
     }
 
-    /// What stands in either of two states, and was not taken away in the other.
+    /// Returns the values that are in either state and were not removed in the other.
     pub fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self
     where
         T: Clone,
@@ -102,12 +102,12 @@ impl<T> Dots<T> {
         self.0.is_empty()
     }
 
-    /// The one of the highest version.
+    /// Returns the value with the highest version.
     pub fn last(&self) -> Option<&Dot<T>> {
         self.0.last()
     }
 
-    /// The ids under which they stand.
+    /// Returns the ids of all values.
     pub fn ids(&self) -> impl Iterator<Item = &OpId> {
         self.0.iter().filter_map(|dot| dot.id.as_deref())
     }
@@ -117,7 +117,7 @@ impl<T> Dots<T> {
     }
 }
 
-/// [`Dots::joined`] of each key's.
+/// Applies [`Dots::joined`] to each key.
 pub fn joined<T: Clone>(
     own: &BTreeMap<Value, Dots<T>>,
     past: &Past<'_>,

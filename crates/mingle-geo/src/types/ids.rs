@@ -1,19 +1,20 @@
-//! Operation ids, of which one counts (`runtime.md`, `by-id`).
+//! Operation ids, under which only one run counts (`runtime.md`, `by-id`).
 //!
-//! A later phase of a Mingle transaction may be run by several helpers, at several data centers,
-//! each in a transaction of its own; its operations carry the same ids each time. An item remembers
-//! the versions under which it met each id:
+//! Several helpers may run a later phase of a Mingle transaction, at several data centers, each in
+//! its own transaction. The operations carry the same ids each time. An item remembers the versions
+//! of the runs of each id:
 //!
-//! - Who ran an operation after seeing it run adds nothing.
-//! - Of those that did not see each other, the operation stands once, under the lowest version.
-//!   Whoever saw one of them saw the operation: a removal takes it away for good.
+//! - A run whose transaction saw an earlier run adds nothing.
+//! - Among runs that did not see each other, the operation counts once, under the lowest version. A
+//!   transaction that saw one of them saw the operation: its removal takes the operation away for
+//!   good.
 //!
-//! Ids are remembered through folding, until the floor of their origin has passed them; those of
-//! several runs, until all data centers have these and what they put there is taken away.
+//! Ids are remembered through folding, until the floor of their origin has passed them. An id with
+//! several runs is also kept until all data centers have these runs and its value is removed.
 //!
-//! Departure: amounts that are added under an id count at the origin of the lowest version. Where
-//! two resets of a counter ran at once, and each had seen a different run of one addition, and
-//! neither the other's, both take it away. All replicas agree on the outcome (see
+//! Departure: an amount added under an id counts at the origin of the lowest version. If two
+//! concurrent resets of a counter have each seen a different run of one addition, and neither has
+//! seen the other's run, both take it away. All replicas agree on the outcome (see
 //! [`Counter`](super::Counter)).
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,33 +26,33 @@ use super::{Cause, Mark, Op, OpId};
 use crate::timestamp::{DcId, Version};
 use crate::vector::Vector;
 
-/// The ids that an item has met.
+/// The operation ids that an item remembers.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ids(BTreeMap<OpId, Met>);
 
-/// An id that was met.
+/// The remembered runs of one id.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Met {
-    /// Its runs that had not seen another, in the order of their versions.
+    /// The runs that had not seen another one, in the order of their versions.
     runs: Vec<Mark>,
     added: Option<Box<Added>>,
 }
 
-/// What an operation adds to a sum: nothing else tells that of the sum.
+/// The amount that an operation adds to a sum; the sum itself does not show it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Added {
-    /// To which counter of a map.
+    /// The key of the counter, in a map.
     key: Option<Value>,
     amount: i64,
 }
 
-/// Bytes of an entry.
+/// The bytes of an entry.
 pub const ENTRY_BYTES: usize = size_of::<(OpId, Met)>();
 
-/// Bytes of the one run that an entry has mostly.
+/// The bytes of one run; an entry usually has one.
 pub const RUN_BYTES: usize = size_of::<Mark>();
 
-/// Bytes of what an operation added.
+/// The bytes of an added amount.
 pub const ADDED_BYTES: usize = size_of::<Added>();
 
 impl Added {
@@ -82,54 +83,54 @@ impl Met {
     }
 }
 
-/// What an item has met, and the snapshot that it is at.
+/// The ids that an item remembers, and its snapshot.
 #[derive(Clone, Copy, Debug)]
 pub struct Past<'a> {
-    /// What it has met.
+    /// The ids that the item remembers.
     pub ids: &'a Ids,
-    /// Where it is.
+    /// The snapshot of the item.
     pub at: &'a Vector,
 }
 
 impl Past<'_> {
-    /// Whether it has had what stands elsewhere under this mark and id.
+    /// True if the item has already had the value with this mark and id.
     pub fn had(&self, mark: &Mark, id: Option<&OpId>) -> bool {
         self.at.covers(&mark.commit_vec) || id.is_some_and(|id| self.ids.0.contains_key(id))
     }
 
-    /// Whether it has met this id and forgotten it: so it had all runs.
+    /// True if the item has met this id and forgotten it, so that it had all runs.
     fn has_forgotten(&self, id: &OpId, met: &Met) -> bool {
         !self.ids.0.contains_key(id) && met.is_in(self.at)
     }
 }
 
-/// By how much to correct the sum of an origin's additions, of the counter of a key or of the only one.
+/// A correction of the sum of one origin's additions, for a counter or a counter of a map.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Correction {
-    /// Of which counter of a map.
+    /// The key of the counter, in a map.
     pub key: Option<Value>,
-    /// Whose additions.
+    /// The origin of the additions.
     pub origin: DcId,
-    /// What to add.
+    /// The amount to add.
     pub amount: i128,
 }
 
-/// What an item knew of an operation's id.
+/// The state of an operation's id before a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Noted {
-    /// Nothing.
+    /// The id was unknown.
     First,
-    /// Its transaction saw it run before.
+    /// The transaction saw an earlier run.
     Seen,
-    /// It ran elsewhere, neither seeing the other.
+    /// Another run exists, and neither saw the other.
     Repeat {
-        /// The lowest version so far, under which it stands.
+        /// The lowest version so far, under which the operation counts.
         was: Version,
     },
 }
 
 impl Ids {
-    /// Remembers that the operation `id` ran.
+    /// Records a run of the operation `id`.
     pub fn note(&mut self, id: &OpId, cause: &Cause, op: &Op) -> Noted {
         let new = || Met { runs: Vec::with_capacity(1), added: Added::by(op) };
         let met = self.0.entry(*id).or_insert_with(new);
@@ -144,35 +145,35 @@ impl Ids {
         noted
     }
 
-    /// Whether a transaction saw the operation `id` run.
+    /// True if a transaction saw a run of the operation `id`.
     pub fn observed(&self, id: &OpId, cause: &Cause) -> bool {
         let met = self.0.get(id);
         met.is_some_and(|met| met.runs.iter().any(|run| cause.observes(run)))
     }
 
-    /// Whether the operation `id` stands under no lower version than this one, as far as is known.
+    /// True if no lower version than this one is known for the operation `id`.
     pub fn may_stand(&self, id: &OpId, version: Version) -> bool {
         let lowest = self.0.get(id).and_then(Met::lowest);
         lowest.is_none_or(|lowest| lowest >= version)
     }
 
-    /// The runs that are known beside the lowest of each operation.
+    /// Returns all known runs of each operation except the lowest.
     pub fn repeats(&self) -> Vec<Version> {
         let repeats = self.0.values().flat_map(|met| met.runs.iter().skip(1));
         repeats.map(|run| run.version).collect()
     }
 
-    /// How many it remembers.
+    /// Returns the number of remembered ids.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether it has met none, or all are forgotten.
+    /// True if no id is remembered.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Whether [`forget`](Self::forget) would forget any.
+    /// True if [`forget`](Self::forget) would forget an id.
     pub fn has_past(
         &self,
         is_past: impl Fn(&OpId, &[Mark]) -> bool,
@@ -186,9 +187,9 @@ impl Ids {
         past.any(|(id, met)| met.runs.len() <= 1 || !standing.contains(id))
     }
 
-    /// Forgets ids that are past, which `is_past` says of an id and its runs. Those of several runs are
-    /// remembered while what they put there stands, which `stands` says: somebody who saw only one of the
-    /// runs may yet take it away.
+    /// Forgets the ids for which `is_past` holds, given the id and its runs. An id with several
+    /// runs is kept while its value is in `stands`, since a transaction that saw only one of the
+    /// runs may still remove the value.
     pub fn forget(
         &mut self,
         is_past: impl Fn(&OpId, &[Mark]) -> bool,
@@ -202,9 +203,9 @@ impl Ids {
         });
     }
 
-    /// What to correct where the sums of each origin's additions were taken from whichever of two states
-    /// had more of it: `is_further` says whether that was the other. An amount is counted at the origin of
-    /// the lowest run, and each of the two may know of another.
+    /// Returns the corrections of a join in which each origin's sum was taken from the state with
+    /// more of its additions; `is_further` is true where that was the other state. An amount counts
+    /// at the origin of the lowest run, and each state may know a different lowest run.
     pub fn corrections(
         own: &Past<'_>,
         other: &Past<'_>,
@@ -234,7 +235,7 @@ impl Ids {
         corrections
     }
 
-    /// What two have met that are at these snapshots. What one of them has forgotten is past.
+    /// Joins the ids of two items at these snapshots. An id that one of them has forgotten is past.
     pub fn joined(own: &Past<'_>, other: &Past<'_>) -> Self {
         let mut joined = Self::default();
         for (past, beside) in [(own, other), (other, own)] {

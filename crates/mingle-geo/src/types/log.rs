@@ -11,8 +11,8 @@ use super::{Mark, OpId};
 use crate::timestamp::Version;
 use crate::vector::Vector;
 
-/// Lines in the order of their versions, which is an order of causality. Clearing takes away the
-/// lines that it saw.
+/// Lines in the order of their versions, which extends causality. Clearing removes the lines that
+/// it saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Log(BTreeMap<Version, Line>);
 
@@ -24,12 +24,12 @@ struct Line {
 }
 
 impl Log {
-    /// How many lines it has.
+    /// Returns the number of lines.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Its lines in order.
+    /// Returns the lines in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
         self.0.values().map(|line| &line.value)
     }
@@ -46,7 +46,7 @@ impl Log {
         self.0.insert(mark.version, Line { commit_vec: mark.commit_vec, id, value });
     }
 
-    /// The lines of either, but those that were taken away in the other.
+    /// Returns the lines of both, without those that were removed in the other.
     pub(super) fn joined(&self, past: &Past<'_>, other: &Self, other_past: &Past<'_>) -> Self {
         let named = other.0.iter().filter_map(|(at, line)| Some((line.id.as_deref()?, *at)));
         let by_id: BTreeMap<&OpId, Version> = named.collect();
@@ -77,7 +77,7 @@ impl Log {
         self.0.values().filter_map(|line| line.id.as_deref())
     }
 
-    /// Lowers the version of the line that stands under `id` at `was`, if it still does.
+    /// Lowers the version of the line under `id` at `was`, if it is still here.
     pub(super) fn restamp(&mut self, id: &OpId, was: Version, mark: Mark) {
         let stands = self.0.get(&was).is_some_and(|line| line.id.as_deref() == Some(id));
         if stands && mark.version < was {

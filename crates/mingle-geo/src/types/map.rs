@@ -12,11 +12,12 @@ use super::{Mark, Op, OpId, Recent};
 use crate::timestamp::{DcId, Version};
 use crate::vector::Vector;
 
-/// Registers and counters by key. A key's register and its counter are two things: putting a value
-/// leaves the counter as it is. Deleting a key takes both away, as far as the deletion saw them.
+/// Registers and counters by key. The register and the counter of a key are independent: putting a
+/// value leaves the counter unchanged. Deleting a key removes both, as far as the deletion saw
+/// them.
 ///
-/// A counter that was deleted leaves its sums behind, one per origin, since a reset must not be
-/// counted twice; registers leave nothing.
+/// A deleted counter leaves its sums behind, one per origin, so that a reset is not counted twice.
+/// Registers leave nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Map {
     entries: BTreeMap<Value, Dots<Value>>,
@@ -24,27 +25,27 @@ pub struct Map {
 }
 
 impl Map {
-    /// The value of the last writer of `key`.
+    /// Returns the value of the last writer of `key`.
     pub fn get(&self, key: &Value) -> Option<&Value> {
         self.entries.get(key).and_then(Dots::last).map(|dot| &dot.value)
     }
 
-    /// The version of the last writer of `key`, if it has a value.
+    /// Returns the version of the last writer of `key`, if it has a value.
     pub fn version(&self, key: &Value) -> Option<Version> {
         self.entries.get(key).and_then(Dots::last).map(|dot| dot.mark.version)
     }
 
-    /// The counter of `key`, if anything was added to it since it was last deleted.
+    /// Returns the counter of `key`, if anything was added to it since it was last deleted.
     pub fn count(&self, key: &Value) -> Option<&Counter> {
         self.counts.get(key).filter(|counter| counter.is_present())
     }
 
-    /// The keys that have a value, each with it, in order.
+    /// Returns the keys that have a value, with their values, in order.
     pub fn entries(&self) -> impl Iterator<Item = (&Value, &Value)> {
         self.entries.iter().filter_map(|(key, dots)| dots.last().map(|dot| (key, &dot.value)))
     }
 
-    /// The keys that have a counter, each with it, in order.
+    /// Returns the keys that have a counter, with their counters, in order.
     pub fn counts(&self) -> impl Iterator<Item = (&Value, &Counter)> {
         self.counts.iter().filter(|(_, counter)| counter.is_present())
     }
@@ -130,7 +131,7 @@ impl Map {
         }
     }
 
-    /// What deleting `key` takes away of its counter.
+    /// Returns the additions that deleting `key` takes away from its counter.
     pub(super) fn removal(
         &self,
         key: &Value,
@@ -141,7 +142,7 @@ impl Map {
         self.count(key).map(|counter| counter.removal(snapshot, &additions(key, recent), repeats))
     }
 
-    /// What emptying the map takes away of its counters.
+    /// Returns the additions that emptying the map takes away from its counters.
     pub(super) fn removals(
         &self,
         snapshot: &Vector,
@@ -155,7 +156,7 @@ impl Map {
     }
 }
 
-/// What was recently added to the counter of `key`.
+/// Returns the recent additions to the counter of `key`.
 fn additions(key: &Value, recent: &[Recent<'_>]) -> Vec<Addition> {
     let additions = recent.iter().filter_map(|recent| match recent.op {
         Op::Increment(of, amount) if of == key => Some(Addition::of(recent, *amount)),

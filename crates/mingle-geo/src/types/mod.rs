@@ -1,19 +1,19 @@
 //! Data types whose concurrent updates merge.
 //!
-//! They are operation-based: a transaction's operations travel, and each replica applies them to
-//! the state that it has, causes before effects. What an operation takes away is exactly what its
-//! transaction's snapshot held, so nothing needs a tombstone, and replicas that have applied the
-//! same operations have the same state, in whatever causal order they came.
+//! They are operation-based: a transaction's operations are replicated, and each replica applies
+//! them to its own state, causes before effects. An operation removes exactly what its
+//! transaction's snapshot contained, so there are no tombstones. Replicas that have applied the
+//! same operations have the same state, independent of the causal order of arrival.
 //!
-//! - [`Register`]: the last writer shows, by [`Version`]; what conflicts with it is kept beside it
-//!   and can be offered to a merge function (COPS-CD, Lloyd's thesis §6.3).
+//! - [`Register`]: the last writer by [`Version`] is visible; conflicting values are kept beside it
+//!   and can be given to a merge function (COPS-CD, Lloyd's thesis §6.3).
 //! - [`Counter`]: sums exactly.
 //! - [`Set`]: an insertion survives a removal that did not see it.
 //! - [`Map`]: of registers and of counters.
 //! - [`Log`]: keeps every line, in the order of versions.
 //!
-//! An operation may carry an [`OpId`]. Of operations with one id, which several data centers may
-//! have run, one counts, the lowest version; see [`ids`].
+//! An operation may carry an [`OpId`]. Several data centers may run operations with the same id;
+//! only the run with the lowest version counts; see [`ids`].
 
 mod counter;
 pub(crate) mod dots;
@@ -71,18 +71,18 @@ impl fmt::Display for Kind {
     }
 }
 
-/// Where an operation stands and what its transaction had seen.
+/// The version of an operation and the snapshot of its transaction.
 #[derive(Clone, Copy, Debug)]
 pub struct Cause {
     /// The operation's version.
     pub version: Version,
-    /// The snapshot of its transaction. At the origin's entry this is less than the timestamp: what
-    /// committed there in between was not seen.
+    /// The snapshot of its transaction. Its entry at the origin is below the timestamp:
+    /// transactions that committed there in between were not seen.
     pub seen: Vector,
 }
 
 impl Cause {
-    /// Whether its transaction saw the operation of this mark, or ran it before.
+    /// True if its transaction saw the operation of this mark, or ran it earlier.
     pub fn observes(&self, mark: &Mark) -> bool {
         let Version { timestamp, origin, index } = mark.version;
         if timestamp == self.version.timestamp && origin == self.version.origin {
@@ -92,18 +92,18 @@ impl Cause {
         }
     }
 
-    /// What the operation leaves on what it puts there.
+    /// Returns the mark for a value that the operation writes.
     pub fn mark(&self) -> Mark {
         let Version { timestamp, origin, .. } = self.version;
         Mark { version: self.version, commit_vec: self.seen.with(origin, timestamp) }
     }
 }
 
-/// By which operation something stands in an item.
+/// The operation that wrote a value of an item.
 ///
-/// A snapshot that reaches to an operation's timestamp at its origin need not hold it: it may lack
-/// something that the operation's transaction had seen of a third data center. So whether it was
-/// seen is asked of the commit vector.
+/// A snapshot that reaches an operation's timestamp at its origin need not contain it: it may lack
+/// a transaction of a third data center that the operation's transaction had seen. So the commit
+/// vector decides whether the operation was seen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Mark {
     /// The operation's version.
@@ -112,16 +112,16 @@ pub struct Mark {
     pub commit_vec: Vector,
 }
 
-/// An operation on an item whose timestamp a snapshot reaches to, and that is not folded.
+/// An unfolded operation on an item whose timestamp is within a snapshot's entry of its origin.
 #[derive(Clone, Copy, Debug)]
 pub struct Recent<'a> {
-    /// Its version.
+    /// The operation's version.
     pub version: Version,
-    /// What it does.
+    /// The operation.
     pub op: &'a Op,
-    /// Its name, if others may run it too.
+    /// Its id, if other transactions may run it too.
     pub id: Option<&'a OpId>,
-    /// Whether the snapshot holds it.
+    /// True if the snapshot contains it.
     pub is_held: bool,
 }
 
@@ -130,9 +130,9 @@ pub struct Recent<'a> {
 pub struct State {
     body: Body,
     ids: Ids,
-    /// Digests of all operations, added up; the order in which they came is of no matter.
+    /// The sum of the digests of all operations; the order of arrival does not matter.
     changes: u64,
-    /// The same of those that take away.
+    /// The same sum over operations that take away.
     removals: u64,
 }
 
@@ -146,7 +146,7 @@ enum Body {
 }
 
 impl Body {
-    /// The operation ids under which something stands. What is added up does not stand under them.
+    /// Returns the operation ids of all values. Added amounts have no value of their own.
     fn standing_ids(&self) -> Box<dyn Iterator<Item = &OpId> + '_> {
         match self {
             Self::Register(register) => Box::new(register.ids()),
@@ -159,7 +159,7 @@ impl Body {
 }
 
 impl State {
-    /// An item of this type that nothing was done to.
+    /// Creates an unchanged item of this type.
     pub fn new(kind: Kind) -> Self {
         let body = match kind {
             Kind::Register => Body::Register(Register::default()),
@@ -171,8 +171,8 @@ impl State {
         Self { body, ids: Ids::default(), changes: 0, removals: 0 }
     }
 
-    /// Applies an operation. All that its transaction saw must have been applied before; what does
-    /// not fit the item's type is left out (it is refused where it comes in).
+    /// Applies an operation. All operations that its transaction saw must have been applied before.
+    /// An operation that does not fit the item's type is ignored (replicas refuse it on arrival).
     pub fn apply(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
         let digest = cause.version.digest();
         self.changes = self.changes.wrapping_add(digest);
@@ -194,8 +194,8 @@ impl State {
         }
     }
 
-    /// Applies an operation of a transaction that still runs to the state at its snapshot. Sums are
-    /// not measured yet: who takes away takes all that is here.
+    /// Applies an operation of a running transaction to the state at its snapshot. Sums are not
+    /// measured yet: a removal takes away the whole sum.
     pub fn apply_own(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
         if !id.is_some_and(|id| self.ids.observed(id, cause)) {
             match (&mut self.body, op) {
@@ -208,13 +208,14 @@ impl State {
         self.apply(cause, op, id);
     }
 
-    /// Takes away what `op` takes away.
+    /// Removes everything that `op` removes.
     fn displace(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
         let seen = dots::Seen { cause, ids: &self.ids };
         match (&mut self.body, op) {
             (Body::Register(register), Op::Write(_) | Op::Erase) => register.displace(&seen),
             (Body::Counter(counter), Op::ResetSeen(removal)) => counter.remove(removal),
-            // Who saw another run of it may take it away: what was there before must still stand then.
+            // A transaction that saw another run may remove it; the earlier insertions must then
+            // still be here.
             (Body::Set(_), Op::Insert(_)) if id.is_some() => {}
             (Body::Set(set), Op::Insert(value) | Op::Remove(value)) => set.displace(value, &seen),
             (Body::Set(set), Op::Clear) => set.displace_all(&seen),
@@ -235,7 +236,7 @@ impl State {
         }
     }
 
-    /// Adds what `op` adds.
+    /// Adds the value or amount of `op`.
     fn place(&mut self, cause: &Cause, op: &Op, id: Option<&OpId>) {
         let (mark, version) = (cause.mark(), cause.version);
         match (&mut self.body, op) {
@@ -249,7 +250,7 @@ impl State {
         }
     }
 
-    /// The operation stands here already, under the version `was`: the lower one counts.
+    /// Handles an operation that already counts under the version `was`: the lower version wins.
     fn restamp(&mut self, cause: &Cause, op: &Op, id: &OpId, was: Version) {
         let (mark, version) = (cause.mark(), cause.version);
         match (&mut self.body, op) {
@@ -265,11 +266,11 @@ impl State {
         }
     }
 
-    /// The form in which `op`, of a transaction with this snapshot, travels; the state must be that
-    /// of the snapshot. `recent` are the operations on the item that are not folded and whose
-    /// timestamps the snapshot reaches to.
+    /// Returns the form in which `op`, of a transaction with this snapshot, is replicated. The
+    /// state must be the snapshot's. `recent` are the unfolded operations on the item whose
+    /// timestamps are within the snapshot's entries.
     pub fn measured(&self, op: &Op, snapshot: &Vector, recent: &[Recent<'_>]) -> Op {
-        // Of several runs the lowest counts, and those that saw another add nothing.
+        // Among several runs the lowest counts, and a run that saw another one adds nothing.
         let is_counted = |one: &&Recent<'_>| {
             one.id.is_none_or(|id| {
                 let is_lower =
@@ -299,11 +300,12 @@ impl State {
         }
     }
 
-    /// Brings in the state of the same item elsewhere, by other operations: those that `other_at` covers,
-    /// where this state has those that `at` covers. Both snapshots must be such that they cover whatever
-    /// they reach to: of each origin one of the two has all that either has.
+    /// Joins another replica's state of the same item. This state has the operations that `at`
+    /// covers, and the other has those that `other_at` covers. Both snapshots must contain every
+    /// transaction that their entries reach, so that for each origin one of the two has everything
+    /// that either has.
     ///
-    /// The number of [changes](Self::changes) becomes another one if the two had different ones.
+    /// The number of [changes](Self::changes) changes if the two states had different ones.
     ///
     /// # Examples
     ///
@@ -341,7 +343,7 @@ impl State {
                 }
             }
             (Body::Log(own), Body::Log(it)) => *own = own.joined(&past, it, &other_past),
-            // Another type's is another item's.
+            // An item of another type is another item.
             _ => return,
         }
         self.ids = Ids::joined(&past, &other_past);
@@ -351,38 +353,38 @@ impl State {
         }
     }
 
-    /// Forgets operation ids that are past, which `is_past` says of an id and its runs.
+    /// Forgets the operation ids for which `is_past` holds, given the id and its runs.
     pub fn forget_ids(&mut self, is_past: impl Fn(&OpId, &[Mark]) -> bool) {
         let body = &self.body;
         self.ids.forget(is_past, || body.standing_ids().copied().collect());
     }
 
-    /// Whether [`forget_ids`](Self::forget_ids) would forget any.
+    /// True if [`forget_ids`](Self::forget_ids) would forget an id.
     pub fn has_past_ids(&self, is_past: impl Fn(&OpId, &[Mark]) -> bool) -> bool {
         self.ids.has_past(is_past, || self.body.standing_ids().copied().collect())
     }
 
-    /// Whether it remembers operation ids.
+    /// True if it remembers operation ids.
     pub fn remembers_ids(&self) -> bool {
         !self.ids.is_empty()
     }
 
-    /// How many operation ids it remembers.
+    /// Returns the number of remembered operation ids.
     pub fn remembered_ids(&self) -> usize {
         self.ids.count()
     }
 
-    /// A number that is another one once anything was done to the item; 0 if nothing ever was.
+    /// Returns a number that changes with every operation on the item; 0 if there was none.
     pub fn changes(&self) -> u64 {
         self.changes
     }
 
-    /// A number that is another one once anything was taken away; 0 if nothing ever was.
+    /// Returns a number that changes with every removal; 0 if there was none.
     pub fn removals(&self) -> u64 {
         self.removals
     }
 
-    /// Whether nothing stands in it and nothing is remembered, but that it was changed.
+    /// True if it has no values and no ids, even if it was changed before.
     pub fn is_blank(&self) -> bool {
         self.ids.is_empty()
             && match &self.body {
@@ -394,7 +396,7 @@ impl State {
             }
     }
 
-    /// Its type.
+    /// Returns its type.
     pub fn kind(&self) -> Kind {
         match self.body {
             Body::Register(_) => Kind::Register,
@@ -405,7 +407,7 @@ impl State {
         }
     }
 
-    /// The register, if it is one.
+    /// Returns the register, if it is one.
     pub fn as_register(&self) -> Option<&Register> {
         match &self.body {
             Body::Register(register) => Some(register),
@@ -413,7 +415,7 @@ impl State {
         }
     }
 
-    /// The counter, if it is one.
+    /// Returns the counter, if it is one.
     pub fn as_counter(&self) -> Option<&Counter> {
         match &self.body {
             Body::Counter(counter) => Some(counter),
@@ -421,7 +423,7 @@ impl State {
         }
     }
 
-    /// The set, if it is one.
+    /// Returns the set, if it is one.
     pub fn as_set(&self) -> Option<&Set> {
         match &self.body {
             Body::Set(set) => Some(set),
@@ -429,7 +431,7 @@ impl State {
         }
     }
 
-    /// The map, if it is one.
+    /// Returns the map, if it is one.
     pub fn as_map(&self) -> Option<&Map> {
         match &self.body {
             Body::Map(map) => Some(map),
@@ -437,7 +439,7 @@ impl State {
         }
     }
 
-    /// The log, if it is one.
+    /// Returns the log, if it is one.
     pub fn as_log(&self) -> Option<&Log> {
         match &self.body {
             Body::Log(log) => Some(log),

@@ -1,4 +1,4 @@
-//! Operations, and their names.
+//! Operations and their ids.
 
 use mingle_model::{TransactionId, Value};
 use serde::{Deserialize, Serialize};
@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use super::{Kind, Removal};
 use crate::key::Key;
 
-/// Names one operation, whoever runs it and however often (`by-id` of Mingle's later phases).
+/// The id of one operation, the same for every process that runs it and every run (`by-id` of
+/// Mingle's later phases).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct OpId {
     /// The transaction that the operation belongs to.
     pub transaction: TransactionId,
     /// Its phase.
     pub phase: u32,
-    /// Its place in the phase.
+    /// Its index in the phase.
     pub position: u32,
 }
 
@@ -28,7 +29,7 @@ pub enum Op {
     Add(i64),
     /// Sets a counter to 0, as far as its snapshot saw it.
     Reset,
-    /// [`Op::Reset`] as it travels.
+    /// The replicated form of [`Op::Reset`].
     ResetSeen(Removal),
     /// Puts a value into a set.
     Insert(Value),
@@ -40,22 +41,23 @@ pub enum Op {
     Put(Value, Value),
     /// Adds to the counter of a map's key.
     Increment(Value, i64),
-    /// Takes the value and the counter of a map's key away.
+    /// Removes the value and the counter of a map's key.
     Delete(Value),
-    /// [`Op::Delete`] of a key that has a counter, as it travels.
+    /// The replicated form of [`Op::Delete`] for a key that has a counter.
     DeleteSeen(Value, Removal),
     /// Empties a map.
     Empty,
-    /// [`Op::Empty`] of a map that has counters, as it travels.
+    /// The replicated form of [`Op::Empty`] for a map that has counters.
     EmptySeen(Vec<(Value, Removal)>),
     /// Adds a line to a log.
     Append(Value),
-    /// Nothing: what a later operation of the same transaction takes back.
+    /// No effect: a later operation of the same transaction took this one back.
     Nothing,
 }
 
 impl Op {
-    /// The type of item that it changes; [`Op::Clear`] and [`Op::Nothing`] fit several.
+    /// True if the operation changes items of this type; [`Op::Clear`] and [`Op::Nothing`] fit
+    /// several.
     pub fn fits(&self, kind: Kind) -> bool {
         match self {
             Self::Write(_) | Self::Erase => kind == Kind::Register,
@@ -71,7 +73,7 @@ impl Op {
         }
     }
 
-    /// Whether it takes away what others have put there, and puts nothing in its place.
+    /// True if it removes other transactions' values without replacing them.
     pub fn takes_away(&self) -> bool {
         !matches!(
             self,
@@ -85,12 +87,12 @@ impl Op {
         )
     }
 
-    /// Whether it takes away part of a sum, which has to be measured where it commits.
+    /// True if it takes away part of a sum, which has to be measured where it commits.
     pub fn measures(&self) -> bool {
         matches!(self, Self::Reset | Self::Delete(_) | Self::Empty)
     }
 
-    /// Whether it is one that only replicas make of others.
+    /// True if clients must not send it, because only replicas create it from other operations.
     pub fn is_measured(&self) -> bool {
         matches!(
             self,
@@ -98,8 +100,8 @@ impl Op {
         )
     }
 
-    /// Whether this removal takes back `earlier`, an addition to a sum by its own transaction,
-    /// which no snapshot holds.
+    /// True if this removal takes back `earlier`, an addition to a sum by its own transaction,
+    /// which no snapshot contains.
     pub fn takes_back(&self, earlier: &Self) -> bool {
         match (self, earlier) {
             (Self::Reset | Self::ResetSeen(_), Self::Add(_))
@@ -111,7 +113,7 @@ impl Op {
         }
     }
 
-    /// A rough count of its bytes of memory.
+    /// Returns a rough count of its bytes of memory.
     pub fn weight(&self) -> usize {
         let inner = match self {
             Self::Write(value) | Self::Insert(value) | Self::Remove(value) => value.weight(),
@@ -130,8 +132,8 @@ impl Op {
 pub struct Update {
     /// The item.
     pub key: Key,
-    /// What is done to it.
+    /// The operation.
     pub op: Op,
-    /// Its name, if others may run it too.
+    /// Its id, if other transactions may run it too.
     pub id: Option<OpId>,
 }

@@ -8,31 +8,34 @@ use super::ids::Past;
 use super::{Mark, OpId};
 use crate::timestamp::Version;
 
-/// One value, or none. Writes that did not see each other all stand until a write has seen them.
+/// One value, or none. Concurrent writes that did not see each other are all kept until a write has
+/// seen them.
 ///
-/// This is COPS-CD's rule (Lloyd's thesis §6.3: a write conflicts if and only if the version that it
-/// saw is not the current one) without its dependency checks: a snapshot says what a write saw.
+/// This is COPS-CD's rule (Lloyd's thesis §6.3: a write conflicts if and only if the version that
+/// it saw is not the current one) without its dependency checks: the snapshot shows which versions
+/// a write saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Register(Dots<Value>);
 
 impl Register {
-    /// The value of the last writer.
+    /// Returns the value of the last writer.
     pub fn value(&self) -> Option<&Value> {
         self.0.last().map(|dot| &dot.value)
     }
 
-    /// The version of the last writer.
+    /// Returns the version of the last writer.
     pub fn version(&self) -> Option<Version> {
         self.0.last().map(|dot| dot.mark.version)
     }
 
-    /// The values that conflict, in the order of their versions; one or none where nothing does.
+    /// Returns the conflicting values in the order of their versions; at most one if there is no
+    /// conflict.
     pub fn siblings(&self) -> impl ExactSizeIterator<Item = (&Version, &Value)> {
         self.0.iter().map(|dot| (&dot.mark.version, &dot.value))
     }
 
-    /// The value where conflicts are settled by `merge`, which is given the conflicting ones, two or
-    /// more, in the order of their versions: the same at all replicas, so any function will do.
+    /// Returns the value, with conflicts settled by `merge`. It gets two or more conflicting values
+    /// in the order of their versions, which is the same at all replicas, so any function is valid.
     ///
     /// # Examples
     ///

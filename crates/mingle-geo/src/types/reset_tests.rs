@@ -1,4 +1,4 @@
-//! What resets take away, where snapshots lack some of what they reach to.
+//! Resets whose snapshots lack some transactions that their entries reach.
 
 use mingle_model::{Origin, TransactionId};
 
@@ -10,7 +10,8 @@ fn op_id(number: u32) -> OpId {
     OpId { transaction, phase: 0, position: 0 }
 }
 
-/// Of additions whose timestamps a reset's snapshot reaches to, it takes away those that it holds.
+/// A reset takes away only those additions within its snapshot's entries that the snapshot
+/// contains.
 #[test]
 fn a_reset_measures_what_its_snapshot_holds() {
     let own = DcId(0);
@@ -18,7 +19,7 @@ fn a_reset_measures_what_its_snapshot_holds() {
     let cause = |at| Cause { version: version(at), seen: Vector::ZERO };
     let additions = [(10, 1), (40, 20), (45, 300)];
     let snapshot = Vector::ZERO.with(own, Timestamp(50));
-    // The one at 40 is not in the snapshot.
+    // The addition at 40 is not in the snapshot.
     let mut held = State::new(Kind::Counter);
     for (at, amount) in [additions[0], additions[2]] {
         held.apply(&cause(at), &Op::Add(amount), None);
@@ -33,15 +34,15 @@ fn a_reset_measures_what_its_snapshot_holds() {
         state.apply(&cause(at), &Op::Add(amount), None);
     }
     state.apply(&cause(60), &reset, None);
-    // Twice, as when two resets had seen the same.
+    // The reset is applied twice, as if two resets had seen the same.
     state.apply(&cause(61), &reset, None);
     let counter = state.as_counter().expect("a counter");
     assert_eq!(counter.value(), 20);
     assert!(counter.is_present());
 }
 
-/// Two resets lack the same addition and took another away that came later; where the second was
-/// measured that was folded already.
+/// Two resets lack the same addition and took away a later one, which was already folded where the
+/// second was measured.
 #[test]
 fn what_is_folded_is_not_taken_away_twice() {
     let own = DcId(0);
@@ -66,8 +67,8 @@ fn what_is_folded_is_not_taken_away_twice() {
     }
 }
 
-/// Who runs an operation again after seeing it run adds nothing, so a reset has nothing of that to
-/// take away; another one, which saw the first run alone, agrees.
+/// A run that saw an earlier run adds nothing, so a reset takes nothing of it away. Another reset
+/// that saw the first run alone agrees.
 #[test]
 fn a_reset_takes_a_repeated_addition_away_once() {
     let (own, third, id) = (DcId(1), DcId(0), op_id(1));
@@ -103,8 +104,9 @@ fn a_reset_takes_a_repeated_addition_away_once() {
     assert_eq!(state.as_counter().expect("a counter").value(), 5);
 }
 
-/// An earlier reset lacked two additions, one of them negative, and the snapshot of the one that
-/// runs holds that one: on its own snapshot it leaves nothing, whatever the other still lacks.
+/// An earlier reset lacked two additions, one of them negative, and the snapshot of the running
+/// reset contains that one: on its own snapshot it leaves nothing, even if the earlier reset still
+/// lacks the other addition.
 #[test]
 fn an_own_reset_leaves_nothing_of_its_snapshot() {
     let own = DcId(0);

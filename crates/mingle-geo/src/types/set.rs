@@ -10,27 +10,27 @@ use super::ids::Past;
 use super::{Mark, OpId};
 use crate::timestamp::Version;
 
-/// Distinct values in their order. A removal takes away the insertions that it saw, no others.
+/// Distinct values in order. A removal removes only the insertions that it saw.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Set(BTreeMap<Value, Dots<()>>);
 
 impl Set {
-    /// Whether `value` is in it.
+    /// True if the set contains `value`.
     pub fn contains(&self, value: &Value) -> bool {
         self.0.contains_key(value)
     }
 
-    /// The version of the last insertion of `value`, if it is in it.
+    /// Returns the version of the last insertion of `value`, if the set contains it.
     pub fn version(&self, value: &Value) -> Option<Version> {
         self.0.get(value).and_then(Dots::last).map(|dot| dot.mark.version)
     }
 
-    /// How many values it has.
+    /// Returns the number of values.
     pub fn count(&self) -> usize {
         self.0.len()
     }
 
-    /// Its values in order.
+    /// Returns the values in order.
     pub fn iter(&self) -> impl DoubleEndedIterator<Item = &Value> + ExactSizeIterator {
         self.0.keys()
     }

@@ -12,7 +12,7 @@ use crate::timestamp::{DcId, Timestamp};
 
 const REPLICAS: usize = 3;
 
-/// A replica that applies operations as they come, each a transaction of its own.
+/// A replica that applies operations as they arrive, each as its own transaction.
 #[derive(Clone)]
 struct Site {
     state: State,
@@ -27,7 +27,7 @@ struct Sent {
     id: Option<OpId>,
 }
 
-/// Sites that deliver each other's operations causally, in whatever order the schedule says.
+/// Sites that deliver each other's operations causally, in the order of the schedule.
 struct Sites {
     sites: Vec<Site>,
     sent: Vec<Vec<Sent>>,
@@ -111,7 +111,7 @@ fn kind() -> impl Strategy<Value = Kind> {
     prop::sample::select(vec![Kind::Register, Kind::Counter, Kind::Set, Kind::Map, Kind::Log])
 }
 
-/// Operations without ids, or where `ids` says so, with ids of which some repeat.
+/// Generates operations without ids; if `ids` is true, with ids, some of which repeat.
 fn steps(kind: Kind, ids: bool) -> impl Strategy<Value = Vec<Step>> {
     let number = if ids { prop::option::of(0u32..6).boxed() } else { Just(None).boxed() };
     let run = (0..REPLICAS, op(kind), number).prop_map(|(at, op, id)| Step::Run(at, op, id));
@@ -124,7 +124,7 @@ fn op_id(number: u32) -> OpId {
     OpId { transaction, phase: 0, position: 0 }
 }
 
-/// What an operation with this id does, whoever runs it.
+/// Returns the operation with this id, the same at every site.
 fn identified(kind: Kind, number: u32) -> Op {
     let value = Value::Int((number % 4).into());
     match kind {
@@ -174,8 +174,8 @@ proptest! {
         prop_assert_eq!(&sites.sites[0].state, &sites.sites[2].state);
     }
 
-    /// In the order of versions, which is one order of causality, the state is the same too: so it
-    /// does not matter where folding has cut the order of arrival.
+    /// In the order of versions, which extends causality, the state is the same too: so the point
+    /// at which folding cut the order of arrival does not matter.
     #[test]
     fn the_order_of_versions_gives_the_same_state((kind, steps) in with_kind(true)) {
         let mut sites = play(kind, &steps);
@@ -202,7 +202,7 @@ proptest! {
         }
     }
 
-    /// Additions of one id count once, however many sites run them without seeing each other.
+    /// Additions of one id count once, even if many sites run them without seeing each other.
     #[test]
     fn repeated_additions_count_once(runs in prop::collection::vec((0..REPLICAS, 0u32..6), 1..20)) {
         let mut sites = Sites::new(Kind::Counter);
@@ -218,7 +218,7 @@ proptest! {
     }
 }
 
-/// The types as a program would write them for one thread.
+/// The types as plain single-threaded data structures.
 #[derive(Clone, Debug, Default, PartialEq)]
 struct Model {
     register: Option<Value>,
@@ -325,7 +325,7 @@ fn who_removes_one_run_of_an_operation_removes_the_operation() {
     }
 }
 
-/// The run that saw the other insertion is not the one that the removal saw.
+/// The removal saw one run of the insertion, not the other.
 #[test]
 fn an_insertion_survives_the_removal_of_a_repeated_one() {
     let mut sites = Sites::new(Kind::Set);
@@ -368,8 +368,8 @@ fn forgotten_ids_are_new_again() {
     assert_eq!(sites.sites[0].state.as_counter().expect("a counter").value(), 2);
 }
 
-/// A snapshot that reaches to a transaction's timestamp, and lacks something that it had seen of a
-/// third data center: it does not hold it.
+/// A snapshot that reaches a transaction's timestamp, but lacks a transaction of a third data
+/// center that it had seen, does not contain it.
 #[test]
 fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
     let cause = |dc, at: u64, seen: Vector| Cause {
@@ -381,7 +381,7 @@ fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
     let mut state = State::new(Kind::Register);
     state.apply(&first, &write, Some(&id));
     state.apply(&second, &write, Some(&id));
-    // Both are folded, and no more of them can come.
+    // Both are folded, and no more runs can come.
     state.forget_ids(|_, _| true);
     let later = cause(2, 30, Vector::ZERO.with(DcId(1), Timestamp(20)));
     state.apply(&later, &Op::Write(Value::Int(401)), None);
@@ -390,7 +390,7 @@ fn who_saw_one_of_several_runs_takes_all_away_even_once_the_id_is_past() {
         register.siblings().map(|(_, value)| value.clone()).collect::<Vec<_>>(),
         [Value::Int(401)]
     );
-    // Nothing stands under the id any more.
+    // There is no value under the id any more.
     state.forget_ids(|_, _| true);
     state.apply(&first, &write, Some(&id));
     assert_eq!(state.as_register().expect("a register").siblings().len(), 2);
@@ -445,7 +445,7 @@ fn changes_are_told_apart_whatever_the_order() {
     assert_eq!(set.version(&Value::Int(3)), None);
 }
 
-/// Resets that each know of other runs of one addition take what they take in whatever order they come.
+/// Resets that each know of different runs of one addition agree in every order of arrival.
 #[test]
 fn resets_that_know_of_other_runs_agree() {
     use Step::{Deliver, Run};

@@ -3,11 +3,11 @@
 use crate::timestamp::{DcId, PARTITION_BITS, PARTITIONS_MAX, Timestamp};
 use crate::vector::{DCS_MAX, Vector};
 
-/// What cannot have been written by an encoder with the same state.
+/// An error: an encoder with the same state cannot have written this.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Malformed(pub &'static str);
 
-/// Seven bits in each byte, the lowest first; the high bit says that more follow.
+/// Writes seven bits in each byte, the lowest first; the high bit says that more follow.
 pub fn put_number(out: &mut Vec<u8>, mut number: u64) {
     while number >= 0x80 {
         out.push(number as u8 | 0x80);
@@ -16,7 +16,7 @@ pub fn put_number(out: &mut Vec<u8>, mut number: u64) {
     out.push(number as u8);
 }
 
-/// Small differences become small numbers, whatever their sign.
+/// Maps small differences of either sign to small numbers.
 fn zigzag(from: u64, to: u64) -> u64 {
     let difference = to.wrapping_sub(from) as i64;
     ((difference << 1) ^ (difference >> 63)) as u64
@@ -26,14 +26,15 @@ fn unzigzag(from: u64, number: u64) -> u64 {
     from.wrapping_add((number >> 1) ^ (number & 1).wrapping_neg())
 }
 
-/// A number by its difference to another.
+/// Writes a number as its difference to another.
 pub fn put_near(out: &mut Vec<u8>, from: u64, to: u64) {
     put_number(out, zigzag(from, to));
 }
 
 const PARTITION: u64 = PARTITIONS_MAX as u64 - 1;
 
-/// A timestamp by its difference to another: mostly the partition in its low bits is the same.
+/// Writes a timestamp as its difference to another: the partition in its low bits is usually the
+/// same.
 pub fn put_timestamp(out: &mut Vec<u8>, from: Timestamp, to: Timestamp) {
     let is_other = from.0 & PARTITION != to.0 & PARTITION;
     put_number(out, zigzag(from.micros(), to.micros()) << 1 | u64::from(is_other));
@@ -42,7 +43,7 @@ pub fn put_timestamp(out: &mut Vec<u8>, from: Timestamp, to: Timestamp) {
     }
 }
 
-/// A vector by its difference to another: which entries are others, and those.
+/// Writes a vector as its difference to another: the set of changed entries, then those entries.
 pub fn put_vector(out: &mut Vec<u8>, from: &Vector, to: &Vector) {
     let columns = || from.iter().filter(|(dc, entry)| to[*dc] != *entry);
     out.push(columns().fold(0, |mask, (dc, _)| mask | 1 << dc.0));
@@ -51,7 +52,7 @@ pub fn put_vector(out: &mut Vec<u8>, from: &Vector, to: &Vector) {
     }
 }
 
-/// What is left to read.
+/// The unread bytes.
 #[derive(Clone, Copy, Debug)]
 pub struct Reader<'a>(pub &'a [u8]);
 
@@ -112,7 +113,7 @@ impl<'a> Reader<'a> {
         Ok(vector)
     }
 
-    /// What serde has written, and at most so much of it.
+    /// Reads a value that serde has written, and advances past it.
     pub fn value<T: serde::Deserialize<'a>>(&mut self) -> Result<T, Malformed> {
         let read = postcard::take_from_bytes(self.0);
         let (value, rest) = read.map_err(|_| Malformed("a part does not decode"))?;

@@ -1,10 +1,10 @@
-//! What siblings say to each other, as the bytes of a link.
+//! The encoding of messages between siblings, as the bytes of a link.
 //!
-//! A link between two data centers carries the messages of all partitions, in order. What is sent all
-//! the time, intervals of transactions and vectors, is written by its difference to what the link
-//! carried last: an entry of a vector that did not change takes no byte, a session is named in full
-//! once. So both ends keep a state, [`Encoder`] and [`Decoder`], which begin anew together: with each
-//! connection. What follows an error cannot be read any more.
+//! A link between two data centers carries the messages of all partitions, in order. Frequent
+//! messages (intervals of transactions, and vectors) are encoded as differences to the last ones on
+//! the link: an unchanged vector entry takes no byte, and a session is named in full only once. So
+//! both ends keep a state, [`Encoder`] and [`Decoder`], and both restart with each connection.
+//! Bytes after an error cannot be decoded.
 
 mod bytes;
 mod sessions;
@@ -22,12 +22,12 @@ use crate::vector::Vector;
 use bytes::{Malformed, Reader, put_near, put_number, put_timestamp, put_vector};
 use sessions::{Places, Sessions};
 
-/// What a message begins with.
+/// The first byte of a message.
 const PLAIN: u8 = 0;
 const REPLICATE: u8 = 1;
 const VECS: u8 = 2;
 
-/// Why bytes are not what an [`Encoder`] wrote; the connection has to be closed.
+/// The error for bytes that no [`Encoder`] wrote; the connection must be closed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WireError(&'static str);
 
@@ -45,12 +45,12 @@ impl From<Malformed> for WireError {
     }
 }
 
-/// What the link carried last.
+/// The last values on the link.
 #[derive(Clone, Debug, Default)]
 struct Last {
     commit_vec: Vector,
     snapshot_own: Timestamp,
-    /// Up to where the last interval of a partition and an origin reached.
+    /// The end of the last interval, by partition and origin.
     to: BTreeMap<(PartitionId, DcId), Timestamp>,
     known_vec: Vector,
 }
@@ -240,7 +240,7 @@ fn epoch(reader: &mut Reader<'_>) -> Result<u32, WireError> {
     u32::try_from(reader.number()?).map_err(|_| WireError("an epoch"))
 }
 
-/// Whether all transactions are of the origin that the interval names, as they should.
+/// True if all transactions have the interval's origin, as they should.
 fn is_regular(replicate: &Replicate) -> bool {
     let origin = replicate.origin;
     origin.0 <= DcId::STRONG.0

@@ -1,13 +1,13 @@
-//! Sessions that were met on a link, so that each is named in full only once.
+//! The sessions seen on a link, so that each is named in full only once.
 
 use std::collections::BTreeMap;
 
 use mingle_model::Origin;
 
-/// So many are remembered at both ends; beyond, the one that came first is forgotten.
+/// The number of sessions remembered at both ends; beyond it the oldest one is forgotten.
 pub const SESSIONS_MAX: usize = 4_096;
 
-/// The sessions that were met, with what was last said of each.
+/// The sessions that were seen, with their last sequence numbers.
 #[derive(Clone, Debug, Default)]
 pub struct Sessions {
     /// A ring, once it is full.
@@ -16,12 +16,12 @@ pub struct Sessions {
 }
 
 impl Sessions {
-    /// The last sequence of a session in a place.
+    /// Returns the session in a place, with its last sequence number.
     pub fn get(&mut self, place: usize) -> Option<&mut (Origin, u64)> {
         self.met.get_mut(place)
     }
 
-    /// Remembers a session, and says where; and which one is forgotten for it.
+    /// Adds a session; returns its place, and the session that it replaces.
     pub fn add(&mut self, origin: Origin) -> (usize, Option<Origin>) {
         let place = self.next;
         self.next = (self.next + 1) % SESSIONS_MAX;
@@ -34,7 +34,7 @@ impl Sessions {
     }
 }
 
-/// The same, at the end that looks for places.
+/// [`Sessions`] with an index, for the sending end.
 #[derive(Clone, Debug, Default)]
 pub struct Places {
     sessions: Sessions,
@@ -42,12 +42,12 @@ pub struct Places {
 }
 
 impl Places {
-    /// Where a session is, if it was met.
+    /// Returns the place of a session, if it was seen.
     pub fn find(&self, origin: Origin) -> Option<usize> {
         self.places.get(&origin).copied()
     }
 
-    /// Remembers a session.
+    /// Adds a session and returns its place.
     pub fn add(&mut self, origin: Origin) -> usize {
         let (place, forgotten) = self.sessions.add(origin);
         if let Some(forgotten) = forgotten {
@@ -57,7 +57,7 @@ impl Places {
         place
     }
 
-    /// What was last said of the session in a place that was found or added.
+    /// Returns the last sequence number of the session in a place that was found or added.
     pub fn last(&mut self, place: usize) -> &mut u64 {
         &mut self.sessions.get(place).expect("the place was found or added").1
     }

@@ -14,7 +14,7 @@ fn transaction(random: &mut Random, sessions: usize, at: Timestamp, origin: DcId
     let snapshot_own = Timestamp::new(at.micros() - 3_000, PartitionId(random.below(4) as u16));
     let mut commit_vec = Vector::ZERO.with(origin, at);
     for other in (0..3).map(DcId).filter(|other| *other != origin) {
-        // What is uniform, which changes now and then.
+        // The uniform part, which changes now and then.
         commit_vec[other] = Timestamp::new(at.micros() / 5_000 * 5_000 - 9_000, PartitionId(1));
     }
     let session = Origin(u128::MAX / 3 + random.below(sessions) as u128);
@@ -28,7 +28,7 @@ fn transaction(random: &mut Random, sessions: usize, at: Timestamp, origin: DcId
     }
 }
 
-/// Batches as they travel, with heartbeats and vectors between them and other messages at times.
+/// Generates batches as they are replicated, mixed with heartbeats, vectors and other messages.
 fn messages(random: &mut Random, sessions: usize) -> Vec<(PartitionId, Message)> {
     let (mut micros, mut messages) = (1_700_000_000_000_000, Vec::new());
     let mut from = [Timestamp::ZERO; 4];
@@ -74,7 +74,7 @@ fn frames(messages: &[(PartitionId, Message)], each: usize) -> Vec<Vec<u8>> {
 
 #[test]
 fn what_is_sent_arrives() {
-    // More sessions than are remembered, too.
+    // One case has more sessions than are remembered.
     for sessions in [3, SESSIONS_MAX * 2] {
         let messages = messages(&mut Random::new(1), sessions);
         let (mut decoder, mut arrived) = (Decoder::default(), Vec::new());

@@ -1,5 +1,5 @@
-//! What holds us to the paper and to our own promises: for each, the tests that fail where it is
-//! broken.
+//! A list of the paper's properties and of our promises, each with the tests that fail if it is
+//! violated.
 //!
 //! The paper is Bravo, Gotsman, de Régil, Wei: *UniStore*, USENIX ATC 2021. A test that is named here
 //! and no longer there is an error, and so is a trap without a script of its own.
@@ -10,11 +10,11 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-/// Something promised, with the tests that would fail, by file and name.
+/// A claim, with the tests that would fail if it were violated, by file and name.
 struct Claim {
-    /// Where it is said.
+    /// The place of the claim.
     place: &'static str,
-    /// What, in short.
+    /// The claim, in short.
     says: &'static str,
     tests: &'static [(&'static str, &'static str)],
 }

@@ -1,14 +1,15 @@
-//! What was folded apart, joined.
+//! Joins of states that were folded separately.
 
 use super::*;
 
-/// What two sites have folded apart, joined: what a third one has that was told all of it.
+/// Joins the separately folded states of two sites, and compares with a third site that received
+/// all operations.
 fn joined_apart(kind: Kind, steps: &[Step], are_forgotten: bool) -> Result<(), TestCaseError> {
     let mut sites = play(kind, steps);
     let runs = sites.sent.concat();
     let vectors: Vec<Vector> = sites.sites.iter().map(|site| site.seen).collect();
     if are_forgotten {
-        // What has all runs of it folded is past there; of several, once nobody lacks any.
+        // An id is past where all its runs are folded; with several runs, once no site lacks any.
         let is_in = |at: &Vector, version: Version| version.timestamp <= at[version.origin];
         for (site, at) in sites.sites.iter_mut().zip(&vectors) {
             site.state.forget_ids(|id, known| {
@@ -37,7 +38,7 @@ fn joined_apart(kind: Kind, steps: &[Step], are_forgotten: bool) -> Result<(), T
             prop_assert_eq!(&state.body, &expected.body);
         }
         prop_assert_eq!(Model::of(&state), Model::of(&expected));
-        // It goes on as the other does.
+        // It continues as the other does.
         let clock = runs.iter().map(|sent| sent.cause.version.timestamp.0).max().unwrap_or(0) + 1;
         let version = Version { timestamp: Timestamp(clock), origin: DcId(2), index: 0 };
         let cause = Cause { version, seen: vectors[other] };

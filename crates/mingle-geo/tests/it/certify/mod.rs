@@ -1,4 +1,4 @@
-//! Certification: what single logs say, and many logs with coordinators that vanish.
+//! Certification: scripts on single logs, and many logs with coordinators that vanish.
 
 mod members;
 mod network;
@@ -21,13 +21,14 @@ pub fn key(name: &str) -> Key {
     Key::new(Kind::Counter, name)
 }
 
-/// An item that is used, under this label unless that is empty.
+/// A touch of an item, with a label unless that is empty.
 pub fn touch(name: &str, access: Access, label: &str) -> Touch {
     let label = (!label.is_empty()).then(|| Label::from(label));
     Touch { key: key(name), access, label }
 }
 
-/// A proposal of a transaction that began at `sequence` milliseconds, at partition 0 of these.
+/// A proposal for partition 0, among these participants, of a transaction that began at `sequence`
+/// milliseconds.
 pub fn proposal(sequence: u64, participants: &[u16], touches: Vec<Touch>) -> Proposal {
     let writes = touches.iter().filter(|touch| touch.access == Access::Write);
     let writes = writes.map(|touch| Update { key: touch.key.clone(), op: Op::Add(1), id: None });
@@ -45,7 +46,7 @@ pub fn proposal(sequence: u64, participants: &[u16], touches: Vec<Touch>) -> Pro
     }
 }
 
-/// As an entry.
+/// The proposal as an entry.
 pub fn prepare(proposal: Proposal) -> Entry {
     Entry::Prepare(Arc::new(proposal))
 }

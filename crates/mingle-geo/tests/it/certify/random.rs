@@ -1,5 +1,6 @@
-//! Many partitions, each with a log, and coordinators that vanish at any time: whoever finishes their
-//! transactions, all that commits is ordered as conflicts demand, and delivered once.
+//! Many partitions, each with a log, and coordinators that vanish at any time. Even if other
+//! processes finish their transactions, all commits are ordered as conflicts demand, and delivered
+//! once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,7 +14,7 @@ use mingle_model::random::Random;
 
 use crate::certify::{id, prepare, proposal, touch};
 
-/// The log of a partition, and who follows it.
+/// The log of a partition, and its followers.
 struct Partition {
     log: Vec<Entry>,
     certifier: Certifier,
@@ -33,7 +34,7 @@ impl Partition {
 /// A transaction, as its coordinator has it.
 struct Running {
     parts: BTreeMap<u16, Proposal>,
-    /// Where it was not proposed yet.
+    /// The partitions at which it was not proposed yet.
     left: Vec<u16>,
 }
 
@@ -46,14 +47,14 @@ struct Run {
     next: u64,
 }
 
-/// What a run has met.
+/// Counts of the cases that a run reached.
 #[derive(Debug, Default)]
 struct Met {
     commits: usize,
     aborts: usize,
     conflicts: usize,
     refusals: usize,
-    /// Pairs that conflict and both committed.
+    /// The number of conflicting pairs that both committed.
     ordered: usize,
     readers: usize,
 }
@@ -89,7 +90,8 @@ impl Run {
         }
     }
 
-    /// What all partitions have delivered, less here and there, and something of data centers.
+    /// Returns a snapshot with the strong timestamp that all partitions have delivered, sometimes a
+    /// lower one, and random entries of two data centers.
     fn snapshot(&mut self) -> Vector {
         let delivered = self.partitions.iter().map(Partition::up_to);
         let stable = delivered.min().unwrap_or_default();
@@ -149,7 +151,7 @@ impl Run {
         }
     }
 
-    /// Somebody finishes a transaction whose coordinator seems to be silent.
+    /// Finishes a transaction whose coordinator seems to be silent.
     fn refuse(&mut self, id: TransactionId) {
         let begun_us = id.sequence * 1_000;
         let parts: Vec<u16> = self.all[&id].keys().copied().collect();
@@ -171,7 +173,7 @@ impl Run {
                 let partition = running.left.swap_remove(index);
                 let proposal = running.parts[&partition].clone();
                 if running.left.is_empty() || self.random.one_in(15) {
-                    // All is proposed, or the coordinator is gone.
+                    // Everything is proposed, or the coordinator is gone.
                     self.running.remove(&id);
                 }
                 self.append(partition, prepare(proposal));
@@ -270,8 +272,8 @@ impl Run {
         touches(a).any(|a| touches(b).any(|b| self.conflicts.between(a, b)))
     }
 
-    /// Each partition has delivered what concerns it, once, in order, and nothing below what it
-    /// had said was complete.
+    /// Checks that each partition has delivered its transactions once and in order, and none below
+    /// the bound that it had declared complete.
     fn check_deliveries(&self, committed: &[(TransactionId, Timestamp)]) {
         for (index, partition) in self.partitions.iter().enumerate() {
             let updates = |id: &TransactionId| {
@@ -290,7 +292,7 @@ impl Run {
                 }
                 complete = delivery.to;
             }
-            // Another replica that follows the log, from a kept state on, comes to the same.
+            // Another replica that follows the log from a saved state has the same state.
             let config = partition.certifier.config().clone();
             let mut other = Certifier::new(config);
             for (place, entry) in partition.log.iter().enumerate() {
@@ -325,7 +327,7 @@ fn whatever_vanishes_conflicts_are_ordered_and_deliveries_complete() {
         all.ordered += met.ordered;
         all.readers += met.readers;
     }
-    // A run that met none of these would have shown nothing.
+    // A run without any of these cases would test nothing.
     let Met { commits, aborts, conflicts, refusals, ordered, readers } = all;
     let counts = [commits, aborts, conflicts, refusals, ordered, readers];
     assert!(counts.iter().all(|count| *count > 1_000), "{all:?}");

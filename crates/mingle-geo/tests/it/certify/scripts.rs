@@ -37,12 +37,12 @@ fn of_two_that_conflict_the_second_must_have_seen_the_first() {
     certifier.apply(&prepare(proposal(2, &[0], vec![touch("x", Access::Read, "")])));
     let Some(Vote::Conflict(until)) = certifier.vote(&id(2), 2_000) else { panic!("a conflict") };
     assert_eq!(until[DcId::STRONG], first);
-    // On a snapshot that has it, it may.
+    // On a snapshot that contains the other transaction, it commits.
     let mut again = proposal(3, &[0], vec![touch("x", Access::Read, "")]);
     again.snap_vec = until;
     certifier.apply(&prepare(again));
     assert!(yes(certifier.vote(&id(3), 3_000)) > first);
-    // Whoever writes what was read must have seen the reader.
+    // A transaction that writes an item must have seen the item's reader.
     let mut writer = proposal(4, &[0], writes("x"));
     writer.snap_vec = until;
     certifier.apply(&prepare(writer));
@@ -74,7 +74,7 @@ fn an_undecided_transaction_is_in_the_way_until_it_is_decided() {
         let proposed = yes(certifier.vote(&id(1), 1_000));
         certifier.apply(&prepare(proposal(2, &[0], writes("x"))));
         assert!(matches!(certifier.vote(&id(2), 2_000), Some(Vote::Conflict(_))));
-        // Delivery stops below what was proposed, whatever else commits.
+        // Delivery stops below the undecided proposal, even if others commit.
         certifier.apply(&prepare(proposal(3, &[0], writes("y"))));
         let other = yes(certifier.vote(&id(3), 3_000));
         assert!(other > proposed);
@@ -84,14 +84,14 @@ fn an_undecided_transaction_is_in_the_way_until_it_is_decided() {
         let delivery = deliver(&certifier, first.to).expect("what is decided");
         let ids: Vec<_> = delivery.transactions.iter().map(|one| one.id.sequence).collect();
         match decision {
-            // In the order of timestamps, not of the log.
+            // Delivery is in timestamp order, not log order.
             Decision::Commit(_) => assert_eq!(ids, [3, 1]),
             Decision::Abort => assert_eq!(ids, [3]),
         }
         certifier.apply(&prepare(proposal(4, &[0], writes("x"))));
         let vote = certifier.vote(&id(4), 4_000);
         assert_eq!(matches!(vote, Some(Vote::Yes(_))), decision == Decision::Abort);
-        // All that follows has a higher timestamp.
+        // All later proposals have higher timestamps.
         certifier.apply(&prepare(proposal(5, &[0], writes("z"))));
         assert!(yes(certifier.vote(&id(5), 5_000)) > delivery.to);
     }
@@ -104,7 +104,7 @@ fn what_was_refused_is_never_prepared() {
     certifier.apply(&prepare(proposal(1, &[0, 1], writes("x"))));
     assert_eq!(certifier.vote(&id(1), 1_000), Some(Vote::No));
     assert_eq!(certifier.undecided().count(), 0);
-    // What is prepared cannot be refused any more.
+    // A prepared transaction can no longer be refused.
     certifier.apply(&prepare(proposal(2, &[0, 1], writes("x"))));
     certifier.apply(&Entry::Refuse { id: id(2), begun_us: 2_000 });
     let proposed = yes(certifier.vote(&id(2), 2_000));
@@ -121,7 +121,7 @@ fn a_decision_counts_once() {
         let decision = Decision::Commit(timestamp);
         certifier.apply(&Entry::Decide { id: id(1), begun_us: 1_000, decision });
     }
-    // The preparation comes once more, too late.
+    // The prepare arrives once more, too late.
     certifier.apply(&prepare(proposal(1, &[0, 1], writes("x"))));
     assert_eq!(certifier.outcome(&id(1)), Some(Decision::Commit(timestamp)));
     let delivery = deliver(&certifier, Timestamp::ZERO).expect("one");
@@ -150,7 +150,7 @@ fn labels_say_what_conflicts() {
     yes(certifier.vote(&id(3), 3_000));
     certifier.apply(&prepare(proposal(4, &[0], labelled("withdraw"))));
     assert!(matches!(certifier.vote(&id(4), 4_000), Some(Vote::Conflict(_))));
-    // Without a label it is as without labels.
+    // A touch without a label conflicts as if no labels existed.
     certifier.apply(&prepare(proposal(5, &[0], vec![touch("account", Access::Read, "")])));
     assert!(matches!(certifier.vote(&id(5), 5_000), Some(Vote::Conflict(_))));
 }
@@ -185,13 +185,14 @@ fn ends_are_forgotten_when_nobody_can_ask() {
     for sequence in 1..=40 {
         certifier.apply(&prepare(proposal(sequence, &[0], writes(&format!("k{sequence}")))));
     }
-    // Another participant of one that committed may be undecided, as far as is known.
+    // Another participant of a committed transaction may still be undecided, as far as this one
+    // knows.
     assert_eq!(certifier.remembered().0, 40);
     let mut next = proposal(41, &[0], writes("last"));
     next.stable = yes(certifier.vote(&id(35), 35_000));
     certifier.apply(&prepare(next));
     assert_eq!(certifier.remembered().0, 10);
-    // What is forgotten is too old to begin again.
+    // A forgotten transaction is too old to begin again.
     certifier.apply(&prepare(proposal(3, &[0], writes("k3"))));
     assert_eq!(certifier.vote(&id(3), 3_000), Some(Vote::No));
     assert_eq!(certifier.outcome(&id(3)), None);
@@ -207,14 +208,15 @@ fn transactions_are_kept_for_those_that_lag_but_not_for_ever() {
     }
     let all = deliver(&certifier, Timestamp::ZERO).expect("all of them");
     assert_eq!(all.transactions.len(), 8);
-    // All have delivered four of them.
+    // All partitions have delivered four of them.
     let mut next = proposal(9, &[0], writes("k9"));
     next.everywhere = all.transactions[3].timestamp();
     certifier.apply(&prepare(next));
     assert_eq!(certifier.deliver(Timestamp::ZERO), Err(Dropped));
     let rest = deliver(&certifier, all.transactions[3].timestamp()).expect("the rest");
     assert_eq!(rest.transactions.len(), 5);
-    // As long as nobody is known to have them they are kept, for whom it is the only place.
+    // They are kept while no other replica is known to have them, since this may be their only
+    // place.
     for sequence in 10..=30 {
         certifier.apply(&prepare(proposal(sequence, &[0], writes(&format!("k{sequence}")))));
     }

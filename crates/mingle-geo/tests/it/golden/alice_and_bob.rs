@@ -1,5 +1,5 @@
-//! The causality violation of UniStore §1: who sees Alice's message about her deposit sees the
-//! deposit.
+//! The causality violation of UniStore §1: a reader that sees Alice's message about her deposit
+//! also sees the deposit.
 
 use mingle_geo::{Address, Key, Kind, Message, Op, PartitionId};
 use mingle_model::Value;
@@ -13,7 +13,7 @@ fn who_sees_the_message_sees_the_deposit() {
         let account: Key = key_of(Kind::Counter, 0, 2, "account");
         let inbox = register_of(1, 2, "inbox");
         world.run_ms(200);
-        // The partition of one of the two is slow to tell others.
+        // One of the two partitions replicates slowly.
         world.filter(move |from, envelope| match (&envelope.message, from) {
             (Message::Replicate(replicate), Address::Replica(_, partition))
                 if partition == PartitionId(slow) && !replicate.transactions.is_empty() =>

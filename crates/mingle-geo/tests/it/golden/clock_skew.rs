@@ -1,4 +1,4 @@
-//! No update is lost to clocks that differ (Antidote, issue 129).
+//! Differing clocks lose no update (Antidote, issue 129).
 
 use mingle_geo::{Key, Kind, Op};
 
@@ -23,7 +23,7 @@ fn every_addition_counts_however_far_the_clocks_are_apart() {
             expected += i128::from(amount);
             world.write(dc, &sum, Op::Add(amount));
             world.committed(dc);
-            // Sometimes before it has heard of the others, sometimes after.
+            // Sometimes it writes before it has received the others' writes, sometimes after.
             world.run_ms(u64::from(round % 3 == 0) * 60);
         }
     }

@@ -1,4 +1,4 @@
-//! A clock that steps back while its replica runs stops nothing and repeats no timestamp.
+//! A clock that steps back while its replica runs blocks nothing and repeats no timestamp.
 
 use mingle_geo::{DcId, Key, Kind, Op};
 use mingle_model::Value;

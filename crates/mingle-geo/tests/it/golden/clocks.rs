@@ -1,5 +1,5 @@
-//! Timestamps are unique in their data center and above all that was seen or announced, whatever
-//! the machines' clocks do; so the order of versions extends causality.
+//! Timestamps are unique in their data center and above all that were seen or announced, even if
+//! the machines' clocks misbehave. So the order of versions extends causality.
 
 use mingle_geo::{Alarm, Event, Op, Refusal};
 use mingle_model::Value;
@@ -21,7 +21,7 @@ fn transactions_of_a_clock_that_stands_still_all_arrive() {
     let mut world = World::new(2, 2, 1);
     let keys: Vec<_> = (0..2).map(|partition| register_of(partition, 2, "k")).collect();
     world.run_ms(100);
-    // 2:11 would take the second of two transactions of one timestamp for the first.
+    // Line 2:11 would drop the second of two transactions with one timestamp.
     for client in 1..=20 {
         stop_clocks(&mut world, 0);
         world.open(client, 0);
@@ -46,8 +46,8 @@ fn transactions_of_a_clock_that_stands_still_all_arrive() {
 fn restarts_in_a_row_do_not_put_a_clock_ahead_each_by_as_much() {
     let mut world = World::new(2, 1, 1);
     let key = register("k");
-    // Each goes on above the ceiling on disk, which is 3 s ahead of the machine's clock. Others
-    // refuse what is ahead by more than 5 s.
+    // Each restart continues above the ceiling on disk, which is 3 s ahead of the machine's clock.
+    // The others refuse timestamps that are more than 5 s ahead.
     for _ in 0..10 {
         world.run_ms(50);
         world.crash(0, 0, false);
@@ -125,7 +125,7 @@ fn a_clock_that_went_back_at_a_restart_gives_no_timestamp_twice() {
     world.restart(0, 0);
     let own = mingle_geo::DcId(0);
     assert!(world.replica(0, 0).known_vec()[own] >= before[own]);
-    // A session that knows nothing of before, so that only the replica can know.
+    // The session has no past, so only the replica can know the earlier timestamps.
     world.open(2, 0);
     world.write(2, &key, Op::Write(Value::Int(2)));
     let after = world.committed(2);
@@ -141,7 +141,7 @@ fn an_idle_partition_does_not_hold_its_data_center_back() {
     let key = register_of(0, 3, "k");
     world.open(1, 0);
     world.put(1, &key, 1);
-    // Another session, with nothing of the first's past: partition 2 has to follow the clock.
+    // Another session without the first's past: partition 2 must follow the clock.
     world.run_ms(50);
     world.open(2, 0);
     assert_eq!(world.get(2, &[&key]), [Some(1)]);
@@ -165,10 +165,10 @@ fn a_data_center_far_in_the_future_is_refused_and_alarmed() {
     assert_eq!(world.get(2, &[&key]), [None]);
     let is_alarm = |alarm: &Alarm| matches!(alarm, Alarm::ClockAhead { .. });
     assert!(world.alarms.iter().any(|(at, alarm)| *at == (1, 0) && is_alarm(alarm)));
-    // Its own clock was not dragged along.
+    // Its own clock was not moved forward.
     let ahead = world.put(2, &register("other"), 1)[mingle_geo::DcId(1)].micros();
     assert!(ahead < crate::support::EPOCH_US + world.now_us + 100_000);
-    // Once its time has come, it is accepted.
+    // Once the machine's clock is correct, it is accepted.
     world.nodes.get_mut(&(0, 0)).expect("a node").skew_us = 0;
     world.run_until("it arrives", |world| world.get(2, &[&key]) == [Some(1)]);
 }

@@ -71,7 +71,7 @@ fn the_participants_do_not_wait_for_the_clients_of_others() {
     world.inject(CLIENT, 0, 0, prepare(&world, &a, 1));
     world.inject(CLIENT, 0, 1, prepare(&world, &b, 2));
     world.run_ms(100);
-    // The transaction holds its partitions back; a reader of them comes after it was decided.
+    // The transaction holds its partitions back; a read of them is answered after the decision.
     world.open(1, 0);
     assert_eq!(world.get(1, &[&a, &b]), [None, None]);
     world.run_ms(1_000);
@@ -152,7 +152,7 @@ fn a_commit_is_remembered_while_a_participant_is_still_prepared() {
     let first = proposal(&mut world);
     world.inject(CLIENT, 0, 1, prepare(&world, &b, 2));
     let second = proposal(&mut world);
-    // Partition 0 hears nothing and is then down for longer than outcomes are remembered.
+    // Partition 0 receives nothing, and is then down for longer than outcomes are remembered.
     world.crash(0, 0, true);
     let commit_vec = Vector::ZERO.with(DcId(0), first.max(second));
     world.inject(CLIENT, 0, 1, Message::Commit(Commit { id: ID, commit_vec }));
@@ -171,7 +171,8 @@ fn a_reader_waits_for_what_is_prepared_below_its_snapshot() {
     world.inject(CLIENT, 0, 1, prepare(&world, &b, 2));
     let second = proposal(&mut world);
     let commit_vec = Vector::ZERO.with(DcId(0), first.max(second));
-    // Partition 1 knows of the commit, partition 0 not yet; a snapshot holds it.
+    // Partition 1 knows of the commit, but partition 0 does not yet; a snapshot contains the
+    // transaction.
     world.inject(CLIENT, 0, 1, Message::Commit(Commit { id: ID, commit_vec }));
     let read = Read {
         incarnation: 0,

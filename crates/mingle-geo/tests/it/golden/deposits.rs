@@ -1,4 +1,4 @@
-//! Deposits that are made at once into one account are all there: 100 and 200 make 300 (UniStore §3).
+//! Concurrent deposits into one account all count: 100 and 200 make 300 (UniStore §3).
 
 use mingle_geo::{Key, Kind, Op};
 

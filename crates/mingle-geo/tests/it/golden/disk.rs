@@ -1,4 +1,4 @@
-//! Nothing is said that a crash could take back.
+//! No message reports a state that a crash could lose.
 
 use mingle_geo::message::{CommitOne, Prepare, Read, Snapshot};
 use mingle_geo::{
@@ -39,8 +39,8 @@ fn a_commit_is_acknowledged_only_once_it_is_on_disk() {
     assert_eq!(world.get(1, &[&register("k")]), [Some(1)]);
 }
 
-/// Of a write that a crash tears only the beginning may be left: a commit without the ceiling above it,
-/// and a restart would give its timestamp once more.
+/// A crash during a write may leave only its beginning: a commit without the ceiling above it, so
+/// that a restart would give the same timestamp again.
 #[test]
 fn a_ceiling_is_written_before_what_rests_on_it() {
     let world = World::new(1, 1, 1);
@@ -56,14 +56,14 @@ fn a_ceiling_is_written_before_what_rests_on_it() {
     assert!(transaction.timestamp() < *ceiling);
 }
 
-/// A read moves the clock to its snapshot, and nothing may commit below that any more: not after a
-/// restart either, whose clock goes on from the ceiling that is on disk.
+/// A read moves the clock to its snapshot, and no later transaction may commit below it. This holds
+/// after a restart too, since the clock continues from the ceiling on disk.
 #[test]
 fn a_read_waits_while_a_ceiling_of_the_clock_is_on_its_way() {
     let mut world = World::with(1, 1, 1, |config| config.clock_ceiling_ms = 50);
     world.run_ms(100);
     world.stick_disk(0, 0);
-    // Ticks raise the ceiling, in vain so far.
+    // Ticks raise the ceiling, which does not reach the disk yet.
     world.run_ms(200);
     let at = Timestamp::new(EPOCH_US + world.now_us + 1_000, PartitionId(0));
     let snapshot = Snapshot::At(Vector::ZERO.with(DcId(0), at));
@@ -89,7 +89,8 @@ fn what_is_not_on_disk_is_neither_announced_nor_replicated_nor_read() {
     world.run_ms(300);
     assert!(world.events.is_empty(), "it was read");
     let announced = world.replica(1, 0).known_vec();
-    // The disk's content is lost with the crash: whoever had heard of it would miss it for ever.
+    // The crash loses the unwritten records: a replica that had heard of them would miss them
+    // forever.
     world.crash(0, 0, false);
     world.restart(0, 0);
     assert!(world.replica(0, 0).known_vec()[DcId(0)] >= announced[DcId(0)]);
@@ -140,7 +141,7 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
     assert_eq!(world.answers(8), [], "it was read");
     world.crash(0, 1, false);
     world.restart(0, 1);
-    // With its preparation it is gone: the partition refuses it now.
+    // Its prepare record is lost, so the partition now refuses the transaction.
     world.run_until("it is aborted", |world| world.replica(0, 0).prepared_count() == 0);
     assert_eq!(world.replica(0, 0).outcome(&id), Some(Outcome::Aborted));
 }
@@ -149,7 +150,7 @@ fn what_participants_decide_is_not_read_before_the_preparation_is_on_disk() {
 fn a_vector_is_announced_only_for_what_is_on_disk() {
     let mut world = World::new(3, 1, 1);
     world.run_ms(200);
-    // d1 receives, and its disk writes nothing.
+    // d1 receives the transaction, but its disk writes nothing.
     world.isolate(2);
     world.stick_disk(1, 0);
     world.open(1, 0);
@@ -175,7 +176,7 @@ fn a_restart_says_at_least_what_was_announced() {
         world.crash(1, partition, false);
         world.restart(1, partition);
         let after = world.replica(1, partition).known_vec();
-        // Heartbeats too: their origin may be lost, and nobody would say it again.
+        // This includes heartbeats: their origin may be lost, and then they would not be repeated.
         assert!(after.covers(&announced), "{before} {announced} {after}");
     }
 }

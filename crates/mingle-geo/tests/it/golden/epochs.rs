@@ -1,4 +1,4 @@
-//! An epoch is on disk before anything is said in it, and what is from another epoch is not believed.
+//! An epoch is on disk before a replica acts in it, and messages of another epoch are ignored.
 
 use mingle_geo::certify::Entry;
 use mingle_geo::members::{Membership, Quorum, Standing};
@@ -8,10 +8,10 @@ use crate::support::{Verdict, World, register};
 
 const D0: DcId = DcId(0);
 
-/// One that reports is enough.
+/// A quorum in which one report is sufficient.
 const ALONE: Quorum = Quorum { reports: 1, holders: 1 };
 
-/// The first data center is given up, and then cut off at `cut`.
+/// The members after the first data center is given up, and after it is cut off at `cut`.
 fn epochs(cut: Timestamp) -> [Members; 2] {
     let (dc, incarnation) = (D0, 0);
     let mut log = Membership::default();
@@ -21,8 +21,8 @@ fn epochs(cut: Timestamp) -> [Members; 2] {
     [fencing, log.members().clone()]
 }
 
-/// Two transactions of the first data center that are everywhere else and not uniform there: nobody
-/// has heard what others have. Gives the timestamps.
+/// Creates two transactions of the first data center that are at all others but are not uniform
+/// there, because no data center has heard from the others. Returns their timestamps.
 fn unshown(world: &mut World) -> [Timestamp; 2] {
     world.run_ms(200);
     world.filter(|_, envelope| match envelope.message {
@@ -90,7 +90,7 @@ fn while_one_is_given_up_nothing_new_is_taken_of_it() {
     let frozen = world.replica(1, 0).known_vec()[D0];
     world.open(1, 0);
     world.put(1, &register("k"), 1);
-    // It does not hear of it itself.
+    // The data center itself does not hear of it.
     world.down.extend([(1, 0), (2, 0)]);
     world.run_ms(500);
     assert!(world.replica(0, 0).known_vec()[D0] > frozen);

@@ -1,5 +1,5 @@
-//! Transactions of other data centers are exposed only once they are uniform; those of the own one
-//! at once, cut off or not.
+//! Transactions of other data centers are visible only once they are uniform. The own data center's
+//! are visible at once, even if it is cut off.
 
 use mingle_geo::{DcId, Event, Refusal};
 
@@ -10,7 +10,8 @@ fn a_remote_transaction_is_exposed_only_once_it_is_uniform() {
     let mut world = World::with(5, 1, 1, |config| config.f = 2);
     let key = register("k");
     world.run_ms(200);
-    // It reaches d1, which reaches nobody: two data centers have it, three are needed.
+    // It reaches d1, which is cut off from the others: two data centers have it, but three are
+    // needed.
     for other in 2..5 {
         world.down.extend([(0, other), (1, other)]);
     }
@@ -37,7 +38,7 @@ fn two_local_sessions_see_each_other_though_cut_off() {
         world.put(1, &key, value);
         assert_eq!(world.get(2, &[&key]), [Some(value)]);
     }
-    // What comes later in causality is no less visible.
+    // A causally later transaction becomes visible too.
     world.put(2, &key, 9);
     assert_eq!(world.get(3, &[&key]), [Some(9)]);
 }
@@ -74,7 +75,7 @@ fn a_durable_session_is_answered_when_its_commit_is_uniform() {
     let Event::Committed { is_uniform: true, commit_vec, .. } = event else { panic!("{event:?}") };
     assert!(world.replica(0, 0).uniform_vec()[DcId(0)] >= commit_vec[DcId(0)]);
     world.lose(0);
-    // Its attach needs no answer from the lost one.
+    // Its attach needs no answer from the lost data center.
     world.call(1, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
     loop {
         match world.event(1) {

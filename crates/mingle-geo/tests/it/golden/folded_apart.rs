@@ -1,5 +1,6 @@
-//! Two sides that were apart for longer than logs are kept have each folded what the other lacks, and
-//! keep none of it. Once they are together again every data center has all of it, once.
+//! Two sides were separated for longer than logs are kept. Each has folded operations that the
+//! other lacks, and no longer keeps them. After the reunion every data center has all operations,
+//! once.
 
 use mingle_geo::limits::TRANSFER_ITEMS_MAX;
 use mingle_geo::{Address, DcId, Envelope, Key, Kind, Op, OpId, State, Update};
@@ -9,7 +10,7 @@ use crate::support::{Verdict, World};
 
 const DCS: u8 = 5;
 
-/// Those of one side with a client of theirs each.
+/// The data centers of each side that have a client.
 const SIDES: [[u8; 2]; 2] = [[0, 1], [3, 4]];
 
 fn is_far(from: Address, to: Address) -> bool {
@@ -47,7 +48,7 @@ fn read(world: &mut World, client: u64, key: &Key) -> State {
     (*states[0]).clone()
 }
 
-/// Both sides have folded, and keep nothing.
+/// Runs until both sides have folded everything and keep no transactions.
 fn fold(world: &mut World) {
     world.run_ms(2_000);
     for dc in 0..DCS {
@@ -105,7 +106,7 @@ fn each_has_all_of_both_sides_once() {
             }
         }
     }
-    // What one side takes away the other has folded too.
+    // One side removes values that the other side has folded too.
     write(&mut world, 0, &key(Kind::Set), Op::Remove("old".into()));
     write(&mut world, 3, &key(Kind::Map), Op::Delete("old".into()));
     fold(&mut world);
@@ -134,13 +135,14 @@ fn each_has_all_of_both_sides_once() {
         assert_eq!(map.count(&"count".into()).expect("a count").value(), 4);
         let register = of(Kind::Register);
         let register = register.as_register().expect("a register");
-        // Nobody had seen anybody's.
+        // No write had seen another one.
         let found: Vec<Value> = register.siblings().map(|(_, value)| value.clone()).collect();
         assert_eq!(found, strings(&["d0", "d1", "d3", "d4"]), "client {client}");
     }
 }
 
-/// Helpers on both sides have run an operation, and one side resets what it knows of the sum.
+/// Helpers on both sides have run the same operation, and one side resets its known part of the
+/// sum.
 #[test]
 fn an_operation_that_both_sides_ran_counts_once() {
     let mut world = world();
@@ -169,7 +171,7 @@ fn an_operation_that_both_sides_ran_counts_once() {
             (value(world, client, &sum), value(world, client, &reset)) == (100, 7)
         });
     }
-    // Who comes later, knowing both runs, takes both away.
+    // A later reset, which knows both runs, takes both away.
     write(&mut world, 1, &sum, Op::Reset);
     for client in (0..DCS).map(u64::from) {
         world.run_until("the reset is there", |world| value(world, client, &sum) == 0);

@@ -1,5 +1,5 @@
-//! Versions are folded up to what is uniform and read by nobody; a snapshot from before is refused,
-//! never answered from the base.
+//! Versions are folded up to the uniform snapshot that no transaction still reads. A snapshot from
+//! before is refused, and never answered from the base.
 
 use mingle_geo::{DcId, Event, Op, Refusal};
 use mingle_model::Value;
@@ -17,7 +17,7 @@ fn a_running_transaction_reads_its_snapshot_and_a_longer_one_is_refused() {
     world.read(1, &[&a]).expect("its snapshot");
     world.put(2, &b, 2);
     world.run_ms(900);
-    // Written after the snapshot, so that what is folded is what it needs.
+    // It is written after the snapshot, so that the folded state is the one the snapshot needs.
     let states = world.read(1, &[&b]).expect("within its time");
     assert_eq!(crate::support::number(&states[0]), Some(1));
     world.put(2, &b, 3);
@@ -25,7 +25,7 @@ fn a_running_transaction_reads_its_snapshot_and_a_longer_one_is_refused() {
     let refused = world.read(1, &[&b]);
     assert!(matches!(refused, Err(Refusal::SnapshotTooOld { .. })), "{refused:?}");
     assert_eq!(world.replica(0, 0).log_size(), (0, 0));
-    // It begins again; and a read alone is never too old.
+    // It begins again; a one-shot read is never too old.
     assert_eq!(world.get(1, &[&b]), [Some(3)]);
     world.run_ms(10_000);
     assert_eq!(world.get(1, &[&a, &b]), [Some(1), Some(3)]);
@@ -75,7 +75,7 @@ fn one_partitions_snapshots_hold_folding_at_the_others() {
     world.put(2, &b, 1);
     world.run_ms(5_000);
     world.open(1, 0);
-    // Partition 0 hands it out; it is read at partition 1.
+    // Partition 0 hands out the snapshot; it is read at partition 1.
     world.read(1, &[&a]).expect("its snapshot");
     for value in 2..100 {
         world.put(2, &b, value);
@@ -108,7 +108,7 @@ fn siblings_are_kept_through_folding() {
     let mut values = offered.as_list().expect("two conflict").to_vec();
     values.sort();
     assert_eq!(values, [Value::Int(1), Value::Int(2)]);
-    // Who has seen both settles it.
+    // A write that has seen both settles the conflict.
     world.write(5, &key, Op::Write(Value::Int(3)));
     world.committed(5);
     world.run_ms(1_000);

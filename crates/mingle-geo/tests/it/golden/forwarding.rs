@@ -1,5 +1,5 @@
-//! Figure 1: what reached one data center before its origin was lost, or cut off from the others,
-//! reaches all, and so does what depends on it.
+//! Figure 1: a transaction that reached one data center before its origin was lost, or cut off from
+//! the others, reaches all of them, and so do the transactions that depend on it.
 
 use crate::support::{World, register};
 
@@ -29,7 +29,7 @@ fn a_lost_link_alone_is_enough() {
     let mut world = World::new(3, 1, 1);
     let key = register("k");
     world.run_ms(200);
-    // Everybody lives; only d0 and d2 do not hear each other.
+    // All data centers run; only the link between d0 and d2 is down.
     world.down.extend([(0, 2), (2, 0)]);
     world.open(1, 0);
     world.open(3, 2);

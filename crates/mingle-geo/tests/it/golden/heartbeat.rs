@@ -1,4 +1,4 @@
-//! A heartbeat that overtakes transactions on their way advances nothing past them (Antidote, pull
+//! A heartbeat that overtakes transactions in flight advances no replica past them (Antidote, pull
 //! request 197).
 
 use mingle_geo::{DcId, Message};
@@ -12,7 +12,7 @@ fn heartbeats_that_overtake_transactions_advance_nothing() {
     world.run_ms(200);
     world.open(1, 0);
     world.open(2, 1);
-    // Transactions are on their way for long; heartbeats and vectors pass them.
+    // Transactions are delayed; heartbeats and vectors pass them.
     world.filter(|_, envelope| match &envelope.message {
         Message::Replicate(replicate) if !replicate.transactions.is_empty() => Verdict::Hold,
         _ => Verdict::Pass,

@@ -1,4 +1,4 @@
-//! A commit whose answer was lost is asked for again, with no other effect than the answer.
+//! A commit request whose answer was lost is repeated, and has no second effect.
 
 use mingle_geo::message::{CommitOne, Snapshot};
 use mingle_geo::{Event, Key, Kind, Message, Op, Outcome, Refusal, Update, Vector};
@@ -92,8 +92,8 @@ fn what_was_refused_stays_refused() {
     let answers = world.answers(7);
     let [Message::OutcomeReply(reply)] = &answers[..] else { panic!("{answers:?}") };
     assert!(matches!(reply.result, Err(Refusal::Full { .. })));
-    // Its session was told that it is aborted. The network brings the message once more, when there
-    // would be room.
+    // Its session was told that it is aborted. The network delivers the message again when there
+    // would be space.
     world.run_ms(20_000);
     assert_eq!(world.replica(0, 0).log_size().0, 0);
     world.inject(7, 0, 0, commit);
@@ -110,7 +110,7 @@ fn what_comes_after_its_session_went_on_is_not_accepted() {
     let keys: Vec<Key> = (0..2).map(|at| key_of(Kind::Counter, at, 2, "c")).collect();
     world.run_ms(100);
     world.open(1, 0);
-    // The preparation at partition 1 is late; partition 0 is the first to ask, and it is aborted.
+    // The prepare is late at partition 1. Partition 0 asks first, and the transaction is aborted.
     world.filter(|_, envelope| match &envelope.message {
         Message::Prepare(_)
             if envelope.to
@@ -129,7 +129,8 @@ fn what_comes_after_its_session_went_on_is_not_accepted() {
     let event = world.commit(1);
     assert!(matches!(event, Event::Aborted { refusal: Refusal::Aborted, .. }), "{event:?}");
     world.no_filter();
-    // The session goes on, and says that it knows; what was held comes in now, several times.
+    // The session continues and reports that it has the answer. Then the held messages arrive,
+    // several times.
     for key in &keys {
         world.write(1, key, Op::Add(10));
     }

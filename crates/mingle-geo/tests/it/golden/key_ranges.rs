@@ -1,5 +1,5 @@
-//! Data centers that cut the keys differently say so; nothing is put where nobody looks for it
-//! (Eiger assumes equal ranges).
+//! Data centers that partition the keys differently report it, and no item is stored at a partition
+//! where reads would miss it (Eiger assumes equal ranges).
 
 use mingle_geo::{Address, Alarm, DcId, PartitionId};
 
@@ -12,12 +12,12 @@ fn what_belongs_to_another_partition_here_is_refused_and_alarmed() {
             config.partition_count = 3;
         }
     });
-    // Its third partition was not started yet.
+    // The third partition was not started yet.
     world.filter(|_, envelope| match envelope.to {
         Address::Replica(_, PartitionId(2)) => Verdict::Drop,
         _ => Verdict::Pass,
     });
-    // Of the first partition where there are two, and of another where there are three.
+    // A key of the first partition with two partitions, and of another one with three.
     let names = (0..1_000).map(|number| register(&format!("k{number}")));
     let mut moved = names
         .filter(|key| key.partition(2) == PartitionId(0) && key.partition(3) != PartitionId(0));
@@ -34,7 +34,7 @@ fn what_belongs_to_another_partition_here_is_refused_and_alarmed() {
     assert!(world.alarms.iter().any(is_alarmed), "{:?}", world.alarms);
 }
 
-/// A tag keeps keys together however many partitions there are.
+/// A tag keeps keys together for any number of partitions.
 #[test]
 fn keys_with_one_tag_stay_together() {
     let (kind, one) = (mingle_geo::Kind::Register, register("cart:{ana}"));

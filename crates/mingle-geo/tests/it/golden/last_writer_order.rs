@@ -1,5 +1,5 @@
-//! A read never returns what its own causal past has overwritten, in whatever order the versions
-//! came and whatever the clocks said.
+//! A read never returns a value that its own causal past has overwritten, for any order of arrival
+//! and any clock values.
 
 use mingle_geo::Message;
 
@@ -36,7 +36,7 @@ fn what_was_overwritten_does_not_come_back() {
         shown.push(world.get(3, &[&key])[0]);
         shown.last() == Some(&Some(2))
     });
-    // None, perhaps 1, then 2 and nothing else any more.
+    // Reads return no value, possibly 1, then only 2.
     assert!(shown.is_sorted(), "{shown:?}");
     world.run_ms(1_000);
     for client in [1, 2, 3] {

@@ -1,5 +1,5 @@
-//! A session goes on at another data center with all of its past, waits for it, or leaves behind by
-//! name what is lost.
+//! A session continues at another data center with all of its past, waits for it, or gives up the
+//! lost part, which is named.
 
 use mingle_geo::{DcId, Event, Outcome};
 
@@ -22,7 +22,7 @@ fn a_session_that_moves_reads_what_it_wrote() {
         }
     }
     assert_eq!(world.get(1, &[&key]), [Some(1)]);
-    // And back, with what it wrote there.
+    // It returns, with its writes from there.
     world.put(1, &key, 2);
     world.call(1, |session, now, out| session.attach(now, DcId(0), out).expect("idle"));
     while !matches!(world.event(1), Event::Resumed(_)) {}
@@ -73,7 +73,7 @@ fn what_is_lost_is_named() {
     };
     assert_eq!(world.event(1), event);
     assert_eq!(world.get(1, &[&kept, &lost]), [Some(1), None]);
-    // It goes on.
+    // The session continues.
     world.put(1, &lost, 3);
     assert_eq!(world.get(1, &[&lost]), [Some(3)]);
 }
@@ -83,7 +83,7 @@ fn what_is_uniform_and_not_here_makes_the_loss_one_that_is_not_all_named() {
     let mut world = World::new(3, 1, 1);
     let key = register("k");
     world.run_ms(100);
-    // d1 hears nothing of it, d0 and d2 have it: it is uniform.
+    // d1 does not receive it, but d0 and d2 have it: it is uniform.
     world.isolate(1);
     world.open(1, 0);
     world.put(1, &key, 1);

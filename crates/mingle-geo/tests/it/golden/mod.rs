@@ -1,5 +1,5 @@
-//! Golden scripts: one for each anomaly that the protocol must not show. Each file opens with what it
-//! claims.
+//! Golden scripts, one for each anomaly that the protocol must not show. Each file begins with its
+//! claim.
 
 mod alice_and_bob;
 mod clock_skew;

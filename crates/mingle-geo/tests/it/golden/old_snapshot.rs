@@ -1,4 +1,4 @@
-//! An older snapshot reads its version however many came after it, never the initial value.
+//! An older snapshot reads its version, never the initial value, for any number of later versions.
 
 use crate::support::{World, number, register, register_of};
 

@@ -1,5 +1,5 @@
-//! Of operations with one id, run at several data centers, one counts; below its origin's floor none
-//! is accepted.
+//! Among operations with one id, run at several data centers, only one counts. Below its origin's
+//! floor none is accepted.
 
 use mingle_geo::message::RaiseFloor;
 use mingle_geo::{Event, Key, Kind, Message, Op, OpId, Refusal, Update};
@@ -21,7 +21,7 @@ fn run(world: &mut World, client: u64, key: &Key, op: Op, id: OpId) -> Event {
 #[test]
 fn helpers_at_several_data_centers_count_once() {
     for kept_ms in [100, 10_000] {
-        // Once with everything folded between, once with nothing.
+        // Once everything is folded in between, once nothing is.
         let mut world = World::with(3, 1, 1, |config| config.transaction_ms_max = kept_ms);
         let (sum, lines) = (Key::new(Kind::Counter, "sum"), Key::new(Kind::Log, "lines"));
         world.run_ms(200);
@@ -87,7 +87,7 @@ fn an_id_is_forgotten_only_once_it_can_come_from_nowhere() {
     }
     world.run_ms(200);
     run(&mut world, 0, &sum, Op::Add(5), id(1));
-    // Before it hears of that, d1 runs it too; its floor is not raised yet.
+    // d1 runs it too, before it receives the first run; its floor is not raised yet.
     world.down.insert((0, 1));
     run(&mut world, 1, &sum, Op::Add(5), id(1));
     world.down.insert((1, 0));
@@ -103,7 +103,7 @@ fn an_id_is_forgotten_only_once_it_can_come_from_nowhere() {
         let states = world.read(client, &[&sum]).expect("a read");
         world.call(client, |session, _, _| session.rollback());
         assert_eq!(states[0].as_counter().expect("a counter").value(), 105);
-        // It is forgotten when the item is next changed and folded.
+        // The id is forgotten when the item is next changed and folded.
         let mut other = id(9);
         other.transaction.origin = Origin(501);
         run(&mut world, client, &sum, Op::Add(0), other);

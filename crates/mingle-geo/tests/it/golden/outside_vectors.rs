@@ -1,4 +1,4 @@
-//! Vectors from outside are believed in nothing.
+//! Vectors from outside are never trusted.
 
 use mingle_geo::message::{Attach, Read, Snapshot};
 use mingle_geo::{DcId, Message, Refusal, Timestamp, Vector};
@@ -25,9 +25,9 @@ fn a_snapshot_above_what_is_known_is_refused_and_raises_nothing() {
     let is_ahead =
         matches!(refused, Err(Refusal::Ahead { dc: DcId(1), want, .. }) if want == ahead);
     assert!(is_ahead, "{refused:?}");
-    // 1:2-3 and 1:19-20 would have raised it.
+    // Lines 1:2-3 and 1:19-20 would have raised it.
     assert!(world.replica(0, 0).uniform_vec()[DcId(1)] < ahead);
-    // Neither is there such a data center.
+    // There is no such data center.
     let refused = read_at(&mut world, uniform.with(DcId(5), Timestamp(1)));
     assert!(matches!(refused, Err(Refusal::Ahead { dc: DcId(5), .. })), "{refused:?}");
     assert_eq!(read_at(&mut world, uniform), Ok(()));

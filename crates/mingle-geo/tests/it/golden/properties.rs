@@ -54,7 +54,7 @@ impl Run {
         self.committed.push(Committed { origin: DcId(dc), commit_vec, line });
     }
 
-    /// Goes on for a while, and looks at all replicas that run after every few steps.
+    /// Runs for a while, and calls `look` on all running replicas after every few steps.
     fn watch(&mut self, ms: u64, look: &mut dyn FnMut(&Self)) {
         let until_us = self.world.now_us + ms * 1_000;
         while self.world.now_us < until_us {
@@ -90,7 +90,7 @@ impl Run {
         all.filter(|(_, node)| node.replica.is_some()).map(|(at, _)| *at)
     }
 
-    /// Whether a replica stores what a transaction did to its partition.
+    /// True if a replica stores a transaction's operations on its partition.
     fn stores(&self, at: (u8, u16), committed: &Committed) -> bool {
         let everything =
             (0..DCS).fold(Vector::ZERO, |all, dc| all.with(DcId(dc), Timestamp(u64::MAX)));
@@ -146,14 +146,15 @@ fn property_2_what_is_stable_is_known_in_all_partitions() {
     }
 }
 
-/// Property 3: what is uniform at a replica, `f + 1` data centers have known, its own among them.
+/// Property 3: `f + 1` data centers, including a replica's own, know every transaction that is
+/// uniform at the replica.
 #[test]
 fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
     for seed in 1..=3 {
         let mut highest = Vector::ZERO;
         Run::new(seed).play(&mut |run| {
             let has = |dc: u8, origin: DcId, timestamp: Timestamp| {
-                // One that is down has it on its disk, and says so again when it is back.
+                // A replica that is down has it on disk, and reports it again after its restart.
                 let mut replicas = run.replicas().filter(|(of, _)| *of == dc);
                 replicas.all(|(_, at)| run.world.replica(dc, at).known_vec()[origin] >= timestamp)
             };
@@ -171,13 +172,14 @@ fn property_3_what_is_uniform_is_known_at_f_plus_1_data_centers() {
     }
 }
 
-/// Property 4: transactions whose commit vectors are within `uniformVec` of any replica come to be
-/// visible at all data centers, whichever of them is lost just then.
+/// Property 4: transactions whose commit vectors are within `uniformVec` of any replica become
+/// visible at all data centers, even if any one of them is lost at that moment.
 #[test]
 fn property_4_what_is_within_uniform_survives() {
     for lost in 0..DCS {
         let mut run = Run::new(7 + u64::from(lost)).play(&mut |_| {});
-        // Something that only its own data center knows of, and that nobody says is uniform.
+        // This transaction is known only at its own data center, and no replica claims that it is
+        // uniform.
         run.world.isolate(lost);
         run.commit(lost);
         run.world.run_ms(100);

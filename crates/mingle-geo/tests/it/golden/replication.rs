@@ -1,5 +1,5 @@
-//! Replication covers intervals: nothing advances past transactions that are missing, whatever the
-//! links lose, repeat or reorder.
+//! Replication covers intervals: no replica advances past missing transactions, even if links lose,
+//! repeat or reorder messages.
 
 use mingle_geo::{DcId, Message};
 
@@ -32,7 +32,7 @@ fn intervals_that_overtake_each_other_are_put_in_order() {
     world.run_ms(100);
     world.open(1, 0);
     let mut count = 0;
-    // The first interval with transactions is held; those behind it pass.
+    // The first interval with transactions is held back; later ones pass.
     world.filter(move |_, envelope| match &envelope.message {
         Message::Replicate(replicate) if !replicate.transactions.is_empty() && count < 1 => {
             count += 1;
@@ -58,7 +58,7 @@ fn intervals_that_overtake_each_other_are_put_in_order() {
 #[test]
 fn a_partition_that_was_never_heard_from_holds_stable_at_nothing() {
     let mut world = World::new(2, 2, 1);
-    // Partition 1 of d1 says nothing to partition 0.
+    // Partition 1 of d1 sends nothing to partition 0.
     world.filter(|_, envelope| match &envelope.message {
         Message::KnownVecLocal(known) if known.partition.0 == 1 => Verdict::Drop,
         _ => Verdict::Pass,
@@ -79,7 +79,7 @@ fn a_transaction_of_two_partitions_shows_in_both_or_in_none() {
     let (a, b) = (register_of(0, 2, "a"), register_of(1, 2, "b"));
     world.run_ms(100);
     world.open(1, 0);
-    // What partition 1 sends is late.
+    // Messages of partition 1 are late.
     world.filter(|from, envelope| match &envelope.message {
         Message::Replicate(_)
             if from == mingle_geo::Address::Replica(DcId(0), mingle_geo::PartitionId(1)) =>

@@ -1,4 +1,4 @@
-//! A snapshot skips none of the operations below it (Antidote, pull request 172).
+//! A snapshot includes every operation below it (Antidote, pull request 172).
 
 use mingle_geo::{Key, Kind, Op};
 use mingle_model::Value;

@@ -1,5 +1,5 @@
-//! A slow partition delays what its own data center has, not what others tell each other, and not
-//! the clients of its neighbours.
+//! A slow partition delays the stable vector of its own data center. It does not delay messages
+//! between the others, or the clients of its neighbours.
 
 use crate::support::{World, register_of};
 
@@ -14,7 +14,7 @@ fn a_stuck_disk_delays_nothing_between_the_others() {
     }
     for round in 1..=5 {
         let began_us = world.now_us;
-        // Between the others, in both partitions.
+        // Messages between the others are not delayed, in both partitions.
         for key in &keys {
             world.put(1, key, round);
         }
@@ -22,7 +22,7 @@ fn a_stuck_disk_delays_nothing_between_the_others() {
             world.get(2, &[&keys[0], &keys[1]]) == [Some(round), Some(round)]
         });
         assert!(world.now_us - began_us < 200_000, "round {round}: delayed");
-        // And at the neighbour of the stuck one, for its own clients.
+        // Nor are the clients of the stuck partition's neighbour.
         let began_us = world.now_us;
         let own = register_of(0, 2, "own");
         world.put(0, &own, round);

@@ -1,5 +1,5 @@
-//! What is prepared is never dropped for its age: one partition that committed while another forgot
-//! would be half a transaction.
+//! A prepared transaction is never dropped for its age: if one partition committed while another
+//! forgot it, half of the transaction would remain.
 
 use mingle_geo::message::Prepare;
 use mingle_geo::{Message, Op, PartitionId, Update};
@@ -27,7 +27,7 @@ fn an_old_preparation_waits_for_the_others_and_then_commits_with_them() {
         world.inject(77, 0, partition as u16, Message::Prepare(prepare));
         world.run_ms(1);
     }
-    // Its coordinator never comes back, and for a long time neither does a participant.
+    // The coordinator never comes back, and one participant is down for a long time.
     world.crash(0, 1, true);
     world.run_ms(60_000);
     assert_eq!(world.replica(0, 0).prepared_count(), 1, "dropped for its age");

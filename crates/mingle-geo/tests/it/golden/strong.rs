@@ -1,4 +1,4 @@
-//! What certification would deliver is exposed in the order of strong timestamps, and a session's
+//! Delivered strong transactions are exposed in the order of strong timestamps, and a session's
 //! first transactions after its own strong one wait until it is here.
 
 use std::sync::Arc;
@@ -60,13 +60,13 @@ fn delivered_transactions_show_in_snapshots_and_survive_restarts() {
     world.run_ms(2_000);
     assert_eq!(world.replica(0, 0).log_size().0, 0, "folded");
     assert_eq!(world.get(1, &[&register("k")]), [Some(1)]);
-    // A causal write that saw it comes after it.
+    // A causal write that saw it is ordered after it.
     world.put(1, &register("k"), 5);
     assert_eq!(world.get(1, &[&register("k")]), [Some(5)]);
 }
 
-/// Two partitions are given strong transactions at their own pace: what a replica knows it stores
-/// (Property 6), and what is stable all partitions know (Property 7).
+/// Two partitions receive strong transactions at their own pace: a replica stores every transaction
+/// that it knows (Property 6), and all partitions know every stable transaction (Property 7).
 #[test]
 fn properties_6_and_7_hold_while_partitions_deliver_at_their_own_pace() {
     let strong = DcId::STRONG;

@@ -1,4 +1,4 @@
-//! Replication does not block from the third data center on (Antidote, pull request 201).
+//! Replication does not block with three or more data centers (Antidote, pull request 201).
 
 use mingle_geo::{Key, Kind, Op};
 use mingle_model::Value;
@@ -22,7 +22,7 @@ fn seven_data_centers_hear_of_each_other() {
             world.committed(client);
         }
     }
-    // A few times the distance between two.
+    // This is a few times the delay between two data centers.
     world.run_ms(500);
     let mut shown = Vec::new();
     for dc in 0..dcs {

@@ -1,5 +1,5 @@
-//! A data center that was away for longer than logs are kept returns by state transfer, and
-//! everything counts once.
+//! A data center that was away for longer than logs are kept returns by state transfer, and every
+//! transaction counts once.
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
@@ -28,7 +28,7 @@ fn transfers(world: &World) -> usize {
     world.alarms.iter().filter(|(_, alarm)| is_complete(alarm)).count()
 }
 
-/// How many items each part of a state transfer carries that is sent from now on.
+/// Records the number of items in each part of a state transfer from now on.
 fn sizes_of_parts(world: &mut World) -> Rc<RefCell<Vec<usize>>> {
     let sizes = Rc::new(RefCell::new(Vec::new()));
     let seen = sizes.clone();
@@ -82,7 +82,8 @@ fn everything_counts_once() {
     }
 }
 
-/// Its answer takes longer than d2 takes to turn to another, which cannot serve.
+/// The sender's answer takes longer than d2's timeout, so d2 asks another sibling, which cannot
+/// serve.
 #[test]
 fn a_late_answer_serves() {
     let (mut world, key) = away();
@@ -126,7 +127,7 @@ fn a_restart_after_it_finds_the_same() {
 #[test]
 fn a_crash_in_its_midst_begins_it_again() {
     let (mut world, key) = away();
-    // More bytes than two parts hold.
+    // The items have more bytes than two parts hold.
     let long = |index: usize| Key::new(Kind::Register, format!("{index}"));
     let text = Value::from("x".repeat(TRANSFER_BYTES_MAX * 2 / 5));
     for index in 0..5 {
@@ -216,8 +217,8 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
         world.open(client, client as u8);
     }
     world.run_ms(500);
-    // First d2 is away, then d0; in between d2 hears at partition 0 alone. So each lacks at some
-    // partition what the others no longer keep.
+    // First d2 is away, then d0; in between d2 receives messages at partition 0 only. So each
+    // lacks, at some partition, transactions that the others no longer keep.
     let mut sum = 0;
     for (away, other) in [(2, 0), (0, 1)] {
         world.isolate(away);
@@ -250,7 +251,7 @@ fn two_data_centers_that_need_each_others_state_both_get_it() {
 #[test]
 fn own_transactions_above_the_state_that_came_are_kept() {
     let (mut world, key) = away();
-    // Nobody hears of what d2 wrote before it has the others' state.
+    // No other data center receives d2's writes before d2 has the others' state.
     world.filter(|_, envelope| match &envelope.message {
         Message::Replicate(replicate) if replicate.origin.0 == 2 => Verdict::Drop,
         _ => Verdict::Pass,

@@ -1,5 +1,5 @@
-//! Whoever waits for what another data center has is told when it is in vain, and holds up nobody
-//! else meanwhile (Eiger's dependency checks have no deadline).
+//! A client that waits for another data center's transaction is told when the wait is in vain, and
+//! does not delay other clients (Eiger's dependency checks have no deadline).
 
 use mingle_geo::{DcId, Event, Refusal};
 
@@ -21,7 +21,7 @@ fn waits_for_what_does_not_come_end() {
     world.call(1, |session, now, out| session.barrier(now, out).expect("idle"));
     world.call(2, |session, now, out| session.attach(now, DcId(1), out).expect("idle"));
     assert!(matches!(world.event(2), Event::Waiting(_)));
-    // Neither data center is held up.
+    // Neither data center is delayed.
     world.open(4, 0);
     for (client, value) in [(3, 30), (4, 40)] {
         world.put(client, &register("other"), value);
@@ -38,6 +38,6 @@ fn waits_for_what_does_not_come_end() {
     for dc in 0..2 {
         assert_eq!(world.replica(dc, 0).waiting_count(), 0, "d{dc} still has somebody waiting");
     }
-    // It stays where it was, and goes on there.
+    // The session stays at its data center and continues.
     assert_eq!(world.get(1, &[&key]).len(), 1);
 }

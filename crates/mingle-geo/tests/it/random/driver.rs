@@ -1,4 +1,4 @@
-//! Sessions that do random things, faults that happen to them, and what must hold.
+//! Sessions with random operations, faults, and the invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,7 +9,7 @@ use mingle_model::random::Random;
 use crate::support::check::{History, Known, Number, numbers};
 use crate::support::{Network, World, key_of};
 
-/// What goes wrong in a run.
+/// The faults of a run.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Faults {
     pub has_bad_links: bool,
@@ -24,7 +24,7 @@ pub const DCS: u8 = 3;
 const CLIENTS: u64 = 9;
 const RUN_US: u64 = 3_000_000;
 
-/// What a client is at.
+/// The current step of a client.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Stage {
     Idle,
@@ -43,7 +43,7 @@ pub struct Client {
     pub asked: Vec<Key>,
     /// The transaction under way.
     pub number: Option<Number>,
-    /// Committed and not known to be uniform.
+    /// Committed transactions that are not known to be uniform.
     pub fresh: Vec<Number>,
     pub is_stranded: bool,
     pub waits_since_us: Option<u64>,
@@ -134,7 +134,7 @@ impl Run {
         }
     }
 
-    /// Plays it; gives a line that says how it ended.
+    /// Plays the run; returns a line that describes its end.
     pub fn play(mut self) -> Result<String, String> {
         let mut next_fault_us = 100_000;
         let lost_at_us = 1_000_000 + self.random.below(1_500_000) as u64;
@@ -331,7 +331,7 @@ impl Run {
         Ok(())
     }
 
-    /// What a session wrote or saw before a barrier survives.
+    /// Records that everything a session wrote or saw before a barrier survives.
     fn all_uniform(&mut self, index: usize) {
         let client = &mut self.clients[index];
         client.fresh.clear();

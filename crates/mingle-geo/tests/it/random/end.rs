@@ -1,4 +1,4 @@
-//! Faults, and what must hold in the end.
+//! Faults, and the invariants at the end.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -56,7 +56,8 @@ impl Run {
         }
     }
 
-    /// All that was committed is everywhere, the same; nothing waits.
+    /// Checks that all committed transactions are at all data centers with equal states, and that
+    /// no request waits.
     pub fn check_end(mut self) -> Result<String, String> {
         let alive: Vec<u8> = (0..DCS).filter(|dc| Some(*dc) != self.lost).collect();
         for dc in &alive {
@@ -74,7 +75,7 @@ impl Run {
         for dc in &alive {
             let client = 1_000 + u64::from(*dc);
             self.world.open(client, *dc);
-            // Two reads: the second is of the newest snapshot.
+            // There are two reads, so that the second uses the newest snapshot.
             self.world.read(client, &names[..1]).map_err(|refusal| refusal.to_string())?;
             self.world.call(client, |session, _, _| session.rollback());
             let states = self.world.read(client, &names).map_err(|refusal| refusal.to_string())?;
@@ -101,7 +102,7 @@ impl Run {
         }
         let transfers = count(|alarm| matches!(alarm, Alarm::Transfer { is_complete: true, .. }));
         let operations: usize = self.world.nodes.values().map(operation_count).sum();
-        // Part of what a lost data center left unfinished may never become visible.
+        // Unfinished transactions of a lost data center may never become visible.
         if operations > 0 && self.lost.is_none() {
             return Err(format!("{operations} operations are not folded, at rest"));
         }

@@ -1,10 +1,10 @@
-//! Random runs: many sessions, over links that lose, repeat and reorder, replicas that crash with
-//! what is not on disk, data centers that are cut off or lost, clocks that are off and jump.
+//! Random runs: many sessions, over links that lose, repeat and reorder messages. Replicas crash and
+//! lose unwritten records, data centers are cut off or lost, and clocks are wrong and jump.
 //!
 //! A failure prints its seed; `MINGLE_GEO_SEED=n` runs that one alone, and `MINGLE_GEO_RUNS=n` so
 //! many more than usual.
 
-// The environment says which seed to replay, and what comes of it is printed.
+// The environment names the seed to replay, and the result is printed.
 #![allow(clippy::disallowed_methods, clippy::disallowed_macros)]
 
 mod driver;
@@ -12,7 +12,8 @@ mod end;
 
 use driver::{Faults, Run};
 
-/// Runs many seeds, or the one that the environment names.
+/// Runs many seeds, or the one that the environment names. `found` are seeds that once found a
+/// fault.
 ///
 /// `found` are seeds that once found something.
 fn run_seeds(name: &str, first: u64, count: u64, found: &[u64], faults: impl Fn(u64) -> Faults) {

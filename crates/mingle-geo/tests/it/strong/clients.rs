@@ -1,4 +1,4 @@
-//! Sessions: they count, deposit and withdraw.
+//! Sessions that count, deposit and withdraw.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use crate::strong::world::World;
 const COUNTS: usize = 3;
 const ACCOUNTS: usize = 3;
 
-/// What a client is at.
+/// The current step of a client.
 #[derive(Clone, Debug, PartialEq)]
 enum Task {
     /// Reads numbers and writes the next ones, as a strong transaction.
     Count { keys: Vec<Key>, wrote: Vec<i64>, line: i64 },
-    /// Takes money if it is there.
+    /// Withdraws money if the balance allows it.
     Withdraw { key: Key, amount: Option<i64> },
-    /// Adds money, causally, and notes a line that the next strong transaction rests on.
+    /// Deposits money causally, and appends a line that the next strong transaction depends on.
     Deposit { key: Key, amount: i64, line: i64 },
 }
 
@@ -31,13 +31,14 @@ pub struct Client {
     waits: u32,
 }
 
-/// What was acknowledged, and what may have happened.
+/// The acknowledged operations, and those that may have happened.
 #[derive(Default)]
 pub struct Books {
-    /// By item, the numbers that were written, and by whom the last line was that they rest on.
+    /// By item: the written numbers, each with the line that its transaction depended on; 0 for
+    /// none.
     counted: BTreeMap<Key, BTreeMap<i64, i64>>,
     uncertain: usize,
-    /// By account: deposits and withdrawals that are known, and those that are uncertain.
+    /// By account: the known sum of deposits and withdrawals, and the uncertain sum.
     balances: BTreeMap<Key, (i64, i64)>,
     next_line: i64,
 }
@@ -71,7 +72,7 @@ impl World {
             return;
         }
         if self.lost == Some(dc.0) {
-            // It goes on elsewhere, without what is lost.
+            // It continues at another data center, without the lost part.
             let to = DcId((dc.0 + 1) % self.dcs);
             client.task = None;
             client.session.leave_unanswered();
@@ -155,7 +156,7 @@ impl World {
                 });
             }
             Event::Resumed(_) | Event::ResumedWithLoss { .. } => {
-                // What it wrote may be lost, and nothing strong of it rests on that.
+                // Its writes may be lost, and no strong transaction depends on them.
                 self.clients[number as usize].line = 0;
             }
             Event::Uniform => {}

@@ -1,5 +1,5 @@
-//! An incarnation of a data center that is given up: what only it had is gone everywhere alike, what
-//! anybody was promised stays, and whoever comes back late with more is not listened to.
+//! An incarnation of a data center is given up: transactions that only it had are dropped
+//! everywhere, promised ones stay, and messages that arrive late from it are ignored.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::{Address, DcId, Envelope, Event, Key, Kind, Message, Op, PartitionId, Refusal};
@@ -19,7 +19,7 @@ fn map() -> Map {
     map_with(Planted::default())
 }
 
-/// A register of this partition of two.
+/// A register of this partition, with two partitions.
 fn register(partition: u16, name: &str) -> Key {
     let keys = (0..1_000).map(|index| Key::new(Kind::Register, format!("{name}{index}")));
     let mut of_partition = keys.filter(|key| key.partition(2) == PartitionId(partition));
@@ -37,7 +37,7 @@ fn value(map: &mut Map, client: usize, key: &Key) -> Option<i64> {
     state.as_register().expect("a register").value().and_then(Value::as_int)
 }
 
-/// What a replica has of a key, shown or not.
+/// Returns a replica's value of a key, even if it is not visible yet.
 fn held(map: &Map, dc: u8, key: &Key) -> Option<i64> {
     let replica = map.replica(dc, key.partition(2).0).replica();
     let state = replica.inspect(key, &replica.known_vec()).expect("readable");
@@ -52,23 +52,23 @@ fn is_far(from: Address, to: Address) -> bool {
     matches!((from, to), (Address::Replica(..), Address::Replica(..))) && of_d0(from) != of_d0(to)
 }
 
-/// Between the first data center and the others.
+/// True for messages between the first data center and the others.
 fn around_the_first(from: Address, envelope: &Envelope) -> bool {
     is_far(from, envelope.to)
 }
 
-/// The first data center's second partition tells others nothing of its transactions.
+/// True for replication from the first data center's second partition.
 fn second_of_the_first(from: Address, envelope: &Envelope) -> bool {
     from == Address::Replica(D0, PartitionId(1)) && is_replication(envelope)
 }
 
-/// The first data center tells the third nothing of its transactions.
+/// True for replication from the first data center to the third.
 fn first_to_third(from: Address, envelope: &Envelope) -> bool {
     let is_there = matches!(envelope.to, Address::Replica(DcId(2), _));
     of_d0(from) && is_there && is_replication(envelope)
 }
 
-/// Gives up the first data center, and says where it was cut off.
+/// Gives up the first data center, and returns its cut.
 fn fence(map: &mut Map) -> mingle_geo::Timestamp {
     map.fence(1, 0);
     map.run_for(5_000_000);
@@ -92,7 +92,7 @@ fn what_is_below_the_cut_reaches_everyone_and_what_is_above_vanishes() {
     map.run_for(200_000);
     assert_eq!(value(&mut map, readers[0], &kept), Some(1));
     assert_eq!(held(&map, 2, &kept), None);
-    // Of a transaction over two partitions, only one part leaves.
+    // Only one part of a transaction over two partitions leaves.
     map.hold(second_of_the_first);
     let update =
         |key: &Key| mingle_geo::Update { key: key.clone(), op: Op::Write(Value::Int(2)), id: None };
@@ -111,14 +111,14 @@ fn what_is_below_the_cut_reaches_everyone_and_what_is_above_vanishes() {
         let shown = [&kept, &part, &rest].map(|key| value(&mut map, reader, key));
         assert_eq!(shown, [Some(1), None, None]);
     }
-    // They go on.
+    // The other data centers continue.
     assert!(is_committed(&write(&mut map, readers[0], &part, 3)));
     map.run_for(1_000_000);
     assert_eq!(value(&mut map, readers[1], &part), Some(3));
 }
 
-/// A data center that is cut off, given up, and comes back with what it did meanwhile. Says whether
-/// any other has taken it.
+/// A data center is cut off, given up, and comes back with its transactions from the meantime.
+/// Returns true if another data center has accepted them.
 fn comes_back(map: &mut Map) -> bool {
     let (author, late) = (map.session(0, Planted::default()), register(0, "late"));
     map.hold(around_the_first);
@@ -154,7 +154,7 @@ fn a_late_batch_that_is_accepted_is_seen() {
     assert!(comes_back(&mut map_with(planted)));
 }
 
-/// Where a session goes on at the second data center with what is left.
+/// Attaches a session to the second data center, with the surviving part of its past.
 fn attach(map: &mut Map, client: usize) -> Event {
     let to = DcId(1);
     map.call(client, |session, now, out| session.attach(now, to, out).expect("idle")).0
@@ -177,7 +177,7 @@ fn a_session_goes_on_elsewhere_with_a_loss_that_is_certain_and_named() {
         panic!("it is not committed")
     };
     map.lose(0);
-    // Until it is given up, it may come back.
+    // The data center may come back until it is given up.
     let Event::Waiting(missing) = attach(&mut map, author) else { panic!("it did not wait") };
     assert!(missing.iter().all(|missing| missing.dc == D0 && !missing.is_lost));
     let cut = fence(&mut map);
@@ -193,16 +193,16 @@ fn a_session_goes_on_elsewhere_with_a_loss_that_is_certain_and_named() {
     assert_eq!(value(&mut map, author, &kept), Some(1));
     assert_eq!(value(&mut map, author, &lost), None);
     assert!(is_committed(&write(&mut map, author, &lost, 3)), "it goes on");
-    // One whose past is all there loses nothing.
+    // A session whose past is complete there loses nothing.
     assert_eq!(attach(&mut map, onlooker), Event::Resumed(dc));
 }
 
-/// No answer to a commit leaves the first data center.
+/// True for answers to commits from the first data center.
 fn answers_of_the_first(from: Address, envelope: &Envelope) -> bool {
     of_d0(from) && matches!(envelope.message, Message::OutcomeReply(_))
 }
 
-/// Neither that nor anything to other data centers.
+/// True for these answers and for all messages to other data centers.
 fn all_of_the_first(from: Address, envelope: &Envelope) -> bool {
     answers_of_the_first(from, envelope) || is_far(from, envelope.to)
 }
@@ -247,7 +247,7 @@ fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
     let cut = fence(&mut map);
     map.release();
     assert!(is_committed(&write(&mut map, other, &later, 3)));
-    // It may start before anybody has admitted it, and serves nobody until it has taken over.
+    // It may start before it is admitted, and serves no client until it has copied the state.
     map.start_anew(0);
     map.run_for(1_000_000);
     assert!(map.replica(0, 0).replica().is_coming_up());
@@ -260,7 +260,7 @@ fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
         assert!(!replica.is_coming_up() && group.is_member(), "d{dc} p{partition}");
         assert!(replica.uniform_vec()[D0] > cut, "its new transactions lie above the cut");
     }
-    // A session of the old one is not taken for one of the new.
+    // A session of the old incarnation is not accepted as one of the new.
     let fenced = Refusal::Fenced { dc: D0, incarnation: 1 };
     let keys = vec![kept.clone()];
     let (event, _) = map.call(old, |session, now, out| session.read(now, keys, out).expect("idle"));
@@ -275,11 +275,11 @@ fn the_next_incarnation_comes_with_empty_disks_and_takes_its_part() {
     assert_eq!(event, expected);
     let shown = [&kept, &lost, &later].map(|key| value(&mut map, old, key));
     assert_eq!(shown, [Some(1), None, Some(3)]);
-    // What it writes comes to the others.
+    // Its writes reach the others.
     assert!(is_committed(&write(&mut map, old, &lost, 4)));
     map.run_for(1_000_000);
     assert_eq!(value(&mut map, third, &lost), Some(4));
-    // And it votes: with it a majority is left when another is lost.
+    // It votes: with it there is still a majority when another is lost.
     map.lose(1);
     map.run_for(5_000_000);
     map.begin_strong(old);

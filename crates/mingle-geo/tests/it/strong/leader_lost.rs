@@ -1,6 +1,6 @@
-//! The data center that leads is lost at any moment of a strong commit: before a preparation is there,
-//! while it is not chosen, between vote and decision, before a delivery. The transaction ends, the same for
-//! everybody, and others commit, within ten seconds.
+//! The leader's data center is lost at any moment of a strong commit: before a prepare arrives,
+//! while it is not chosen, between vote and decision, before a delivery. The transaction ends with
+//! the same outcome for every observer, and others commit, within ten seconds.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::session::CallError;
@@ -27,7 +27,7 @@ fn keys() -> [Key; 2] {
     })
 }
 
-/// What a strong transaction that begins reads, if it can.
+/// Returns the values that a new strong transaction reads, if it can read.
 fn read_both(map: &mut Map, client: usize) -> Option<[i64; 2]> {
     let (event, _) = map.call(client, |session, now, out| {
         session.begin_strong(now).expect("idle");
@@ -49,7 +49,8 @@ fn write_both(map: &mut Map, client: usize, value: i64) {
     });
 }
 
-/// How a commit ended, whoever has to be asked; none if nobody knows it in time.
+/// Returns the outcome of a commit, asking every possible replica; `None` if it is not known in
+/// time.
 fn ended(map: &mut Map, client: usize, until_us: u64) -> Option<Event> {
     loop {
         let (event, _) = map.end(client);
@@ -68,7 +69,7 @@ fn ended(map: &mut Map, client: usize, until_us: u64) -> Option<Event> {
     }
 }
 
-/// What the others see of a commit, once one of them has committed on top of it.
+/// Returns the others' view of a commit, once one of them has committed on top of it.
 fn seen_by_others(map: &mut Map, until_us: u64) -> Option<[i64; 2]> {
     let other = map.session(2, Planted::default());
     while map.now_us < until_us {
@@ -83,7 +84,7 @@ fn seen_by_others(map: &mut Map, until_us: u64) -> Option<[i64; 2]> {
     None
 }
 
-/// A commit of a session at `dc` is under way for so long when the leader's data center is lost.
+/// Loses the leader's data center `ms` milliseconds after a session at `dc` began a commit.
 fn lost_after(dc: u8, ms: u64) -> (Map, usize) {
     let mut map = Map::new(THREE, 2, Planted::default());
     let author = map.session(dc, Planted::default());

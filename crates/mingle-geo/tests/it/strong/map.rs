@@ -1,4 +1,4 @@
-//! Data centers at fixed distances, whose disks take no time: for scripts.
+//! A simulation for scripts: data centers at fixed distances, with disks that take no time.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,11 +16,11 @@ const EPOCH_US: u64 = 1_000_000_000_000;
 const NEAR_US: u64 = 100;
 const TICK_US: u64 = 5_000;
 
-/// What does not arrive.
+/// A predicate of messages that do not arrive.
 type Held = fn(from: Address, &Envelope) -> bool;
 
 pub struct Map {
-    /// From one data center to another, in microseconds.
+    /// The delay from one data center to another, in microseconds.
     far_us: Vec<Vec<u64>>,
     replicas: BTreeMap<(u8, u16), StrongReplica>,
     sessions: Vec<Session>,
@@ -28,10 +28,10 @@ pub struct Map {
     queue: BTreeMap<(u64, u64), (Address, Envelope)>,
     order: u64,
     dead: BTreeSet<u8>,
-    /// By data center, by how much its clock is off.
+    /// The clock error of each data center, in microseconds.
     skews_us: BTreeMap<u8, i64>,
     held: Held,
-    /// What did not arrive.
+    /// Messages that were held back.
     kept: Vec<(Address, Envelope)>,
     pub now_us: u64,
 }
@@ -61,18 +61,18 @@ impl Map {
             kept: Vec::new(),
             now_us: 0,
         };
-        // Until there is a leader.
+        // It runs until there is a leader.
         map.run_for(10_000_000);
         assert!(map.replicas[&(0, 0)].group().is_leader());
         map
     }
 
-    /// A session in a data center, with these mistakes.
+    /// Opens a session in a data center, with a planted mistake.
     pub fn session(&mut self, dc: u8, planted: Planted) -> usize {
         self.session_of((dc, 0), planted)
     }
 
-    /// The same of an incarnation of a data center.
+    /// Opens a session in an incarnation of a data center.
     pub fn session_of(&mut self, (dc, incarnation): (u8, u32), planted: Planted) -> usize {
         let partitions = self.replicas.keys().filter(|(of, _)| *of == dc).count() as u16;
         let origin = Origin(self.sessions.len() as u128 + 1);
@@ -83,12 +83,12 @@ impl Map {
         self.sessions.len() - 1
     }
 
-    /// From now on what this says does not arrive.
+    /// Holds back, from now on, the messages for which `held` is true.
     pub fn hold(&mut self, held: Held) {
         self.held = held;
     }
 
-    /// What did not arrive does so now, and so does all that is sent from now on.
+    /// Delivers the held messages now, and all later ones normally.
     pub fn release(&mut self) {
         self.held = |_, _| false;
         for (from, envelope) in std::mem::take(&mut self.kept) {
@@ -114,7 +114,7 @@ impl Map {
         self.give((at, 0), Input::Message { from, message: Message::Admit(admit) });
     }
 
-    /// Operations of a process up to this one come no more.
+    /// Raises the floor: an origin's operations up to this one are no longer run.
     pub fn raise_floor(&mut self, dc: u8, id: TransactionId) {
         let TransactionId { origin, sequence } = id;
         let of_dc: Vec<(u8, u16)> =
@@ -125,7 +125,7 @@ impl Map {
         }
     }
 
-    /// The second incarnation of a data center that was lost starts, with empty disks.
+    /// Starts the second incarnation of a lost data center, with empty disks.
     pub fn start_anew(&mut self, dc: u8) {
         let dcs = self.far_us.len() as u8;
         let of_dc: Vec<(u8, u16)> =
@@ -137,13 +137,13 @@ impl Map {
         self.dead.remove(&dc);
     }
 
-    /// A data center is lost, with what it has sent and nobody got.
+    /// Loses a data center, with its messages in flight.
     pub fn lose(&mut self, dc: u8) {
         self.dead.insert(dc);
         self.queue.retain(|_, (from, _)| !matches!(from, Address::Replica(of, _) if of.0 == dc));
     }
 
-    /// From now on the clocks of a data center are off by this much.
+    /// Sets the error of a data center's clocks.
     pub fn skew(&mut self, dc: u8, by_us: i64) {
         self.skews_us.insert(dc, by_us);
     }
@@ -211,7 +211,7 @@ impl Map {
         }
     }
 
-    /// To the next message, or the next tick of all.
+    /// Advances to the next message, or to the next tick of all replicas.
     fn step(&mut self) {
         let tick_us = (self.now_us / TICK_US + 1) * TICK_US;
         let Some((&(at_us, order), _)) = self.queue.first_key_value().filter(|at| at.0.0 < tick_us)
@@ -251,7 +251,7 @@ impl Map {
         }
     }
 
-    /// What comes of a call, and after how many microseconds.
+    /// Runs a call; returns its event and its duration in microseconds.
     pub fn call(
         &mut self,
         client: usize,
@@ -261,7 +261,7 @@ impl Map {
         self.end(client)
     }
 
-    /// A call whose end is not waited for.
+    /// Starts a call without waiting for its end.
     pub fn start(
         &mut self,
         client: usize,
@@ -272,12 +272,12 @@ impl Map {
         self.take(client, out);
     }
 
-    /// What has come of a call, if it has ended.
+    /// Returns the event of a call, if it has ended.
     pub fn event(&mut self, client: usize) -> Option<Event> {
         self.events[client].take()
     }
 
-    /// What comes of a call, and after how many microseconds from now.
+    /// Waits for the end of a call; returns its event and the time from now in microseconds.
     pub fn end(&mut self, client: usize) -> (Event, u64) {
         let since_us = self.now_us;
         while self.now_us < since_us + 60_000_000 {
@@ -294,7 +294,7 @@ impl Map {
         self.try_read(client, is_strong, key).expect("it can be read")
     }
 
-    /// The same, where that may fail.
+    /// Like `read`, but may fail.
     pub fn try_read(&mut self, client: usize, is_strong: bool, key: &Key) -> Option<State> {
         let keys = vec![key.clone()];
         let (event, _) = self.call(client, |session, now, out| {
@@ -327,14 +327,14 @@ impl Map {
         })
     }
 
-    /// Says that the next transaction is strong.
+    /// Makes the next transaction strong.
     pub fn begin_strong(&mut self, client: usize) {
         let now = self.now_of(client);
         self.sessions[client].begin_strong(now).expect("idle");
     }
 }
 
-/// Whether a message carries causal transactions to another data center.
+/// True if a message carries causal transactions to another data center.
 pub fn is_replication(envelope: &Envelope) -> bool {
     matches!(&envelope.message, Message::Replicate(_))
 }
@@ -343,7 +343,7 @@ pub fn is_committed(event: &Event) -> bool {
     matches!(event, Event::Committed { .. })
 }
 
-/// One with an empty disk, which has never had anything on it.
+/// Creates a replica with an empty disk that has never been written.
 fn replica(
     dcs: u8,
     partitions: u16,

@@ -1,6 +1,6 @@
 //! Strong and causal transactions of sessions over replicas that crash, links that break and a data
-//! center that is lost: nothing is overdrawn, no increment is lost, and what a strong transaction
-//! rested on is where it is.
+//! center that is lost: no account is overdrawn, no increment is lost, and the transactions that a
+//! strong one depends on are where it is.
 
 mod clients;
 mod fence;

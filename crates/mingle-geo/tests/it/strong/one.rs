@@ -1,5 +1,5 @@
-//! A single replica and two sessions: what strong transactions take away of sums, and what they say
-//! that they use.
+//! A single replica and two sessions: the parts of sums that strong transactions take away, and the
+//! declared touches.
 
 use std::collections::VecDeque;
 
@@ -60,7 +60,7 @@ impl One {
         }
     }
 
-    /// What comes of a call of a session.
+    /// Runs a call of a session and returns its event.
     fn call(
         &mut self,
         client: usize,

@@ -1,5 +1,5 @@
-//! A data center that is admitted again is not taken for what it was before: not by sessions of that, nor
-//! is a session of the new one taken by what is left of the old.
+//! A data center that is admitted again is not confused with its previous incarnation: not by
+//! sessions of the old one, and sessions of the new one are not confused by remains of the old.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::message::Missing;
@@ -16,7 +16,7 @@ const THREE: &[&[u64]] = &[&[0, FAR, FAR], &[FAR, 0, FAR], &[FAR, FAR, 0]];
 const D0: DcId = DcId(0);
 const COMING_UP: Refusal = Refusal::ComingUp { dc: D0, incarnation: 1 };
 
-/// An operation of somebody's, which others may run too.
+/// The id of an operation that several processes may run.
 fn forgotten() -> OpId {
     let transaction = TransactionId { origin: Origin(1_000), sequence: 1 };
     OpId { transaction, phase: 1, position: 0 }
@@ -39,7 +39,7 @@ fn around_the_first(from: Address, envelope: &Envelope) -> bool {
     is_between && of_d0(from) != of_d0(envelope.to)
 }
 
-/// One replica of the first data center gets no state of another.
+/// True for parts of a state transfer to one replica of the first data center.
 fn state_for_the_second(_: Address, envelope: &Envelope) -> bool {
     let is_there = envelope.to == Address::Replica(D0, PartitionId(1));
     is_there && matches!(envelope.message, Message::TransferPart(_))
@@ -53,7 +53,8 @@ fn barrier(map: &mut Map, client: usize) -> Event {
     map.call(client, |session, now, out| session.barrier(now, out).expect("idle")).0
 }
 
-/// The first data center commits what nobody else gets, and is lost and given up. Gives its session.
+/// The first data center commits a transaction that no other receives, and is lost and given up.
+/// Returns its session.
 fn given_up(map: &mut Map) -> usize {
     let author = map.session(0, Planted::default());
     map.hold(around_the_first);
@@ -95,11 +96,11 @@ fn nor_one_that_has_joined_what_somebody_saw_who_has() {
     map.hold(around_the_first);
     map.fence(1, 0);
     map.run_for(5_000_000);
-    // It has seen something of before, as whoever is at the first data center has.
+    // It has seen an earlier transaction, like every session at the first data center.
     let (old, later) = (map.session(0, Planted::default()), map.session(1, Planted::default()));
     let (written, _) = map.write(old, (&key(), Op::Write(Value::Int(1))), None);
     assert!(is_committed(&written));
-    // What the other has seen is there too: only its epoch is not.
+    // The other's past is there too; only its epoch is missing.
     assert_eq!(barrier(&mut map, later), Event::Uniform);
     let mut token = None;
     map.call(later, |session, now, out| {
@@ -135,7 +136,7 @@ fn what_one_that_comes_up_says_is_not_for_sessions_of_what_was_there_before() {
     assert_eq!(barrier(&mut map, author), Event::Failed(fenced));
     map.release();
     map.run_for(10_000_000);
-    // Else it would be told that nothing is lost.
+    // Otherwise the session would be told that nothing is lost.
     let Event::Waiting(missing) = attach(&mut map, author, D0) else { panic!("it has lost some") };
     assert!(all_lost(&missing), "{missing:?}");
 }
@@ -166,7 +167,7 @@ fn a_commit_that_came_too_early_is_not_said_to_be_undone() {
     map.run_for(10_000_000);
     let client = map.session_of((0, 1), Planted::default());
     let (event, _) = map.write(client, (&key(), Op::Write(Value::Int(2))), None);
-    // What was sent again may come once it serves.
+    // The repeated request may arrive once it serves.
     let Event::Unknown { id, refusal } = event else { panic!("{event:?}") };
     assert_eq!(refusal, COMING_UP);
     map.release();
@@ -194,7 +195,7 @@ fn a_later_epoch_does_not_hold_what_an_earlier_one_had() {
     let (committed, _) =
         map.call(client, |session, now, out| session.commit(now, out).expect("it runs"));
     assert!(is_committed(&committed));
-    // What it has seen of the new incarnation has the higher timestamp.
+    // The part of its past that is of the new incarnation has the higher timestamp.
     let mut past_vec = None;
     let (event, _) = map.call(client, |session, now, out| {
         past_vec = Some(session.past_vec());
@@ -206,7 +207,7 @@ fn a_later_epoch_does_not_hold_what_an_earlier_one_had() {
     assert!(all_lost(&missing), "{missing:?}");
     let (event, _) =
         map.call(client, |session, now, out| session.accept_loss(now, out).expect("it waits"));
-    // Part of what is taken for lost may be the new incarnation's.
+    // Some transactions that are reported lost may belong to the new incarnation.
     assert!(matches!(event, Event::ResumedWithLoss { is_certain: false, .. }), "{event:?}");
 }
 
@@ -225,7 +226,7 @@ fn an_operation_that_others_have_forgotten_is_not_done_again() {
     };
     assert!(is_committed(&add(&mut map, author)));
     map.run_for(1_000_000);
-    // It comes no more; nobody has to ask the one that is lost.
+    // The operation is not run again, and the lost data center need not be asked.
     given_up(&mut map);
     for dc in [1, 2] {
         map.raise_floor(dc, id.transaction);

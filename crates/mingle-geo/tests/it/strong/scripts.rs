@@ -1,4 +1,4 @@
-//! What the paper tells of strong transactions, step by step.
+//! The paper's examples of strong transactions, step by step.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::types::Counter;
@@ -20,14 +20,14 @@ fn balance(state: &State) -> i128 {
     state.as_counter().map_or(0, Counter::value)
 }
 
-/// Nothing causal leaves the first data center.
+/// True for replication from the first data center.
 fn replication_of_the_first(from: Address, envelope: &Envelope) -> bool {
     matches!(from, Address::Replica(DcId(0), _)) && is_replication(envelope)
 }
 
-/// Figure 2, up to the loss: a causal t1 and then a strong t2 by one client at d0, of which t1 has
-/// left for nowhere when d0 is lost. Says how t2 ended, and how often a t3 that conflicts with it
-/// came to nothing at d2 before it committed, if it did.
+/// Plays Figure 2 up to the loss: one client at d0 runs a causal t1 and then a strong t2, and t1
+/// has not left d0 when d0 is lost. Returns t2's outcome, and the number of failed attempts of a
+/// conflicting t3 at d2 before it committed, if it did.
 fn figure_2(planted: Planted) -> (Event, Option<u32>) {
     let mut map = Map::new(THREE, 1, planted);
     let (author, other) = (map.session(0, planted), map.session(2, planted));
@@ -40,7 +40,7 @@ fn figure_2(planted: Planted) -> (Event, Option<u32>) {
     map.run_for(2_000_000);
     map.lose(0);
     for tries in 0..20 {
-        // Once it has met t2, it asks for a snapshot that nobody has.
+        // Once it has met t2, it asks for a snapshot that no data center has.
         if map.try_read(other, true, &seat).is_some() {
             let (t3, _) = map.write(other, (&seat, Op::Write(Value::Int(3))), None);
             if is_committed(&t3) {
@@ -52,8 +52,8 @@ fn figure_2(planted: Planted) -> (Event, Option<u32>) {
     (t2, None)
 }
 
-/// §4, Figure 2: a strong transaction whose past dies with its data center must not be in the way of
-/// those that conflict with it.
+/// §4, Figure 2: a strong transaction whose past is lost with its data center must not block
+/// transactions that conflict with it.
 #[test]
 fn a_strong_transaction_waits_until_its_past_survives() {
     let (t2, tries) = figure_2(sound());
@@ -61,7 +61,7 @@ fn a_strong_transaction_waits_until_its_past_survives() {
     assert!(tries.is_some(), "t3 is in nobody's way");
 }
 
-/// The same without the barrier is what the figure shows.
+/// Without the barrier, the same script shows the figure's anomaly.
 #[cfg(feature = "planted")]
 #[test]
 fn without_the_barrier_conflicting_transactions_are_blocked_for_ever() {
@@ -70,7 +70,7 @@ fn without_the_barrier_conflicting_transactions_are_blocked_for_ever() {
     assert_eq!(tries, None);
 }
 
-/// §1: two withdrawals at two data centers, each of all that there is.
+/// §1: two withdrawals at two data centers, each of the whole balance.
 #[test]
 fn an_account_is_not_overdrawn() {
     for is_strong in [true, false] {
@@ -81,7 +81,7 @@ fn an_account_is_not_overdrawn() {
         let (paid, _) = map.write(clients[0], (&account, Op::Add(100)), None);
         assert!(is_committed(&paid));
         map.run_for(2_000_000);
-        // Both look before either takes.
+        // Both read before either withdraws.
         for client in clients {
             assert_eq!(balance(&map.read(client, is_strong, &account)), 100);
         }
@@ -102,7 +102,7 @@ fn an_account_is_not_overdrawn() {
     }
 }
 
-/// §3: with labels, deposits are in nobody's way, strong or causal.
+/// §3: with labels, deposits conflict with nothing, strong or causal.
 #[test]
 fn deposits_do_not_conflict_with_withdrawals() {
     let mut map = Map::new(THREE, 2, sound());
@@ -121,7 +121,7 @@ fn deposits_do_not_conflict_with_withdrawals() {
     assert_eq!(balance(&map.read(clients[1], false, &account)), 6);
 }
 
-/// How long a strong commit takes whose snapshot is uniform, in microseconds.
+/// Returns the duration, in microseconds, of a strong commit whose snapshot is uniform.
 fn strong_commit_us(map: &mut Map, dc: u8) -> u64 {
     let client = map.session(dc, sound());
     let key = Key::new(Kind::Counter, format!("key-{dc}"));
@@ -131,7 +131,8 @@ fn strong_commit_us(map: &mut Map, dc: u8) -> u64 {
     took_us
 }
 
-/// What is not between data centers: the barrier, asking the replica next door, and its answer.
+/// The local part of a commit, in microseconds: the barrier, the request to the local replica, and
+/// its answer.
 const LOCAL_US: u64 = 5_000;
 
 /// `geo.md`: one round trip to the leader or, beside it, to the nearest majority.
@@ -146,7 +147,8 @@ fn a_strong_commit_takes_one_trip_to_the_leader_and_back() {
     }
 }
 
-/// Of five, the leader and one other are no majority: a third has to have it, and says so itself.
+/// With five data centers, the leader and one other are no majority: a third must accept, and its
+/// answer comes directly.
 #[test]
 fn of_five_data_centers_the_third_answers_directly() {
     let far_us: &[&[u64]] = &[
@@ -157,7 +159,7 @@ fn of_five_data_centers_the_third_answers_directly() {
         &[90_000; 5],
     ];
     let mut map = Map::new(far_us, 1, sound());
-    // Of d1: to the leader (10 ms), from there to d2 (40 ms), from there to d1 (45 ms).
+    // For d1: to the leader (10 ms), from there to d2 (40 ms), from there to d1 (45 ms).
     for (dc, expected_us) in [(0, 80_000), (1, 95_000), (2, 95_000)] {
         let took_us = strong_commit_us(&mut map, dc);
         let most_us = expected_us + LOCAL_US;

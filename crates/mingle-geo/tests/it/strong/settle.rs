@@ -1,5 +1,6 @@
-//! Of a data center that is given up another alone has the newest. That is handed on before the cut
-//! stands, or given up with the other: nobody waits for what nobody has.
+//! Only one other data center has the newest transactions of a data center that is given up. They
+//! are handed on before the cut is final, or are given up with that data center: no replica waits
+//! for transactions that no data center has.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::members::Standing;
@@ -13,19 +14,20 @@ const FIVE: &[&[u64]] = &[&[FAR; 5] as &[u64]; 5];
 const D3: DcId = DcId(3);
 const D4: DcId = DcId(4);
 
-/// Of the last partition.
+/// Returns a key of the last partition.
 fn key() -> Key {
     let keys = (0..1_000).map(|index| Key::new(Kind::Register, format!("alone{index}")));
     let mut of_last = keys.filter(|key| key.partition(2) == PartitionId(1));
     of_last.next().expect("some name hashes there")
 }
 
-/// The third data center says nothing in its groups, so that others report first.
+/// True for group messages of the third data center, so that the others report first.
 fn of_the_third(from: Address, envelope: &Envelope) -> bool {
     matches!(from, Address::Replica(DcId(2), _)) && matches!(envelope.message, Message::Group(_))
 }
 
-/// And what the fourth data center commits reaches the fifth alone.
+/// True for these messages, and for replication of the fourth data center's transactions to any data
+/// center except the fifth.
 fn beyond_the_fifth(from: Address, envelope: &Envelope) -> bool {
     let Message::Replicate(replicate) = &envelope.message else {
         return of_the_third(from, envelope);
@@ -53,8 +55,8 @@ fn cut(map: &Map) -> Option<mingle_geo::Timestamp> {
     map.replica(0, 0).replica().members().cut_of(D3, 0)
 }
 
-/// The fourth data center is lost and given up, and the fifth alone has what it wrote last. Gives the
-/// session that did.
+/// The fourth data center is lost and given up, and only the fifth has its last write. Returns the
+/// writing session.
 fn alone(map: &mut Map) -> usize {
     let author = map.session(3, Planted::default());
     map.hold(beyond_the_fifth);
@@ -102,7 +104,7 @@ fn it_is_lost_with_the_one_that_has_it_and_nobody_waits_for_it() {
     assert!(missing.iter().any(|missing| missing.dc == D3 && missing.is_lost), "{missing:?}");
     map.call(author, |session, now, out| session.accept_loss(now, out).expect("it waits"));
     assert_eq!([value(&mut map, author), value(&mut map, reader)], [None, None]);
-    // The next incarnation takes over what there is.
+    // The next incarnation copies the surviving state.
     map.start_anew(3);
     map.admit(0, 3);
     map.run_for(10_000_000);
@@ -116,7 +118,8 @@ fn it_is_lost_with_the_one_that_has_it_and_nobody_waits_for_it() {
     assert_eq!(value(&mut map, reader), Some(2));
 }
 
-/// Nothing of the fifth data center reaches the first two, nor any state the fourth's last partition.
+/// True for replication of the fifth data center's transactions to the first two, and for states to
+/// the fourth's last partition.
 fn around_the_third(_: Address, envelope: &Envelope) -> bool {
     let Address::Replica(dc, partition) = envelope.to else { return false };
     match &envelope.message {
@@ -126,7 +129,7 @@ fn around_the_third(_: Address, envelope: &Envelope) -> bool {
     }
 }
 
-/// And the third data center says nothing in its groups.
+/// True for these messages, and for group messages of the third data center.
 fn with_the_third_silent(from: Address, envelope: &Envelope) -> bool {
     around_the_third(from, envelope) || of_the_third(from, envelope)
 }

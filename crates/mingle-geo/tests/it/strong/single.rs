@@ -1,4 +1,4 @@
-//! One session, and at most one replica, by hand.
+//! Scripts with single replicas and sessions, driven by hand.
 
 use std::collections::VecDeque;
 
@@ -23,7 +23,7 @@ struct Solo {
 }
 
 impl Solo {
-    /// With a session for each of these clocks, by how much they are off.
+    /// Creates it with one session for each of these clock errors.
     fn new(skews_us: &[i64]) -> Self {
         let (dc, partition) = (DcId(0), PartitionId(0));
         let strong_only = vec![b"seat:".to_vec()];
@@ -45,7 +45,7 @@ impl Solo {
         Now { wall_us, mono_us: self.now_us }
     }
 
-    /// A call of a session, and what comes of it.
+    /// Runs a call of a session and returns its event.
     fn call(
         &mut self,
         at: usize,
@@ -131,7 +131,7 @@ impl Solo {
     }
 }
 
-/// What takes away part of a sum says how much, which only a replica can.
+/// An operation that takes away part of a sum names the amount, which only a replica can compute.
 #[test]
 fn a_strong_reset_takes_away_what_its_transaction_saw() {
     let mut solo = Solo::new(&[0]);
@@ -155,7 +155,7 @@ fn a_strong_reset_takes_away_what_its_transaction_saw() {
     assert_eq!(counts.map(|(_, count)| count.value()).collect::<Vec<_>>(), [3]);
 }
 
-/// It is the second's first call: all that it knows is nothing.
+/// It is the second session's first call, so it has no handout.
 #[test]
 fn a_strong_transaction_that_read_nothing_takes_the_newest_snapshot() {
     let mut solo = Solo::new(&[0, 0]);
@@ -163,7 +163,7 @@ fn a_strong_transaction_that_read_nothing_takes_the_newest_snapshot() {
     for _ in 0..3 {
         assert!(matches!(solo.commit(0, true, &key, Op::Add(1)), Event::Committed { .. }));
     }
-    // Until all of it is delivered.
+    // It repeats until everything is delivered.
     for _ in 0..20 {
         solo.now_us += 10_000;
         solo.give(Input::Tick);
@@ -176,7 +176,7 @@ fn a_strong_transaction_that_read_nothing_takes_the_newest_snapshot() {
     assert!(matches!(event, Event::Committed { id: of, .. } if of == id), "{event:?}");
 }
 
-/// Names that begin with `seat:` are declared for strong transactions.
+/// Names that begin with `seat:` are reserved for strong transactions.
 #[test]
 fn a_causal_write_to_what_only_strong_transactions_write_is_refused() {
     let mut solo = Solo::new(&[0]);
@@ -214,7 +214,7 @@ fn a_strong_commit_whose_end_is_forgotten_stays_unanswered() {
     assert_eq!(solo.sessions[1].0.leave_unanswered(), Some(id));
 }
 
-/// What a session wants sent.
+/// Returns the messages that a session sends.
 fn sent(out: &mut Vec<SessionOutput>) -> Vec<Message> {
     let sent = out.drain(..).filter_map(|output| match output {
         SessionOutput::Send(envelope) => Some(envelope.message),
@@ -223,7 +223,7 @@ fn sent(out: &mut Vec<SessionOutput>) -> Vec<Message> {
     sent.collect()
 }
 
-/// It comes there in time, but is not yet.
+/// The transaction arrives there eventually, but is not there yet.
 #[test]
 fn a_strong_commit_that_is_not_where_its_session_goes_on_is_named() {
     let now = Now { wall_us: EPOCH_US, mono_us: 0 };

@@ -1,6 +1,6 @@
-//! Strong transactions come in the order of time, however far the clocks of their data centers are apart:
-//! who begins after another was acknowledged, and conflicts with it, has seen it, and has the higher
-//! timestamp.
+//! Strong transactions follow the order of time, even if the clocks of their data centers differ
+//! widely: a transaction that begins after the acknowledgement of another, and conflicts with it,
+//! has seen it and has the higher timestamp.
 
 use mingle_geo::flaw::Planted;
 use mingle_geo::{DcId, Event, Key, Kind, Op, State, Timestamp};
@@ -16,7 +16,8 @@ fn number(state: &State) -> i64 {
     value.and_then(Value::as_int).unwrap_or(0)
 }
 
-/// Sessions at data centers whose clocks are off count in turns; none knows of another but by what it reads.
+/// Sessions at data centers with wrong clocks count in turns; each knows of the others only by its
+/// reads.
 #[test]
 fn no_strong_transaction_comes_before_one_that_was_acknowledged_when_it_began() {
     for skews_us in [[0, 0, 0], [0, 2_000_000, -2_000_000], [-3_000_000, 1_500_000, 0]] {
@@ -40,7 +41,7 @@ fn no_strong_transaction_comes_before_one_that_was_acknowledged_when_it_began() 
                         assert_eq!(next, *counted + 1, "round {round} at d{dc}, {skews_us:?}");
                         break commit_vec;
                     }
-                    // It had not seen the one before, and says so.
+                    // It had not seen the previous transaction, and aborts.
                     event => assert!(tries < 20, "round {round} at d{dc}, {skews_us:?}: {event:?}"),
                 }
                 tries += 1;

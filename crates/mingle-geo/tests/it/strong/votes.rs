@@ -1,5 +1,5 @@
-//! A vote follows from the log: as long as no replica but the leader has a preparation, nobody is told how
-//! the leader would vote.
+//! A vote is a function of the log: while only the leader has a prepare, no session is told the
+//! leader's future vote.
 
 use mingle_geo::certify::GroupMessage;
 use mingle_geo::flaw::Planted;
@@ -15,8 +15,8 @@ fn is_consensus(_: Address, envelope: &Envelope) -> bool {
     matches!(envelope.message, Message::Group(GroupMessage::Consensus(_)))
 }
 
-/// What the author of a strong transaction, where the leader is, hears while nothing can be chosen, and
-/// after that.
+/// Returns the events that the author of a strong transaction, at the leader's data center,
+/// receives while no entry can be chosen, and after that.
 fn told(planted: Planted) -> (Option<Event>, Option<Event>) {
     let mut map = Map::new(THREE, 1, planted);
     let author = map.session(0, planted);
@@ -42,7 +42,7 @@ fn nobody_is_told_of_a_vote_that_is_not_chosen() {
     assert!(late.as_ref().is_some_and(is_committed), "{late:?}");
 }
 
-/// The same with a leader that votes by what it knows.
+/// The same with a leader that votes from its memory.
 #[cfg(feature = "planted")]
 #[test]
 fn a_vote_from_memory_is_told_before_anybody_has_it() {

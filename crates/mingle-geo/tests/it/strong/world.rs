@@ -23,7 +23,7 @@ pub struct Node {
     disk: Vec<Record>,
     /// Counts its lives.
     life: u64,
-    /// When what was given last is written.
+    /// The time at which the last write is on disk.
     written_us: u64,
     skew_us: i64,
 }
@@ -37,7 +37,7 @@ enum Happening {
     Client(u64),
 }
 
-/// What a run has met.
+/// Counts of the cases that a run reached.
 #[derive(Debug, Default)]
 pub struct Met {
     pub strong: usize,
@@ -58,7 +58,7 @@ pub struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     pub now_us: u64,
-    /// Of each connection, how often it was lost, and when what was sent last arrives.
+    /// By connection: the number of losses, and the arrival time of the last message.
     links: BTreeMap<(Address, Address), (u64, u64)>,
     cut: BTreeSet<(u8, u8)>,
     pub lost: Option<u8>,
@@ -200,7 +200,7 @@ impl World {
         }
     }
 
-    /// A call of a session, and what it wants sent.
+    /// Runs a call of a session and sends its messages.
     pub fn call<T>(
         &mut self,
         number: u64,
@@ -279,7 +279,7 @@ impl World {
         }
     }
 
-    /// The disk's log is replaced by a shorter one, if nothing is on its way to it.
+    /// Replaces the disk's log by a shorter one, if no write is in flight.
     fn write_anew(&mut self, place: Place) {
         let node = self.nodes.get_mut(&place).expect("it is there");
         if let Some(replica) = &node.replica

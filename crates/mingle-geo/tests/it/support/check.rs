@@ -1,8 +1,8 @@
-//! Checks of what sessions saw, by a model that knows nothing of vectors.
+//! Checks of the values that sessions saw, by a model without vectors.
 //!
 //! Every transaction appends its number to logs, from which nothing is removed. So a read of a log
-//! says which transactions it saw, and what a transaction saw before says what whoever sees it has
-//! to see.
+//! shows the transactions that it saw. A reader that sees a transaction must also see everything
+//! that the transaction had seen.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,16 +11,16 @@ use mingle_model::Value;
 
 pub type Number = i64;
 
-/// What is known of a transaction.
+/// The known facts about a transaction.
 #[derive(Clone, Debug, Default)]
 pub struct Known {
     /// The logs that it appends to.
     pub keys: BTreeSet<Key>,
-    /// What its session had seen when it was sent off, and what that had seen.
+    /// The transactions that its session had seen when it was sent, with their pasts.
     pub past: BTreeSet<Number>,
     pub is_aborted: bool,
     pub is_committed: bool,
-    /// Its session was told that it survives `f` losses.
+    /// True if its session was told that it survives `f` losses.
     pub is_uniform: bool,
 }
 
@@ -41,7 +41,7 @@ impl History {
         self.transactions.values().filter(|known| known.is_aborted).count()
     }
 
-    /// Checks what one transaction read, and adds it to what its session has seen. `reads` are all
+    /// Checks the reads of one transaction, and adds them to its session's past. `reads` are all
     /// its reads, of all keys.
     pub fn check_reads(
         &self,
@@ -62,7 +62,7 @@ impl History {
                     return Err(format!("{key:?} shows {number}, which did not write it"));
                 }
             }
-            // Of two lines of which one's transaction saw the other's, that comes first.
+            // If one line's transaction saw the other line, the other comes first.
             for (place, number) in numbers.iter().enumerate() {
                 let past = &self.transactions[number].past;
                 if let Some(late) = numbers[place..].iter().find(|later| past.contains(later)) {
@@ -85,7 +85,7 @@ impl History {
     }
 }
 
-/// What an item shows, for comparison.
+/// Returns the visible value of an item, for comparison.
 pub fn shown(state: &State) -> String {
     let register = state.as_register().and_then(|register| register.value().cloned());
     let counter = state.as_counter().map(mingle_geo::types::Counter::value);

@@ -1,4 +1,4 @@
-//! What scripts do with sessions.
+//! Operations of scripts on sessions.
 
 use std::sync::Arc;
 
@@ -63,7 +63,7 @@ impl World {
         }
     }
 
-    /// The next event of a session.
+    /// Returns the next event of a session.
     pub fn event(&mut self, client: u64) -> Event {
         self.run_until("an event", |world| world.events.iter().any(|(of, _)| *of == client));
         let place = self.events.iter().position(|(of, _)| *of == client).expect("an event");
@@ -85,13 +85,13 @@ impl World {
         self.call(client, |session, now, _| session.write(now, update).expect("idle"));
     }
 
-    /// Commits, and gives what came of it.
+    /// Commits, and returns the event.
     pub fn commit(&mut self, client: u64) -> Event {
         self.call(client, |session, now, out| session.commit(now, out).expect("idle"));
         self.event(client)
     }
 
-    /// Commits, which must go well.
+    /// Commits; the commit must succeed.
     pub fn committed(&mut self, client: u64) -> mingle_geo::Vector {
         match self.commit(client) {
             Event::Committed { commit_vec, .. } => commit_vec,
@@ -118,7 +118,7 @@ impl World {
         self.deliver(Address::Client(client), Envelope { to, message });
     }
 
-    /// The answers to a client without a session.
+    /// Returns the answers to a client without a session.
     pub fn answers(&mut self, client: u64) -> Vec<Message> {
         let of = Address::Client(client);
         let (taken, kept) =

@@ -1,7 +1,7 @@
-//! A world to try the protocol in: replicas, their disks, links and clocks, and sessions.
+//! A simulated world: replicas, their disks, links and clocks, and sessions.
 //!
-//! Deterministic: what happens next is a function of the seed and of what the script does. Time is
-//! simulated; nothing is waited for.
+//! It is deterministic: each event is a function of the seed and of the script. Time is simulated, and
+//! no real time is waited for.
 
 #![allow(dead_code)]
 
@@ -20,7 +20,7 @@ use mingle_model::random::Random;
 /// Simulated time begins here.
 pub const EPOCH_US: u64 = 1_700_000_000_000_000;
 
-/// What to do with a message on its way.
+/// The fate of a message in flight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
     Pass,
@@ -28,20 +28,20 @@ pub enum Verdict {
     Hold,
 }
 
-/// How the network behaves, in microseconds.
+/// The network's delays, in microseconds.
 #[derive(Clone, Copy, Debug)]
 pub struct Network {
     pub near_us: (u64, u64),
     pub far_us: (u64, u64),
     pub is_fifo: bool,
-    /// One message in so many is lost, or comes twice; 0 for none.
+    /// One message in this many is lost, or arrives twice; 0 for none.
     pub lost_one_in: usize,
     pub twice_one_in: usize,
     pub disk_us: (u64, u64),
 }
 
 impl Network {
-    /// Nothing surprising.
+    /// A network without faults.
     pub const CALM: Self = Self {
         near_us: (200, 200),
         far_us: (20_000, 20_000),
@@ -59,7 +59,7 @@ pub struct World {
     pub nodes: BTreeMap<(u8, u16), Node>,
     pub sessions: BTreeMap<u64, Session>,
     pub events: VecDeque<(u64, Event)>,
-    /// What came to addresses that no session stands behind.
+    /// Messages to addresses without a session.
     pub inbox: Vec<(Address, Envelope)>,
     pub alarms: Vec<((u8, u16), Alarm)>,
     pub network: Network,
@@ -76,7 +76,7 @@ pub struct World {
 
 pub struct Node {
     pub replica: Option<Replica>,
-    /// Encoded, as a disk would have it.
+    /// Encoded records, as on a real disk.
     pub disk: Vec<Vec<u8>>,
     pub unwritten: VecDeque<Persist>,
     pub is_disk_stuck: bool,
@@ -98,7 +98,7 @@ impl World {
         Self::with(dcs, partitions, seed, |_| {})
     }
 
-    /// The same, with other settings.
+    /// Like `new`, with adjusted settings.
     pub fn with(dcs: u8, partitions: u16, seed: u64, adjust: impl Fn(&mut Config)) -> Self {
         let mut world = Self {
             configs: BTreeMap::new(),
@@ -163,7 +163,7 @@ impl World {
         self.nodes[&(dc, partition)].replica.as_ref().expect("it runs")
     }
 
-    /// Decides about every message that is sent from now on.
+    /// Sets the filter that decides about every message from now on.
     pub fn filter(&mut self, filter: impl FnMut(Address, &Envelope) -> Verdict + 'static) {
         self.filter = Some(Box::new(filter));
     }
@@ -172,7 +172,7 @@ impl World {
         self.filter = None;
     }
 
-    /// Sends what was held.
+    /// Sends the held messages.
     pub fn release(&mut self) {
         for (from, envelope) in std::mem::take(&mut self.held) {
             self.schedule(0, Happening::Deliver(from, envelope));
@@ -230,7 +230,7 @@ impl World {
         self.down.clear();
     }
 
-    /// Lets what is due next happen; false if nothing is left.
+    /// Performs the next scheduled event; returns false if there is none.
     pub fn step(&mut self) -> bool {
         let Some(((at_us, _), happening)) = self.queue.pop_first() else { return false };
         self.now_us = self.now_us.max(at_us);
@@ -269,7 +269,7 @@ impl World {
             Address::Replica(dc, partition) => {
                 let at = (dc.0, partition.0);
                 if self.nodes[&at].replica.is_some() {
-                    // Over the wire: what a message says survives its encoding.
+                    // The message goes over the wire: its content survives its encoding.
                     let bytes = postcard::to_stdvec(&envelope.message).expect("it encodes");
                     let message = postcard::from_bytes(&bytes).expect("it decodes");
                     self.input(at, Input::Message { from, message });
@@ -326,7 +326,7 @@ impl World {
         self.nodes.get_mut(&(dc, partition)).expect("a node").is_disk_stuck = true;
     }
 
-    /// Writes what has waited.
+    /// Performs the waiting writes.
     pub fn free_disk(&mut self, dc: u8, partition: u16) {
         let at = (dc, partition);
         self.nodes.get_mut(&at).expect("a node").is_disk_stuck = false;
@@ -335,7 +335,7 @@ impl World {
         }
     }
 
-    /// Stops a replica; what is not on disk yet is lost, unless `is_clean`.
+    /// Stops a replica; records that are not on disk yet are lost, unless `is_clean`.
     pub fn crash(&mut self, dc: u8, partition: u16, is_clean: bool) {
         let at = (dc, partition);
         if is_clean {
@@ -358,7 +358,7 @@ impl World {
         self.schedule(0, Happening::Tick(at, life));
     }
 
-    /// What a disk has.
+    /// Returns the records on a disk.
     pub fn records(&self, at: (u8, u16)) -> Vec<Record> {
         let disk = self.nodes[&at].disk.iter();
         disk.map(|record| postcard::from_bytes(record).expect("it decodes")).collect()

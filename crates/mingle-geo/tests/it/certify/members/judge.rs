@@ -1,4 +1,4 @@
-//! What must hold.
+//! The invariants.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -8,8 +8,8 @@ use mingle_geo::certify::Group;
 use super::{Happening, World};
 
 impl World {
-    /// Wherever a replica has followed the log to, that comes to the same as it did at others, and
-    /// neither it nor its configuration goes back.
+    /// Checks a replica's state against others at the same log position; neither its position nor
+    /// its configuration goes back.
     pub fn look(&mut self, dc: u8) {
         let node = &mut self.nodes[usize::from(dc)];
         let Some(group) = &node.group else { return };
@@ -28,8 +28,7 @@ impl World {
         assert_eq!(known, state, "two logs: d{dc} differs at {index}");
     }
 
-    /// All that are members have one log, which is the whole one, and it has all that clients were
-    /// told.
+    /// Checks that all members have the same complete log, with all votes that clients were told.
     pub fn check(&self) {
         let whole = *self.states.keys().next_back().expect("something happened");
         for dc in 0..self.dcs() {
@@ -43,7 +42,7 @@ impl World {
         }
     }
 
-    /// Whether all are in one configuration, of those who are to be in it.
+    /// True if all wanted members are in one configuration.
     pub fn is_settled(&self) -> bool {
         let groups = self.nodes.iter().map(|node| node.group.as_ref());
         let mut configurations = groups.map(|group| group.map(Group::configuration));
@@ -52,7 +51,7 @@ impl World {
         self.wanted.iter().all(is_wanted) && configurations.all(|one| one == Some(first))
     }
 
-    /// Clients fall silent, and everything arrives.
+    /// Stops the clients and lets every message arrive.
     pub fn settle(&mut self) {
         self.run_until("one configuration", Self::is_settled);
         let before = self.met.votes;

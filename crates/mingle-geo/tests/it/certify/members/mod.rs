@@ -1,6 +1,7 @@
-//! A group whose members are lost for good, with their disks, and replaced by others: over a network
-//! that loses, repeats and reorders, while replicas crash and sleep. There is one log, whoever agrees
-//! on it; what was decided stays; what is to be decided is, while a majority is there.
+//! A group whose members are lost for good, with their disks, and replaced by others, over a
+//! network that loses, repeats and reorders messages, while replicas crash and sleep. There is one
+//! log, regardless of the members that agree on it. A decided entry stays, and a wanted one is
+//! decided while there is a majority.
 
 mod judge;
 mod random;
@@ -29,18 +30,18 @@ struct Node {
     group: Option<Group>,
     incarnation: u32,
     disk: Vec<GroupRecord>,
-    /// Something was written since its data center has this disk.
+    /// True if something was written to the current disk.
     has_written: bool,
     delivered: Timestamp,
     /// Counts its lives.
     life: u64,
-    /// When what was given last is written.
+    /// The time at which the last write is on disk.
     written_us: u64,
-    /// How far it was seen to have followed, in this life, and in which configuration.
+    /// The log position that it was seen to have reached in this life, and the configuration.
     seen: (usize, u32),
 }
 
-/// What happens at some time.
+/// A scheduled event.
 enum Happening {
     Arrive {
         from: u8,
@@ -57,7 +58,7 @@ enum Happening {
     },
     Tick(u8, u64),
     Start(u8),
-    /// The disk is lost, and its incarnation with it.
+    /// The disk and its incarnation are lost.
     Lose(u8),
     Tell(u8),
     Heal(u8, u8),
@@ -66,7 +67,7 @@ enum Happening {
 
 #[derive(Default)]
 struct Client {
-    /// What is to be certified, and when it is asked for again and given up.
+    /// The transaction to certify, and the times of the next request and of giving up.
     asks: Option<(Proposal, u64, u64)>,
 }
 
@@ -89,18 +90,18 @@ struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     now_us: u64,
-    /// Of each link, how often it was reset, and when what was sent last arrives.
+    /// By link: the number of resets, and the arrival time of the last message.
     links: BTreeMap<(u8, u8), (u64, u64)>,
     cut: BTreeSet<(u8, u8)>,
-    /// Who is to be in the group.
+    /// The wanted members of the group.
     wanted: BTreeMap<DcId, u32>,
     clients: Vec<Client>,
     next: u64,
-    /// What clients were told.
+    /// The votes reported to clients.
     told: BTreeMap<TransactionId, (u64, Vote)>,
-    /// What was delivered first at a timestamp.
+    /// The first transaction delivered at each timestamp.
     agreed: BTreeMap<Timestamp, TransactionId>,
-    /// What the log comes to, by how much of it was followed.
+    /// A digest of the state, by the number of entries followed.
     states: BTreeMap<usize, u64>,
     met: Met,
 }
@@ -128,7 +129,7 @@ impl World {
             met: Met::default(),
         };
         (0..dcs).for_each(|dc| world.start(dc));
-        // Enough that something is always on its way when a configuration ends.
+        // Enough clients that an entry is always in flight when a configuration ends.
         for number in 0..16 {
             world.clients.push(Client::default());
             world.after(number * 1_000, Happening::Client(number));
@@ -176,7 +177,7 @@ impl World {
         for other in (0..self.dcs()).filter(|other| *other != dc) {
             self.reset(dc, other);
         }
-        // It has forgotten what it was told.
+        // It has forgotten the wanted members.
         let delay_us = self.random.below(200_000) as u64;
         self.after(delay_us, Happening::Tell(dc));
     }
@@ -191,7 +192,7 @@ impl World {
         }
     }
 
-    /// The process ends; what is not written is lost.
+    /// Ends the process; writes that are not on disk are lost.
     fn crash(&mut self, dc: u8) {
         let node = &mut self.nodes[usize::from(dc)];
         if node.group.take().is_some() {
@@ -200,7 +201,7 @@ impl World {
         }
     }
 
-    /// The disk is lost too. Whoever takes its place is another incarnation.
+    /// Loses the disk too. Its successor is another incarnation.
     fn lose(&mut self, dc: u8) {
         let was_leader = self.leads(dc);
         self.crash(dc);
@@ -211,7 +212,7 @@ impl World {
         self.met.leaders_lost += usize::from(was_leader);
     }
 
-    /// The group is to go on with this incarnation: all hear of it, one after the other.
+    /// Tells the replicas, one after the other, that this incarnation is a wanted member.
     fn replace(&mut self, dc: u8, incarnation: u32) {
         self.wanted.insert(DcId(dc), incarnation);
         for other in 0..self.dcs() {
@@ -254,7 +255,7 @@ impl World {
         }
         let delay_us = 20_000 + self.random.below(40_000) as u64;
         if matches!(envelope.message, GroupMessage::Consensus(_)) {
-            // In order, as a connection delivers.
+            // Messages arrive in order, as on a connection.
             let now_us = self.now_us;
             let link = self.links.entry((from, dc)).or_default();
             link.1 = link.1.max(now_us + delay_us);
@@ -355,7 +356,7 @@ impl World {
         self.give(dc, GroupInput::Delivered { stable, everywhere, uniform });
         self.give(dc, GroupInput::Tick);
         if self.random.one_in(200) {
-            // A disk that is written anew.
+            // The disk's log is replaced by a checkpoint.
             let config = self.config(dc);
             let node = &mut self.nodes[usize::from(dc)];
             let disk = Group::restore(config, &node.disk, node.delivered).expect("settings");
@@ -372,7 +373,7 @@ impl World {
         }
     }
 
-    /// Runs until something holds, but not for ever.
+    /// Runs until a condition holds, with a time limit.
     fn run_until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let until_us = self.now_us + 30_000_000;
         while !is_so(self) {
@@ -385,7 +386,7 @@ impl World {
     }
 }
 
-/// Clients, each of which has one transaction certified after the other, anywhere.
+/// Clients that certify one transaction after the other, at any data center.
 impl World {
     fn act(&mut self, number: u64) {
         let now_us = self.now_us;

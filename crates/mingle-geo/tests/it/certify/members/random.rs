@@ -1,4 +1,4 @@
-//! Random runs: all of it at once.
+//! Random runs with all events together.
 
 use mingle_geo::certify::Group;
 use mingle_geo::flaw::Planted;
@@ -6,7 +6,7 @@ use mingle_geo::flaw::Planted;
 use super::{Happening, Met, World};
 
 impl World {
-    /// How many replicas do not run, know nothing yet, or will be lost.
+    /// Returns the number of replicas that do not run, know nothing yet, or will be lost.
     fn missing(&self) -> usize {
         let is_there = |dc: &u8| {
             let group = self.nodes[usize::from(*dc)].group.as_ref();
@@ -15,12 +15,12 @@ impl World {
         (0..self.dcs()).filter(|dc| !is_there(dc)).count()
     }
 
-    /// A data center is lost, sometimes again before it has come back, or long after the group was told
-    /// to go on without it; its successor comes sooner or later than the group hears of it.
+    /// Loses a data center, sometimes again before it has come back, or long after the group was
+    /// told to continue without it. Its successor starts before or after the group hears of it.
     fn strike_disk(&mut self, dc: u8) {
         let incarnation = self.nodes[usize::from(dc)].incarnation + 1;
         if self.random.one_in(3) {
-            // It is taken for lost, and goes on for a while.
+            // It is considered lost, but still runs for a while.
             self.replace(dc, incarnation);
             let delay_us = self.random.below(2_500_000) as u64;
             self.after(delay_us, Happening::Lose(dc));
@@ -35,7 +35,7 @@ impl World {
         if self.random.one_in(3)
             && let Some(leader) = self.leader()
         {
-            // The leader goes amid that.
+            // The leader is lost during the change.
             let delay_us = self.random.below(500_000) as u64;
             self.run(delay_us);
             self.crash(leader);
@@ -53,7 +53,7 @@ impl World {
             0 | 1 if may_lose && self.is_due(dc) => self.strike_disk(dc),
             2 | 3 => {
                 self.crash(dc);
-                // Sometimes it sleeps while much happens.
+                // Sometimes it sleeps for a long time.
                 let most = *self.random.pick(&[500_000, 2_000_000, 9_000_000]);
                 let pause_us = 10_000 + self.random.below(most) as u64;
                 self.after(pause_us, Happening::Start(dc));
@@ -68,7 +68,7 @@ impl World {
         }
     }
 
-    /// Whether no other incarnation of a data center is on its way.
+    /// True if no other incarnation of the data center is on its way.
     fn is_due(&self, dc: u8) -> bool {
         let wanted = self.wanted.get(&mingle_geo::DcId(dc)).copied().unwrap_or_default();
         wanted == self.nodes[usize::from(dc)].incarnation
@@ -104,7 +104,7 @@ fn whoever_is_lost_and_replaced_there_is_one_log() {
         all.skipped += met.skipped;
         all.leaders_lost += met.leaders_lost;
     }
-    // A run that met none of these would have shown nothing.
+    // A run without any of these cases would test nothing.
     let Met { votes, restarts, lost, replaced, moved, skipped, leaders_lost } = all;
     let counts = [votes, restarts, lost, replaced, moved, skipped, leaders_lost];
     assert!(counts.iter().all(|count| *count > 3), "{all:?}");

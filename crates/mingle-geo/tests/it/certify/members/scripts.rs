@@ -25,7 +25,7 @@ impl World {
         self.group(dc).configuration().id()
     }
 
-    /// A data center is lost, and its successor takes part.
+    /// Loses a data center and starts its successor.
     fn succeed(&mut self, dc: u8) {
         self.lose(dc);
         let incarnation = self.nodes[usize::from(dc)].incarnation;
@@ -76,7 +76,8 @@ fn one_that_slept_through_two_configurations_comes_back() {
     assert_eq!(world.met.skipped, 1);
 }
 
-/// Whenever the leader goes while the group changes over, the log ends in one configuration only.
+/// If the leader is lost at any time during a change of configuration, the log still ends in only
+/// one configuration.
 #[test]
 fn the_leader_is_lost_amid_the_change() {
     let mut ends = [0; 2];
@@ -99,7 +100,7 @@ fn the_leader_is_lost_amid_the_change() {
     assert!(ends.iter().all(|count| *count > 2), "{ends:?}: before, and after");
 }
 
-/// It runs, and has been given up: from then on nothing depends on it, and it says nothing.
+/// A replica still runs but was given up: from then on nothing depends on it, and it is silent.
 #[test]
 fn one_that_is_replaced_while_it_runs_stops() {
     for is_leader in [true, false] {
@@ -116,7 +117,8 @@ fn one_that_is_replaced_while_it_runs_stops() {
     }
 }
 
-/// While one is away and another waits for its place, the rest is a majority of neither.
+/// While one replica is away and another waits to join, the remaining one is a majority of neither
+/// configuration.
 #[test]
 fn a_successor_has_no_vote_before_it_has_one() {
     let (mut world, leader) = begin(3, Planted::default());
@@ -134,7 +136,8 @@ fn a_successor_has_no_vote_before_it_has_one() {
     world.settle();
 }
 
-/// One has decided with another, which loses its disk: the third and an empty disk are no majority.
+/// One replica has decided with another, which then loses its disk: the third and an empty disk
+/// must not be a majority.
 fn decided_with_a_disk_that_is_lost(planted: Planted, is_new: bool) {
     let (mut world, leader) = begin(3, planted);
     let others = others(&world, leader);
@@ -145,7 +148,7 @@ fn decided_with_a_disk_that_is_lost(planted: Planted, is_new: bool) {
     world.crash(leader);
     world.lose(lost);
     if !is_new {
-        // Whoever starts it does not know.
+        // The operator that starts it does not know this.
         let node = &mut world.nodes[usize::from(lost)];
         (node.incarnation, node.has_written) = (0, true);
     }

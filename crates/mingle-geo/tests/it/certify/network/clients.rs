@@ -50,7 +50,7 @@ impl World {
             }
             return;
         }
-        // Whoever met a conflict waits until the other one is visible here.
+        // A client that met a conflict waits until the other transaction is visible here.
         let (dc, until) = (client.dc, client.until);
         let stable = self.stable(dc);
         if stable >= until || self.random.one_in(40) {

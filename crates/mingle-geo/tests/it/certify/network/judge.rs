@@ -1,4 +1,4 @@
-//! What must hold in the end.
+//! The invariants at the end.
 
 use std::collections::{BTreeMap, VecDeque};
 

@@ -1,5 +1,6 @@
-//! Groups over a network that loses and delays, whose replicas crash with what is not on disk, and
-//! coordinators that vanish: the logs agree, what was acknowledged stays, everything ends.
+//! Groups over a network that loses and delays messages. Replicas crash and lose writes that are
+//! not on disk, and coordinators vanish. The logs agree, acknowledged transactions stay, and
+//! everything ends.
 
 mod clients;
 mod judge;
@@ -26,18 +27,18 @@ type Place = (u8, u16);
 struct Node {
     group: Option<Group>,
     disk: Vec<GroupRecord>,
-    /// Delivered to the partition's replica.
+    /// The deliveries to the partition's replica.
     delivered: Vec<Delivery>,
-    /// So many of them it has announced, so they are on its disk; others a crash may take.
+    /// The number of these that it announced, so that they are on its disk; a crash may lose the rest.
     announced: usize,
     /// Counts its lives.
     life: u64,
-    /// When what was given last is written.
+    /// The time at which the last write is on disk.
     written_us: u64,
     skew_us: i64,
 }
 
-/// What happens at some time.
+/// A scheduled event.
 enum Happening {
     Arrive {
         from: Address,
@@ -62,7 +63,7 @@ struct Client {
     coordinator: Option<(Coordinator, TransactionId)>,
     again_us: u64,
     since_us: u64,
-    /// What a snapshot must have to be of use.
+    /// The strong timestamp that a useful snapshot must reach.
     until: Timestamp,
 }
 
@@ -88,7 +89,7 @@ struct World {
     queue: BTreeMap<(u64, u64), Happening>,
     order: u64,
     now_us: u64,
-    /// Of each link, how often it was reset, and when what was sent last arrives.
+    /// By link: the number of resets, and the arrival time of the last message.
     links: BTreeMap<(Address, Address), (u64, u64)>,
     cut: BTreeSet<(u8, u8)>,
     clients: Vec<Client>,
@@ -96,7 +97,7 @@ struct World {
     all: BTreeMap<TransactionId, Vec<Proposal>>,
     acknowledged: BTreeMap<TransactionId, Vector>,
     aborted: BTreeSet<TransactionId>,
-    /// What each partition delivered first, by timestamp: all others must deliver the same.
+    /// The first delivery of each partition, by timestamp: all others must deliver the same.
     agreed: BTreeMap<(u16, Timestamp), TransactionId>,
     is_healing: bool,
     met: Met,
@@ -178,7 +179,7 @@ impl World {
         node.group = Some(Group::restore(config, &node.disk, up_to).expect("settings"));
         let life = node.life;
         self.after(1, Happening::Tick(place, life));
-        // New connections: what was on its way in either direction is gone.
+        // The connections are new: messages in flight in either direction are lost.
         for other in (0..self.dcs).filter(|other| *other != place.0) {
             self.reset(place, (other, place.1));
         }
@@ -222,7 +223,7 @@ impl World {
             20_000 + self.random.below(40_000) as u64
         };
         let link = self.links.entry((from, envelope.to)).or_default();
-        // In order, as a connection delivers.
+        // Messages arrive in order, as on a connection.
         link.1 = link.1.max(self.now_us + delay_us);
         let (number, at_us) = *link;
         if self.cut.contains(&(one.min(other), one.max(other))) {
@@ -272,7 +273,7 @@ impl World {
         self.nodes[&place].delivered.last().map_or(Timestamp::ZERO, |delivery| delivery.to)
     }
 
-    /// What all partitions of a data center have delivered.
+    /// Returns the timestamp up to which all partitions of a data center have delivered.
     fn stable(&self, dc: u8) -> Timestamp {
         let partitions = (0..self.partitions).map(|partition| self.delivered((dc, partition)));
         partitions.min().unwrap_or_default()
@@ -324,12 +325,12 @@ impl World {
         let mut delivered: Vec<Timestamp> = delivered.collect();
         delivered.sort_unstable();
         let everywhere = delivered.first().copied().unwrap_or_default();
-        // Of an odd number of data centers, a majority has the one in the middle.
+        // With an odd number of data centers, a majority has reached the median.
         let uniform = delivered.get(delivered.len() / 2).copied().unwrap_or_default();
         self.give(place, GroupInput::Delivered { stable, everywhere, uniform });
         self.give(place, GroupInput::Tick);
         if self.random.one_in(400) {
-            // A disk that is written anew.
+            // The disk's log is replaced by a checkpoint.
             let node = self.nodes.get_mut(&place).expect("it is there");
             if let Some(group) = &node.group {
                 let config = group.certifier().config().clone();
@@ -425,7 +426,7 @@ impl World {
     }
 }
 
-/// A decision is known by everybody who has followed the log.
+/// Every replica that has followed the log knows the decision.
 #[test]
 fn one_data_center_needs_nobody_to_agree() {
     let mut certifier = CertifierConfig::new(PartitionId(0), Conflicts::default());
@@ -438,7 +439,7 @@ fn one_data_center_needs_nobody_to_agree() {
     let mut out = Vec::new();
     group.handle(now, GroupInput::Message { from, message }, &mut out);
     let Some(GroupOutput::Persist { index, records, .. }) = out.pop() else { panic!("{out:?}") };
-    // Before it is on disk nothing is said.
+    // Nothing is reported before the entry is on disk.
     assert_eq!(group.certifier().outcome(&id(1)), None);
     group.handle(now, GroupInput::Persisted { index }, &mut out);
     assert!(matches!(group.certifier().outcome(&id(1)), Some(Decision::Commit(_))));
