@@ -24,22 +24,22 @@ use crate::operation::{Operation, Operations};
 use crate::session::Step;
 use crate::wire::Row;
 
-/// Which lines of a log.
+/// The lines of a log to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Window {
-    /// The last ones, at most so many.
+    /// The last lines, at most this many.
     Last(u64),
-    /// From this index on, at most so many.
+    /// Lines from this index on, at most this many.
     Slice(u64, u64),
 }
 
-/// A field of a kind, by its place in the declaration.
+/// A field of a kind, by its index in the declaration.
 type FieldKey = (Name, u16);
 
-/// What a batch asks, by sort.
+/// The requests of a batch, by kind of read.
 #[derive(Default)]
 struct Asked {
-    /// Rows of kinds, and which of their columns.
+    /// Rows of kinds, and the columns that are read.
     rows: BTreeMap<Name, (BTreeSet<Digest>, BTreeSet<u16>)>,
     /// Single elements and entries.
     elements: BTreeMap<FieldKey, BTreeSet<Digest>>,
@@ -50,13 +50,13 @@ struct Asked {
     /// Lines of logs.
     lines: BTreeSet<(FieldKey, Digest, Window)>,
     records: BTreeSet<Vec<u8>>,
-    /// Objects whose witness rows come with the answers.
+    /// Objects whose witness rows are returned with the answers.
     objects: BTreeSet<Digest>,
-    /// Whether anything asks for witness rows at all.
+    /// True if any read needs witness rows.
     witnesses: bool,
 }
 
-/// What a statement of a plan is for.
+/// The purpose of a statement of a plan.
 enum Purpose {
     Rows(Name),
     RowsAndWitnesses(Name),
@@ -66,24 +66,24 @@ enum Purpose {
     Lines(FieldKey, Digest, Window),
     Records,
     Witnesses,
-    /// Of the read at this place.
+    /// The statement of the read at this index.
     Own(usize),
 }
 
-/// The statements that answer a batch, and what becomes of their rows.
+/// The statements that answer a batch, and the purpose of their rows.
 pub struct Plan<'a> {
     layout: &'a Layout,
     operations: &'a Operations,
     reads: &'a [Read],
-    /// Of the object that each read is of; empty for one that is of none.
+    /// The digest of each read's object; empty for a read without an object.
     digests: Vec<Digest>,
     asked: Asked,
-    /// If they are all of one object, and nothing was asked otherwise.
+    /// Set if all reads are of one object, and nothing else was asked.
     one: Option<One<'a>>,
     mapped: MappedAsk,
     steps: Vec<Step>,
     purposes: Vec<Purpose>,
-    /// Whether it has commands, which write.
+    /// True if the batch has commands, which write.
     pub writes: bool,
 }
 
@@ -126,19 +126,19 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// The statements, in order, which it does not need any more.
+    /// Takes the statements, in order, out of the plan.
     pub fn take_steps(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
         steps.extend(self.mapped.steps().iter().cloned());
         steps
     }
 
-    /// The records that are read one by one, by their ids.
+    /// Returns the records that are read one by one, by their ids.
     pub fn records(&self) -> &BTreeSet<Vec<u8>> {
         &self.asked.records
     }
 
-    /// The objects of our own tables that are read, by kind.
+    /// Returns the objects of Mingle's own tables that are read, by kind.
     pub fn objects(&self) -> impl Iterator<Item = (&Name, &Digest)> {
         let rows = self.asked.rows.iter();
         let many =
@@ -193,8 +193,8 @@ impl<'a> Plan<'a> {
         self.purposes.push(purpose);
     }
 
-    /// Notes that the answer needs the object's row, and this column of it. Whether it is in a
-    /// table of our own.
+    /// Notes that the answer needs the object's row, and this column of it. Returns true if the row
+    /// is in one of Mingle's own tables.
     fn object(&mut self, kind: &Kind, field: Option<u16>, index: usize) -> Result<bool, Refusal> {
         let digest = self.digests[index].clone();
         self.asked.witnesses = true;
@@ -262,7 +262,7 @@ impl<'a> Plan<'a> {
         (kind, &kind.fields[usize::from(key.1)])
     }
 
-    /// Puts what is asked into statements.
+    /// Builds the statements for all requests.
     fn build(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         let mut witnessed = asked.witnesses.then(|| asked.objects.iter().cloned().collect());
@@ -303,11 +303,11 @@ impl<'a> Plan<'a> {
         self.asked = asked;
     }
 
-    /// The answers, from the rows of each statement, and the objects that exist.
+    /// Returns the answers, from the rows of each statement, and the objects that exist.
     ///
     /// # Errors
     ///
-    /// When a row holds what it cannot hold.
+    /// When a row holds a value that is not of the declared type.
     pub fn answers(&self, results: &[Vec<Row>]) -> Result<answer::Answered, String> {
         answer::answers(self, results)
     }
