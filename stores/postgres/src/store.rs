@@ -59,7 +59,7 @@ pub(crate) struct Inner {
     pub(crate) keep: String,
     /// The ages of outcomes.
     pub(crate) ageing: Arc<Ageing>,
-    /// The objects that its own connections found in the database, once they have looked.
+    /// The database identity and the settings of its own connections, once they were read.
     pub(crate) own: Mutex<Option<Arc<Own>>>,
 }
 

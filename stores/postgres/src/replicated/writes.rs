@@ -1,4 +1,4 @@
-//! From writes to what a server's `mingle_run` carries out.
+//! Conversion of writes to the parameters of a server's `mingle_run`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, VALUE_BYTES_MAX, WRITES_MAX};
 use crate::system::{WHOLE_STORE, details, record_id};
 use crate::wire::Param;
 
-/// What `mingle_run` knows, by the numbers that it has for them.
+/// The kinds of writes that `mingle_run` accepts, with its numbers.
 #[derive(Clone, Copy)]
 enum Kind {
     Touch = 1,
@@ -29,7 +29,7 @@ enum Kind {
     Forget = 11,
 }
 
-/// Writes in order, column by column.
+/// Writes in order, as columns.
 #[derive(Default)]
 pub struct Writes {
     kinds: Vec<u8>,
@@ -43,12 +43,12 @@ pub struct Writes {
     pub rows: BTreeSet<TransactionId>,
     /// Floors that are written.
     pub floors: Vec<TransactionId>,
-    /// Objects that exist by now.
+    /// Objects known to exist at this point.
     touched: BTreeSet<Digest>,
 }
 
 impl Writes {
-    /// The writes of a transaction.
+    /// Converts the writes of a transaction.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Writes {
         Ok(writes)
     }
 
-    /// As parameters, in the order in which `mingle_commit` takes them.
+    /// Returns the parameters in the order of `mingle_commit`.
     pub fn params(self) -> [Param; 5] {
         [
             Param::Bytes(self.kinds),
@@ -130,7 +130,7 @@ impl Writes {
         Ok(digest)
     }
 
-    /// A change of a field.
+    /// Adds the change of a field.
     fn field(&mut self, layout: &Layout, write: &Write) -> Result<(), String> {
         use Shape::{Counter, Log, Map, Register, Set};
         let (address, shapes): (&Address, &[Shape]) = match write {
