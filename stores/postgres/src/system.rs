@@ -60,7 +60,7 @@ pub fn with_whole_store(mut objects: Vec<Digest>) -> Param {
 pub struct Beginning<'a> {
     /// The commit's id.
     pub id: Option<TransactionId>,
-    /// How long ids are kept, as an interval.
+    /// The time that ids are kept, as an SQL interval.
     pub keep: &'a str,
     /// The objects whose data is written, if any data is.
     pub objects: Option<Vec<Digest>>,

@@ -250,7 +250,7 @@ pub fn moment_param(time: Time) -> Result<Param, String> {
     Ok(Param::Moment(time))
 }
 
-/// The parameter for a scalar; none for what is none.
+/// Returns the parameter for a scalar; none for any other value.
 pub fn param(value: &Value) -> Option<Param> {
     Some(match value {
         Value::Bool(value) => Param::Bool(*value),
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(scalar(&Type::List(Type::Int.into()), &[1]), None);
     }
 
-    /// What goes out as a parameter is what comes in as a cell.
+    /// A value sent as a parameter comes back equal as a cell.
     #[test]
     fn parameters_are_of_the_values_types() {
         for (value, expected) in [

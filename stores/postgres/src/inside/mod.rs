@@ -73,7 +73,7 @@ pub struct Joined<'a> {
     inner: Arc<Inner>,
     place: Arc<Place>,
     requests: UnboundedReceiver<Request>,
-    /// Sets back what was set, once all has gone well.
+    /// Restores the changed settings after a successful call.
     restore: String,
     /// True if it is to be undone when it is dropped.
     is_open: bool,

@@ -170,7 +170,7 @@ impl Column {
     ///
     /// # Errors
     ///
-    /// What was found and what would fit.
+    /// The type found and the types that would fit.
     pub(crate) fn counter(found: &Described, what: &str) -> Result<Self, String> {
         let is_whole = match &*found.base {
             "smallint" | "integer" | "bigint" => true,

@@ -25,7 +25,7 @@
 //! A transaction whose pipeline has failed stays open at the server, which has skipped its `COMMIT`, too:
 //! [`Lease::roll_back`](crate::pool::Lease::roll_back) ends it.
 //!
-//! Invariant: what is not announced passes unchanged.
+//! Invariant: messages outside announced pipelines pass unchanged.
 
 mod filter;
 #[cfg(test)]
@@ -41,10 +41,10 @@ use tokio_postgres::tls::{ChannelBinding, TlsStream};
 pub use filter::announcement;
 use filter::{Buffer, Filter};
 
-/// How much is read at once, in bytes.
+/// The size of one read, in bytes.
 const CHUNK: usize = 16 * 1024;
 
-/// So much may wait to be written before the driver has to wait, in bytes.
+/// The number of bytes that may wait to be written before the driver has to wait.
 const UNWRITTEN_MAX: usize = 1024 * 1024;
 
 /// A stream to a server, with pipelines of one synchronisation point.
