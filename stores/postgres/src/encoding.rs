@@ -1,7 +1,7 @@
-//! Values as bytes: one form for each class of equal values, which says where it ends.
+//! Values as bytes: one form for each class of equal values, which marks its own end.
 //!
-//! Digests of it identify objects and elements, whatever their type and length: a btree index of
-//! PostgreSQL holds no more than 2,700 bytes of a key.
+//! Digests of this form identify objects and elements of any type and length: a btree index of
+//! PostgreSQL holds at most 2,700 bytes of a key.
 
 use mingle_model::{Float, Ref, Time, TransactionId, Value, WitnessRow};
 use sha2::{Digest as _, Sha256};
