@@ -148,7 +148,7 @@ impl Pattern {
         [self.before.as_bytes(), key, self.after.as_bytes()].concat()
     }
 
-    /// Whether a key could be one of both.
+    /// True if one key could match both patterns.
     fn meets(&self, other: &Self) -> bool {
         let either = |a: &str, b: &str| a.starts_with(b) || b.starts_with(a);
         let ends = |a: &str, b: &str| a.ends_with(b) || b.ends_with(a);
