@@ -96,8 +96,8 @@ fn fetch_from_npm(folder: &Path) -> Result<(), Error> {
     output("npm", words, Some(folder)).map(|_| ())
 }
 
-/// Creates a Python environment in a folder. It is moved afterwards without harm: its packages are
-/// called as modules, so no script with the old path is needed.
+/// Creates a Python environment in a folder. The folder is renamed afterwards, so its packages are
+/// called as modules: the environment's scripts contain the old path.
 fn fetch_from_pip(folder: &Path) -> Result<(), Error> {
     tool("python3", ["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
     let requirements = folder.join("requirements.txt");
