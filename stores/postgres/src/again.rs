@@ -33,7 +33,7 @@ impl Inner {
     /// the store was opened, its description is renewed and the next attempt uses it.
     pub(crate) async fn explain(&self, failure: Failure, writes: &[Write]) -> StoreError {
         match failure {
-            // The next attempt prepares its statements anew.
+            // The next attempt prepares its statements again.
             Failure::Stale(_) => StoreError::Conflict,
             Failure::Unlike(why) => self.describe_anew(why).await,
             Failure::Hidden(mut violation) => match self.hidden(writes).await {

@@ -1,5 +1,44 @@
-//! Commits: everything goes out together, and takes effect if nothing in it fails. A `COMMIT` after
-//! a statement that failed is skipped, and a `ROLLBACK` follows.
+//! Commits: all statements are sent in one round trip, and take effect if none of them fails. The
+//! server skips the `COMMIT` behind a failed statement, and the pool sends a `ROLLBACK`.
+//!
+//! # The story of a commit
+//!
+//! A transaction has read the accounts `ana` and `bob` (its connection is leased, its snapshot is
+//! taken), and now commits a transfer of 10 from one to the other, under an id. [`plan`] makes the
+//! statements, and [`commit`] adds `BEGIN` and `COMMIT` and sends all of them as one pipeline:
+//!
+//! ```text
+//! BEGIN        only if the transaction has no connection yet
+//! LOCK TABLE   only if a witness row of the whole store is written: lock_store
+//! look         SELECT CASE WHEN <unknown witness rows of ana, bob or the store> THEN stop(…)
+//!                         WHEN <the transaction is too old for its id>         THEN stop(…)
+//!                         ELSE pg_current_xact_id() END, <guards>
+//! outcome      INSERT INTO mingle_outcomes: the id has committed
+//! checks       records that were read and that neither a guard nor a write covers
+//! writes       the statements of the writes, in their order
+//! COMMIT
+//! ```
+//!
+//! Each statement costs the server about as much as the change of a row. [`together`] therefore
+//! combines the outcome with the look into one statement; the writes become parts of it too if
+//! there are no checks and [`may_go_together`] allows it. The look returns the version of the
+//! commit, which is the id of PostgreSQL's transaction.
+//!
+//! A condition that does not hold raises an error in the server, so this process need not wait for
+//! any answer before it sends `COMMIT`. [`judge`] reads the answers:
+//!
+//! - All statements succeeded: [`Verdict::Committed`].
+//! - A statement was answered with an error: [`Verdict::Failed`], even if the connection broke
+//!  afterwards.
+//! - No answer came, or the answer to `COMMIT` was lost or reports a shutdown: [`Verdict::Unknown`].
+//!  The caller can then ask for the outcome of the id with [`ask`].
+//!
+//! After a conflict, [`explain`] looks a second time, on a new snapshot. It reports unknown witness
+//! rows as `Witnessed`, an id that was barred as a refusal, and any other cause as a conflict. If
+//! existing tables may have changed, `Inner::explain` (in `again`) looks at them instead.
+//!
+//! A transaction without writes whose commit is empty sends only `COMMIT` ([`finish_reads`]): its
+//! reads are valid if that succeeds.
 
 use std::collections::BTreeSet;
 

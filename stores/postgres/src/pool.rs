@@ -40,7 +40,7 @@ pub async fn within<T>(
 }
 
 impl Pool {
-    /// A pool without connections.
+    /// Creates a pool without connections.
     pub fn new(connector: Connector, config: &PostgresConfig, world: Arc<dyn World>) -> Arc<Self> {
         Arc::new(Self {
             connector,
@@ -141,7 +141,7 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The connection.
+    /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         self.connection.as_ref().expect("it is there until the lease is dropped")
     }
@@ -189,7 +189,7 @@ impl Lease {
         }
     }
 
-    /// Runs steps in one round trip, once they are prepared; none if no answer comes in time.
+    /// Runs prepared steps in one round trip; none if no answer comes in time.
     pub async fn run(&self, steps: &[Step]) -> Option<Vec<StepResult>> {
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().run(steps)).await

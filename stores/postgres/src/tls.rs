@@ -141,7 +141,7 @@ fn roots(authorities: Option<&[u8]>) -> Result<RootCertStore, String> {
 #[derive(Debug)]
 struct Verifier {
     check: Check,
-    /// Some unless nothing is checked.
+    /// None if nothing is checked.
     inner: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }

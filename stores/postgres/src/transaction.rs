@@ -30,7 +30,7 @@ static BEGIN_READS: LazyLock<Sql> =
 /// The end of a transaction, relative to a batch of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// More follows.
+    /// More statements follow.
     Later,
     /// The transaction ends with this batch.
     Now,

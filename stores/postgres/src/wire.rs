@@ -238,11 +238,11 @@ pub fn moment(raw: &[u8]) -> Result<Time, String> {
     }
 }
 
-/// The parameter for a moment.
+/// Returns the parameter for a moment.
 ///
 /// # Errors
 ///
-/// When it is before those of `timestamptz`.
+/// When it is before the first moment of `timestamptz`.
 pub fn moment_param(time: Time) -> Result<Param, String> {
     if time.micros() < MOMENT_MIN {
         return Err(format!("{time} is beyond what timestamptz holds"));

@@ -299,7 +299,8 @@ fn version(kept: Option<&[u8]>, absent: u64) -> Version {
     Version(kept.unwrap_or(absent))
 }
 
-/// Another application's data has no versions: a digest takes their place; 0 if there is no data.
+/// Returns a version of another application's data, which has none: a digest takes its place; 0 if
+/// there is no data.
 fn digest_version(digest: &[u8]) -> Version {
     let digits = digest.get(..15).and_then(|digits| std::str::from_utf8(digits).ok());
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());

@@ -12,7 +12,7 @@ use mingle_services::process::Process;
 use mingle_services::{Engine, Home, private};
 use tempfile::TempDir;
 
-/// The command with a home of its own.
+/// Returns the command with a home of its own.
 fn command(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mingle-services"));
     command.env("MINGLE_SERVICES", home).env_remove("CI");

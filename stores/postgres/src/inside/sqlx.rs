@@ -133,7 +133,7 @@ impl Sqlx<'_> {
     async fn close_now(&mut self, restore: &str) {
         let restored = raw_sql(AssertSqlSafe(restore)).execute(&mut *self.connection).await;
         if restored.is_err() || PgTransactionManager::commit(self.connection).await.is_err() {
-            // The server refuses all that the application says next.
+            // The server then refuses all later statements of the application.
             return self.undo();
         }
         self.is_nested = false;

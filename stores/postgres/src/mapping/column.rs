@@ -166,7 +166,7 @@ impl Column {
         })
     }
 
-    /// A column for a counter.
+    /// Creates a column for a counter.
     ///
     /// # Errors
     ///

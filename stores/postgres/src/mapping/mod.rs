@@ -153,7 +153,7 @@ pub(crate) enum Positions {
 }
 
 impl MappedField {
-    /// The rows of a collection.
+    /// Returns the rows of a collection.
     pub(crate) fn rows(&self) -> Option<&Rows> {
         match self {
             Self::Column { .. } => None,

@@ -25,7 +25,7 @@ pub(crate) struct MappedAsk {
 const VERSION: &str = "xmin::text::bigint";
 
 impl MappedAsk {
-    /// The statements.
+    /// Returns the statements.
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }

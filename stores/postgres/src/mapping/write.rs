@@ -25,7 +25,7 @@ pub(crate) struct Gathered {
     first: BTreeMap<usize, Assigned>,
 }
 
-/// The mapping of an object, if it is mapped.
+/// Returns the mapping of an object, if it is mapped.
 fn mapping<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
     match &layout.kinds.get(object.kind())?.place {
         Place::Mapped(mapped) => Some(mapped),

@@ -54,7 +54,7 @@ impl Both {
     }
 }
 
-/// The kinds of messages, in their order.
+/// Returns the kinds of messages, in their order.
 fn kinds(mut bytes: &[u8]) -> String {
     let mut kinds = String::new();
     while let [kind, rest @ ..] = bytes {
@@ -107,7 +107,7 @@ fn what_follows_a_failure_was_skipped() {
         both.send(&pipeline());
         assert_eq!(kinds(&both.receive(&answer("12C2DE"))), "CZ2DE", "more may come");
         assert_eq!(kinds(&both.receive(&answer("Z"))), "ZEZEZ");
-        // The server has not come to prepare `COMMIT`.
+        // The server has not prepared `COMMIT`.
         assert_eq!(kinds(&both.send(&pipeline()).0), "BEBEBEPBES");
         assert_eq!(
             kinds(&both.receive(&answer("2C2C2C12EZ"))),

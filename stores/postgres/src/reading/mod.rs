@@ -1,7 +1,7 @@
-//! From reads to statements, and from rows to answers.
+//! Conversion of reads to statements, and of rows to answers.
 //!
-//! Reads of one sort share a statement that takes a list, however many there are; all statements
-//! of a batch go out together. Those of one object alone take a shorter way.
+//! Reads of one kind share a statement that takes a list, however many there are; all statements of
+//! a batch are sent together. A batch on one object alone takes a shorter path.
 
 mod answer;
 mod one;

@@ -33,7 +33,8 @@ pub fn scan(layout: &Layout, kind: RecordKind, from: &[u8], limit: usize) -> Ste
     Step::new(sql, vec![kind, Param::Bytes(from.to_vec()), bound(limit)])
 }
 
-/// Witness rows of transactions from one on, in order: of as many as it takes for so many rows.
+/// Reads witness rows of transactions from one on, in order, of as many transactions as `limit`
+/// rows need.
 pub fn sweep(layout: &Layout, from: TransactionId, limit: usize) -> Step {
     let table = layout.system("witnesses");
     let sql = format!(

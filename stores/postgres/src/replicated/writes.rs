@@ -206,7 +206,7 @@ impl Writes {
     }
 }
 
-/// Why a declared operation cannot be here.
+/// Returns the refusal of a declared operation.
 pub fn no_operation(operation: &str) -> String {
     format!("{operation}: a store over several servers has no operations of its own")
 }
@@ -218,18 +218,18 @@ fn added(amount: i128) -> Result<Vec<u8>, String> {
     Ok(amount.to_string().into_bytes())
 }
 
-/// A key or element as it is kept: equal ones alike.
+/// Returns the stored form of a key or element; equal values have the same form.
 pub fn encoded(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     encoding::encode(value, &mut bytes);
     bytes
 }
 
-/// A value that is kept in a field.
+/// Decodes a value stored in a field.
 ///
 /// # Errors
 ///
-/// When it is none of the field's type.
+/// When it is not of the field's type.
 pub fn decoded(
     layout: &Layout,
     field: &Field,

@@ -17,7 +17,7 @@ use mingle_store::{
 };
 use mingle_store_postgres::{Postgres, PostgresConfig};
 
-/// A proxy in front of the server, and a configuration that goes through it.
+/// Starts a proxy in front of the server; returns it with a configuration that goes through it.
 async fn through_proxy() -> Option<(Proxy, PostgresConfig)> {
     let url = server().await?;
     let (before, rest) = url.split_once('@').map_or(("postgres://", &*url), |(b, r)| (b, r));

@@ -16,7 +16,7 @@ fn record(kind: RecordKind) -> RecordKey {
     RecordKey::of_origin(kind, ORIGIN)
 }
 
-/// A transaction that has read, so that its snapshot is taken.
+/// Begins a transaction and reads, so that its snapshot is taken.
 async fn begun(store: &Postgres, sequence: u64) -> Box<dyn Transaction> {
     let mut begun = store.begin(&Session::default()).await.expect("a transaction");
     let object = format!("o{sequence}");
@@ -24,7 +24,7 @@ async fn begun(store: &Postgres, sequence: u64) -> Box<dyn Transaction> {
     begun
 }
 
-/// Commits as the first phase of a transaction over several stores does.
+/// Commits like the first phase of a transaction over several stores.
 async fn commit(begun: Box<dyn Transaction>, sequence: u64) -> Result<Committed, StoreError> {
     let id = TransactionId { origin: ORIGIN, sequence };
     let intent = RecordKey::of(RecordKind::Intent, id, 0);
@@ -43,7 +43,7 @@ async fn commit(begun: Box<dyn Transaction>, sequence: u64) -> Result<Committed,
 async fn store() -> Option<std::sync::Arc<Postgres>> {
     let url = server().await?;
     let store = open(PostgresConfig::at(url), notes(Level::Linearizable)).await;
-    // All objects are there, so that no two share what is not.
+    // All objects exist, so that no two transactions share the check of an absent row.
     for sequence in 1..=COUNT {
         let object = format!("o{sequence}");
         write(&*store, vec![Write::Assign(at(&object, 0), Value::Int(0))])

@@ -18,7 +18,8 @@ const CLIENTS: u64 = 6;
 const TRANSACTIONS: usize = 60;
 const KEYS: usize = 8;
 
-/// A register for the first half of the keys, an entry of one map for the others.
+/// Returns the read of a key: a register for the first half of the keys, an entry of one map for
+/// the others.
 fn read_of(key: usize) -> Read {
     if key < KEYS / 2 {
         return Read::Register(at(&format!("k{key}"), 0));

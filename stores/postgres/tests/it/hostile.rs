@@ -150,7 +150,8 @@ impl Names {
         }
     }
 
-    /// The statements that make the tables, with names in SQL as the server itself writes them.
+    /// Returns the statements that create the tables, with names in SQL as the server itself writes
+    /// them.
     async fn sql(&self, client: &Client) -> String {
         const TABLES: &str = "
             CREATE SCHEMA <schema>;

@@ -57,7 +57,7 @@ impl Cluster {
         config
     }
 
-    /// From now on, arriving updates wait until they are let through.
+    /// Holds back arriving updates from now on until they are let through.
     pub async fn hold(&self, schema: &str) {
         for client in &self.clients {
             let sql = format!("UPDATE \"{schema}\".mingle_state SET is_held = true");

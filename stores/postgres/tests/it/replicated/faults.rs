@@ -18,7 +18,7 @@ async fn open(cluster: &Cluster) -> Arc<ReplicatedPostgres> {
     store.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A session of a server that has seen these updates.
+/// Returns a session of a server that has seen these updates.
 fn seen_at(server: usize, after: Stamp) -> Session {
     Session { after, ..Session::at(NAMES[server]) }
 }

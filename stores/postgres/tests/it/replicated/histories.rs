@@ -19,7 +19,8 @@ const SESSIONS: u64 = 6;
 const TRANSACTIONS: usize = 100;
 const KEYS: usize = 6;
 
-/// A register for the first half of the keys, an entry of one map for the others.
+/// Returns the read of a key: a register for the first half of the keys, an entry of one map for
+/// the others.
 fn read_of(key: usize) -> Read {
     if key < KEYS / 2 {
         return Read::Register(at(&format!("k{key}"), 0));
