@@ -14,8 +14,9 @@
 //!                         WHEN <the transaction is too old for its id>         THEN stop(…)
 //!                         ELSE pg_current_xact_id() END, <guards>
 //! outcome      INSERT INTO mingle_outcomes: the id has committed
-//! checks       records that were read and that neither a guard nor a write covers
-//! writes       the statements of the writes, in their order
+//! checks       records that were read and that neither a guard nor a write covers; in a commit
+//!              without writes also the objects that were read
+//! writes       the statements of the writes, in their order, after the locks of their rows
 //! COMMIT
 //! ```
 //!
@@ -29,9 +30,9 @@
 //!
 //! - All statements succeeded: [`Verdict::Committed`].
 //! - A statement was answered with an error: [`Verdict::Failed`], even if the connection broke
-//!  afterwards.
+//!   afterwards.
 //! - No answer came, or the answer to `COMMIT` was lost or reports a shutdown: [`Verdict::Unknown`].
-//!  The caller can then ask for the outcome of the id with [`ask`].
+//!   The caller can then ask for the outcome of the id with [`ask`].
 //!
 //! After a conflict, [`explain`] looks a second time, on a new snapshot. It reports unknown witness
 //! rows as `Witnessed`, an id that was barred as a refusal, and any other cause as a conflict. If

@@ -3,9 +3,9 @@
 //! [`Postgres::connect`] gives a [`mingle_store::DataStore`]. Reading order:
 //!
 //! - [`config`]: the settings, and the reasons why a store cannot be opened; [`mapping`]: objects in
-//!  existing tables.
+//!   existing tables.
 //! - `tls`, `pipeline`, `connect`, `session`, `pool`: connections, pipelines of prepared statements,
-//!  and the pool that leases connections.
+//!   and the pool that leases connections.
 //! - `encoding`, `codec`, `wire`: values as digests, in columns, and in messages.
 //! - `catalog`, `layout`, `tables`: the stored declarations, and the SQL that creates tables.
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.

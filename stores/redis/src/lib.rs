@@ -8,7 +8,7 @@
 //! - [`config`], [`mapping`]: the settings, and the reasons why a store cannot be opened.
 //! - `server`: the checks of a server at the start.
 //! - `link`, `script`, `request`, `reply`: the connection, and the form of requests to scripts and of
-//!  their replies. The scripts themselves are in `lua/`.
+//!   their replies. The scripts themselves are in `lua/`.
 //! - `layout`: the places of fields.
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.

@@ -2,7 +2,7 @@
 //!
 //! - this module: the application's transaction while a call is made in it;
 //! - `sameness`: checks that it is at the store's own database, at the level that the store needs,
-//!  and finds the session settings that must be changed during the call;
+//!   and finds the session settings that must be changed during the call;
 //! - `guest`: a transaction of the store inside it;
 //! - `driver`: the operations that a driver must provide; `plain` and `sqlx`: the drivers.
 //!

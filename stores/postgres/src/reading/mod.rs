@@ -1,7 +1,37 @@
 //! Conversion of reads to statements, and of rows to answers.
 //!
-//! Reads of one kind share a statement that takes a list, however many there are; all statements of
-//! a batch are sent together. A batch on one object alone takes a shorter path.
+//! Reads of one kind share a statement that takes a list, however many there are; all statements
+//! of a batch are sent together. A batch on one object alone takes a shorter path.
+//!
+//! # The story of a batch
+//!
+//! A transaction asks four reads in one batch: the register `balance` of the accounts `ana` and
+//! `bob`, if `ana`'s set `tags` contains `vip`, and a record. [`Plan::new`] first collects the
+//! requests by kind (`Asked`), then builds one statement for each kind of request:
+//!
+//! ```text
+//! rows and witnesses  of Account: ids {ana, bob}, columns {balance};
+//!                     witness rows of {ana, bob} and of the whole store
+//! elements            of Account.tags: ids {digest of (ana, vip)}
+//! records             ids {the record}
+//! ```
+//!
+//! An object's row is read for each of its reads, also for `tags`: the row has the versions of all
+//! fields, so the answer has a version even if the element is absent. Witness rows are part of the
+//! statement of the first kind; if no row of Mingle's own tables is read, they have a statement of
+//! their own.
+//!
+//! [`Plan::take_steps`] returns the statements, the transaction sends them in one round trip, and
+//! [`Plan::answers`] sorts the rows by purpose and looks up the answer of each read, in order. An
+//! answer has the data, its version, and the witness rows of its object.
+//!
+//! Other paths:
+//!
+//! - A batch that reads only columns of one object in Mingle's own tables is a [`One`]: a single
+//!   statement, without sorting. Most batches are of this form.
+//! - An object in existing tables (`mapping`) has one statement for each read. They follow the
+//!   other statements in the same round trip.
+//! - A query, a scan of records and a sweep of witness rows have a statement of their own each.
 
 mod answer;
 mod one;

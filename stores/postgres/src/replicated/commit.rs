@@ -1,5 +1,31 @@
 //! Commits. The transaction's snapshot ends, and its writes are applied to the server's current
 //! state: its reads need not hold any more.
+//!
+//! # The story of a commit
+//!
+//! A session at server `r1` has read from a snapshot and flushed some writes, which this process has
+//! kept. The commit sends one pipeline on the transaction's connection:
+//!
+//! ```text
+//! ROLLBACK                               ends the snapshot; only if the transaction has read
+//! BEGIN ISOLATION LEVEL READ COMMITTED   and SET LOCAL: a timeout of 5 s if the rest is lost
+//! SELECT … FROM mingle_commit(…)         all of the commit, in one call
+//! COMMIT
+//! ```
+//!
+//! The parameters of `mingle_commit` are the id, the vector that the server must have seen, the
+//! guards, the written objects with the known witness rows, and all writes as columns
+//! ([`Writes::params`]), flushed ones first. The function returns the commit's version and vector;
+//! the vector becomes the commit's stamp.
+//!
+//! [`judge`] reads the answers:
+//!
+//! - [`Verdict::Committed`]: all statements succeeded.
+//! - [`Verdict::Behind`]: the function returned the version [`BEHIND`], because the session has seen
+//!   updates that have not been applied at this server.
+//! - [`Verdict::Failed`]: a statement failed, so the server has skipped the `COMMIT`. [`explain`]
+//!   looks a second time after a conflict, for unknown witness rows and for a recorded id.
+//! - [`Verdict::Unknown`]: the answer was lost. [`ask`] queries the outcome at one server.
 
 use std::collections::BTreeSet;
 

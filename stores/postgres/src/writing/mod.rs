@@ -1,4 +1,29 @@
 //! Conversion of writes to statements.
+//!
+//! # The story of some writes
+//!
+//! A commit assigns `ana.balance` and `ana.name`, inserts an element into `bob.tags`, and writes two
+//! records. [`Writing::add`] checks the bounds and adds these statements:
+//!
+//! ```text
+//! lock      the row of ana: it will be changed           FOR NO KEY UPDATE
+//! lock      the row of bob: elements only, so shared     FOR SHARE
+//! columns   balance and name of ana, in one statement
+//! touch     makes bob exist, unless it is known to
+//! insert    the element into the table of bob.tags
+//! records   both, in one statement
+//! ```
+//!
+//! - **Locks** come first and in the order of the objects, so that transactions do not deadlock. If
+//!   only one object of Mingle's own tables is written, and every write changes its row, no separate
+//!   lock is needed.
+//! - **Neighbours are combined**: consecutive writes of different columns of one row, of records, or
+//!   of removals are combined. The order of other writes is kept: a command sees the writes before
+//!   it.
+//! - **Existence** is tracked in the sets of objects known to exist: the first write of any other
+//!   object makes it exist. A command may have any effect, so it clears these sets.
+//! - **Objects in existing tables** are locked by their anchor, a row of Mingle, and written by
+//!   `mapping`; [`Gathered`] moves the assignments of an object to its first write.
 
 mod own;
 mod system;
