@@ -9,7 +9,7 @@
 //! - [`split`]: one phase per store visit, and the values that phases pass on;
 //! - [`code`]: the instruction list;
 //! - [`incremental`]: repeats these stages after an edit, and reuses earlier results;
-//! - [`insight`]: where statements run and what values depend on, for editors;
+//! - [`insight`]: the stores where statements run and the sources of values, for editors;
 //! - [`names`]: the declaration that each name refers to, for editors;
 //! - [`diagnostic`]: the program's mistakes, as data and as text;
 //! - [`mod@format`]: prints the tree as text in the standard layout.
