@@ -1,13 +1,13 @@
-//! Checking version after version of one program, as somebody types.
+//! Checks successive versions of one program, as an editor sends them.
 //!
-//! Text and tree are read anew each time, and so are the names and types of all that transactions
-//! share. That is a small part of the work. Transactions cost the rest, and what is known of one
-//! holds as long as its text does and that of every item that it names, directly or through
-//! others. What it says of places is kept relative to those items, since tokens before them come
-//! and go.
+//! Each version's text and tree are read anew, and so are the names and types of all shared items.
+//! That is a small part of the work; transactions cost the rest. The result for a transaction is
+//! reused while its text and the text of every item that it names, directly or through others, are
+//! unchanged. Places in a result are relative to these items, because tokens before them come and
+//! go.
 //!
-//! Invariant: the diagnostics are those of [`crate::check()`], except that advice on flows was not
-//! tried yet: [`Incremental::advise`] does that for those that somebody asks about.
+//! Invariant: the diagnostics are those of [`crate::check()`], except that advice on flows has not
+//! been tried yet: [`Incremental::advise`] tries it for the diagnostics that an editor asks about.
 
 mod closure;
 mod memo;
@@ -37,11 +37,11 @@ pub struct Version {
     pub source: Source,
     /// The tree.
     pub syntax: ast::Program,
-    /// Whether parts of the text could not be read.
+    /// True if parts of the text could not be read.
     pub is_broken: bool,
-    /// What is wrong, in source order, with advice on flows that was not tried.
+    /// The mistakes, in source order, with untried advice on flows.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more diagnostics there were.
+    /// The number of diagnostics that were dropped.
     pub omitted: usize,
 }
 
@@ -58,8 +58,7 @@ pub struct Version {
 pub struct Incremental {
     closures: Closures,
     memos: Memos,
-    /// Whether what all transactions share had a mistake in the version before: flow analysis is
-    /// then of no use.
+    /// True if a shared item had a mistake in the previous version: flow analysis is then useless.
     shared_had_mistakes: bool,
 }
 
@@ -77,7 +76,8 @@ impl Incremental {
         self.memos.next_version(syntax.items.len());
         let diagnostics = self.diagnostics(&mut syntax, is_broken, &parsed);
         if diagnostics.found().len() >= DIAGNOSTICS_MAX {
-            // What nobody would see is not looked for, so what is found depends on all of it.
+            // Errors beyond the limit are not searched for, so the result depends on the whole
+            // program.
             let checked = check_once(source.text, Rules::default(), Mutation::None);
             let (source, syntax) = (checked.source, checked.syntax);
             let (diagnostics, omitted) = (checked.diagnostics, checked.omitted);
@@ -88,7 +88,7 @@ impl Incremental {
         Version { source, syntax, is_broken, diagnostics, omitted }
     }
 
-    /// Tries the advice of some diagnostics of a version and keeps what helps, as
+    /// Tries the advice of some diagnostics of a version and keeps helpful advice, as
     /// [`crate::check()`] does.
     pub fn advise(&mut self, version: &Version, diagnostics: &mut [Diagnostic]) {
         let errors = |diagnostics: &[Diagnostic], omitted| {
