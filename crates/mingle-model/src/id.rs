@@ -147,7 +147,7 @@ pub enum RowKind {
 }
 
 /// A record that a transaction wrote an object, or read it in isolation, and visits other stores
-/// too. A transaction that reads a row waits, at each store named in it, for that transaction's
+/// too. A transaction that finds a row waits, at each store named in it, for that transaction's
 /// commit witness.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WitnessRow {
