@@ -1,4 +1,4 @@
-//! What a program declares, as it is written.
+//! The declarations of a program, from its syntax tree.
 
 use mingle_lang::syntax::ast::{ItemKind, Object, Struct};
 use mingle_lang::{Checked, Program};
@@ -6,9 +6,9 @@ use mingle_model::Name;
 #[cfg(feature = "text")]
 use mingle_model::Type;
 
-/// What the generators know of a program.
+/// The program data that the generators use.
 pub(crate) struct Declared<'a> {
-    /// The program itself.
+    /// The checked program.
     pub program: &'a Program,
     /// Objects as they are written, with their doc comments.
     pub objects: Vec<(&'a str, &'a Object)>,
@@ -17,7 +17,7 @@ pub(crate) struct Declared<'a> {
 }
 
 impl<'a> Declared<'a> {
-    /// What a program declares; none if it has errors.
+    /// Collects the declarations of a program; none if it has errors.
     pub(crate) fn of(checked: &'a Checked) -> Option<Self> {
         let program = checked.program.as_ref()?;
         let (mut objects, mut structs) = (Vec::new(), Vec::new());
@@ -31,8 +31,8 @@ impl<'a> Declared<'a> {
         Some(Self { program, objects, structs })
     }
 
-    /// Whether an object's key is a text, be it that of another object: such keys stand in paths as
-    /// they are, all others as JSON.
+    /// True if an object's key is a string, directly or as the key of another object: such keys
+    /// stand in URL paths as they are, all others as JSON.
     #[cfg(feature = "text")]
     pub(crate) fn has_text_key(&self, object: &Name) -> bool {
         match &self.program.schema().objects[object].key_type {

@@ -1,9 +1,9 @@
-//! Code in other languages for checked programs: what `mingle gen` writes, and what the macro
-//! `mingle::program!` expands to.
+//! Code in other languages for checked programs: the output of `mingle gen`, and the expansion of
+//! the macro `mingle::program!`.
 //!
 //! - [`rust`]: types for objects and structs, a method for each transaction.
 //! - `typescript`, `python`: clients that call a server by HTTP; with the feature `text`.
-//! - `declared`: what a program declares, as it is written.
+//! - `declared`: the declarations of a program, from its syntax tree.
 //! - `lines`: text from outside within comments.
 //! - `names`: names of a program as names of another language.
 //! - [`Runtime`]: whether a client has its runtime in its file, or imports it from a package.

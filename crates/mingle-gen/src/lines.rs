@@ -1,7 +1,8 @@
-//! Text from outside within comments of generated text.
+//! Outside text in comments of generated code.
 //!
-//! A comment ends where its line ends, and languages disagree on what ends a line. So whatever does so in any of them is
-//! replaced, and what changes the order in which text is shown as well: what a person reads is what a compiler reads.
+//! A comment ends with its line, and languages disagree on which characters end a line. So every
+//! character that ends a line in any of them is replaced. Characters that change the order of
+//! displayed text are replaced too, so that a person reads the same text as a compiler.
 
 /// A text as one line, for a comment that ends with its line, in any language.
 ///

@@ -1,7 +1,7 @@
 //! Names of a program as names of another language.
 //!
-//! A name is brought into the language's case, unless two would then be one. What the language, or
-//! the generated code, has other plans for gets an underscore.
+//! A name is converted to the language's case, unless two names would then be equal. A name that
+//! the language or the generated code reserves gets an underscore.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,18 +10,18 @@ use mingle_model::Name;
 /// Names of one namespace.
 pub(crate) struct Names(BTreeMap<Name, String>);
 
-/// How names are written in a language.
+/// The naming rules of a language.
 pub(crate) struct Style<'a> {
     /// Brings a name into the case of its kind.
     pub convert: fn(&str) -> String,
-    /// Makes of a text a name that the language takes.
+    /// Turns a text into a valid name of the language.
     pub valid: fn(String) -> String,
-    /// Names that are taken.
+    /// True for names that are reserved.
     pub reserved: &'a dyn Fn(&str) -> bool,
 }
 
 impl Names {
-    /// A name for each of these, and never one for two.
+    /// Assigns each name a distinct name of the language.
     pub(crate) fn assign<'a>(names: impl Iterator<Item = &'a Name>, style: &Style<'_>) -> Self {
         let names: Vec<&Name> = names.collect();
         let mut counts: BTreeMap<String, usize> = BTreeMap::new();
@@ -30,12 +30,12 @@ impl Names {
         }
         let converted = names.iter().map(|name| {
             let converted = (style.convert)(name);
-            // Two that would be one stay as they are.
+            // Two names that would become equal stay unconverted.
             let kept = if counts[&converted] > 1 { name.to_string() } else { converted };
             ((*name).clone(), (style.valid)(kept))
         });
         let mut converted: Vec<(Name, String)> = converted.collect();
-        // Who is written as in the language keeps its name, whoever else would get it.
+        // A name already in the language's form keeps it, even if another name is converted to it.
         converted.sort_by_key(|(name, kept)| **name != **kept || (style.reserved)(kept));
         let mut taken: BTreeSet<String> = BTreeSet::new();
         let mut assigned = BTreeMap::new();
@@ -48,12 +48,12 @@ impl Names {
         Self(assigned)
     }
 
-    /// What one of these is called in the language.
+    /// Returns the assigned name.
     pub(crate) fn of(&self, name: &Name) -> &str {
         &self.0[name]
     }
 
-    /// Whether something is called so.
+    /// True if some name was assigned this text.
     #[cfg(feature = "text")]
     pub(crate) fn has(&self, text: &str) -> bool {
         self.0.values().any(|name| name == text)
@@ -88,7 +88,7 @@ pub(crate) fn snake_case(name: &str) -> String {
     snake
 }
 
-/// `http_server` becomes `HttpServer`; what has no underscores changes its first letter alone.
+/// `http_server` becomes `HttpServer`; in a name without underscores only the first letter changes.
 pub(crate) fn pascal_case(name: &str) -> String {
     let words = name.split('_').filter(|word| !word.is_empty());
     let pascal: String = words.flat_map(capitalized).collect();

@@ -1,6 +1,6 @@
-//! Where a client has what is the same for all programs: in its own file, or in a package.
+//! The place of a client's runtime code: in its own file, or in a package.
 
-/// Where a client has what is the same for all programs.
+/// The place of a client's runtime code.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Runtime {
     /// In the client's own file, which then has no dependencies.
@@ -10,7 +10,8 @@ pub enum Runtime {
     Imported,
 }
 
-/// The version of the package, which is that of the generator: a client needs what it was written for.
+/// The version of the package, equal to the generator's: a client needs the version that it was
+/// generated for.
 pub(crate) const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Splits code into words: identifiers as `is_part` tells their characters.
@@ -18,7 +19,7 @@ pub(crate) fn words(code: &str, is_part: fn(char) -> bool) -> impl Iterator<Item
     code.split(move |c: char| !is_part(c)).filter(|word| !word.is_empty())
 }
 
-/// A line without what stands between quotes.
+/// Returns a line without its quoted text.
 pub(crate) fn without_texts(line: &str) -> String {
     let (mut kept, mut quote) = (String::new(), None);
     for c in line.chars() {

@@ -1,14 +1,14 @@
-//! Advice is tried before it is given: an edit is shown only if the program that it gives has
-//! fewer errors.
+//! Trial of advice: an edit to a flow error is shown only if the edited program has fewer errors.
 
 use crate::diagnostic::{Diagnostic, Edit, apply_edits};
 use crate::syntax::Source;
 
-/// No more text than this is checked again for the sake of advice.
+/// The bytes of text that may be checked again to try advice, over all attempts.
 const TRIED_BYTES_MAX: usize = 2 << 20;
 
-/// Fills in what edits take from the text, tries the advice on flows, and keeps what leaves fewer
-/// than so many errors, as `count_errors` finds them in a text.
+/// Fills in the parts of edits that come from the text, tries the advice on flow diagnostics, and
+/// keeps only advice that leaves fewer than `errors` errors. `count_errors` counts the errors of a
+/// text.
 pub(crate) fn keep_what_helps(
     source: &Source,
     diagnostics: &mut [Diagnostic],
@@ -31,8 +31,8 @@ pub(crate) fn keep_what_helps(
     }
 }
 
-/// Replaces what stands for parts of the text: `{text}` for what the edit itself replaces,
-/// `{read}` for what the next one replaces, `{indent}` for the line's indentation.
+/// Fills in the placeholders of edits: `{text}` is the text that the edit itself replaces, `{read}`
+/// the text that the next edit replaces, `{indent}` the line's indentation.
 fn fill(source: &Source, edits: &mut [Edit]) {
     let spans: Vec<_> = edits.iter().map(|edit| edit.span).collect();
     for (index, edit) in edits.iter_mut().enumerate() {

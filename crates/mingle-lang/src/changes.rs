@@ -1,14 +1,15 @@
-//! What a transaction does to the data of a store, and whether two of them can do so without seeing
-//! each other.
+//! The changes that a transaction makes at a store, and the check whether two transactions can
+//! commit without seeing each other.
 //!
-//! Where a store lets two transactions commit of which neither has seen the other, what both write
-//! to one field has to come to the same in either order (Li et al., `RedBlue` consistency: operations
-//! commute). Additions to a counter do, and so do insertions into a set, removals from one, and lines
-//! of a log. Of a register that both assign one value is lost; and an addition that was computed from
-//! what the counter said is of another counter once the other transaction has added too.
+//! If a store lets two transactions commit and neither has seen the other, their writes to one
+//! field must give the same result in either order (Li et al., `RedBlue` consistency: operations
+//! commute). Additions to a counter commute, and so do insertions into a set, removals from a set,
+//! and appends to a log. If both assign one register, one value is lost. An addition that was
+//! computed from the counter's value is wrong once the other transaction has added too.
 //!
-//! What is compared is kinds of objects: any two refs may name one object, but for one that is made
-//! from a fresh id. Conditions are not looked at: what a transaction decides by what it read is its own.
+//! The comparison is between kinds of objects: any two refs may name the same object, unless a ref
+//! is made from a fresh id. Conditions are ignored: a decision that a transaction bases on its
+//! reads is its own concern.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -20,10 +21,10 @@ use crate::flat::{Access, Flat, Kind, Operand, Slot, WriteKind};
 use crate::hir::{self, CollectionWrite, ObjectId, StoreId};
 use crate::ops::Op;
 
-/// A field of a kind of objects, or whether they exist.
+/// A field of a kind of objects; without a field, the existence of the object.
 type Place = (ObjectId, Option<u16>);
 
-/// How a field is changed.
+/// The kind of change to a field.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum How {
     Exist,
@@ -50,7 +51,7 @@ impl How {
         }
     }
 
-    /// Whether both orders come to the same.
+    /// True if both orders give the same result.
     fn commutes_with(self, other: Self) -> bool {
         let alike = [Self::Exist, Self::Add, Self::Insert, Self::Remove, Self::Append, Self::Clear];
         match (self.min(other), self.max(other)) {
@@ -78,34 +79,36 @@ impl How {
 /// All that a transaction changes at one store.
 #[derive(Clone, Debug, Default)]
 pub struct Changes {
-    /// Of each, whether what is written is computed from what the field said before.
+    /// For each place, its changes, and whether the written value is computed from the field's old
+    /// value.
     fields: BTreeMap<Place, BTreeSet<(How, bool)>>,
     commands: BTreeSet<Name>,
 }
 
-/// Why two transactions have to see each other.
+/// The reason why two transactions must see each other.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Clash {
-    /// They do to one field what does not come to the same in either order.
+    /// Their changes to one field do not commute.
     Field {
-        /// The field, such as `Account.balance`; the kind alone for whether an object exists.
+        /// The field, such as `Account.balance`; the kind alone if the clash is about the object's
+        /// existence.
         field: String,
-        /// What the first one does to it.
+        /// The first transaction's change.
         one: &'static str,
-        /// What the second one does to it.
+        /// The second transaction's change.
         other: &'static str,
     },
-    /// One of them adds, inserts, removes or appends what it has computed from the field, and the
-    /// other one changes it.
+    /// One of them adds, inserts, removes or appends a value computed from the field, and the other
+    /// changes the field.
     Computed {
         /// The field.
         field: String,
-        /// What is done to it.
+        /// The change.
         how: &'static str,
-        /// Whether it is the first one that does.
+        /// True if the first transaction computes its value.
         is_first: bool,
     },
-    /// One of them calls a command, of which the program does not say what it writes.
+    /// One of them calls a command; the program does not declare its writes.
     Command(Name),
 }
 
@@ -128,7 +131,7 @@ impl fmt::Display for Clash {
 }
 
 impl Changes {
-    /// What a transaction changes at a store.
+    /// Collects the changes that a transaction makes at a store.
     pub fn of(program: &hir::Program, plan: &Plan, store: StoreId) -> Self {
         let flat = &plan.flat;
         let sources = Sources::of(flat);
@@ -190,8 +193,8 @@ impl Changes {
         !self.fields.is_empty() || !self.commands.is_empty()
     }
 
-    /// Why two transactions that change this may not both commit without that one of them has seen
-    /// the other; none if they may. Fields are looked at in the order of their declaration.
+    /// Returns why two transactions with these changes may not both commit unless one has seen the
+    /// other; none if they may. Fields are compared in the order of their declaration.
     ///
     /// # Examples
     ///
@@ -220,7 +223,7 @@ impl Changes {
         let common = self.fields.iter().filter_map(|(place, ours)| {
             other.fields.get(place).map(|theirs| (*place, ours, theirs))
         });
-        // What is said of a field says more than that the object exists.
+        // A clash on a field says more than a clash on the object's existence.
         let mut common: Vec<_> = common.collect();
         common.sort_by_key(|((_, field), ..)| field.is_none());
         common.into_iter().find_map(|(place, ours, theirs)| {
@@ -251,11 +254,11 @@ fn shown(program: &hir::Program, (kind, field): Place) -> String {
     }
 }
 
-/// Where values come from.
+/// The origins of values.
 struct Sources {
-    /// By slot, the fields from which its value is computed.
+    /// For each slot, the fields from which its value is computed.
     read: BTreeMap<Slot, BTreeSet<Place>>,
-    /// Refs that are made from a fresh id: nobody else has them.
+    /// Refs made from a fresh id: no other transaction has them.
     fresh: BTreeSet<Slot>,
     /// Objects that must not exist.
     new: Vec<Operand>,
@@ -289,7 +292,7 @@ impl Sources {
         sources
     }
 
-    /// Carries what is known one statement on; whether there was something new.
+    /// Propagates the origins one statement further; returns whether that added any.
     fn grow(&mut self, flat: &Flat) -> bool {
         let before: usize = self.read.values().map(BTreeSet::len).sum();
         for (_, stmt) in flat.live_statements() {

@@ -1,7 +1,7 @@
-//! The instruction list of a split program, and how a phase's tree becomes one.
+//! The instruction list of a split program, and its generation from a phase's tree.
 //!
-//! One interpreter runs it everywhere. Jumps are absolute; a phase ends at `Return` or at the end
-//! of its code.
+//! All runtimes use one interpreter for it. Jumps are absolute; a phase ends at `Return` or at the
+//! end of its code.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::split::phases::{Mode, Phases};
 use crate::split::schedule::schedule;
 use crate::split::tree::{Node, project};
 
-/// A loop fetches for so many rounds at once.
+/// The number of a loop's rounds that one fetch reads for.
 pub const PREFETCH_ROUNDS: usize = 1_000;
 
 /// A split transaction.
@@ -31,13 +31,13 @@ pub struct Plan {
     pub docs: String,
     /// Names and types of the parameters.
     pub params: Vec<(Name, Type)>,
-    /// What it gives.
+    /// The type of its result.
     pub result: Option<Type>,
-    /// Whether it is `isolated`.
+    /// True if it is `isolated`.
     pub isolated: bool,
-    /// How many slots it needs; the parameters stand first.
+    /// The number of slots; the parameters stand first.
     pub slot_count: usize,
-    /// How many queues of recorded values it needs.
+    /// The number of queues of recorded values.
     pub queue_count: usize,
     /// Its phases, in order.
     pub phases: Vec<Phase>,
@@ -47,7 +47,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Whether it reads before an endorsement.
+    /// True if it reads before an endorsement.
     pub fn endorses(&self) -> bool {
         self.phases.iter().any(|phase| phase.before_endorsement)
     }
@@ -60,14 +60,14 @@ pub struct Phase {
     pub store: Option<StoreId>,
     /// The store's level.
     pub level: Option<LevelId>,
-    /// Whether it writes.
+    /// Read-only or writing.
     pub mode: Mode,
-    /// Whether it only serves an endorsement.
+    /// True if it only serves an endorsement.
     pub before_endorsement: bool,
-    /// What it does.
+    /// Its instructions.
     pub code: Vec<Instr>,
-    /// The instructions after whose reads it needs nothing more of its store: neither reads nor
-    /// writes. A loop is among them if that holds once all of its rounds were fetched for.
+    /// The instructions whose reads are the phase's last use of its store: no read or write
+    /// follows. A loop is among them if that holds once all of its rounds were prefetched.
     pub last_reads: BTreeSet<usize>,
     pub(crate) tree: Vec<Node>,
 }
@@ -75,7 +75,7 @@ pub struct Phase {
 /// A read as an instruction.
 #[derive(Clone, Debug)]
 pub struct ReadSpec {
-    /// What is read.
+    /// The kind of read.
     pub kind: ReadKind,
     /// The object.
     pub object: Option<Operand>,
@@ -86,7 +86,7 @@ pub struct ReadSpec {
 /// A write as an instruction.
 #[derive(Clone, Debug)]
 pub struct WriteSpec {
-    /// What is written.
+    /// The kind of write.
     pub kind: WriteKind,
     /// The object.
     pub object: Option<Operand>,
@@ -99,7 +99,7 @@ pub struct WriteSpec {
 pub enum Instr {
     /// A local operation.
     Local {
-        /// Where the result goes.
+        /// The slot of the result.
         dst: Slot,
         /// The operation.
         op: Op,
@@ -108,51 +108,51 @@ pub enum Instr {
     },
     /// A copy.
     Copy {
-        /// Where it goes.
+        /// The destination.
         dst: Slot,
-        /// What is copied.
+        /// The copied value.
         src: Operand,
     },
-    /// The transaction's start.
+    /// The time at which the transaction started.
     Now {
-        /// Where it goes.
+        /// The slot of the result.
         dst: Slot,
     },
     /// A fresh id.
     Unique {
-        /// Where it goes.
+        /// The slot of the result.
         dst: Slot,
-        /// The site.
+        /// The site of the call in the program.
         site: u32,
     },
     /// Keeps a value for later phases.
     Record {
-        /// In which queue.
+        /// The queue.
         queue: u32,
-        /// Of which slot.
+        /// The slot whose value is recorded.
         slot: Slot,
     },
-    /// Takes the next value that an earlier phase kept.
+    /// Takes the next value that an earlier phase recorded.
     Replay {
-        /// From which queue.
+        /// The queue.
         queue: u32,
-        /// Into which slot.
+        /// The slot that receives the value.
         dst: Slot,
     },
-    /// Reads that go out together, in one round trip.
+    /// Reads sent together in one round trip.
     Fetch(Vec<ReadSpec>),
-    /// A read whose answer was fetched, joined with the transaction's own writes.
+    /// A read whose answer was fetched before, combined with the transaction's own writes.
     Read {
-        /// What.
+        /// The read.
         read: ReadSpec,
-        /// Where results go.
+        /// The slots of the results.
         dsts: Vec<Slot>,
     },
     /// A write.
     Write {
-        /// What.
+        /// The write.
         write: WriteSpec,
-        /// Where a command's result goes.
+        /// The slot of a command's result.
         dst: Option<Slot>,
     },
     /// Aborts unless a condition holds.
@@ -166,30 +166,30 @@ pub enum Instr {
         /// The object that must not exist.
         must_be_new: Option<Operand>,
     },
-    /// The transaction starts over unless these are equal.
+    /// Starts the transaction over unless these are equal.
     Agree(Operand, Operand),
-    /// Goes on elsewhere.
+    /// Jumps to an instruction.
     Jump(usize),
-    /// Goes on elsewhere if a condition does not hold.
+    /// Jumps to an instruction unless a condition holds.
     JumpUnless(Operand, usize),
-    /// Starts to count rounds.
+    /// Starts counting rounds.
     WhileStart,
-    /// Counts a round and goes back.
+    /// Counts a round and jumps back.
     WhileNext(usize),
     /// Ends the innermost `while`.
     WhileEnd,
-    /// Starts a loop over lists: `rounds` is how often it runs, unless it has columns.
+    /// Starts a loop over lists; without columns it runs `rounds` times.
     ForStart {
-        /// How many rounds, where no item is used.
+        /// The number of rounds of a loop without columns.
         rounds: Operand,
         /// Lists and the slots of their items.
         columns: Vec<(Operand, Slot)>,
-        /// The code that computes the refs of what is fetched in advance: it runs from the next
-        /// instruction up to this one, where the body starts.
+        /// The instruction at which the body starts. The code from the next instruction up to it
+        /// computes the refs of the prefetched reads.
         body: usize,
-        /// What is fetched in advance, in each chunk of rounds.
+        /// The reads fetched in advance, for each chunk of rounds.
         prefetch: Vec<ReadSpec>,
-        /// Where the loop ends.
+        /// The instruction at which the loop ends.
         end: usize,
     },
     /// Goes to the next round of the innermost `for`, or leaves it.
@@ -204,21 +204,21 @@ pub enum Instr {
 /// A checked and split program, ready to run.
 #[derive(Clone, Debug)]
 pub struct Program {
-    /// Its text, by whose hash it is known.
+    /// Its text; the hash of the text identifies the program.
     pub text: Arc<str>,
     /// The unsplit program.
     pub checked: Arc<hir::Program>,
-    /// Its transactions, split, as declared.
+    /// Its split transactions, in order of declaration.
     pub plans: Vec<Arc<Plan>>,
 }
 
 impl Program {
-    /// The transaction called `name`.
+    /// Returns the transaction called `name`.
     pub fn plan(&self, name: &str) -> Option<&Arc<Plan>> {
         self.plans.iter().find(|plan| &*plan.name == name)
     }
 
-    /// What the program declares of its data.
+    /// Returns the schema of the program's data.
     pub fn schema(&self) -> &Arc<Schema> {
         &self.checked.schema
     }
@@ -288,9 +288,9 @@ struct Emit<'a> {
     flat: &'a Flat,
     queues: &'a mut Queues,
     code: Vec<Instr>,
-    /// Reads for which something was fetched.
+    /// Reads with a fetch before them.
     fetched: HashSet<StmtId>,
-    /// The instructions of the others.
+    /// The instructions of the reads without one.
     loose: BTreeSet<usize>,
 }
 

@@ -45,7 +45,7 @@ pub struct Program {
     pub stores: Vec<Store>,
     /// Its objects, as declared.
     pub objects: Vec<Object>,
-    /// Structs and objects for who has no need of spans.
+    /// Structs and objects, without spans.
     pub schema: Arc<Schema>,
     /// Its functions.
     pub functions: Vec<Function>,
@@ -64,7 +64,7 @@ impl Program {
         self.stores[store.index()].level
     }
 
-    /// The transaction called `name`.
+    /// Returns the transaction called `name`.
     pub fn transaction(&self, name: &str) -> Option<&Transaction> {
         self.transactions.iter().find(|transaction| &*transaction.name == name)
     }
@@ -77,7 +77,7 @@ pub struct Store {
     pub name: Name,
     /// Its level.
     pub level: LevelId,
-    /// Where it is named.
+    /// The span of its name.
     pub span: Span,
     /// Its operations.
     pub operations: Vec<Operation>,
@@ -88,20 +88,20 @@ pub struct Store {
 pub struct Operation {
     /// Its name.
     pub name: Name,
-    /// Whether it writes.
+    /// True if it is a command, which may write.
     pub is_command: bool,
     /// Names and types of its parameters.
     pub params: Vec<(Name, Type)>,
-    /// What it gives.
+    /// The type of its result.
     pub result: Option<Type>,
-    /// Where it is named.
+    /// The span of its name.
     pub span: Span,
     /// Its doc comment.
     pub docs: String,
 }
 
 impl Operation {
-    /// Whether a query has a result whatever rows there are: none are `none`, or no items.
+    /// True if a query always has a result: without rows it gives `none`, or an empty list.
     pub fn is_total(&self) -> bool {
         matches!(self.result, Some(Type::Option(_) | Type::List(_)))
     }
@@ -110,13 +110,13 @@ impl Operation {
 /// A kind of object.
 #[derive(Clone, Debug)]
 pub struct Object {
-    /// What it holds.
+    /// Its key and fields.
     pub declared: Arc<ObjectType>,
     /// Its store.
     pub store: StoreId,
-    /// Where it is named.
+    /// The span of its name.
     pub span: Span,
-    /// Where its store is named.
+    /// The span of its store's name.
     pub store_span: Span,
     /// Its doc comment.
     pub docs: String,
@@ -129,9 +129,9 @@ pub struct Var {
     pub name: Name,
     /// Its type; none where its declaration has a mistake.
     pub var_type: Option<Type>,
-    /// Where it is named.
+    /// The span of its name.
     pub span: Span,
-    /// Whether it is a `var`.
+    /// True if it is a `var`.
     pub mutable: bool,
 }
 
@@ -142,7 +142,7 @@ pub struct Function {
     pub name: Name,
     /// Its variables, the parameters first.
     pub vars: Vec<Var>,
-    /// How many of them are parameters.
+    /// The number of parameters among them.
     pub param_count: usize,
     /// Bindings before the result.
     pub lets: Vec<(VarId, Expr)>,
@@ -157,17 +157,17 @@ pub struct Function {
 pub struct Transaction {
     /// Its name.
     pub name: Name,
-    /// Where it is named.
+    /// The span of its name.
     pub span: Span,
     /// Its doc comment.
     pub docs: String,
-    /// Where `isolated` stands.
+    /// The span of `isolated`, if it is.
     pub isolated: Option<Span>,
     /// Its variables, the parameters first.
     pub vars: Vec<Var>,
-    /// How many of them are parameters.
+    /// The number of parameters among them.
     pub param_count: usize,
-    /// What it gives.
+    /// The type of its result.
     pub result: Option<Type>,
     /// Its statements.
     pub body: Vec<Stmt>,
@@ -185,13 +185,13 @@ impl Transaction {
 /// A statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it does.
+    /// Its kind.
     pub kind: StmtKind,
     /// All of it.
     pub span: Span,
 }
 
-/// What a statement does.
+/// The kind of a statement.
 #[derive(Clone, Debug)]
 pub enum StmtKind {
     /// Declares a variable.
@@ -222,7 +222,7 @@ pub enum StmtKind {
         first: VarId,
         /// The value, over a map.
         second: Option<VarId>,
-        /// What is iterated.
+        /// The iterated list or collection.
         iterated: Iterated,
         /// The body.
         body: Vec<Stmt>,
@@ -253,7 +253,7 @@ pub enum StmtKind {
     Expr(Expr),
 }
 
-/// What a `for` iterates.
+/// The operand of a `for`.
 #[derive(Clone, Debug)]
 pub enum Iterated {
     /// A list value.
@@ -319,15 +319,15 @@ pub enum CollectionRead {
 /// An expression.
 #[derive(Clone, Debug)]
 pub struct Expr {
-    /// What it computes.
+    /// The kind of expression.
     pub kind: ExprKind,
-    /// Of which type.
+    /// The type of its value.
     pub value_type: Type,
-    /// Where.
+    /// Its span.
     pub span: Span,
 }
 
-/// What an expression computes.
+/// The kind of an expression.
 #[derive(Clone, Debug)]
 pub enum ExprKind {
     /// A constant.
@@ -344,7 +344,7 @@ pub enum ExprKind {
     Exists(Box<Expr>, ObjectId),
     /// `new` or `put`.
     Create {
-        /// Whether it is `put`.
+        /// True if it is `put`.
         is_put: bool,
         /// The kind of object.
         kind: ObjectId,
@@ -365,11 +365,11 @@ pub enum ExprKind {
     Unique(u32),
     /// `endorse(…)`
     Endorse {
-        /// What is endorsed.
+        /// The endorsed value.
         value: Box<Expr>,
-        /// As which level.
+        /// The level that the value gets.
         level: LevelId,
-        /// Why.
+        /// The reason.
         reason: Name,
     },
 }

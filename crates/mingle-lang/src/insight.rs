@@ -1,5 +1,5 @@
-//! What an editor shows of a transaction besides its names: at which store each statement runs,
-//! and on which stores' data a value depends, and why.
+//! Facts about a transaction that editors show: the store where each statement runs, and the stores
+//! whose data a value depends on, with the path.
 
 use std::collections::BTreeMap;
 
@@ -24,39 +24,40 @@ pub struct Visit {
     pub store: Option<Name>,
     /// The store's level.
     pub level: Option<Name>,
-    /// Whether the phase writes.
+    /// Read-only or writing.
     pub mode: Mode,
-    /// Whether it only serves an endorsement.
+    /// True if it only serves an endorsement.
     pub before_endorsement: bool,
 }
 
-/// A statement, and where it runs.
+/// A statement and the phases where it runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// All of the statement; of a loop or branch with what it holds.
+    /// The whole statement, including the body of a loop or branch.
     pub span: Span,
-    /// Where its effects happen, in order of the phases; without effects, where it is computed.
+    /// The phases of its effects, in order; without effects, the phase that computes it.
     pub visits: Vec<Visit>,
 }
 
 /// A store whose data influenced a value, or an endorsement that stands for one.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Origin {
-    /// The store, and its level, in words.
+    /// The store and its level, in words.
     pub source: String,
-    /// From where the data was read to the value, in the order of the flow.
+    /// The path from the read to the value, in the order of the flow.
     pub path: Vec<Label>,
 }
 
-/// Of what the value of an expression or variable is made.
+/// The origins of the value of an expression or variable.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Provenance {
-    /// What it depends on; nothing for parameters, literals, and what is computed from them.
+    /// The stores that it depends on; empty for parameters, literals, and values computed from
+    /// them.
     pub origins: Vec<Origin>,
 }
 
-/// Where the statements of a transaction run, in source order; none if it has mistakes. The
-/// transaction is the one around `token`.
+/// Returns where the statements of the transaction around `token` run, in source order; none if it
+/// has mistakes.
 ///
 /// # Examples
 ///
@@ -77,7 +78,8 @@ pub fn steps(names: &Names, token: u32) -> Option<Vec<Step>> {
     let (flat, flow) =
         flow_of(program, transaction, Rules::default(), &mut Diagnostics::default())?;
     let phases = Phases::new(&flat, &flow?, Mutation::None);
-    // By statement of the program: the phases of its effects, and of everything.
+    // For each statement of the program: the phases of its effects, and the phase of its
+    // computation.
     let mut found: BTreeMap<u32, (Vec<usize>, usize)> = BTreeMap::new();
     let merged = flat.merged_slots();
     for (id, stmt) in flat.live_statements() {
@@ -114,9 +116,9 @@ pub fn steps(names: &Names, token: u32) -> Option<Vec<Step>> {
     Some(steps)
 }
 
-/// On which stores' data the expression at `span` depends; of a variable, give its name too.
-/// None outside of transactions, in those with mistakes in names or types, and where nothing is
-/// computed.
+/// Returns the stores' data that the expression at `span` depends on; for a variable, pass its name
+/// too. None outside of transactions, in transactions with mistakes in names or types, and for
+/// expressions that compute nothing.
 pub fn provenance(names: &Names, span: Span, variable: Option<&str>) -> Option<Provenance> {
     let transaction = names.transaction_around(span.start)?;
     let program = &names.program;
@@ -128,14 +130,14 @@ pub fn provenance(names: &Names, span: Span, variable: Option<&str>) -> Option<P
     Some(Provenance { origins })
 }
 
-/// The slot that holds the value of an expression, or of a variable where it stands.
+/// Returns the slot that holds the value of an expression, or of a variable at this place.
 fn slot_of(flat: &Flat, span: Span, variable: Option<&str>) -> Option<Slot> {
     let Some(name) = variable else {
         let mut exact = flat.live_statements().filter(|(_, stmt)| stmt.span == span);
         return exact.find_map(|(_, stmt)| stmt.dsts().first().copied());
     };
     let is_called = |slot: &Slot| flat.slots[slot.index()].name.as_deref() == Some(name);
-    // As the operand of the smallest statement around it.
+    // Otherwise the slot is an operand of the smallest statement around the name.
     let around = flat.live_statements().filter(|(_, stmt)| stmt.span.contains(span));
     let used = around.filter_map(|(_, stmt)| {
         let slot = stmt.operands().into_iter().filter_map(Operand::slot).find(is_called)?;
@@ -147,7 +149,7 @@ fn slot_of(flat: &Flat, span: Span, variable: Option<&str>) -> Option<Slot> {
     let slots = || (0..flat.slots.len() as u32).map(Slot).filter(is_called);
     let assigned =
         |slot: &Slot| flat.slots[slot.index()].assigned.is_some_and(|at| at.contains(span));
-    // Of a parameter, and of a variable that is bound and never assigned: the first.
+    // For a parameter, and for a variable that is bound and never assigned, this is the first slot.
     slots().find(assigned).or_else(|| slots().next())
 }
 

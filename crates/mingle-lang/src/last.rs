@@ -1,13 +1,13 @@
-//! Which reads of a phase are its last: a store that is told so need not be told the end.
+//! Detection of a phase's last reads: a store that is told about them needs no message at the end.
 
 use std::collections::BTreeSet;
 
 use crate::code::Instr;
 use crate::split::phases::Mode;
 
-/// The instructions of a phase after whose reads it needs nothing more of its store: neither reads
-/// nor writes. A loop is among them if that holds once all of its rounds were fetched for. `loose`
-/// are the reads whose answers nothing before them has fetched.
+/// Returns the instructions whose reads are the phase's last use of its store: no read or write
+/// follows. A loop is among them if that holds once all of its rounds were prefetched. `loose`
+/// holds the reads without an earlier fetch.
 pub(crate) fn last_reads(mode: Mode, code: &[Instr], loose: &BTreeSet<usize>) -> BTreeSet<usize> {
     if mode == Mode::Write {
         return BTreeSet::new();
@@ -18,7 +18,8 @@ pub(crate) fn last_reads(mode: Mode, code: &[Instr], loose: &BTreeSet<usize>) ->
         _ => loose.contains(&at),
     };
     let is_in_loop = in_loops(code);
-    // Whether anything is asked from an instruction on; what goes back is in a loop.
+    // For each instruction, true if a read follows from there on. Backward jumps occur only in
+    // loops.
     let mut is_needed = vec![false; code.len() + 1];
     let mut last = BTreeSet::new();
     for at in (0..code.len()).rev() {
@@ -37,7 +38,8 @@ pub(crate) fn last_reads(mode: Mode, code: &[Instr], loose: &BTreeSet<usize>) ->
     last
 }
 
-/// Whether each instruction may run more than once. The start of a loop is not in it.
+/// For each instruction, true if it may run more than once. The start of a loop is outside the
+/// loop.
 fn in_loops(code: &[Instr]) -> Vec<bool> {
     let mut ends: Vec<usize> = Vec::new();
     let mut whiles = 0;

@@ -1,18 +1,18 @@
 //! The Mingle language: from text to a checked, split program.
 //!
-//! The way of a program, each step in a module of its own:
+//! The stages of a program, each in its own module:
 //!
 //! - [`syntax`]: text to tokens to a tree;
 //! - [`mod@check`]: names and types, giving [`hir`], the unsplit program;
-//! - [`flat`]: one effect a statement, variables followed assignment by assignment;
-//! - [`flow`]: what influences what, and whether that is allowed;
-//! - [`split`]: one phase for each store, and what they hand on;
+//! - [`flat`]: at most one effect per statement, variables tracked assignment by assignment;
+//! - [`flow`]: which data influences which effects, and whether the rules allow it;
+//! - [`split`]: one phase per store visit, and the values that phases pass on;
 //! - [`code`]: the instruction list;
-//! - [`incremental`]: all of it again after an edit, without all of the work;
-//! - [`insight`]: where statements run and what values depend on, for editors;
-//! - [`names`]: which name stands for what, for editors;
-//! - [`diagnostic`]: what is wrong, as data, and as text;
-//! - [`mod@format`]: the tree as text again, laid out in the one way.
+//! - [`incremental`]: repeats these stages after an edit, and reuses earlier results;
+//! - [`insight`]: the stores where statements run and the sources of values, for editors;
+//! - [`names`]: the declaration that each name refers to, for editors;
+//! - [`diagnostic`]: the program's mistakes, as data and as text;
+//! - [`mod@format`]: prints the tree as text in the standard layout.
 //!
 //! Nothing here reads a file, a clock or the environment.
 

@@ -1,7 +1,7 @@
-//! Local operations: what is computed from values alone.
+//! Local operations: they compute a value from values alone.
 //!
-//! All of them are total (language reference, "Arithmetic is total"); the one thing that can go
-//! wrong is a result larger than a value may be.
+//! All of them are total (language reference, "Arithmetic is total"); the only failure is a result
+//! that is larger than a value may be.
 
 use std::sync::Arc;
 
@@ -28,13 +28,13 @@ pub enum Op {
     AddInt,
     SubtractInt,
     MultiplyInt,
-    /// Gives an option.
+    /// The result is an option.
     DivideInt,
-    /// Gives an option.
+    /// The result is an option.
     RemainderInt,
-    /// By a literal other than 0.
+    /// Division by a literal other than 0.
     DivideIntBy,
-    /// By a literal other than 0.
+    /// Remainder by a literal other than 0.
     RemainderIntBy,
     CheckedAdd,
     CheckedSubtract,
@@ -72,10 +72,10 @@ pub enum Op {
     OrValue,
     /// `option<T> ?? option<T>`
     OrOption,
-    /// Of the values in the order of the struct's fields.
+    /// A struct from values in the order of its fields.
     MakeStruct,
     StructField(u16),
-    /// Of a key.
+    /// A ref from a key.
     MakeRef(Name),
     KeyOf,
     ToString,
@@ -93,7 +93,7 @@ pub enum TooLarge {
     String(usize),
     /// A list of this many items.
     List(usize),
-    /// A value in which values stand too deep, or too many.
+    /// A value that is nested too deeply, or contains too many values.
     Value,
 }
 
@@ -215,7 +215,7 @@ fn float_op(op: &Op, args: &[Value]) -> Value {
         (Op::MultiplyFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a * b,
         (Op::DivideFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a / b,
         (Op::RemainderFloat, [Value::Float(Float(a)), Value::Float(Float(b))]) => a % b,
-        // Saturates, and NaN becomes 0, as `as` does in Rust.
+        // The conversion saturates, and NaN becomes 0, as with `as` in Rust.
         (Op::IntFromFloat, [Value::Float(Float(a))]) => return Value::Int(*a as i64),
         (Op::ToString, [Value::Float(a)]) => return Value::from(a.to_string()),
         _ => mismatch(op, args),
@@ -223,8 +223,8 @@ fn float_op(op: &Op, args: &[Value]) -> Value {
     Value::from(value)
 }
 
-/// A value in which others stand; without this, one that holds another twice, again and again,
-/// would grow beyond everything in a few steps.
+/// Checks a value that contains others. Without this check, a program that repeatedly builds a
+/// value holding another one twice would exceed all memory in a few steps.
 fn within_bounds(value: Value) -> Result<Value, TooLarge> {
     if value.is_within_bounds() { Ok(value) } else { Err(TooLarge::Value) }
 }
@@ -264,8 +264,8 @@ fn text_or_list_op(op: &Op, args: &[Value]) -> Result<Value, TooLarge> {
     })
 }
 
-/// How many steps more than one an operation is worth: those that read long texts and lists from
-/// end to end take that long.
+/// Returns the number of extra steps that an operation costs beyond one: operations that read whole
+/// texts and lists cost more for longer ones.
 pub fn extra_steps(op: &Op, args: &[Value]) -> u64 {
     let reads_all = matches!(
         op,
@@ -308,8 +308,8 @@ pub fn check_list(items: usize) -> Result<(), TooLarge> {
     if items > LIST_ITEMS_MAX { Err(TooLarge::List(items)) } else { Ok(()) }
 }
 
-/// A fresh id: a function of the transaction's seed, the place in the program, and the indices
-/// of the loops around it, so that whoever runs the transaction again draws the same.
+/// Returns a fresh id: a function of the transaction's seed, the place in the program, and the
+/// indices of the loops around it, so that each repetition of the run draws the same id.
 pub fn unique(seed: u128, site: u32, loops: &[u64]) -> Value {
     let (mut high, mut low) = ((seed >> 64) as u64, seed as u64);
     for part in

@@ -1,4 +1,4 @@
-//! The compiler's front door.
+//! The entry points of the compiler.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use crate::split::Mutation;
 use crate::syntax::{self, Source, Span, ast};
 use crate::{advice, check as names_and_types, flat, flow, hir};
 
-/// A program, as far as it could be understood, and what is wrong with it.
+/// A program, as far as the compiler could read it, and its mistakes.
 #[derive(Clone, Debug)]
 pub struct Checked {
     /// The text and its tokens.
@@ -20,23 +20,23 @@ pub struct Checked {
     pub syntax: ast::Program,
     /// The checked and split program; none if there are errors.
     pub program: Option<Program>,
-    /// What is wrong, in source order.
+    /// The mistakes, in source order.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more diagnostics there were.
+    /// The number of diagnostics that were dropped.
     pub omitted: usize,
     /// Its endorsements, in source order.
     pub endorsements: Vec<EndorsementInfo>,
 }
 
 impl Checked {
-    /// Whether any diagnostic is an error.
+    /// True if any diagnostic is an error.
     pub fn has_errors(&self) -> bool {
         self.diagnostics.iter().any(|diagnostic| diagnostic.severity() == Severity::Error)
     }
 }
 
 impl Checked {
-    /// How many errors there are, those that are not shown included.
+    /// Returns the number of errors, including those not shown.
     fn error_count(&self) -> usize {
         let shown = self.diagnostics.iter().filter(|shown| shown.severity() == Severity::Error);
         shown.count() + self.omitted
@@ -46,11 +46,11 @@ impl Checked {
 /// An endorsement in a program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EndorsementInfo {
-    /// Where it stands.
+    /// Its span.
     pub span: Span,
-    /// As which level.
+    /// The level that the value gets.
     pub level: Name,
-    /// Why.
+    /// The reason.
     pub reason: Name,
 }
 
@@ -67,7 +67,8 @@ pub fn check(text: impl Into<String>) -> Checked {
     check_with(text, Rules::default(), Mutation::None)
 }
 
-/// As [`check`], with parts of the compiler broken: for tests that want to see what notices.
+/// Like [`check`], with parts of the compiler broken: tests use it to see that such a fault is
+/// found.
 #[doc(hidden)]
 pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let mut checked = check_once(text, rules, mutation);
@@ -77,7 +78,7 @@ pub fn check_with(text: impl Into<String>, rules: Rules, mutation: Mutation) -> 
     checked
 }
 
-/// Checks, with advice that was not tried yet.
+/// Checks a program without trying the advice.
 pub(crate) fn check_once(text: impl Into<String>, rules: Rules, mutation: Mutation) -> Checked {
     let source = syntax::lex(text);
     let (tree, found) = syntax::parse(&source);
@@ -139,8 +140,8 @@ fn split(
     flow.map(|flow| code::plan(program, transaction, flat, &flow, mutation))
 }
 
-/// Flattens a transaction and checks its flow; no flow if it breaks a rule, nothing at all if it
-/// is too large.
+/// Flattens a transaction and checks its flow. The flow is none if it breaks a rule; the whole
+/// result is none if it is too large.
 pub(crate) fn flow_of(
     program: &hir::Program,
     transaction: &hir::Transaction,

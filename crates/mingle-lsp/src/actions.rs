@@ -1,4 +1,4 @@
-//! Code actions: what a diagnostic advises, as a change to the text.
+//! Code actions: the advice of diagnostics, as changes to the text.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 use crate::diagnostics::diagnostic;
 use crate::document::Document;
 
-/// The advice of all diagnostics that touch a range.
+/// Returns the advice of all diagnostics that touch a range.
 pub(crate) fn actions(document: &mut Document, params: &CodeActionParams, explains: bool) -> Value {
     let wants_fixes = params.context.only.as_ref().is_none_or(|kinds| {
-        // `quickfix` itself, or the empty kind that stands for all.
+        // `quickfix` itself, or the empty kind, which includes all kinds.
         kinds.iter().any(|kind| *kind == CodeActionKind::QuickFix || kind.as_str().is_empty())
     });
     if !wants_fixes {

@@ -1,7 +1,8 @@
-//! Completion: what can stand at a place.
+//! Completion: the names and keywords that can stand at a place.
 //!
-//! While somebody types, the text around the place seldom parses. So a name is put there, for the
-//! compiler to read the rest as it is meant, and what it then knows of the place is offered.
+//! During typing, the text around the cursor rarely parses. So the server inserts a placeholder
+//! name, which lets the compiler read the rest as intended, and offers what the compiler then knows
+//! of the place.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +14,7 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// Stands where the cursor is; no program would call anything so.
+/// The placeholder name at the cursor; no real program uses it.
 const PLACE: &str = "completed_here__";
 
 const ITEMS: [&str; 7] =
@@ -62,7 +63,7 @@ const EXPRESSIONS: [Keyword; 7] = [
     Keyword::Endorse,
 ];
 
-/// What can stand at a place.
+/// Returns the completions at a place.
 pub(crate) fn complete(document: &Document, position: Position) -> Value {
     let text = document.text();
     let at = document.byte(position);
@@ -90,12 +91,12 @@ fn is_word(character: char) -> bool {
     character.is_alphanumeric() || character == '_'
 }
 
-/// Whether a byte stands within a comment or a string.
+/// True if a byte is inside a comment or a string.
 fn is_inside_text(source: &Source, at: usize) -> bool {
     let at = at as u32;
     let comment = source.trivia.partition_point(|trivia| trivia.start < at);
     let in_comment = comment > 0 && {
-        // A comment goes on to the end of its line.
+        // A comment ends at the end of its line.
         let start = source.trivia[comment - 1].start as usize;
         !source.text[start..at as usize].contains(['\n', '\r'])
     };
@@ -117,7 +118,7 @@ struct Place<'a> {
 }
 
 impl Place<'_> {
-    /// The text of the token so many before the place.
+    /// Returns the text of the token `count` tokens before the place.
     fn before(&self, count: u32) -> &str {
         self.token.checked_sub(count).map_or("", |token| self.source.token_text(token))
     }
@@ -143,7 +144,7 @@ impl Place<'_> {
         }
     }
 
-    /// Fields and operations of what stands before the point.
+    /// Offers fields and operations of the expression before the point.
     fn members(&self, offer: &mut Offer) {
         let point = self.token - 1;
         let members = match self.names.type_before(point) {
@@ -175,7 +176,7 @@ impl Place<'_> {
         }
     }
 
-    /// Whether the place stands between `<` and `>` of a type, on its line.
+    /// True if the place is between `<` and `>` of a type, on its line.
     fn is_in_type_arguments(&self) -> bool {
         let mut depth = 0;
         for token in (0..self.token).rev() {
@@ -193,7 +194,7 @@ impl Place<'_> {
         false
     }
 
-    /// The object or struct whose fields are given in the braces around the place.
+    /// Returns the object or struct whose fields stand in the braces around the place.
     fn fields_of(&self) -> Option<(&str, bool)> {
         let mut depth = 0_usize;
         for token in (0..self.token).rev() {
@@ -231,7 +232,7 @@ impl Place<'_> {
         }
     }
 
-    /// What can start an item, a statement or an expression.
+    /// Offers everything that can start an item, a statement or an expression.
     fn anything(&self, offer: &mut Offer) {
         let is_inside = self
             .tree
@@ -274,7 +275,7 @@ impl Place<'_> {
     }
 }
 
-/// What is offered, each name once.
+/// The offered completions, each name once.
 #[derive(Default)]
 struct Offer {
     items: Vec<CompletionItem>,

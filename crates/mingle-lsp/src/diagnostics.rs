@@ -1,4 +1,4 @@
-//! Diagnostics, as the protocol has them.
+//! Diagnostics in the protocol's form.
 
 use gen_lsp_types::{
     CodeDescription, Diagnostic, DiagnosticRelatedInformation, DiagnosticSeverity, DiagnosticTag,
@@ -9,10 +9,10 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// The scheme of the pages that explain codes, for a client that says it can show them.
+/// The scheme of the pages that explain codes, for clients that can show them.
 pub(crate) const EXPLAIN_SCHEME: &str = "mingle-explain";
 
-/// What the client is told of a document; it was checked.
+/// Returns the diagnostics message for a checked document.
 pub(crate) fn publish(document: &Document, explains: bool) -> Value {
     let version = document.checked();
     let all = version.diagnostics.iter().map(|found| diagnostic(document, found, explains));
@@ -33,8 +33,8 @@ pub(crate) fn publish(document: &Document, explains: bool) -> Value {
     })
 }
 
-/// One diagnostic. The places of its path are related information, in their order; the notes
-/// stand in the message.
+/// Converts a diagnostic. The labels of its path become related information, in their order; the
+/// notes are part of the message.
 pub(crate) fn diagnostic(
     document: &Document,
     found: &lang::Diagnostic,
@@ -72,7 +72,7 @@ pub(crate) fn diagnostic(
     }
 }
 
-/// The page that explains a code.
+/// Returns the page that explains a code.
 fn page(code: Code) -> CodeDescription {
     let href = Uri(format!("{EXPLAIN_SCHEME}:/{}.md", code.text()));
     CodeDescription { href }

@@ -1,4 +1,4 @@
-//! An open document, and what the compiler knows of it.
+//! An open document, and the compiler's results for it.
 
 use std::cell::OnceCell;
 
@@ -11,8 +11,8 @@ use serde::Deserialize;
 
 use crate::text::{Encoding, Lines};
 
-/// A change of a document: of a range, or of all of it. A range that cannot be read is an error
-/// here, where the protocol's own type would take the change for one of the whole document.
+/// A change of a range, or of the whole document. An unreadable range is an error here; the
+/// protocol's own type would take the change for one of the whole document.
 #[derive(Debug, Deserialize)]
 pub(crate) struct Change {
     range: Option<Range>,
@@ -28,10 +28,10 @@ pub(crate) struct Document {
     text: String,
     lines: Lines,
     pub(crate) program: Incremental,
-    /// The text as the compiler sees it; none after a change.
+    /// The compiler's view of the text; none after a change.
     checked: Option<Version>,
     names: OnceCell<Names>,
-    /// Whether the client knows the diagnostics of this version.
+    /// True if the client has the diagnostics of this version.
     pub(crate) is_published: bool,
 }
 
@@ -50,7 +50,7 @@ impl Document {
         }
     }
 
-    /// Carries out a change of the client's.
+    /// Applies a change from the client.
     pub(crate) fn change(&mut self, change: Change) {
         match change.range {
             None => self.text = change.text,
@@ -66,19 +66,19 @@ impl Document {
         self.is_published = false;
     }
 
-    /// Checks the text, unless that was done.
+    /// Checks the text, unless it is already checked.
     pub(crate) fn check(&mut self) {
         if self.checked.is_none() {
             self.checked = Some(self.program.check(self.text.as_str()));
         }
     }
 
-    /// What the compiler knows of the text.
+    /// Returns the result of the check.
     pub(crate) fn checked(&self) -> &Version {
         self.checked.as_ref().expect("a document is checked before it is asked about")
     }
 
-    /// Tries the advice of some diagnostics, and keeps what helps.
+    /// Tries the advice of some diagnostics, and keeps helpful advice.
     pub(crate) fn advise(&mut self, diagnostics: &mut [Diagnostic]) {
         self.check();
         if let Some(version) = &self.checked {
@@ -86,7 +86,7 @@ impl Document {
         }
     }
 
-    /// What its names stand for.
+    /// Returns the resolved names.
     pub(crate) fn names(&self) -> &Names {
         let version = self.checked();
         self.names.get_or_init(|| Names::of(&version.syntax, version.is_broken))
@@ -104,7 +104,7 @@ impl Document {
         self.lines.position(&self.text, byte, self.encoding)
     }
 
-    /// Where a span of the checked text stands.
+    /// Returns the range of a span of the checked text.
     pub(crate) fn range(&self, span: Span) -> Range {
         self.lines.range(&self.text, self.checked().source.bytes(span), self.encoding)
     }
@@ -117,7 +117,7 @@ impl Document {
         TextEdit { range: self.range(edit.span), new_text: edit.text.clone() }
     }
 
-    /// The token at a place; of two that touch there, the one that is a word.
+    /// Returns the token at a place; of two that touch there, the one that is a word.
     pub(crate) fn token(&self, position: Position) -> Option<u32> {
         let byte = self.byte(position) as u32;
         let tokens = &self.checked().source.tokens;

@@ -2,18 +2,18 @@
 
 use std::io::{self, BufRead, Read, Write};
 
-/// No message is longer, in bytes.
+/// The maximum length of a message body, in bytes.
 pub const BODY_BYTES_MAX: usize = 1 << 30;
 
-/// No header line is longer, in bytes.
+/// The maximum length of a header line, in bytes.
 const HEADER_BYTES_MAX: u64 = 4_096;
 
 /// Reads the body of the next message; none at the end of the stream.
 ///
 /// # Errors
 ///
-/// When the stream fails or ends within a message, and when a header is not understood: what
-/// follows cannot be told from a body then.
+/// When the stream fails or ends within a message, and when a header is invalid: the start of the
+/// body is then unknown.
 ///
 /// # Examples
 ///

@@ -1,4 +1,4 @@
-//! Inlay hints: the store that each statement runs at.
+//! Inlay hints: the store at which each statement runs.
 
 use gen_lsp_types::{InlayHint, InlayHintKind, Range};
 use mingle_lang::insight::{self, Step, Visit};
@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// The hints within a range.
+/// Returns the hints within a range.
 pub(crate) fn hints(document: &Document, range: Range) -> Value {
     let bytes = document.byte(range.start)..=document.byte(range.end);
     let version = document.checked();
@@ -48,7 +48,7 @@ fn hint(document: &Document, step: &Step, end: usize) -> InlayHint {
     }
 }
 
-/// A phase in words.
+/// Describes a phase in words.
 pub(crate) fn phase(visit: &Visit) -> String {
     let Visit { phase, store, level, mode, before_endorsement } = visit;
     let (Some(store), Some(level)) = (store, level) else {
@@ -62,7 +62,7 @@ pub(crate) fn phase(visit: &Visit) -> String {
     format!("phase {phase} at `{store}` ({level}), {mode}")
 }
 
-/// The head of a loop or branch, up to the brace; all of any other statement.
+/// Returns the head of a loop or branch, up to the brace; the whole of any other statement.
 pub(crate) fn head(source: &Source, span: Span) -> Span {
     let kind = |token: u32| source.tokens[token as usize].kind;
     if span.end <= span.start || kind(span.end - 1) != TokenKind::Punct(Punct::RightBrace) {

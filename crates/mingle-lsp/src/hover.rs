@@ -1,5 +1,5 @@
-//! Hover: what a name stands for, of which type it is, on what its value depends and why, and
-//! where the statement runs.
+//! Hover: the declaration of a name, its type, the sources of its value with their paths, and the
+//! phases where the statement runs.
 
 use std::fmt::Write as _;
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::document::Document;
 use crate::hints::{head, phase};
 
-/// What is known of a place.
+/// Returns the hover text for a place.
 pub(crate) fn hover(document: &Document, position: Position) -> Value {
     let Some(token) = document.token(position) else { return Value::Null };
     let names = document.names();
@@ -46,7 +46,7 @@ fn declaration(declared: &Declaration) -> String {
     if declared.docs.is_empty() { shown } else { format!("{shown}\n\n{}", declared.docs) }
 }
 
-/// On which stores' data the value at a token depends.
+/// Describes the stores' data on which the value at a token depends.
 fn depends(
     document: &Document,
     token: u32,
@@ -75,19 +75,19 @@ fn depends(
     Some(text)
 }
 
-/// Where the statement around a token runs.
+/// Describes where the statement around a token runs.
 fn runs(document: &Document, token: u32) -> Option<String> {
     let steps = insight::steps(document.names(), token)?;
     let source = &document.checked().source;
     let here = Span::token(token);
-    // Of a loop or branch only its head: what it holds are statements of their own.
+    // For a loop or branch only its head counts: the statements in it are separate steps.
     let around = steps.iter().filter(|step| head(source, step.span).contains(here));
     let step = around.min_by_key(|step| step.span.end - step.span.start)?;
     let visits: Vec<String> = step.visits.iter().map(phase).collect();
     Some(format!("Runs in {}.", visits.join(", and in ")))
 }
 
-/// What the diagnostics at a token are about.
+/// Describes the diagnostics at a token.
 fn explained(document: &Document, token: u32) -> Option<String> {
     let found = &document.checked().diagnostics;
     let here = found.iter().filter(|found| found.span.contains(Span::token(token)));
@@ -100,7 +100,7 @@ fn explained(document: &Document, token: u32) -> Option<String> {
     (!codes.is_empty()).then(|| lines.collect::<Vec<_>>().join("\n\n"))
 }
 
-/// A text on one line, and not too long for it.
+/// Returns a text on one line, shortened if it is too long.
 fn line(text: &str) -> String {
     const CHARACTERS_MAX: usize = 60;
     let line = text.split_whitespace().collect::<Vec<_>>().join(" ").replace('`', "'");

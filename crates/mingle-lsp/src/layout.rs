@@ -1,4 +1,4 @@
-//! Formatting: the one layout that there is, as the smallest change of whole lines.
+//! Formatting: the standard layout, as the smallest change of whole lines.
 
 use gen_lsp_types::{Range, TextEdit};
 use mingle_lang::format::format;
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// The change that lays a document out; none while parts of it cannot be read.
+/// Returns the change that formats a document; none while parts of it cannot be read.
 pub(crate) fn layout(document: &Document) -> Value {
     let version = document.checked();
     if version.is_broken {
@@ -26,7 +26,7 @@ pub(crate) fn layout(document: &Document) -> Value {
     json!([TextEdit { range, new_text: new_rest[..new_rest.len() - after].to_owned() }])
 }
 
-/// How many bytes the lines have that both begin with.
+/// Returns the number of bytes in the common first lines.
 fn common_lines<'a>(
     old: impl Iterator<Item = &'a str>,
     new: impl Iterator<Item = &'a str>,

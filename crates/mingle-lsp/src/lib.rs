@@ -1,19 +1,19 @@
 //! The language server of Mingle: messages in, messages out.
 //!
-//! [`Server`] knows nothing of pipes: who runs it hands over the bodies of messages as they come,
-//! and sends what [`Server::poll`] gives. [`frame`] cuts a stream of bytes into bodies.
+//! [`Server`] does no I/O: the caller passes it the bodies of messages as they arrive, and sends
+//! the messages that [`Server::poll`] returns. [`frame`] splits a stream of bytes into bodies.
 //!
-//! - `rpc`: JSON-RPC, and what is wrong with a message that is none;
+//! - `rpc`: JSON-RPC, and the errors for invalid messages;
 //! - `text`: lines and columns as the protocol counts them;
-//! - `document`: an open document and what the compiler knows of it;
-//! - `server`: the order of things, from `initialize` to `exit`;
-//! - one module for each thing that an editor asks for.
+//! - `document`: an open document and the compiler's results for it;
+//! - `server`: the protocol's states, from `initialize` to `exit`;
+//! - one module for each editor feature.
 //!
-//! Invariant: the server has no opinion of its own on the language. Names, types, flows and
-//! phases come from `mingle-lang`, so the editor says what `mingle check` says.
+//! Invariant: the server has no language rules of its own. Names, types, flows and phases come from
+//! `mingle-lang`, so the editor shows the same as `mingle check`.
 //!
-//! Messages are decoded by hand and not by the `lsp-server` crate: that one ends the connection at
-//! the first message that is not JSON, where a client deserves an answer.
+//! Messages are decoded by hand instead of with the `lsp-server` crate, which ends the connection
+//! at the first message that is not JSON; this server answers it with an error.
 
 mod actions;
 mod completion;

@@ -7,17 +7,17 @@ use serde_json::{Value, json};
 
 use crate::document::Document;
 
-/// What the name at a place stands for.
+/// Returns the declaration of the name at a place.
 pub(crate) fn declared(document: &Document, position: Position) -> Option<&Declaration> {
     document.names().at(document.token(position)?)
 }
 
-/// Where it is declared.
+/// Returns the place of its declaration.
 pub(crate) fn definition(document: &Document, position: Position) -> Value {
     json!(declared(document, position).map(|found| document.location(found.span)))
 }
 
-/// Where it is used.
+/// Returns the places where it is used.
 pub(crate) fn references(document: &Document, position: Position, with_declared: bool) -> Value {
     let spans = spans(document, position, with_declared);
     json!(
@@ -27,7 +27,7 @@ pub(crate) fn references(document: &Document, position: Position, with_declared:
     )
 }
 
-/// All its places, to be shown in the text.
+/// Returns all its places, for highlighting.
 pub(crate) fn highlights(document: &Document, position: Position) -> Value {
     let highlight = |span| DocumentHighlight { range: document.range(span), kind: None };
     let spans = spans(document, position, true);

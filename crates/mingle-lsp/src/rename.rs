@@ -1,8 +1,8 @@
 //! Renaming, which changes names and nothing else.
 //!
-//! One token gives way to another, so every token keeps its number. Whether the new name clashes
-//! is not guessed: the renamed program is checked, and must have the same diagnostics at the same
-//! tokens and the same declaration behind every name.
+//! A rename replaces one token by another, so every token keeps its number. Clashes are not
+//! guessed: the renamed program is checked, and must have the same diagnostics at the same tokens
+//! and the same declaration behind every name.
 
 use std::collections::HashMap;
 
@@ -17,7 +17,7 @@ use crate::document::Document;
 use crate::names::declared;
 use crate::rpc::{Answer, ErrorCode, Failure};
 
-/// What would be renamed.
+/// Returns the name that a rename at this place would change.
 pub(crate) fn prepare(document: &Document, position: Position) -> Answer {
     let found = renamed(document, position)?;
     let token = document.token(position).unwrap_or(found.span.start);
@@ -27,7 +27,7 @@ pub(crate) fn prepare(document: &Document, position: Position) -> Answer {
     }))
 }
 
-/// The change that renames what stands at a place.
+/// Returns the change that renames the name at a place.
 pub(crate) fn rename(document: &mut Document, position: Position, new: &str) -> Answer {
     let found = renamed(document, position)?.clone();
     must_be_name(new)?;
@@ -75,7 +75,7 @@ fn must_be_name(new: &str) -> Result<(), Failure> {
     }
 }
 
-/// Where mistakes hide what a name stands for, it might be left behind.
+/// Refuses if mistakes hide the meaning of some name: the rename might miss a use.
 fn must_be_understood(document: &Document, found: &Declaration) -> Result<(), Failure> {
     let version = document.checked();
     let hides = |found: &&Diagnostic| matches!(&found.code.text()[..3], "M00" | "M01" | "M02");

@@ -1,9 +1,9 @@
-//! JSON-RPC 2.0: what a message is, and what is wrong with one that is none.
+//! JSON-RPC 2.0: messages, and the errors for invalid ones.
 
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// The codes of errors that are used here: JSON-RPC's and the protocol's.
+/// The error codes that the server uses: JSON-RPC's and the protocol's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ErrorCode {
     ParseError = -32_700,
@@ -15,7 +15,7 @@ pub(crate) enum ErrorCode {
     RequestFailed = -32_803,
 }
 
-/// Why a request is not answered with a result.
+/// The reason why a request gets an error response.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Failure {
     pub(crate) code: ErrorCode,
@@ -28,7 +28,7 @@ impl Failure {
     }
 }
 
-/// What a request gives.
+/// The outcome of a request.
 pub(crate) type Answer = Result<Value, Failure>;
 
 /// A message from the client.
@@ -43,11 +43,11 @@ pub(crate) enum Incoming {
         method: String,
         params: Value,
     },
-    /// An answer to a request of ours.
+    /// A response to a request of the server.
     Response,
 }
 
-/// Reads a message; one that is none gives the answer that its sender gets.
+/// Reads a message; for an invalid one, returns the error response for its sender.
 pub(crate) fn read(body: &[u8]) -> Result<Incoming, Value> {
     let fail = |id: Value, code, message: String| Err(response(id, Err(Failure { code, message })));
     let message: Value = match serde_json::from_slice(body) {

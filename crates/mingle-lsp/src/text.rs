@@ -5,7 +5,7 @@ use std::ops::Range;
 use gen_lsp_types::{Position, Range as LspRange};
 use mingle_lang::syntax::line_starts;
 
-/// In what columns are counted.
+/// The unit of columns.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Encoding {
     #[default]
@@ -13,7 +13,7 @@ pub(crate) enum Encoding {
     Utf8,
 }
 
-/// Where the lines of a text start.
+/// The start of each line of a text.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Lines {
     starts: Vec<usize>,
@@ -39,7 +39,7 @@ impl Lines {
         Self { starts, units_before }
     }
 
-    /// The place of a byte.
+    /// Returns the position of a byte.
     pub(crate) fn position(&self, text: &str, byte: usize, encoding: Encoding) -> Position {
         let byte = byte.min(text.len());
         let line = self.starts.partition_point(|start| *start <= byte) - 1;
@@ -58,8 +58,8 @@ impl Lines {
         }
     }
 
-    /// The byte at a place. What lies beyond the end of a line means its end, as the protocol has
-    /// it, and a column within a character means its start.
+    /// Returns the byte at a position. As in the protocol, a column beyond the end of a line means
+    /// its end; a column within a character means its start.
     pub(crate) fn byte(&self, text: &str, position: Position, encoding: Encoding) -> usize {
         let line = position.line as usize;
         let Some(&start) = self.starts.get(line) else { return text.len() };
@@ -85,7 +85,7 @@ impl Lines {
     }
 }
 
-/// How many UTF-16 units the characters have that start in these bytes.
+/// Returns the number of UTF-16 units of the characters that start in these bytes.
 fn units_of(bytes: &[u8]) -> usize {
     let units = |byte: &u8| usize::from(byte & 0xC0 != 0x80) + usize::from(*byte >= 0xF0);
     bytes.iter().map(units).sum()

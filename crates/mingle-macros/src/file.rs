@@ -1,4 +1,4 @@
-//! A program that stands in a file.
+//! A program in a separate file.
 
 use std::path::{Path, PathBuf};
 
@@ -9,9 +9,9 @@ use quote::quote_spanned;
 
 use crate::mistakes::{error, warning};
 
-/// The file that a macro call names.
+/// The file named in a macro call.
 pub(crate) struct Named {
-    /// As it is written.
+    /// The path as written.
     path: String,
     span: Span,
 }
@@ -41,7 +41,7 @@ impl Named {
             }
         };
         let mut items = self.expand_text(text);
-        // The compiler looks at the file again once it has changed.
+        // This makes the compiler depend on the file, so it compiles again after a change.
         if let Some(whole) = whole.to_str() {
             items.extend(quote_spanned! { self.span=>
                 const _: &[u8] = ::core::include_bytes!(#whole);
@@ -65,7 +65,8 @@ impl Named {
         items
     }
 
-    /// As `mingle check` shows it; the compiler itself says whether it is an error.
+    /// Returns the text that `mingle check` shows, without colour; the compiler adds whether it is
+    /// an error.
     fn message(&self, source: &Source, found: &Diagnostic) -> String {
         let shown = render_human(source, &self.path, std::slice::from_ref(found), false);
         let shown = shown.trim_end();
@@ -79,7 +80,7 @@ impl Named {
     }
 }
 
-/// What a declarative macro hands on may stand in a group without brackets.
+/// Removes the invisible group that a declarative macro may put around its argument.
 fn unwrapped(token: TokenTree) -> TokenTree {
     match token {
         TokenTree::Group(group) if group.delimiter() == proc_macro2::Delimiter::None => {

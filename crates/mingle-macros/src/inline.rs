@@ -1,8 +1,8 @@
-//! A program that stands in the macro call.
+//! A program inside the macro call.
 //!
-//! Its tokens are written as text again, each on the line and in the column where it stands, and
-//! that text is what the compiler of Mingle reads. So each byte of the text belongs to a token of
-//! the host, at which its mistakes are shown.
+//! The macro writes its tokens as text again, each on its original line and column, and the Mingle
+//! compiler reads that text. So each byte of the text belongs to a Rust token, and mistakes are
+//! shown at that token.
 
 use mingle_lang::diagnostic::{Diagnostic, Severity};
 use mingle_lang::syntax::{self, Source};
@@ -14,16 +14,16 @@ use crate::mistakes::{error, warning};
 #[derive(Default)]
 struct Text {
     written: String,
-    /// Where the text ends: the host's line, and the column as characters.
+    /// The end of the text: the line in the Rust source, and the column in characters.
     line: usize,
     column: usize,
-    /// The text may go on without a blank.
+    /// True if the text may continue without a blank.
     joins: bool,
-    /// What each token became, in order.
+    /// The piece of text of each token, in order.
     pieces: Vec<Piece>,
 }
 
-/// Which bytes of a text belong to which token.
+/// The mapping from bytes of a text to tokens.
 pub(crate) struct Pieces(Vec<Piece>);
 
 struct Piece {
@@ -32,7 +32,7 @@ struct Piece {
     span: Span,
 }
 
-/// The text of these tokens, and what it is made of.
+/// Returns the text of these tokens, and its pieces.
 pub(crate) fn text(input: TokenStream) -> (String, Pieces) {
     let first = input.clone().into_iter().next().map(|token| token.span().start());
     let LineColumn { line, column } = first.unwrap_or(LineColumn { line: 1, column: 0 });
@@ -97,8 +97,8 @@ impl Text {
         }
     }
 
-    /// Writes a token where it stands, or after a blank if that is behind: macros make tokens that
-    /// stand anywhere.
+    /// Writes a token at its place, or after a blank if the text is already past that place: tokens
+    /// made by macros have arbitrary places.
     fn piece(&mut self, text: &str, span: Span) {
         let (start, end) = (span.start(), span.end());
         if !self.joins {
@@ -121,7 +121,7 @@ impl Text {
         }
     }
 
-    /// Writes a doc comment, which has its lines for itself.
+    /// Writes a doc comment, which takes whole lines.
     fn doc(&mut self, docs: &Doc) {
         let Some(text) = &docs.text else { return };
         let (start, end) = (docs.span.start(), docs.span.end());
@@ -138,7 +138,7 @@ impl Text {
 }
 
 impl Pieces {
-    /// The host's tokens at which a span of the program begins and ends.
+    /// Returns the Rust tokens at which a span of the program begins and ends.
     fn host(&self, source: &Source, span: syntax::Span) -> (Span, Span) {
         let bytes = source.bytes(span);
         (self.at(bytes.start), self.at(bytes.end.saturating_sub(1).max(bytes.start)))
@@ -150,14 +150,14 @@ impl Pieces {
         piece.map_or_else(Span::call_site, |piece| piece.span)
     }
 
-    /// What is wrong, in words: the compiler shows the place itself.
+    /// Returns the mistake in words: the Rust compiler shows the place itself.
     fn message(&self, source: &Source, found: &Diagnostic) -> String {
         let title = format!("[{}]: {}", found.code, found.title);
         let labels = found.labels.iter().map(|label| {
             if label.span == found.span {
                 return format!("  {}", label.message);
             }
-            // A macro can mark one place; others are told by their lines.
+            // A macro can mark one place only; the message names the lines of the others.
             let LineColumn { line, column } = self.host(source, label.span).0.start();
             format!("  line {line}, column {}: {}", column + 1, label.message)
         });
@@ -168,12 +168,12 @@ impl Pieces {
     }
 }
 
-/// A doc comment, which the host's compiler has made an attribute.
+/// A doc comment, which the Rust compiler has turned into an attribute.
 struct Doc {
     /// None for `//!`, which documents nothing here.
     text: Option<String>,
     span: Span,
-    /// How many tokens it is, after the `#`.
+    /// The number of tokens after the `#`.
     tokens: usize,
 }
 

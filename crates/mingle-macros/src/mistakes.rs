@@ -1,4 +1,4 @@
-//! What is wrong with a program, as errors and warnings of the compiler.
+//! The mistakes in a program, as errors and warnings of the Rust compiler.
 
 use proc_macro2::{Ident, Span, TokenStream};
 use quote::{format_ident, quote_spanned};

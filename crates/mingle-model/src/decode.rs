@@ -1,7 +1,7 @@
-//! Reading values from bytes that others have sent.
+//! Decoding of values from bytes of untrusted senders.
 //!
-//! What stands in each other is read by functions that call each other. A few bytes for each level
-//! would be enough to use up the stack, which ends the process, so there is a bound.
+//! The decoder is recursive. A few bytes per nesting level would be enough to overflow the stack,
+//! which ends the process, so the nesting depth is bounded.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -13,11 +13,11 @@ use crate::time::Time;
 use crate::value::{Float, Ref, Value};
 
 thread_local! {
-    /// How many values are being read within each other.
+    /// The number of nested values being decoded.
     static DEPTH: Cell<usize> = const { Cell::new(0) };
 }
 
-/// One value more that is being read.
+/// A nesting level of the decoder.
 struct Level;
 
 impl Level {
@@ -38,7 +38,7 @@ impl Drop for Level {
     }
 }
 
-/// A value in the form that it is written in: variants stand in the order of [`Value`]'s.
+/// A value in its encoded form: the variants have the order of those of [`Value`].
 #[derive(serde::Deserialize)]
 #[serde(rename = "Value")]
 enum Written {

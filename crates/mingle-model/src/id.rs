@@ -12,10 +12,10 @@ use crate::value::{Name, Ref};
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct Origin(pub u128);
 
-/// Names one transaction for ever, at every store that it visits.
+/// A permanent identifier of one transaction, valid at every store that it visits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct TransactionId {
-    /// Who began it.
+    /// The session incarnation that began it.
     pub origin: Origin,
     /// Its number at that origin, from 1.
     pub sequence: u64,
@@ -64,16 +64,15 @@ impl FromStr for TransactionId {
     }
 }
 
-/// When a store last changed what was read, in its own count; 0 where nothing was ever written.
-/// Two reads of one unit that give the same version saw the same write.
+/// The version of the data read: the store's counter at its last change; 0 if it was never written.
+/// Two reads of one unit with the same version saw the same write.
 #[derive(
     Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize,
 )]
 pub struct Version(pub u64);
 
-/// What a replica has seen, or what a session depends on: of each replica of one store, how many
-/// of its commits. Stores whose level is causal say of themselves what they have seen; to others it
-/// is empty.
+/// The commits that a replica has seen, or that a session depends on: a number of commits for each
+/// replica of one store. Only stores with a causal level report a stamp; for others it is empty.
 ///
 /// # Examples
 ///
@@ -90,31 +89,31 @@ pub struct Version(pub u64);
 pub struct Stamp(BTreeMap<Name, u64>);
 
 impl Stamp {
-    /// In what is everywhere, of a replica that is gone for good: what is left of it is everywhere, and
-    /// what is not, nobody will ever see.
+    /// In a stamp of commits that are everywhere: the count of a replica that is gone for good. Its
+    /// surviving commits are everywhere, and the others will never be seen.
     pub const ENDED: u64 = u64::MAX;
 
-    /// Whether nothing was seen.
+    /// True if no commits were seen.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// How many commits of this replica were seen.
+    /// Returns the number of commits seen from this replica.
     pub fn of(&self, replica: &str) -> u64 {
         self.0.get(replica).copied().unwrap_or(0)
     }
 
-    /// Each replica of which anything was seen, and how many commits of it.
+    /// Iterates over the replicas with commits seen, and the number of commits from each.
     pub fn iter(&self) -> impl Iterator<Item = (&Name, u64)> {
         self.0.iter().map(|(replica, count)| (replica, *count))
     }
 
-    /// Whether all that `other` has seen is seen.
+    /// True if everything that `other` has seen is seen here too.
     pub fn covers(&self, other: &Self) -> bool {
         other.iter().all(|(replica, count)| self.of(replica) >= count)
     }
 
-    /// Adds all that `other` has seen.
+    /// Adds the commits that `other` has seen.
     pub fn join(&mut self, other: &Self) {
         for (replica, count) in other.iter() {
             let seen = self.0.entry(replica.clone()).or_insert(0);
@@ -122,7 +121,7 @@ impl Stamp {
         }
     }
 
-    /// Leaves what both have seen.
+    /// Keeps only the commits that both have seen.
     pub fn meet(&mut self, other: &Self) {
         for (replica, seen) in &mut self.0 {
             *seen = (*seen).min(other.of(replica));
@@ -137,30 +136,33 @@ impl FromIterator<(Name, u64)> for Stamp {
     }
 }
 
-/// Why a witness row stands.
+/// The reason for a witness row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub enum RowKind {
-    /// Its transaction wrote the object (MixT §5.4), or passes on what it had to wait for.
+    /// Its transaction wrote the object (MixT §5.4), or passes on the wait of a transaction that it
+    /// waited for.
     Write,
     /// Its transaction is `isolated` and read the object (MixT §6.2).
     Read,
 }
 
-/// Says that a transaction wrote an object, or read it in isolation, and visits other stores too.
-/// Who meets one waits, at each store that it names, for that transaction's commit witness.
+/// A record that a transaction wrote an object, or read it in isolation, and visits other stores
+/// too. A transaction that finds a row waits, at each store named in it, for that transaction's
+/// commit witness.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct WitnessRow {
-    /// What was written or read; none for the whole store.
+    /// The object written or read; none for the whole store.
     pub object: Option<Ref>,
-    /// By which transaction.
+    /// The transaction.
     pub id: TransactionId,
-    /// Why the row stands.
+    /// The reason for the row.
     pub kind: RowKind,
     /// The store that holds the transaction's intent.
     pub intent: Name,
     /// The stores at which to wait for its commit witness.
     pub stores: Vec<Name>,
-    /// What its session had seen at other stores and some replica may lack (the technical report's
-    /// tracking set, §4.2): who meets the row reads there only where all of that is.
+    /// The commits that its session had seen at other stores and that some replica may lack (the
+    /// technical report's tracking set, §4.2). A transaction that meets the row reads at those
+    /// stores only where all of these commits are present.
     pub seen: Vec<(Name, Stamp)>,
 }

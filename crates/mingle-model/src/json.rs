@@ -14,12 +14,12 @@ use crate::time::Time;
 use crate::types::{Schema, Type};
 use crate::value::{Float, Ref, Value};
 
-/// JSON that is not a value of the type that was asked for.
+/// An error for JSON that is not a value of the expected type.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JsonError {
-    /// Where in the JSON, such as `.items[3]`; empty at the top.
+    /// The path in the JSON, such as `.items[3]`; empty at the top.
     pub path: String,
-    /// What was expected and what was found.
+    /// The expected and the found JSON.
     pub message: String,
 }
 
@@ -118,7 +118,7 @@ fn float_to_json(value: Float) -> Json {
 ///
 /// # Errors
 ///
-/// Where the JSON departs from the type, with what was expected and found.
+/// The first place where the JSON departs from the type, with the expected and the found JSON.
 ///
 /// # Examples
 ///

@@ -21,7 +21,7 @@ pub enum Level {
 }
 
 impl Level {
-    /// All of them, strongest first.
+    /// All built-in levels, strongest first.
     pub const ALL: [Self; 4] = [Self::Linearizable, Self::Snapshot, Self::Causal, Self::Eventual];
 
     /// The name that programs use.
@@ -67,7 +67,7 @@ pub struct LevelId(pub u16);
 pub struct Levels {
     names: Vec<Name>,
     ids: HashMap<Name, LevelId>,
-    /// Of each level that is not built in, those above it and those below it; all of them are older.
+    /// For each level that is not built in, the levels above and below it; all of these are older.
     between: Vec<(Vec<LevelId>, Vec<LevelId>)>,
     carriers: Vec<Level>,
 }
@@ -81,27 +81,27 @@ impl Default for Levels {
 }
 
 impl Levels {
-    /// The level called `name`.
+    /// Returns the level called `name`.
     pub fn find(&self, name: &str) -> Option<LevelId> {
         self.ids.get(name).copied()
     }
 
-    /// The name of a level.
+    /// Returns the name of a level.
     pub fn name(&self, level: LevelId) -> &Name {
         &self.names[usize::from(level.0)]
     }
 
-    /// All names, the built-in levels first.
+    /// Returns all names, the built-in levels first.
     pub fn names(&self) -> &[Name] {
         &self.names
     }
 
-    /// Whether `a` is `b`, or stronger.
+    /// True if `a` is `b`, or stronger.
     pub fn is_at_least(&self, a: LevelId, b: LevelId) -> bool {
         let bounds = |level: LevelId| {
             usize::from(level.0).checked_sub(Level::ALL.len()).map(|added| &self.between[added])
         };
-        // What the younger one was put between says how it stands to everything older.
+        // The bounds of the younger level determine its order relative to all older levels.
         let (mut open, mut seen) = (vec![(a, b)], HashSet::new());
         while let Some((a, b)) = open.pop() {
             if a == b {
@@ -121,7 +121,7 @@ impl Levels {
         false
     }
 
-    /// Whether `a` is strictly stronger than `b`.
+    /// True if `a` is strictly stronger than `b`.
     pub fn is_stronger(&self, a: LevelId, b: LevelId) -> bool {
         a != b && self.is_at_least(a, b)
     }
@@ -148,8 +148,8 @@ impl Levels {
         Some(added)
     }
 
-    /// The weakest built-in level that gives everything `level` promises: what an engine is asked
-    /// for.
+    /// Returns the weakest built-in level that guarantees everything `level` promises: the engine
+    /// runs at this level.
     pub fn carrier(&self, level: LevelId) -> Level {
         self.carriers[usize::from(level.0)]
     }

@@ -1,10 +1,10 @@
-//! Values, types, levels and ids: what the pure crates of Mingle share.
+//! Values, types, levels and ids shared by the pure crates of Mingle.
 //!
 //! Everything here is data. Nothing reads a clock, a file or a socket, and nothing draws a random
 //! number, so the compiler, the checkers and the simulator can all depend on it.
 //!
-//! - [`value`]: what a program computes with, totally ordered and hashable.
-//! - [`types`]: what a program declares: objects, fields, structs, in a [`Schema`].
+//! - [`value`]: the values that programs compute with, totally ordered and hashable.
+//! - [`types`]: the declarations of a program: objects, fields, structs, in a [`Schema`].
 //! - [`level`]: consistency levels and their order.
 //! - [`json`]: the one JSON form of values, the same in every tool.
 //! - [`parse_json`]: JSON text without repeated members.

@@ -1,7 +1,8 @@
-//! JSON text in which no object has a member twice.
+//! JSON text whose objects have no repeated members.
 //!
-//! RFC 8259 leaves open what a repeated member means: readers take the first, the last, or both. Two programs that
-//! read the same text differently are a way around whatever the first of them checked, so such a text is an error here.
+//! RFC 8259 leaves the meaning of a repeated member open: readers take the first, the last, or
+//! both. If two programs read the same text differently, the check by the first one can be
+//! bypassed, so such a text is an error here.
 
 use std::fmt;
 

@@ -1,6 +1,6 @@
-//! Seeded random numbers, for what must be the same each time.
+//! Seeded random numbers, for runs that must be reproducible.
 
-/// The next of a series of random numbers: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+/// Returns the next number of a random series: SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
 pub fn next_random(state: &mut u64) -> u64 {
     *state = state.wrapping_add(0x9E37_79B9_7F4A_7C15);
     mix(*state)
@@ -13,7 +13,7 @@ pub fn mix(value: u64) -> u64 {
     value ^ (value >> 31)
 }
 
-/// A generator that draws the same for the same seed.
+/// A generator that draws the same numbers for the same seed.
 ///
 /// # Examples
 ///
@@ -28,27 +28,27 @@ pub fn mix(value: u64) -> u64 {
 pub struct Random(u64);
 
 impl Random {
-    /// A generator with this seed.
+    /// Creates a generator with this seed.
     pub fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Sixty-four random bits.
+    /// Returns 64 random bits.
     pub fn bits(&mut self) -> u64 {
         next_random(&mut self.0)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub fn below(&mut self, bound: usize) -> usize {
         (self.bits() % bound as u64) as usize
     }
 
-    /// True once in `times`.
+    /// True with probability 1 in `times`.
     pub fn one_in(&mut self, times: usize) -> bool {
         self.below(times) == 0
     }
 
-    /// One of these, of which there must be some.
+    /// Returns a random one of `items`, which must not be empty.
     pub fn pick<'a, T>(&mut self, items: &'a [T]) -> &'a T {
         &items[self.below(items.len())]
     }

@@ -6,7 +6,7 @@ use ::time::OffsetDateTime;
 use ::time::format_description::well_known::Rfc3339;
 use serde::{Deserialize, Serialize};
 
-/// A point in time: microseconds since 1970-01-01T00:00:00Z, as PostgreSQL and Python have them.
+/// A point in time: microseconds since 1970-01-01T00:00:00Z, as in PostgreSQL and Python.
 ///
 /// The language counts in milliseconds (`int(time)`, `time + int`), and so does its clock.
 ///
@@ -24,37 +24,37 @@ use serde::{Deserialize, Serialize};
 pub struct Time(i64);
 
 impl Time {
-    /// The earliest that there is, in the year 290309 BC.
+    /// The earliest point in time, in the year 290309 BC.
     pub const MIN: Self = Self(i64::MIN);
-    /// The latest that there is, in the year 294247.
+    /// The latest point in time, in the year 294247.
     pub const MAX: Self = Self(i64::MAX);
 
-    /// The point in time so many microseconds after the start of 1970.
+    /// Returns the point in time `micros` microseconds after the start of 1970.
     #[must_use]
     pub const fn from_micros(micros: i64) -> Self {
         Self(micros)
     }
 
-    /// The point in time so many milliseconds after the start of 1970; the ends of [`Time`] where it is beyond
-    /// them.
+    /// Returns the point in time `millis` milliseconds after the start of 1970, clamped to the
+    /// range of [`Time`].
     #[must_use]
     pub const fn from_millis(millis: i64) -> Self {
         Self(millis.saturating_mul(1_000))
     }
 
-    /// Microseconds since the start of 1970.
+    /// Returns the microseconds since the start of 1970.
     #[must_use]
     pub const fn micros(self) -> i64 {
         self.0
     }
 
-    /// Milliseconds since the start of 1970; what is less than one is cut off, towards the past.
+    /// Returns the milliseconds since the start of 1970, rounded down.
     #[must_use]
     pub const fn millis(self) -> i64 {
         self.0.div_euclid(1_000)
     }
 
-    /// So many milliseconds later, or earlier where they are negative; it stops at the ends of [`Time`].
+    /// Adds milliseconds, which may be negative; the result is clamped to the range of [`Time`].
     #[must_use]
     pub const fn plus_millis(self, millis: i64) -> Self {
         let micros = self.0 as i128 + millis as i128 * 1_000;
@@ -67,7 +67,7 @@ impl Time {
         }
     }
 
-    /// The milliseconds from `earlier` to this; what is less than one is cut off, towards the past.
+    /// Returns the milliseconds from `earlier` to this time, rounded down.
     #[must_use]
     pub fn millis_since(self, earlier: Self) -> i64 {
         let micros = i128::from(self.0) - i128::from(earlier.0);
@@ -80,7 +80,8 @@ impl Time {
     ///
     /// # Errors
     ///
-    /// What was expected, when `text` is none of these, or has digits beyond the microseconds.
+    /// A description of the expected form, when `text` has none of these, or has digits beyond the
+    /// microseconds.
     pub fn parse(text: &str) -> Result<Self, String> {
         let count = |suffix| text.strip_suffix(suffix).and_then(|n| n.parse::<i64>().ok());
         if let Some(micros) = count("us") {

@@ -1,4 +1,4 @@
-//! Types: what a program declares of its data.
+//! Types: the data declarations of a program.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -76,7 +76,7 @@ impl fmt::Display for FieldType {
     }
 }
 
-/// What a field is, without the types of what it holds.
+/// The kind of a field, without the types of its contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Shape {
     /// A register.
@@ -141,9 +141,9 @@ pub struct StructType {
 pub struct Field {
     /// The field's name.
     pub name: Name,
-    /// What it holds.
+    /// Its type.
     pub field_type: FieldType,
-    /// What a read gives where nothing was written; for collections the empty one, unused.
+    /// The value of a register before its first write; for collections the empty one, unused.
     pub default: Value,
 }
 
@@ -163,13 +163,13 @@ pub struct ObjectType {
 }
 
 impl ObjectType {
-    /// The index of the field called `name`.
+    /// Returns the index of the field called `name`.
     pub fn field_index(&self, name: &str) -> Option<usize> {
         self.fields.iter().position(|field| &*field.name == name)
     }
 }
 
-/// Everything that a program declares of its data.
+/// All data declarations of a program.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Schema {
     /// Structs by name.
@@ -179,12 +179,12 @@ pub struct Schema {
 }
 
 impl Schema {
-    /// The default of a type: what a read gives where nothing was written and nothing else was
-    /// declared.
+    /// Returns the default of a type: the value of a register before its first write, if the
+    /// program declares no other.
     ///
     /// # Panics
     ///
-    /// When `value_type` names what this schema lacks, or contains itself by value; checked
+    /// When `value_type` names a type that this schema lacks, or contains itself by value; checked
     /// programs do neither.
     pub fn default_of(&self, value_type: &Type) -> Value {
         match value_type {
@@ -209,7 +209,7 @@ impl Schema {
         }
     }
 
-    /// Whether `value` is one of `value_type`, all the way down.
+    /// True if `value` is one of `value_type`, including all nested values.
     pub fn conforms(&self, value: &Value, value_type: &Type) -> bool {
         match (value, value_type) {
             (Value::Bool(_), Type::Bool)

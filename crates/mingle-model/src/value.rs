@@ -1,4 +1,4 @@
-//! Values: what a program computes with.
+//! Values that programs compute with.
 //!
 //! All values are immutable, cheap to clone, and totally ordered: sets and maps iterate in this
 //! order at every store. Floats follow IEEE 754 in arithmetic; in comparisons NaN stands last and
@@ -79,18 +79,18 @@ impl Value {
         inner + size_of::<Self>()
     }
 
-    /// Whether this value is neither deeper nor heavier than one may be. What a value shares with
-    /// itself counts each time, as it would wherever it is written out; the count ends at the
-    /// bound.
+    /// True if this value is within the bounds on depth and weight. A shared part counts each time
+    /// it occurs, as it would when written out; the count stops at the bound.
     pub fn is_within_bounds(&self) -> bool {
         self.fits(VALUE_DEPTH_MAX, &mut VALUE_BYTES_MAX.clone())
     }
 
-    /// Checks a value from outside against the bounds of the language, all that is in it included.
+    /// Checks a value from outside, including all nested values, against the bounds of the
+    /// language.
     ///
     /// # Errors
     ///
-    /// What it holds that no value may: U+0000 in a string, or too much.
+    /// The violated bound: U+0000 in a string, or too much data.
     ///
     /// # Examples
     ///
@@ -141,7 +141,7 @@ impl Value {
         match self {
             Self::String(text) => take(size + text.len()),
             Self::Bytes(bytes) => take(size + bytes.len()),
-            // Of one type, so all items are as small as the first.
+            // All items have one type, so they are as small as the first.
             Self::List(items) if items.first().is_some_and(Self::is_small) => {
                 depth_left > 0 && take(size * (items.len() + 1))
             }
@@ -278,7 +278,7 @@ impl fmt::Display for Ref {
     }
 }
 
-/// Shows a value much as a program would write it; for messages, not for machines.
+/// Displays a value much as a program would write it; for messages, not for machines.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let many = |f: &mut fmt::Formatter<'_>, open: &str, items: &[Value], close: &str| {

@@ -1,8 +1,8 @@
 //! Cassandra: from a Maven registry, three nodes in three data centers.
 //!
-//! Each node is at a loopback address of its own, `127.0.0.1` to `127.0.0.3`, at the same port,
-//! since clients expect one port of all nodes. The data centers are `dc1` to `dc3`. A write is on
-//! disk before it is acknowledged.
+//! Each node has a loopback address of its own, `127.0.0.1` to `127.0.0.3`, at the same port,
+//! because clients expect one port for all nodes. The data centers are `dc1` to `dc3`. A write is
+//! on disk before it is acknowledged.
 
 use std::ffi::OsString;
 use std::fs;
@@ -18,20 +18,21 @@ use crate::tool::{Launch, digest, output, tool};
 
 pub(crate) const FOLDER: &str = "cassandra-5.0.9";
 
-/// Where the nodes listen.
+/// The addresses at which the nodes listen.
 pub(crate) const HOSTS: [Ipv4Addr; 3] =
     [Ipv4Addr::LOCALHOST, Ipv4Addr::new(127, 0, 0, 2), Ipv4Addr::new(127, 0, 0, 3)];
 
-/// What Maven is asked for.
+/// The Maven project that lists the dependencies.
 const POM: &str = include_str!("cassandra.pom.xml");
 
-/// The digest of all archives: of a line with name and digest for each, in the order of names.
+/// The digest of all archives: SHA-256 of one line with name and digest for each archive, in the
+/// order of names.
 const ARCHIVES_SHA256: &str = "90f2eff50e78c0dd376fcfb320b2b0e40834f10da3a2e5ad657e5ae993a0a9dd";
 
-/// Where a node finds its settings, below its folder.
+/// The folder of a node's settings, below the node's folder.
 const SETTINGS: &str = "settings";
 
-/// What of the Java runtime Cassandra uses although it is not public.
+/// The non-public packages of the Java runtime that Cassandra uses.
 const EXPORTS: [&str; 5] = [
     "java.base/jdk.internal.misc",
     "java.base/jdk.internal.ref",
@@ -50,7 +51,7 @@ const OPENS: [&str; 8] = [
     "jdk.management/com.sun.management.internal",
 ];
 
-/// How a node's log looks, and that it goes where its complaints go.
+/// The format of a node's log, and its destination, the error output.
 const LOGGING: &str = r#"<configuration>
   <appender name="out" class="ch.qos.logback.core.ConsoleAppender">
     <encoder><pattern>%-5level %date{HH:mm:ss} %logger{0} - %msg%n</pattern></encoder>
@@ -87,7 +88,7 @@ pub(crate) fn fetch(folder: &Path) -> Result<(), Error> {
     publish(folder)
 }
 
-/// The archives in a folder, in the order of their names.
+/// Returns the archives in a folder, in the order of their names.
 fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     let entries = fs::read_dir(folder).map_err(Error::of(folder.display()))?;
     let paths = entries.flatten().map(|entry| entry.path());
@@ -97,13 +98,13 @@ fn archives(folder: &Path) -> Result<Vec<PathBuf>, Error> {
     Ok(archives)
 }
 
-/// The Java that the user has set, or the one in the path.
+/// Returns the Java that the user has set, or the one in the path.
 fn java() -> PathBuf {
     let home = std::env::var_os("JAVA_HOME").filter(|home| !home.is_empty());
     home.map_or_else(|| "java".into(), |home| PathBuf::from(home).join("bin/java"))
 }
 
-/// Makes the folders and the settings of a node.
+/// Creates the folders and the settings of a node.
 pub(crate) fn prepare(place: &Place, options: &Options) -> Result<(), Error> {
     let settings = place.folder.join(SETTINGS);
     for folder in [place.data(), settings.clone(), place.folder.join("tmp")] {
@@ -124,7 +125,7 @@ pub(crate) fn prepare(place: &Place, options: &Options) -> Result<(), Error> {
     Ok(())
 }
 
-/// The settings of a node, in its own notation.
+/// Returns the settings of a node, as YAML.
 fn yaml(place: &Place, options: &Options) -> String {
     let data = place.data();
     let at = |name: &str| format!("{:?}", data.join(name).to_string_lossy());
@@ -133,7 +134,7 @@ fn yaml(place: &Place, options: &Options) -> String {
         "[{{class_name: org.apache.cassandra.locator.SimpleSeedProvider, \
          parameters: [{{seeds: {seeds:?}}}]}}]"
     );
-    // One token each: thirds of the ring.
+    // One token for each node: thirds of the ring.
     let token = (place.index as i64 - 1) * (i64::MAX / 3 * 2);
     let host = place.address.ip().to_string();
     let mut settings = vec![
@@ -148,7 +149,8 @@ fn yaml(place: &Place, options: &Options) -> String {
         ("rpc_address", host),
         ("storage_port", place.inner_port.to_string()),
         ("native_transport_port", place.address.port().to_string()),
-        // What times out is unknown, which tests of a machine under load cannot go on from.
+        // After a timeout the outcome is unknown, and a test on a loaded machine could not
+        // continue.
         ("read_request_timeout", "10s".to_owned()),
         ("write_request_timeout", "10s".to_owned()),
         ("cas_contention_timeout", "10s".to_owned()),
@@ -164,12 +166,12 @@ fn yaml(place: &Place, options: &Options) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// The name that the nodes of one server know each other by, and that no other server has.
+/// Returns the name that the nodes of one server share; no other server has it.
 fn cluster(place: &Place) -> String {
     format!("mingle-{}-{}", place.address.port(), place.inner_port)
 }
 
-/// The command that runs a node.
+/// Returns the command that runs a node.
 pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     let settings = place.folder.join(SETTINGS);
     let joined = |before: &str, path: &Path| {
@@ -177,7 +179,7 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
         word.push(path);
         word
     };
-    // What compiles well compiles long.
+    // An optimizing compiler takes long to compile.
     let own = if options.is_for_load {
         ["-Xms768m", "-Xmx768m", "-XX:+TieredCompilation"]
     } else {
@@ -190,7 +192,8 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
         "-Dcassandra.ring_delay_ms=1000",
         "-Dcassandra.superuser_setup_delay_ms=0",
         "-Dcassandra.skip_wait_for_gossip_to_settle=0",
-        // A node that missed a change of the schema asks for it again, by default after one or two minutes.
+        // A node that missed a schema change asks for it again, by default after one or two
+        // minutes.
         "-Dcassandra.migration_delay_ms=1000",
         "-Dcassandra.schema_pull_interval_ms=1000",
     ];
@@ -198,7 +201,7 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     for (option, packages) in [("--add-exports", &EXPORTS[..]), ("--add-opens", &OPENS[..])] {
         arguments.extend(packages.iter().map(|name| format!("{option}={name}=ALL-UNNAMED").into()));
     }
-    // What is left of a node is in its folder, and goes with it.
+    // Files that a node leaves are in its folder, and are removed with it.
     arguments.push(joined("-Djava.io.tmpdir=", &place.folder.join("tmp")));
     arguments.push(joined("-Duser.home=", &place.folder.join("tmp")));
     arguments.push(joined("-Dcassandra.storagedir=", &place.data()));
@@ -213,8 +216,8 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     Launch { program: java(), arguments, environment: Vec::new() }
 }
 
-/// Whether the node takes queries, belongs to our server, and sees all nodes of it, with the schema that it has: what it
-/// reads then at all replicas lies at all nodes.
+/// True if the node accepts queries, belongs to our server, and sees all of its nodes with its own
+/// schema version. Data that it then reads from all replicas is on all nodes.
 pub(crate) fn is_ready(place: &Place) -> bool {
     let answer = || -> std::io::Result<bool> {
         let mut connection = Connection::open(place.address)?;
@@ -223,9 +226,9 @@ pub(crate) fn is_ready(place: &Place) -> bool {
         let is_ours = local.windows(name.len()).any(|part| part == name.as_bytes());
         let peers = connection.query("SELECT COUNT(*) FROM system.peers_v2", ONE)?;
         let knows_all = peers.ends_with(&(HOSTS.len() as u64 - 1).to_be_bytes());
-        // Whom it knows it need not have reached yet.
+        // A node may know another one without having reached it.
         connection.query("SELECT session_id FROM system_traces.sessions", ALL)?;
-        // Each node makes some tables of its own as it starts, and hears of those of the others later.
+        // Each node creates some tables at its start, and learns of the others' tables later.
         let own = connection.query("SELECT schema_version FROM system.local", ONE)?;
         let version = own.last_chunk::<UUID_BYTES>();
         let others = connection.query("SELECT schema_version FROM system.peers_v2", ONE)?;
@@ -237,14 +240,14 @@ pub(crate) fn is_ready(place: &Place) -> bool {
     answer().unwrap_or(false)
 }
 
-/// How many replicas must answer, as the protocol numbers it.
+/// Consistency levels, as the protocol numbers them.
 const ONE: u16 = 1;
 const ALL: u16 = 5;
 
-/// The length of the version of a schema.
+/// The length of a schema version, in bytes.
 const UUID_BYTES: usize = 16;
 
-/// As much of the native protocol, version 4, as it takes to see whether a node is up.
+/// The part of the native protocol, version 4, that is needed to find out if a node is up.
 struct Connection {
     stream: TcpStream,
 }
@@ -255,8 +258,8 @@ impl Connection {
         let stream = TcpStream::connect_timeout(&address.into(), patience)?;
         stream.set_read_timeout(Some(patience))?;
         let mut connection = Self { stream };
-        // STARTUP with one option, answered by READY, or by AUTHENTICATE where settings say so; who they
-        // let in at first is known.
+        // STARTUP with one option, answered by READY, or by AUTHENTICATE if the settings demand it;
+        // the initial user is known.
         let options = [&[0, 1][..], &short("CQL_VERSION"), &short("3.0.0")].concat();
         let (kind, body) = connection.exchange(1, &options)?;
         match kind {
@@ -271,7 +274,7 @@ impl Connection {
         Ok(connection)
     }
 
-    /// The RESULT of a QUERY, undecoded.
+    /// Returns the RESULT of a QUERY, undecoded.
     fn query(&mut self, query: &str, consistency: u16) -> std::io::Result<Vec<u8>> {
         let length = (query.len() as u32).to_be_bytes();
         let flags = [0];
@@ -284,7 +287,7 @@ impl Connection {
         if kind == expected { Ok(body) } else { Err(unexpected(kind, &body)) }
     }
 
-    /// The kind of the answer, and what is in it.
+    /// Sends a frame; returns the kind and the body of the answer.
     fn exchange(&mut self, operation: u8, body: &[u8]) -> std::io::Result<(u8, Vec<u8>)> {
         let length = (body.len() as u32).to_be_bytes();
         let frame = [&[4, 0, 0, 0, operation][..], &length, body].concat();
@@ -304,7 +307,7 @@ fn unexpected(kind: u8, body: &[u8]) -> IoError {
     IoError::new(ErrorKind::InvalidData, format!("kind {kind}: {text}"))
 }
 
-/// A text as the protocol writes short ones.
+/// Encodes a short string of the protocol.
 fn short(text: &str) -> Vec<u8> {
     [&(text.len() as u16).to_be_bytes()[..], text.as_bytes()].concat()
 }
@@ -323,7 +326,7 @@ mod tests {
         Connection::open(address).unwrap()
     }
 
-    /// Whether the answer to a query contains these bytes.
+    /// True if the answer to a query contains these bytes.
     fn has(connection: &mut Connection, query: &str, consistency: u16, bytes: &[u8]) -> bool {
         let answer = connection.query(query, consistency).unwrap();
         answer.windows(bytes.len()).any(|part| part == bytes)
@@ -344,14 +347,14 @@ mod tests {
             let query = "SELECT data_center FROM system.local";
             let mut connection = connect(&server, index);
             assert!(has(&mut connection, query, ONE, center.as_bytes()));
-            // The others hear of the table in their own time, as drivers know.
+            // The other nodes learn of the table later, which drivers have to handle.
             let deadline = Instant::now() + Duration::from_mins(1);
             while connection.query("SELECT value FROM test.kept", ONE).is_err() {
                 assert!(Instant::now() < deadline, "{center} does not know the table");
             }
         }
 
-        // A boolean, in four bytes of length and one of its own.
+        // A boolean: four bytes of length and one byte of value.
         let (applied, refused) = ([0, 0, 0, 1, 1], [0, 0, 0, 1, 0]);
         let insert = "INSERT INTO test.kept (id, value) VALUES (1, 'before') IF NOT EXISTS";
         assert!(has(&mut first, insert, QUORUM, &applied));

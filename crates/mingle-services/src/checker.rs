@@ -1,4 +1,4 @@
-//! What checks the types of generated clients: fetched like engines, though nothing is served.
+//! Type checkers of generated clients: fetched like engines, but without a server.
 
 use std::fmt;
 use std::fs;
@@ -9,27 +9,27 @@ use crate::error::Error;
 use crate::home::Home;
 use crate::tool::{output, tool};
 
-/// What `npm` is asked for, with the digests of what may come.
+/// The packages for `npm`, with the digests of the permitted archives.
 const NPM_PACKAGE: &str = include_str!("checker/package.json");
 const NPM_LOCK: &str = include_str!("checker/package-lock.json");
 
-/// What `pip` is asked for.
+/// The packages for `pip`.
 const PIP_REQUIREMENTS: &str = include_str!("checker/requirements.txt");
 
-/// A checker of types.
+/// A type checker.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Checker {
-    /// `tsc`, which also makes JavaScript of TypeScript; needs Node and npm.
+    /// `tsc`, which also compiles TypeScript to JavaScript; needs Node and npm.
     TypeScript,
     /// `mypy`; needs Python with `venv`.
     Mypy,
 }
 
 impl Checker {
-    /// All of them. They are fetched when nothing is named, and must run where `CI=true`.
+    /// All checkers. They are fetched if none is named, and must run if `CI=true`.
     pub const ALL: [Self; 2] = [Self::TypeScript, Self::Mypy];
 
-    /// The name, in lower case.
+    /// Returns the name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::TypeScript => "typescript",
@@ -37,7 +37,7 @@ impl Checker {
         }
     }
 
-    /// The folder below the home; it is there only once complete.
+    /// Returns the folder below the home; it only exists once it is complete.
     fn folder(self) -> &'static str {
         match self {
             Self::TypeScript => "typescript-5.9.3",
@@ -45,16 +45,17 @@ impl Checker {
         }
     }
 
-    /// Whether it is there.
+    /// True if the checker has been fetched.
     pub fn is_fetched(self, home: &Home) -> bool {
         home.path().join(self.folder()).is_dir()
     }
 
-    /// Gets it, unless it is there; says whether it had to.
+    /// Fetches the checker unless it is there; returns true if it was fetched.
     ///
     /// # Errors
     ///
-    /// If a tool is missing, a registry cannot be reached, or what came is not what was expected.
+    /// If a tool is missing, a registry cannot be reached, or an archive differs from the expected
+    /// one.
     pub fn fetch(self, home: &Home) -> Result<bool, Error> {
         if self.is_fetched(home) {
             return Ok(false);
@@ -66,7 +67,7 @@ impl Checker {
         Ok(true)
     }
 
-    /// The words that its command begins with.
+    /// Returns the first words of its command.
     ///
     /// # Errors
     ///
@@ -85,7 +86,7 @@ impl Checker {
     }
 }
 
-/// Fills a folder with what the lock lists, if it has the digests that stand there.
+/// Fills a folder with the packages of the lock file, if they have its digests.
 fn fetch_from_npm(folder: &Path) -> Result<(), Error> {
     for (name, text) in [("package.json", NPM_PACKAGE), ("package-lock.json", NPM_LOCK)] {
         let path = folder.join(name);
@@ -95,8 +96,8 @@ fn fetch_from_npm(folder: &Path) -> Result<(), Error> {
     output("npm", words, Some(folder)).map(|_| ())
 }
 
-/// Makes a folder an environment of Python's. It is not moved afterwards: what is in it is called
-/// as a module, so that no script with its old path is needed.
+/// Creates a Python environment in a folder. The folder is renamed afterwards, so its packages are
+/// called as modules: the environment's scripts contain the old path.
 fn fetch_from_pip(folder: &Path) -> Result<(), Error> {
     tool("python3", ["-m".as_ref(), "venv".as_ref(), folder.as_os_str()])?;
     let requirements = folder.join("requirements.txt");

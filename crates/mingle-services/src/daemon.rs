@@ -1,7 +1,7 @@
 //! Servers that outlive the command that starts them.
 //!
-//! They are kept in a file, with the number and the start of each process, so that no later process
-//! of that number is ever taken for one of them. Their data stays.
+//! A file holds the process id and the start time of each, so that a later process with the same id
+//! is never taken for a server. Their data is kept.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::unix::process::CommandExt;
@@ -15,10 +15,10 @@ use crate::process::{Process, signal_named};
 use crate::server::{END_WITHIN, Options, Place, await_ready, places};
 use crate::tool::Launch;
 
-/// The file that says what was started, below the home.
+/// The file that lists the started processes, below the home.
 const STARTED: &str = "started.txt";
 
-/// A process that was started: one line of the file.
+/// A started process: one line of the file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Started {
     engine: Engine,
@@ -40,7 +40,7 @@ impl Started {
     }
 }
 
-/// What was started and runs, read from the file; others wait while this is held.
+/// The running processes, read from the file; other processes wait while this is held.
 struct Register {
     path: PathBuf,
     started: Vec<Started>,
@@ -74,19 +74,19 @@ impl Register {
         written.map_err(Error::of(self.path.display()))
     }
 
-    /// The processes of an engine that were started and run.
+    /// Returns the running processes of an engine.
     fn running(&self, engine: Engine) -> impl Iterator<Item = &Started> {
         let of_engine = self.started.iter().filter(move |started| started.engine == engine);
         of_engine.filter(|started| started.process.is_running())
     }
 }
 
-/// Starts a server that goes on when we end, unless one runs, and gives its address. It keeps the
-/// data of the one before.
+/// Starts a server that continues after this process, unless one runs, and returns its address. It
+/// keeps the data of the previous server.
 ///
 /// # Errors
 ///
-/// [`Error::NotFetched`]; or what the server complained about, such as that its port is taken.
+/// [`Error::NotFetched`]; or the server's complaint, for example that its port is taken.
 pub fn start(home: &Home, engine: Engine) -> Result<String, Error> {
     let mut register = Register::open(home)?;
     if let Some(started) = register.running(engine).next() {
@@ -105,7 +105,7 @@ pub fn start(home: &Home, engine: Engine) -> Result<String, Error> {
     for place in &places {
         prepare(home, engine, place)?;
         let process = detach(&engine.launch(home, place, &Options::default()), place)?;
-        // Whatever comes, `stop` finds it.
+        // The entry is written first, so that `stop` finds the process after any failure.
         register.started.push(Started { engine, process, url: url.clone() });
         register.save()?;
     }
@@ -121,8 +121,8 @@ fn make_for_server(folder: &Path) -> Result<(), Error> {
     hand_over(folder)
 }
 
-/// The ports that the server had before, which the data of some engines knows; free ones if there
-/// was none.
+/// Returns the ports of the previous server, which the data of some engines contains; free ones if
+/// there was none.
 fn ports(engine: Engine, folder: &Path) -> Result<[u16; 2], Error> {
     let kept = folder.join("ports");
     let text = fs::read_to_string(&kept).unwrap_or_default();
@@ -135,7 +135,7 @@ fn ports(engine: Engine, folder: &Path) -> Result<[u16; 2], Error> {
     Ok(ports)
 }
 
-/// Makes the data folder, unless one was made before from beginning to end.
+/// Creates the data folder, unless an earlier call completed it.
 fn prepare(home: &Home, engine: Engine, place: &Place) -> Result<(), Error> {
     let done = place.folder.join("prepared");
     if done.exists() {
@@ -149,7 +149,7 @@ fn prepare(home: &Home, engine: Engine, place: &Place) -> Result<(), Error> {
     fs::write(&done, "").map_err(Error::of(done.display()))
 }
 
-/// Runs a server that is nobody's child once we end.
+/// Runs a server that has no parent once this process ends.
 fn detach(launch: &Launch, place: &Place) -> Result<Process, Error> {
     let fail = || format!("cannot run {}", launch.program.display());
     let log = OpenOptions::new().create(true).append(true).open(place.log());
@@ -159,11 +159,11 @@ fn detach(launch: &Launch, place: &Place) -> Result<Process, Error> {
     command.process_group(0).current_dir(&place.folder).stdout(log).stderr(errors);
     let child = command.spawn().map_err(Error::of(fail()))?;
     let pid = child.id() as i32;
-    // One that has ended already is noticed by whoever waits for its answer.
+    // If it has already ended, the wait for its answer will notice.
     Ok(Process::running(pid).unwrap_or(Process { pid, born: 0 }))
 }
 
-/// Stops the server of an engine that [`start`] has started; says whether one ran.
+/// Stops the server of an engine that [`start`] has started; returns true if one ran.
 ///
 /// # Errors
 ///
@@ -181,11 +181,11 @@ pub fn stop(home: &Home, engine: Engine) -> Result<bool, Error> {
     Ok(!running.is_empty())
 }
 
-/// One line on an engine: whether it was fetched, and the address of the server that runs.
+/// Returns one line on an engine: if it was fetched, and the address of the running server.
 ///
 /// # Errors
 ///
-/// If the file of what was started cannot be read.
+/// If the file of started processes cannot be read.
 pub fn status(home: &Home, engine: Engine) -> Result<String, Error> {
     let register = Register::open(home)?;
     let fetched = if engine.is_fetched(home) { "fetched" } else { "not fetched" };

@@ -1,4 +1,4 @@
-//! Which engines there are, and which must run.
+//! The engines, and those that must run.
 
 use std::fmt;
 use std::net::Ipv4Addr;
@@ -12,12 +12,12 @@ use crate::server::{Options, Place};
 use crate::tool::Launch;
 use crate::{cassandra, postgres, redis};
 
-/// A database that tests talk to.
+/// A database that tests use.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Engine {
     /// PostgreSQL: one server.
     Postgres,
-    /// Redis, or Valkey where the distribution has that: one server.
+    /// Redis, or Valkey if the distribution has that instead: one server.
     Redis,
     /// Cassandra: three nodes in three data centers.
     Cassandra,
@@ -27,11 +27,11 @@ impl Engine {
     /// All engines.
     pub const ALL: [Self; 3] = [Self::Postgres, Self::Redis, Self::Cassandra];
 
-    /// The engines that are fetched when none is named, and that must run where `CI=true`: those
-    /// that tests exist for.
+    /// The engines that are fetched if none is named, and that must run if `CI=true`: those with
+    /// tests.
     pub const REQUIRED: [Self; 3] = Self::ALL;
 
-    /// The name, in lower case.
+    /// Returns the name, in lower case.
     pub fn name(self) -> &'static str {
         match self {
             Self::Postgres => "postgres",
@@ -40,8 +40,8 @@ impl Engine {
         }
     }
 
-    /// The variable of the environment that tells the address of a server that is there already:
-    /// `postgres://…`, `redis://…`, `host:port,…`.
+    /// Returns the environment variable with the address of an existing server: `postgres://…`,
+    /// `redis://…`, `host:port,…`.
     pub fn variable(self) -> &'static str {
         match self {
             Self::Postgres => "MINGLE_POSTGRES",
@@ -50,12 +50,12 @@ impl Engine {
         }
     }
 
-    /// The address that the environment tells.
+    /// Returns the address from the environment.
     pub fn told(self) -> Option<String> {
         std::env::var(self.variable()).ok().filter(|address| !address.is_empty())
     }
 
-    /// The folder below the home that the fetched files are in; it is there only once complete.
+    /// Returns the folder of the fetched files, below the home; it only exists once it is complete.
     pub(crate) fn folder(self) -> &'static str {
         match self {
             Self::Postgres => postgres::FOLDER,
@@ -64,16 +64,17 @@ impl Engine {
         }
     }
 
-    /// Whether the files are there.
+    /// True if the files have been fetched.
     pub fn is_fetched(self, home: &Home) -> bool {
         home.path().join(self.folder()).is_dir()
     }
 
-    /// Gets the files, unless they are there; says whether it had to.
+    /// Fetches the files unless they are there; returns true if they were fetched.
     ///
     /// # Errors
     ///
-    /// If a tool is missing, a registry cannot be reached, or what came is not what was expected.
+    /// If a tool is missing, a registry cannot be reached, or an archive differs from the expected
+    /// one.
     pub fn fetch(self, home: &Home) -> Result<bool, Error> {
         if self.is_fetched(home) {
             return Ok(false);
@@ -87,7 +88,7 @@ impl Engine {
         Ok(true)
     }
 
-    /// Makes the data folder of a new server.
+    /// Creates the data folder of a new server.
     pub(crate) fn prepare(
         self,
         home: &Home,
@@ -101,7 +102,7 @@ impl Engine {
         }
     }
 
-    /// The command that runs a server.
+    /// Returns the command that runs a server.
     pub(crate) fn launch(self, home: &Home, place: &Place, options: &Options) -> Launch {
         let files = home.path().join(self.folder());
         match self {
@@ -111,7 +112,7 @@ impl Engine {
         }
     }
 
-    /// Whether the server that has this process id answers.
+    /// True if the server with this process id answers.
     pub(crate) fn is_ready(self, place: &Place, pid: i32) -> bool {
         match self {
             Self::Postgres => postgres::is_ready(place, pid),
@@ -120,7 +121,7 @@ impl Engine {
         }
     }
 
-    /// What clients are told.
+    /// Returns the address for clients.
     pub(crate) fn url(self, places: &[Place]) -> String {
         let addresses: Vec<String> = places.iter().map(|place| place.address.to_string()).collect();
         let addresses = addresses.join(",");
@@ -131,7 +132,7 @@ impl Engine {
         }
     }
 
-    /// How long a server may take until it answers.
+    /// Returns the maximum time until a server must answer.
     pub(crate) fn patience(self) -> Duration {
         match self {
             Self::Postgres | Self::Redis => Duration::from_mins(1),
@@ -139,7 +140,7 @@ impl Engine {
         }
     }
 
-    /// The hosts that the processes of one server listen at.
+    /// Returns the hosts at which the processes of one server listen.
     pub(crate) fn hosts(self) -> &'static [Ipv4Addr] {
         match self {
             Self::Postgres | Self::Redis => &[Ipv4Addr::LOCALHOST],
@@ -147,7 +148,7 @@ impl Engine {
         }
     }
 
-    /// Removes what a server that is over has left outside of its folder.
+    /// Removes the remains of a dead server outside of its folder.
     pub(crate) fn forget(self, place: &Place) {
         match self {
             Self::Postgres => postgres::forget(place),
@@ -155,12 +156,12 @@ impl Engine {
         }
     }
 
-    /// The signals that end a server: in good order, and at once but leaving nothing of the
-    /// system's behind.
+    /// Returns the signals that end a server: an orderly one, and an immediate one that still
+    /// leaves no system resources behind.
     pub(crate) fn signals(self) -> Signals {
         match self {
-            // Told to terminate, PostgreSQL waits for its clients; killed, it leaves a segment of
-            // shared memory.
+            // On TERM, PostgreSQL waits for its clients; on KILL, it leaves a segment of shared
+            // memory.
             Self::Postgres => Signals { orderly: "INT", at_once: "QUIT" },
             Self::Redis | Self::Cassandra => Signals { orderly: "TERM", at_once: "KILL" },
         }
@@ -170,7 +171,7 @@ impl Engine {
 /// The signals that end a server, by name.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Signals {
-    /// Ends it in good order.
+    /// Ends it in an orderly way.
     pub orderly: &'static str,
     /// Ends it without care for its data.
     pub at_once: &'static str,

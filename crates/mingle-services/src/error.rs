@@ -1,23 +1,24 @@
-//! Why there is no server.
+//! The reasons why there is no server.
 
 use std::fmt;
 
-/// Why there is no server, or why something could not be done to one.
+/// The reason why there is no server, or why an operation on one failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Error {
-    /// What has this name is not in the folder of services: `cargo xtask services fetch` gets it.
+    /// The named engine or checker is not in the services folder: `cargo xtask services fetch` gets
+    /// it.
     NotFetched(&'static str),
-    /// Something else failed; the text says what was tried, and what to do if that is known.
+    /// Another failure; the text has the action that failed, and a remedy if one is known.
     Failed(String),
 }
 
 impl Error {
-    /// A failure, and what was being done.
+    /// Creates a failure from a description of the action.
     pub(crate) fn new(what: impl fmt::Display) -> Self {
         Self::Failed(what.to_string())
     }
 
-    /// A closure for `map_err`: names what was being done before the cause.
+    /// Returns a closure for `map_err` that puts a description of the action before the cause.
     pub(crate) fn of<E: fmt::Display>(what: impl fmt::Display) -> impl FnOnce(E) -> Self {
         move |cause| Self::Failed(format!("{what}: {cause}"))
     }

@@ -1,4 +1,4 @@
-//! The folder that all is kept in, and the user that servers run as.
+//! The folder of all files, and the user that runs the servers.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -11,22 +11,23 @@ use crate::error::Error;
 use crate::process::Process;
 use crate::tool::tool;
 
-/// The user and group that servers run as where we are root, which PostgreSQL refuses: `nobody`.
+/// The user and group of the servers if this process is root, which PostgreSQL refuses: `nobody`.
 const NOBODY: u32 = 65534;
 
-/// The folder that fetched files and the data of running servers are in.
+/// The folder of fetched files and of the data of running servers.
 #[derive(Clone, Debug)]
 pub struct Home {
     path: PathBuf,
 }
 
 impl Home {
-    /// The folder that `MINGLE_SERVICES` names, or `target/services` in the workspace. Where we are
-    /// root and [`NOBODY`] cannot get there, a folder of ours among the temporary ones.
+    /// Finds the folder that `MINGLE_SERVICES` names, or `target/services` in the workspace. If
+    /// this process is root and [`NOBODY`] cannot reach that folder, it is a folder in the
+    /// temporary directory.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made, or is somebody else's.
+    /// If the folder cannot be created, or belongs to another user.
     pub fn find() -> Result<Self, Error> {
         let named = std::env::var_os("MINGLE_SERVICES").filter(|path| !path.is_empty());
         let here = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -35,11 +36,11 @@ impl Home {
         Self::at(&path)
     }
 
-    /// As [`Home::find`], at a folder.
+    /// Like [`Home::find`], for a given folder.
     ///
     /// # Errors
     ///
-    /// If the folder cannot be made, or is somebody else's.
+    /// If the folder cannot be created, or belongs to another user.
     pub fn at(path: &Path) -> Result<Self, Error> {
         let path = make(path)?;
         if !is_root() || path.ancestors().all(is_open) {
@@ -57,13 +58,13 @@ impl Home {
         Ok(Self { path: instead })
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Makes the folder `name` by filling another one and renaming it, so that it is either
-    /// complete or not there. Whoever is second throws its own away.
+    /// Creates the folder `name` by filling another one and renaming it, so that it is either
+    /// complete or absent. If two processes do so, the second discards its own.
     pub(crate) fn complete(
         &self,
         name: &str,
@@ -84,7 +85,7 @@ impl Home {
         filled
     }
 
-    /// Removes what processes that are gone have not finished.
+    /// Removes the unfinished folders of processes that are gone.
     fn clear_unfinished(&self, name: &str) -> Result<(), Error> {
         for entry in fs::read_dir(&self.path).map_err(Error::of(self.path.display()))? {
             let path = entry.map_err(Error::of(self.path.display()))?.path();
@@ -100,7 +101,7 @@ impl Home {
         Ok(())
     }
 
-    /// A new folder for the data of a server that lasts as long as this process.
+    /// Creates a folder for the data of a server that lasts as long as this process.
     pub(crate) fn new_run(&self, name: &str) -> Result<PathBuf, Error> {
         static NEXT: AtomicU64 = AtomicU64::new(0);
         let runs = make(&self.path.join("runs"))?;
@@ -118,17 +119,17 @@ fn make(path: &Path) -> Result<PathBuf, Error> {
         .map_err(Error::of(format!("cannot make the folder {}", path.display())))
 }
 
-/// Whether others may pass through a folder.
+/// True if other users may pass through a folder.
 fn is_open(folder: &Path) -> bool {
     fs::metadata(folder).is_ok_and(|metadata| metadata.mode() & 0o001 != 0)
 }
 
-/// Whether we are root, so that servers must run as somebody else.
+/// True if this process is root, so that servers must run as another user.
 pub(crate) fn is_root() -> bool {
     rustix::process::geteuid().is_root()
 }
 
-/// Gives a file or folder to the user that servers run as, and to nobody else.
+/// Gives a file or folder to the user that runs the servers, with access for no other.
 pub(crate) fn hand_over(path: &Path) -> Result<(), Error> {
     let metadata = fs::metadata(path).map_err(Error::of(path.display()))?;
     if metadata.is_dir() {
@@ -141,17 +142,17 @@ pub(crate) fn hand_over(path: &Path) -> Result<(), Error> {
     Ok(())
 }
 
-/// Lets a command run as the user that servers run as.
+/// Makes a command run as the user that runs the servers.
 pub(crate) fn unprivileged(command: &mut Command) -> &mut Command {
     if is_root() { command.uid(NOBODY).gid(NOBODY) } else { command }
 }
 
-/// Lets everybody read what is in a folder, whatever an archive or our umask says.
+/// Lets all users read a folder's contents, independent of an archive's modes and the umask.
 pub(crate) fn publish(folder: &Path) -> Result<(), Error> {
     tool("chmod", ["-R".as_ref(), "a+rX".as_ref(), folder.as_os_str()])
 }
 
-/// Copies a folder and all in it for the user that servers run as.
+/// Copies a folder with its contents for the user that runs the servers.
 pub(crate) fn copy_for_server(from: &Path, to: &Path) -> Result<(), Error> {
     fs::create_dir_all(to).map_err(Error::of(to.display()))?;
     hand_over(to)?;
@@ -187,7 +188,7 @@ mod tests {
         assert_eq!(broken, Err(Error::new("broken")));
         assert!(names().is_empty(), "{:?}", names());
 
-        // What a process left that cannot have finished it: no process has such a number.
+        // The remains of a process that cannot have finished them: no process has such an id.
         fs::create_dir(folder.path().join("engine.2147483647.part")).unwrap();
         fs::create_dir(folder.path().join("other.2147483647.part")).unwrap();
         home.complete("engine", fill("first")).unwrap();

@@ -1,7 +1,7 @@
-//! Which engines and checkers ran, and which were skipped.
+//! The record of engines and checkers that ran, and of those that were skipped.
 //!
-//! The test harness keeps what passing tests print to itself. So each test also adds a line to the
-//! file that `MINGLE_ENGINES` names, and `cargo xtask test` has them summed up.
+//! The test harness hides the output of passing tests. Each test therefore also adds a line to the
+//! file that `MINGLE_ENGINES` names, and `cargo xtask test` summarizes them.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -16,27 +16,27 @@ use crate::error::Error;
 /// The variable that names the file.
 const FILE: &str = "MINGLE_ENGINES";
 
-/// Whether what is skipped counts as a failure.
+/// True if skipped tests count as failures.
 pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|ci| ci == "true")
 }
 
-/// What a line is about.
+/// The subject of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum About {
     /// A server.
     Engine(Engine),
-    /// What checks types.
+    /// A type checker.
     Checker(Checker),
 }
 
 impl About {
-    /// All that there is.
+    /// Returns all subjects.
     fn all() -> impl Iterator<Item = Self> {
         Engine::ALL.map(Self::Engine).into_iter().chain(Checker::ALL.map(Self::Checker))
     }
 
-    /// Whether it must run where `CI=true`.
+    /// True if it must run if `CI=true`.
     pub(crate) fn is_required(self) -> bool {
         match self {
             Self::Engine(engine) => Engine::REQUIRED.contains(&engine),
@@ -51,7 +51,7 @@ impl About {
         }
     }
 
-    /// Why it is skipped, and what to do.
+    /// Returns the reason why it is skipped, and the remedy.
     fn why(self) -> String {
         format!("not fetched: run cargo xtask services fetch {}", self.name())
     }
@@ -66,18 +66,18 @@ impl fmt::Display for About {
     }
 }
 
-/// The line of a test that ran; tests run in threads of their name.
+/// Returns the line of a test that ran; a test's thread has the test's name.
 pub(crate) fn ran(about: About) -> String {
     let thread = std::thread::current();
     format!("{about}: ran {}", thread.name().unwrap_or("in a thread without name"))
 }
 
-/// The line of a test that did not.
+/// Returns the line of a skipped test.
 pub(crate) fn skipped(about: About) -> String {
     format!("{about}: SKIPPED, {}", about.why())
 }
 
-/// Prints a line, and adds it to the file if there is one.
+/// Prints a line, and appends it to the file if there is one.
 pub(crate) fn note(line: &str) {
     eprintln!("{line}");
     let Some(path) = std::env::var_os(FILE) else { return };
@@ -87,12 +87,13 @@ pub(crate) fn note(line: &str) {
     written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
 }
 
-/// Sums up the lines of a file, one line for each engine and checker, and whether all is well: with
-/// `must_run`, only if each checker and each of [`Engine::REQUIRED`] ran and none was skipped.
+/// Summarizes the lines of a file, one line for each engine and checker, and returns true if all is
+/// well: with `must_run`, each checker and each of [`Engine::REQUIRED`] must have run, and none may
+/// have been skipped.
 ///
 /// # Errors
 ///
-/// If the file is there and cannot be read.
+/// If the file exists and cannot be read.
 pub fn report(file: &Path, must_run: bool) -> Result<(String, bool), Error> {
     let text = match std::fs::read_to_string(file) {
         Err(error) if error.kind() == std::io::ErrorKind::NotFound => String::new(),
@@ -105,7 +106,7 @@ fn sum(lines: &str, must_run: bool) -> (String, bool) {
     let (mut report, mut is_well) = (String::new(), true);
     for about in About::all() {
         let of_kind = |what: String| lines.lines().filter(move |line| line.starts_with(&what));
-        // A test may ask for several servers.
+        // A test may use several servers.
         let ran = of_kind(format!("{about}: ran ")).collect::<BTreeSet<_>>().len();
         let skipped = of_kind(format!("{about}: SKIPPED")).count();
         is_well &= !must_run || !about.is_required() || (ran > 0 && skipped == 0);

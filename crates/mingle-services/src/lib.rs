@@ -11,19 +11,20 @@
 //! # }
 //! ```
 //!
-//! and runs wherever the engine was fetched or its address is told ([`Engine::variable`]). Where it
-//! was not, the test is skipped, which `cargo xtask test` says at its end; with `CI=true` it fails.
+//! and runs if the engine was fetched or the environment has its address ([`Engine::variable`]).
+//! Otherwise the test is skipped, which `cargo xtask test` reports at its end; with `CI=true` it
+//! fails.
 //!
-//! - [`engine`]: which there are, and which must run.
-//! - [`home`]: the folder that all is kept in, and the user that servers run as.
-//! - [`mod@checker`]: what checks the types of generated clients; it is fetched likewise.
-//! - [`tool`]: running `mvn`, `tar` and the like.
-//! - `postgres`, `redis`, `cassandra`: what is particular to each: fetching, launching, being ready.
-//! - [`process`]: a process that cannot be mistaken for a later one of its number.
-//! - `supervise`: a server that ends with its test, however that ends.
+//! - [`engine`]: the engines, and those that must run.
+//! - [`home`]: the folder of all files, and the user that runs the servers.
+//! - [`mod@checker`]: the type checkers of generated clients; they are fetched like engines.
+//! - [`tool`]: calls of `mvn`, `tar` and other commands.
+//! - `postgres`, `redis`, `cassandra`: the parts specific to each engine: fetch, launch, readiness.
+//! - [`process`]: a process that cannot be mistaken for a later one with the same id.
+//! - `supervise`: a server that ends with its test, even if the test is killed.
 //! - [`server`]: a server for the length of a test, which can be killed and restarted.
 //! - [`daemon`]: servers that outlive the command that starts them.
-//! - [`ledger`]: which engines ran and which were skipped.
+//! - [`ledger`]: the engines that ran and those that were skipped.
 
 mod cassandra;
 pub mod checker;

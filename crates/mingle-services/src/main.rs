@@ -52,7 +52,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs a task for each engine that is named, or for the usual ones.
+/// Runs a task for each named engine, or for the required ones.
 fn each(
     named: &[&str],
     usual: &[Engine],
@@ -64,7 +64,7 @@ fn each(
     engines.iter().try_for_each(|engine| run(&home, *engine))
 }
 
-/// Gets the engines and checkers that are named, or all that tests need.
+/// Fetches the named engines and checkers, or all that tests need.
 fn fetch_all(named: &[&str]) -> Result<(), Error> {
     let home = Home::find()?;
     let (checkers, engines): (Vec<&str>, Vec<&str>) =
@@ -116,7 +116,7 @@ fn stop(home: &Home, engine: Engine) -> Result<(), Error> {
     Ok(())
 }
 
-/// Runs a server as a test does, until our input ends or we do.
+/// Runs a server like a test, until the input or this process ends.
 fn hold(engine: &str) -> Result<(), Error> {
     let engine = engine.parse()?;
     let fail = |error: std::io::Error| Error::Failed(format!("cannot hold {engine}: {error}"));
@@ -129,7 +129,7 @@ fn hold(engine: &str) -> Result<(), Error> {
     Ok(())
 }
 
-/// What `cargo xtask test` ends with.
+/// Reports the summary at the end of `cargo xtask test`.
 fn report(file: &Path) -> Result<(), Error> {
     let must_run = ledger::is_ci();
     let (report, is_well) = ledger::report(file, must_run)?;

@@ -1,4 +1,4 @@
-//! Ports that a server can have again after it was killed.
+//! Ports that a server can use again after it was killed.
 
 use std::collections::hash_map::RandomState;
 use std::fs;
@@ -7,26 +7,26 @@ use std::net::{Ipv4Addr, SocketAddrV4, TcpListener};
 
 use crate::error::Error;
 
-/// How many ports are tried before the system is asked for one.
+/// The number of ports tried before the system chooses one.
 const TRIES: u64 = 200;
 
-/// The lowest port that is chosen.
+/// The lowest port to choose.
 const LOWEST: u64 = 10_000;
 
-/// Two ports that are free at each of these addresses.
+/// Returns two ports that are free at each of these addresses.
 ///
-/// They lie below those that the system gives to clients. Among them, another process could have
-/// one while the server is down; and whoever tries to reach the server then could be given that
-/// very port, and reach itself.
+/// They are below the range that the system gives to clients. In that range, another process could
+/// take the port while the server is down; and a client that tries to reach the server could itself
+/// be given that port, and connect to itself.
 pub(crate) fn free(hosts: &[Ipv4Addr]) -> Result<[u16; 2], Error> {
     let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
     let first: u64 = range.split_whitespace().next().and_then(|n| n.parse().ok()).unwrap_or(0);
     let width = first.saturating_sub(LOWEST);
     let tries = if width < 1000 { 0 } else { TRIES };
-    // Its only use is that two processes try different ports first.
+    // Used only to make two processes start at different ports.
     let start = RandomState::new().build_hasher().finish();
     let ports = (0..tries).map(|step| (LOWEST + start.wrapping_add(step * 7) % width) as u16);
-    // Held until both are chosen, so that they are two.
+    // Both are held until both are chosen, so that they differ.
     let ports = ports.map(Some).chain([None; 2]);
     let mut free = ports.filter_map(|port| hold(hosts, port.unwrap_or(0)));
     match (free.next(), free.next()) {
@@ -35,8 +35,8 @@ pub(crate) fn free(hosts: &[Ipv4Addr]) -> Result<[u16; 2], Error> {
     }
 }
 
-/// Listens at a port of each of these addresses, if that can be; port 0 stands for one that the
-/// system chooses.
+/// Listens at a port of each of these addresses, if possible; with port 0 the system chooses the
+/// port.
 fn hold(hosts: &[Ipv4Addr], port: u16) -> Option<(u16, Vec<TcpListener>)> {
     let mut port = port;
     let mut held = Vec::new();
@@ -60,7 +60,7 @@ mod tests {
         for _ in 0..20 {
             let [one, other] = free(&hosts).unwrap();
             assert_ne!(one, other);
-            // Another test that starts a process right now has our sockets for a moment.
+            // Another test that starts a process at this moment holds our sockets briefly.
             let deadline = Instant::now() + Duration::from_secs(10);
             let held = [one, other].map(|port| {
                 loop {

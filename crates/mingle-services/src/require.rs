@@ -1,4 +1,4 @@
-//! What a test that needs a server, or a checker, begins with.
+//! The first call of a test that needs a server or a checker.
 
 use std::path::PathBuf;
 
@@ -11,11 +11,11 @@ use crate::home::Home;
 use crate::ledger::{self, About};
 use crate::server::{Options, Server};
 
-/// The server that all tests of this process share: the one whose address is told, or one that is
-/// started by whoever comes first and ends with the process. Tests keep out of each other's way
-/// with databases, schemas or key prefixes of their own.
+/// Returns the server that all tests of this process share: the one with an address in the
+/// environment, or one that the first caller starts and that ends with the process. Tests use
+/// separate databases, schemas or key prefixes.
 ///
-/// `None` if the engine was not fetched; the test is then skipped, and the ledger says so.
+/// `None` if the engine was not fetched; the test is then skipped, and the ledger records it.
 ///
 /// # Panics
 ///
@@ -34,28 +34,28 @@ pub async fn shared(engine: Engine) -> Option<&'static Server> {
     settle(About::Engine(engine), server.as_ref().map_err(Clone::clone))
 }
 
-/// A server of the test's own, which it may kill and restart. One whose address is told does not
-/// serve here: it must have been fetched.
+/// Starts a server for this test alone, which may kill and restart it. A server with an address in
+/// the environment cannot be used: the engine must have been fetched.
 ///
 /// # Panics
 ///
-/// As [`shared`].
+/// As for [`shared`].
 pub async fn private(engine: Engine) -> Option<Server> {
     private_with(engine, Options::default()).await
 }
 
-/// As [`private`], with settings.
+/// Like [`private`], with settings.
 ///
 /// # Panics
 ///
-/// As [`shared`].
+/// As for [`shared`].
 pub async fn private_with(engine: Engine, options: Options) -> Option<Server> {
     settle(About::Engine(engine), Server::start_with(engine, options).await)
 }
 
-/// The words that the command of a checker of types begins with.
+/// Returns the first words of a type checker's command.
 ///
-/// `None` if it was not fetched; the test is then skipped, and the ledger says so.
+/// `None` if it was not fetched; the test is then skipped, and the ledger records it.
 ///
 /// # Panics
 ///

@@ -14,13 +14,13 @@ use crate::process::{Process, signal_named};
 use crate::supervise::Supervisor;
 use crate::tool::ending;
 
-/// How often another port is tried when somebody else had taken the one that was chosen.
+/// Number of ports to try if other processes take the chosen ones.
 const PORTS_TRIED: usize = 5;
 
-/// How long a server has to end when asked to, before it is killed.
+/// Time for a server to end in an orderly way before it is killed.
 pub(crate) const END_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a server is run with besides what every one is: durable, and on loopback only.
+/// Additional settings of a server. Every server is durable, and on loopback only.
 #[derive(Clone, Debug, Default)]
 pub struct Options {
     pub(crate) settings: Vec<(String, String)>,
@@ -28,7 +28,8 @@ pub struct Options {
 }
 
 impl Options {
-    /// A setting, named as the engine's own documentation does; it takes precedence over ours.
+    /// Adds a setting, by its name in the engine's documentation; it takes precedence over the
+    /// default.
     ///
     /// ```
     /// use mingle_services::Options;
@@ -40,46 +41,46 @@ impl Options {
         self
     }
 
-    /// As one runs it to be measured, not to be up soon: with Java's optimizing compiler, which makes
-    /// Cassandra fast once it has been under load for a while, and with more memory. The other engines
-    /// are run so in any case.
+    /// Configures a server for measurements rather than for a quick start: with Java's optimizing
+    /// compiler, which makes Cassandra fast after a while under load, and with more memory. The
+    /// other engines always run like this.
     pub fn for_load(self) -> Self {
         Self { is_for_load: true, ..self }
     }
 }
 
-/// Where one server process listens and keeps its data.
+/// The address and the folder of one server process.
 #[derive(Clone, Debug)]
 pub(crate) struct Place {
     /// Holds the data folder and the log.
     pub folder: PathBuf,
-    /// Which of the processes of its server this is, from 0.
+    /// The index of the process in its server, from 0.
     pub index: usize,
-    /// Where clients connect.
+    /// The address for clients.
     pub address: SocketAddrV4,
     /// The port at which the processes of one server reach each other.
     pub inner_port: u16,
 }
 
 impl Place {
-    /// The folder that the engine keeps its data in.
+    /// Returns the folder of the engine's data.
     pub fn data(&self) -> PathBuf {
         self.folder.join("data")
     }
 
-    /// What the server prints.
+    /// Returns the file of the server's output.
     pub fn log(&self) -> PathBuf {
         self.folder.join("log")
     }
 
-    /// Makes the folder for the user that servers run as.
+    /// Creates the folder for the user that runs the servers.
     pub fn make(&self) -> Result<(), Error> {
         fs::create_dir_all(&self.folder).map_err(Error::of(self.folder.display()))?;
         hand_over(&self.folder)
     }
 }
 
-/// Places for the processes of one server of this engine, in subfolders of a folder.
+/// Returns the places for the processes of one server of this engine, in subfolders of a folder.
 pub(crate) fn places(engine: Engine, folder: &Path, ports: [u16; 2]) -> Vec<Place> {
     let [port, inner_port] = ports;
     let place = |(index, host): (usize, &Ipv4Addr)| Place {
@@ -95,7 +96,7 @@ pub(crate) fn places(engine: Engine, folder: &Path, ports: [u16; 2]) -> Vec<Plac
 ///
 /// # Errors
 ///
-/// With the end of its log, if it ends instead, or does neither in time.
+/// With the end of its log, if it ends instead, or does not answer in time.
 pub(crate) fn await_ready(engine: Engine, place: &Place, process: Process) -> Result<(), Error> {
     let deadline = Instant::now() + engine.patience();
     while !engine.is_ready(place, process.pid) {
@@ -111,13 +112,13 @@ pub(crate) fn await_ready(engine: Engine, place: &Place, process: Process) -> Re
     Ok(())
 }
 
-/// Whether a server could not start because its port was taken.
+/// True if a server could not start because its port was taken.
 fn is_port_taken(error: &Error) -> bool {
     error.to_string().to_lowercase().contains("address already in use")
 }
 
-/// A running server, which is stopped when this is dropped, or when the process that holds it is
-/// gone, killed or not. Its data goes with it.
+/// A running server. It is stopped when this value is dropped, or when the process that holds it
+/// ends, even if killed. Its data is removed with it.
 ///
 /// ```no_run
 /// # async fn test() -> Result<(), mingle_services::Error> {
@@ -138,16 +139,16 @@ pub struct Server {
 }
 
 impl Server {
-    /// Starts a server of the caller's own.
+    /// Starts a server for the caller alone.
     ///
     /// # Errors
     ///
-    /// [`Error::NotFetched`]; or what the server complained about.
+    /// [`Error::NotFetched`]; or the server's complaint.
     pub async fn start(engine: Engine) -> Result<Self, Error> {
         Self::start_with(engine, Options::default()).await
     }
 
-    /// As [`Server::start`], with settings.
+    /// Like [`Server::start`], with settings.
     ///
     /// # Errors
     ///
@@ -158,24 +159,25 @@ impl Server {
         Ok(Self { engine, url: engine.url(&places), own: Some(Arc::new(own)) })
     }
 
-    /// The server whose address the environment tells ([`Engine::variable`]), if it does. It is not
-    /// ours to kill.
+    /// Returns the server whose address is in the environment ([`Engine::variable`]), if there is
+    /// one. This process cannot kill it.
     pub fn told(engine: Engine) -> Option<Self> {
         engine.told().map(|url| Self { engine, url, own: None })
     }
 
-    /// Which engine it is.
+    /// Returns its engine.
     pub fn engine(&self) -> Engine {
         self.engine
     }
 
-    /// Its address as clients write it, such as `postgres://postgres@127.0.0.1:20345/postgres`.
+    /// Returns its address in the form for clients, such as
+    /// `postgres://postgres@127.0.0.1:20345/postgres`.
     pub fn url(&self) -> &str {
         &self.url
     }
 
-    /// Where each of its processes listens. Of a server that this process did not start they are read from
-    /// its address, which names hosts by IP address.
+    /// Returns the address of each of its processes. For a server that this process did not start,
+    /// they are parsed from its address, in which hosts are IP addresses.
     pub fn addresses(&self) -> Vec<SocketAddr> {
         match &self.own {
             Some(own) => own.nodes.iter().map(|node| node.place.address.into()).collect(),
@@ -183,24 +185,24 @@ impl Server {
         }
     }
 
-    /// Its processes that run now, in the order of [`Server::addresses`].
+    /// Returns its running processes, in the order of [`Server::addresses`].
     pub fn processes(&self) -> Vec<Process> {
         let nodes = self.own.iter().flat_map(|own| &own.nodes);
         nodes.filter_map(Node::process).filter(|process| process.is_running()).collect()
     }
 
-    /// The text that its processes have printed so far; none if this process did not start it.
+    /// Returns the output of its processes so far; none if this process did not start it.
     pub fn log(&self) -> Option<String> {
         let own = self.own.as_ref()?;
         let logs = own.nodes.iter().filter_map(|node| fs::read(node.place.log()).ok());
         Some(logs.map(|log| String::from_utf8_lossy(&log).into_owned()).collect())
     }
 
-    /// Kills all its processes, as if the machine had lost power; they are gone when this returns.
+    /// Kills all its processes, as in a power failure; they are gone when this returns.
     ///
     /// # Errors
     ///
-    /// If it is not ours.
+    /// If this process did not start it.
     pub async fn kill9(&self) -> Result<(), Error> {
         let own = self.own()?;
         blocking(move || own.nodes.iter().try_for_each(Node::kill)).await
@@ -210,7 +212,7 @@ impl Server {
     ///
     /// # Errors
     ///
-    /// If it is not ours, or there is no such process.
+    /// If this process did not start it, or there is no process at that index.
     pub async fn kill9_node(&self, index: usize) -> Result<(), Error> {
         let own = self.own()?;
         let count = own.nodes.len();
@@ -218,12 +220,12 @@ impl Server {
         blocking(move || own.nodes.get(index).ok_or_else(none)?.kill()).await
     }
 
-    /// Starts the processes that do not run, at their addresses and over their data, and waits until
-    /// they answer.
+    /// Starts the processes that do not run, at their addresses and with their data, and waits
+    /// until they answer.
     ///
     /// # Errors
     ///
-    /// If it is not ours, or does not come back; the text says why.
+    /// If this process did not start it, or it does not come back; the text gives the reason.
     pub async fn restart(&self) -> Result<(), Error> {
         let own = self.own()?;
         blocking(move || own.restart()).await
@@ -235,14 +237,14 @@ impl Server {
     }
 }
 
-/// Runs what blocks where it holds up nobody.
+/// Runs a blocking function on a thread where it delays no other task.
 async fn blocking<T: Send + 'static>(
     run: impl FnOnce() -> Result<T, Error> + Send + 'static,
 ) -> Result<T, Error> {
     tokio::task::spawn_blocking(run).await.map_err(Error::of("the runtime ends"))?
 }
 
-/// A server that we started.
+/// A server that this process has started.
 #[derive(Debug)]
 struct Own {
     engine: Engine,
@@ -280,7 +282,7 @@ impl Own {
         let ports = port::free(engine.hosts())?;
         let nodes = places(engine, &folder, ports).into_iter();
         let nodes = nodes.map(|place| Node { place, supervisor: Mutex::new(None) }).collect();
-        // Whatever fails from here on, dropping this tidies up.
+        // If a later step fails, the drop of this value cleans up.
         let own = Self { engine, home: home.clone(), options: options.clone(), folder, nodes };
         for node in &own.nodes {
             node.place.make()?;
@@ -290,7 +292,7 @@ impl Own {
         Ok(own)
     }
 
-    /// Starts these, and waits until all of them answer.
+    /// Starts these processes, and waits until all of them answer.
     fn run<'a>(&self, nodes: impl Iterator<Item = &'a Node> + Clone) -> Result<(), Error> {
         for node in nodes.clone() {
             let launch = self.engine.launch(&self.home, &node.place, &self.options);
@@ -312,7 +314,7 @@ impl Own {
         loop {
             let dead: Vec<&Node> = self.nodes.iter().filter(is_dead).collect();
             let started = self.run(dead.iter().copied());
-            // Somebody else may have its port for a moment.
+            // Another process may hold its port briefly.
             if started.is_ok() || Instant::now() > deadline {
                 return started;
             }
@@ -326,13 +328,14 @@ impl Drop for Own {
         for node in &self.nodes {
             let Some(supervisor) = node.take() else { continue };
             let asked = signal_named(self.engine.signals().at_once);
-            // What could not be ended is left to its shell, which tries again when we are gone.
+            // A process that could not be ended is left to its shell, which tries again after this
+            // process has ended.
             if supervisor.process.end(asked, END_WITHIN).is_ok() {
                 supervisor.dismiss();
             }
             self.engine.forget(&node.place);
         }
-        // Nobody can be told that a folder has stayed.
+        // An error that leaves the folder behind cannot be reported here.
         let _ = fs::remove_dir_all(&self.folder);
     }
 }
@@ -347,7 +350,7 @@ impl Node {
         self.supervisor.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
-    /// The shell of a server that was killed goes once that of its successor is there.
+    /// Drops the shell of a killed server once its successor's shell is there.
     fn replace(&self, successor: Supervisor) {
         let mut supervisor = self.supervisor.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(former) = supervisor.replace(successor) {
@@ -361,7 +364,8 @@ impl Node {
     }
 }
 
-/// The addresses in a text such as `redis://127.0.0.1:6379` or `127.0.0.1:9042,127.0.0.2:9042`.
+/// Returns the addresses in a text such as `redis://127.0.0.1:6379` or
+/// `127.0.0.1:9042,127.0.0.2:9042`.
 fn addresses_in(url: &str) -> Vec<SocketAddr> {
     let after_scheme = url.split_once("://").map_or(url, |(_, rest)| rest);
     let hosts = after_scheme.split(['/', '?']).next().unwrap_or(after_scheme);

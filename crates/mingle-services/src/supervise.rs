@@ -1,8 +1,9 @@
-//! A server that ends with its test, however that ends.
+//! A server that ends with its test, even if the test is killed.
 //!
-//! A shell runs the server and reads from a pipe whose other end we hold. When we are gone, killed
-//! or not, the pipe closes; the shell then ends the server and removes its folder. It has a process
-//! group of its own, so that what ends us from the keyboard does not end it too early.
+//! A shell runs the server and reads from a pipe whose other end this process holds. When this
+//! process ends, even if killed, the pipe closes; the shell then ends the server and removes its
+//! folder. The shell has a process group of its own, so that a signal from the keyboard does not
+//! end it too early.
 
 use std::ffi::OsStr;
 use std::io::{BufRead, BufReader, Write};
@@ -25,8 +26,8 @@ pub(crate) struct Supervisor {
 }
 
 impl Supervisor {
-    /// Runs a server. `signal` is what the shell ends it with when we are gone; then it removes
-    /// `folder`, and the folder above it if that is empty.
+    /// Runs a server. When this process has ended, the shell sends `signal` to the server, then
+    /// removes `folder`, and the folder above it if that is empty.
     pub fn start(launch: &Launch, signal: &str, folder: &Path, log: &Path) -> Result<Self, Error> {
         let fail = |what: &str| format!("cannot {what} {}", launch.program.display());
         let fixed = ["sh", "-c", SCRIPT, "supervise", signal].map(OsStr::new);
@@ -48,10 +49,10 @@ impl Supervisor {
         Ok(Self { shell, process: Process { pid, born } })
     }
 
-    /// Lets the shell go without a word to the server or its folder.
+    /// Ends the shell without affecting the server or its folder.
     pub fn dismiss(mut self) {
         if let Some(mut orders) = self.shell.stdin.take() {
-            // A shell that is gone needs no order.
+            // A shell that has ended needs no order.
             let _ = orders.write_all(b"leave\n");
         }
         let _ = self.shell.wait();

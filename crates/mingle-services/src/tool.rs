@@ -1,4 +1,4 @@
-//! Running `mvn`, `tar` and the like.
+//! Calls of `mvn`, `tar` and other commands.
 
 use std::ffi::{OsStr, OsString};
 use std::io::ErrorKind;
@@ -10,11 +10,11 @@ use sha2::{Digest, Sha256};
 use crate::error::Error;
 use crate::home::unprivileged;
 
-/// Runs a tool to its end and gives what it printed.
+/// Runs a tool to its end and returns its output.
 ///
 /// # Errors
 ///
-/// If the tool is not installed or fails; the text ends with what it complained about.
+/// If the tool is not installed or fails; the text ends with the tool's complaint.
 pub fn output<A: AsRef<OsStr>>(
     name: impl AsRef<OsStr>,
     arguments: impl IntoIterator<Item = A>,
@@ -32,7 +32,7 @@ pub fn output<A: AsRef<OsStr>>(
 ///
 /// # Errors
 ///
-/// As [`output`].
+/// As for [`output`].
 pub fn tool<A: AsRef<OsStr>>(
     name: &str,
     arguments: impl IntoIterator<Item = A>,
@@ -40,7 +40,7 @@ pub fn tool<A: AsRef<OsStr>>(
     output(name, arguments, None).map(|_| ())
 }
 
-/// Runs a command to its end and gives what it printed.
+/// Runs a command to its end and returns its output.
 fn run(command: &mut Command) -> Result<String, Error> {
     let name = command.get_program().to_string_lossy().into_owned();
     let output = command.output().map_err(|error| match error.kind() {
@@ -55,7 +55,7 @@ fn run(command: &mut Command) -> Result<String, Error> {
     Err(Error::new(format!("`{name}` ended with {}{}", output.status, ending(&complaint))))
 }
 
-/// The last lines of a text, indented, for the end of an error.
+/// Returns the last lines of a text, indented, for the end of an error.
 pub(crate) fn ending(text: &str) -> String {
     const LINES: usize = 12;
     let lines: Vec<&str> = text.lines().filter(|line| !line.trim().is_empty()).collect();
@@ -63,11 +63,11 @@ pub(crate) fn ending(text: &str) -> String {
     last.iter().fold(String::new(), |all, line| format!("{all}\n    {}", line.trim_end()))
 }
 
-/// Checks that a file has the digest (SHA-256, in hexadecimal) that we recorded.
+/// Checks that a file has the recorded digest (SHA-256, in hexadecimal).
 ///
 /// # Errors
 ///
-/// If it cannot be read or is another.
+/// If it cannot be read or has another digest.
 pub fn verify(file: &Path, expected: &str) -> Result<(), Error> {
     let bytes = std::fs::read(file).map_err(Error::of(file.display()))?;
     let found = digest(&bytes);
@@ -79,13 +79,12 @@ pub fn verify(file: &Path, expected: &str) -> Result<(), Error> {
     Err(Error::new(what))
 }
 
-/// The SHA-256 of these bytes, in hexadecimal.
+/// Returns the SHA-256 of these bytes, in hexadecimal.
 pub(crate) fn digest(bytes: &[u8]) -> String {
     Sha256::digest(bytes).iter().fold(String::new(), |all, byte| format!("{all}{byte:02x}"))
 }
 
-/// How a server is run: the program, its arguments, and what it has of an environment besides
-/// `PATH`.
+/// The command of a server: the program, its arguments, and its environment besides `PATH`.
 #[derive(Clone, Debug)]
 pub(crate) struct Launch {
     pub program: PathBuf,
@@ -94,13 +93,13 @@ pub(crate) struct Launch {
 }
 
 impl Launch {
-    /// The command itself, for the user that servers run as. `wrapper` comes before it.
+    /// Returns the command itself, for the user that runs the servers. `wrapper` comes before it.
     pub fn command(&self, wrapper: &[&OsStr]) -> Command {
         let mut words = wrapper.iter().copied().map(OsStr::to_owned);
         let words = words.by_ref().chain([self.program.clone().into_os_string()]);
         let mut words = words.chain(self.arguments.iter().cloned());
         let mut command = Command::new(words.next().unwrap_or_default());
-        // Settings of the user's own for these programs would be settings of the tests.
+        // The user's settings for these programs would otherwise affect the tests.
         command.args(words).env_clear().stdin(Stdio::null());
         command.env("PATH", std::env::var_os("PATH").unwrap_or_default());
         command.env("LC_ALL", "C").env("TZ", "UTC").envs(self.environment.iter().cloned());

@@ -1,5 +1,5 @@
-//! A second look at tables that were there before, once a statement has failed: they may be no longer what they
-//! were when the store was opened, or hide a row.
+//! A second look at existing tables after a statement has failed: they may have changed since the
+//! store was opened, or hide a row.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, Weak};
@@ -18,22 +18,22 @@ use crate::store::{Current, Inner};
 use crate::text::Texts;
 use crate::wire::boolean;
 
-/// What the program and the binding say of tables that were there before.
+/// The declarations of the program and of the binding about existing tables.
 pub struct Declared {
     /// The program's declarations.
     pub schema: StoreSchema,
-    /// The binding's.
+    /// The binding's mappings.
     pub objects: BTreeMap<String, ObjectMapping>,
-    /// What transactions that begin share.
+    /// The state that new transactions share.
     pub(crate) current: Weak<Current>,
 }
 
 impl Inner {
-    /// What to say of a statement that failed before a commit. Where a table has changed since the store was opened,
-    /// it is described anew, and the next attempt goes by that.
+    /// Returns the error for a statement that failed before a commit. If a table has changed since
+    /// the store was opened, its description is renewed and the next attempt uses it.
     pub(crate) async fn explain(&self, failure: Failure, writes: &[Write]) -> StoreError {
         match failure {
-            // The next attempt prepares its statements anew.
+            // The next attempt prepares its statements again.
             Failure::Stale(_) => StoreError::Conflict,
             Failure::Unlike(why) => self.describe_anew(why).await,
             Failure::Hidden(mut violation) => match self.hidden(writes).await {
@@ -56,7 +56,7 @@ impl Inner {
             return refused(why);
         }
         let Ok(mut lease) = self.pool.lease().await else { return refused(why) };
-        // The connection is not for the pool any more: a task moves its line.
+        // The connection must not return to the pool: a task moves its line.
         lease.soil();
         let Declared { schema, objects, current } = &*self.declared;
         match inspect(lease.connection().client(), schema, objects).await {
@@ -86,7 +86,7 @@ impl Inner {
         }
     }
 
-    /// Whether a row that these write is not to be seen, in a table with row security.
+    /// True if a row that these writes touch is invisible, in a table with row security.
     async fn hidden(&self, writes: &[Write]) -> Result<bool, String> {
         let (mut reads, mut tables) = (Vec::new(), BTreeSet::new());
         for write in writes {
@@ -124,7 +124,7 @@ async fn run(lease: &mut Lease, steps: Vec<Step>) -> Result<Vec<Vec<crate::wire:
     lease.settle(&results);
     let rows: Result<Vec<_>, _> = results.into_iter().collect();
     let mut rows = rows.map_err(|wrong| wrong.to_string())?;
-    // What BEGIN and COMMIT say.
+    // Drop the results of BEGIN and COMMIT.
     rows.remove(0);
     rows.truncate(count);
     Ok(rows)
@@ -146,7 +146,7 @@ fn mapped<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
     }
 }
 
-/// The layout with mappings that were checked anew; none where they are as before.
+/// Returns the layout with mappings that were checked again; none if nothing changed.
 fn changed(layout: &Layout, mut found: BTreeMap<Name, Mapped>) -> Option<Layout> {
     let mut is_changed = false;
     let mut kinds: BTreeMap<Name, Kind> = layout.kinds.clone();

@@ -1,8 +1,8 @@
-//! The catalog: what is kept of a program's declarations, so that rows are never read as what they
-//! are not.
+//! The catalog: the stored copy of a program's declarations. It keeps rows from being read as a
+//! type that they do not have.
 //!
-//! What the program adds is added; what it no longer has stays, rows and all; what it changed is
-//! refused.
+//! New declarations are added. Declarations that the program no longer has stay, with their rows.
+//! Changed declarations are refused.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -26,7 +26,7 @@ struct Entry {
     place: String,
 }
 
-/// What is kept; empty where the tables are not there yet.
+/// The stored declarations; empty if the tables do not exist yet.
 #[derive(Clone, Debug, Default)]
 pub struct Catalog {
     entries: BTreeMap<(String, String), Entry>,
@@ -34,30 +34,30 @@ pub struct Catalog {
     filled: BTreeSet<String>,
 }
 
-/// What a program makes of a catalog.
+/// The result of merging a program's declarations into a catalog.
 pub struct Merged {
-    /// Where everything is.
+    /// The places of everything in the store.
     pub layout: Layout,
-    /// The SQL that is still to be run, statement by statement; empty where nothing is missing.
+    /// The SQL that is still to be run, one statement each; empty if nothing is missing.
     pub migration: Vec<String>,
 }
 
-/// Objects without fields, and what concerns no object, by these names.
+/// Names of the catalog's entries that concern no object.
 const STORE: (&str, &str) = ("", "store");
 const LEVEL: (&str, &str) = ("", "level");
 const FORMAT: (&str, &str) = ("", "format");
 const FUNCTIONS: (&str, &str) = ("", "functions");
 
 impl Catalog {
-    /// What a schema has.
+    /// Loads the catalog of a schema.
     ///
     /// # Errors
     ///
-    /// When the server says no.
+    /// When the server refuses.
     pub async fn load(client: &Client, schema: &str) -> Result<Self, Error> {
         let table = system(schema, "catalog");
-        // A name that was looked up before is not looked up again until something is locked: a
-        // table that another connection has just made is found by a query alone.
+        // PostgreSQL caches the lookup of a name until something is locked. Only a query on
+        // `pg_class` finds a table that another connection has just created.
         let there = "SELECT EXISTS (SELECT FROM pg_class AS c JOIN pg_namespace AS n \
                      ON n.oid = c.relnamespace WHERE n.nspname = $1::text \
                      AND c.relname = 'mingle_catalog')";
@@ -93,11 +93,11 @@ impl Catalog {
         Ok(catalog)
     }
 
-    /// Adds what `schema` adds.
+    /// Merges the declarations of `schema` into the catalog.
     ///
     /// # Errors
     ///
-    /// When the program changes what is kept, naming what, from what and to what.
+    /// When the program changes a stored declaration; the error names it, the old and the new text.
     pub fn merge(
         &self,
         schema: &StoreSchema,
@@ -176,7 +176,7 @@ impl Merging<'_> {
         ));
     }
 
-    /// Whether it is new; an error if it was kept otherwise.
+    /// Returns true if the entry is new; fails if the stored one differs.
     fn keep(
         &mut self,
         key: (&str, &str),
@@ -205,7 +205,8 @@ impl Merging<'_> {
         }
     }
 
-    /// Functions are made anew where an older version made them; those of a newer one do for this.
+    /// Recreates the functions of an older version; those of a newer version are compatible with
+    /// this one.
     fn functions(&mut self) {
         let version = self.find(FUNCTIONS).and_then(|entry| entry.declared.parse::<u32>().ok());
         if version.is_none_or(|version| version < tables::FUNCTIONS) {
@@ -214,7 +215,7 @@ impl Merging<'_> {
         }
     }
 
-    /// Both levels of this adapter keep the same rows, so it may change.
+    /// Records the level. It may change: both levels of this adapter keep the same rows.
     fn level(&mut self, schema: &StoreSchema) {
         let level = schema.level.name();
         if self.find(LEVEL).is_none_or(|entry| entry.declared != level) {
@@ -222,7 +223,7 @@ impl Merging<'_> {
         }
     }
 
-    /// An object that moved to another store would leave its rows behind, unseen.
+    /// Refuses an object that moved to another store: its rows would stay behind, unseen.
     fn moved(&self, schema: &StoreSchema) -> Result<(), OpenError> {
         for name in &self.kept.filled {
             let declared = schema.schema.objects.get(name.as_str());
@@ -313,7 +314,7 @@ impl Merging<'_> {
     }
 }
 
-/// The objects that live in a store.
+/// Returns the objects of a store.
 pub fn own_objects(schema: &StoreSchema) -> impl Iterator<Item = &ObjectType> {
     let objects = schema.schema.objects.values().map(AsRef::as_ref);
     objects.filter(|object| object.store == schema.store)
@@ -322,14 +323,14 @@ pub fn own_objects(schema: &StoreSchema) -> impl Iterator<Item = &ObjectType> {
 /// The structs and objects that values in a store's rows can name.
 #[derive(Default)]
 pub struct Reached {
-    /// What each struct says.
+    /// The declaration of each struct.
     pub structs: BTreeMap<String, String>,
     /// The type of each object's key.
     pub references: BTreeMap<String, String>,
 }
 
 impl Reached {
-    /// Those of the objects that live in a store.
+    /// Collects the structs and objects that the store's objects reach.
     pub fn from_store(schema: &StoreSchema) -> Self {
         let mut reached = Self::default();
         for object in own_objects(schema) {

@@ -1,22 +1,23 @@
-//! How values stand in columns of our own tables.
+//! The formats of values in columns of Mingle's own tables.
 //!
-//! Scalars have a column of their type, a `ref` that of its key, an `option` of these is null or
-//! the value. All else is `json` in the one JSON form of values: `jsonb` would lose a negative
-//! zero. A `time` is a `bigint` of milliseconds, since `timestamptz` does not reach as far.
+//! A scalar has a column of its own type. A `ref` has the column of its key. An `option` of these
+//! is null or the value. Every other type is `json`, in the canonical JSON form of values: `jsonb`
+//! would lose a negative zero. A `time` is a `bigint` of microseconds, because the range of
+//! `timestamptz` is too small.
 
 use mingle_model::{Name, Ref, Schema, Type, Value, json};
 use serde_json::Value as Json;
 
 use crate::wire::{self, Param};
 
-/// How values of one type stand in a column.
+/// The column format of one type's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Codec {
     /// A scalar.
     Plain(Type),
-    /// A `ref` to an object of this kind, by its key.
+    /// A `ref` to an object of this kind, stored as its key.
     Key(Name, Type),
-    /// Null, or the value.
+    /// Null or the value.
     Nullable(Box<Codec>),
     /// `json`.
     Json(Type),
@@ -28,7 +29,7 @@ fn is_plain(value_type: &Type) -> bool {
 }
 
 impl Codec {
-    /// For values of this type.
+    /// Returns the format for values of this type.
     pub fn of(schema: &Schema, value_type: &Type) -> Self {
         match value_type {
             plain if is_plain(plain) => Self::Plain(plain.clone()),
@@ -46,7 +47,7 @@ impl Codec {
         }
     }
 
-    /// The type of the column.
+    /// Returns the SQL type of the column.
     pub fn column_type(&self) -> &'static str {
         match self {
             Self::Plain(value_type) | Self::Key(_, value_type) => match value_type {
@@ -61,18 +62,18 @@ impl Codec {
         }
     }
 
-    /// The `number`th parameter of a statement, as a value of the column.
+    /// Returns the SQL expression that casts the `number`th parameter to the column's type.
     pub fn parameter(&self, number: usize) -> String {
         let sql_type = match self.column_type() {
             "text COLLATE \"C\"" => "text",
-            // The text form goes as text: the server checks it.
+            // JSON is sent as text: the server checks it.
             "json" => return format!("${number}::text::json"),
             other => other,
         };
         format!("${number}::{sql_type}")
     }
 
-    /// The column in a list of what is read.
+    /// Returns the column as it is written in a select list.
     pub fn selected(&self, column: &str) -> String {
         match self {
             Self::Json(_) => format!("{column}::text"),
@@ -80,7 +81,7 @@ impl Codec {
         }
     }
 
-    /// What to send for a value of the type.
+    /// Returns the parameter to send for a value of the type.
     pub fn param(&self, schema: &Schema, value: &Value) -> Param {
         match (self, value) {
             (Self::Json(value_type), value) => {
@@ -93,7 +94,7 @@ impl Codec {
         }
     }
 
-    /// The value in a cell.
+    /// Returns the value in a cell.
     ///
     /// # Errors
     ///

@@ -1,5 +1,45 @@
-//! Commits: everything goes out together, and takes effect if nothing in it fails. A `COMMIT` after
-//! a statement that failed is skipped, and a `ROLLBACK` follows.
+//! Commits: all statements are sent in one round trip, and take effect if none of them fails. The
+//! server skips the `COMMIT` behind a failed statement, and the pool sends a `ROLLBACK`.
+//!
+//! # The story of a commit
+//!
+//! A transaction has read the accounts `ana` and `bob` (its connection is leased, its snapshot is
+//! taken), and now commits a transfer of 10 from one to the other, under an id. [`plan`] makes the
+//! statements, and [`commit`] adds `BEGIN` and `COMMIT` and sends all of them as one pipeline:
+//!
+//! ```text
+//! BEGIN        only if the transaction has no connection yet
+//! LOCK TABLE   only if a witness row of the whole store is written: lock_store
+//! look         SELECT CASE WHEN <unknown witness rows of ana, bob or the store> THEN stop(…)
+//!                         WHEN <the transaction is too old for its id>         THEN stop(…)
+//!                         ELSE pg_current_xact_id() END, <guards>
+//! outcome      INSERT INTO mingle_outcomes: the id has committed
+//! checks       records that were read and that neither a guard nor a write covers; in a commit
+//!              without writes also the objects that were read
+//! writes       the statements of the writes, in their order, after the locks of their rows
+//! COMMIT
+//! ```
+//!
+//! Each statement costs the server about as much as the change of a row. [`together`] therefore
+//! combines the outcome with the look into one statement; the writes become parts of it too if
+//! there are no checks and [`may_go_together`] allows it. The look returns the version of the
+//! commit, which is the id of PostgreSQL's transaction.
+//!
+//! A condition that does not hold raises an error in the server, so this process need not wait for
+//! any answer before it sends `COMMIT`. [`judge`] reads the answers:
+//!
+//! - All statements succeeded: [`Verdict::Committed`].
+//! - A statement was answered with an error: [`Verdict::Failed`], even if the connection broke
+//!   afterwards.
+//! - No answer came, or the answer to `COMMIT` was lost or reports a shutdown: [`Verdict::Unknown`].
+//!   The caller can then ask for the outcome of the id with [`ask`].
+//!
+//! After a conflict, [`explain`] looks a second time, on a new snapshot. It reports unknown witness
+//! rows as `Witnessed`, an id that was barred as a refusal, and any other cause as a conflict. If
+//! existing tables may have changed, `Inner::explain` (in `again`) looks at them instead.
+//!
+//! A transaction without writes whose commit is empty sends only `COMMIT` ([`finish_reads`]): its
+//! reads are valid if that succeeds.
 
 use std::collections::BTreeSet;
 
@@ -18,25 +58,26 @@ use crate::transaction::{Done, PostgresTransaction, begin};
 use crate::wire::int;
 use crate::writing::{Writing, check_objects};
 
-/// Whoever leaves a witness row of the whole store excludes all others that do, and whoever looks at
-/// such rows for a commit.
+/// Locks the store for a transaction that writes a witness row of the whole store. The lock
+/// excludes all others that write such a row or check such rows for a commit.
 pub fn lock_store(layout: &Layout) -> Step {
     Step::control(format!("LOCK TABLE {} IN EXCLUSIVE MODE", layout.system("store")))
 }
 
-/// What goes to the server, between `BEGIN` and `COMMIT`.
+/// The statements sent between `BEGIN` and `COMMIT`.
 pub struct Planned {
     /// The statements.
     pub steps: Vec<Step>,
-    /// Which of them gives the version of what is written, if anything is.
+    /// The index of the statement that returns the version of the written rows, if anything is
+    /// written.
     pub version: Option<usize>,
 }
 
-/// What a commit sends.
+/// Plans the statements of a commit.
 ///
 /// # Errors
 ///
-/// Why it can write none of it.
+/// The reason why nothing of the commit can be written.
 pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, Refusal> {
     let layout = &inner.layout;
     let existing = std::mem::take(&mut done.existing);
@@ -83,7 +124,7 @@ pub fn plan(inner: &Inner, done: &mut Done, commit: &Commit) -> Result<Planned, 
     Ok(Planned { steps, version: version.filter(|_| done.has_written) })
 }
 
-/// The transactions whose witness rows are known, its own included.
+/// Returns the transactions whose witness rows are known, including the transaction's own.
 pub fn known(done: &Done, commit: &Commit) -> BTreeSet<TransactionId> {
     let own = done.rows.iter().chain(&commit.id);
     commit.known.iter().chain(own).copied().collect()
@@ -145,19 +186,19 @@ pub async fn commit(
     }
 }
 
-/// How a commit ended.
+/// The end of a commit.
 enum Verdict {
     Committed,
-    /// It did not take effect.
+    /// The commit did not take effect.
     Failed(Failure),
-    /// Nobody said.
+    /// The server did not answer.
     Unknown,
 }
 
 fn judge(results: &[StepResult], layout: &Layout) -> Verdict {
     let Some((last, before)) = results.split_last() else { return Verdict::Unknown };
-    // A statement that was answered with an error keeps `COMMIT` from committing, whatever became
-    // of the connection afterwards. Where there is no answer, all of it may have been done.
+    // A statement that was answered with an error prevents `COMMIT` from committing, even if the
+    // connection breaks afterwards. If there is no answer, everything may have been done.
     if let Some(error) = before.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, layout) {
             Failure::Lost(_) => Verdict::Unknown,
@@ -166,14 +207,14 @@ fn judge(results: &[StepResult], layout: &Layout) -> Verdict {
     }
     let Err(error) = last else { return Verdict::Committed };
     match Failure::of(error, layout) {
-        // A server that is told to end while a commit waits for its standby says so, and has
-        // committed.
+        // A server that is shut down while a commit waits for its standby returns this error, and
+        // has committed.
         Failure::Lost(_) | Failure::Unavailable(_) => Verdict::Unknown,
         failure => Verdict::Failed(failure),
     }
 }
 
-/// What has taken effect; `version` is the place of the result that says under which version.
+/// Returns the commit's result; `version` is the index of the statement that returned the version.
 pub fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> Committed {
     let rows = version.and_then(|place| results.get(place)?.as_ref().ok());
     let given = rows.and_then(|rows| rows.first()).map(|row| int(row, 0));
@@ -181,7 +222,7 @@ pub fn committed(results: &[StepResult], version: Option<usize>, seen: u64) -> C
     Committed { version: Version(version), stamp: Stamp::default() }
 }
 
-/// Ends a transaction that has only read: what it has read is valid if its commit succeeds.
+/// Ends a transaction that has only read: its reads are valid if its commit succeeds.
 async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed, StoreError> {
     let seen = transaction.done.read();
     let Some(lease) = &mut transaction.lease else { return Ok(seen) };
@@ -197,8 +238,8 @@ async fn finish_reads(mut transaction: PostgresTransaction) -> Result<Committed,
     }
 }
 
-/// What to say of a commit that did not take effect. After a conflict a second look, on a new
-/// snapshot, tells whether it met witness rows or an id that stands.
+/// Returns the error for a commit that did not take effect. After a conflict, a second look on a
+/// new snapshot finds out if it met witness rows or an id that is recorded.
 async fn explain(
     mut transaction: PostgresTransaction,
     commit: &Commit,
@@ -217,7 +258,7 @@ async fn explain(
     if let Some(id) = commit.id {
         steps.push(outcome::find(&inner.layout, id));
     }
-    // A serializable look at the newest ids would be in the way of all that come with them.
+    // A serializable look at the newest ids would conflict with every commit that adds one.
     let steps = Step::beside(steps);
     let Some(lease) = &mut transaction.lease else { return StoreError::Conflict };
     let Some(Ok(())) = lease.prepare(&steps).await else { return StoreError::Conflict };
@@ -231,7 +272,7 @@ async fn explain(
             Err(_) => return StoreError::Conflict,
         }
     }
-    // What BEGIN and COMMIT say.
+    // Drop the results of BEGIN and COMMIT.
     found.pop();
     found.remove(0);
     if commit.id.is_some() {
@@ -257,7 +298,7 @@ async fn explain(
     }
 }
 
-/// Asks what became of a commit.
+/// Asks for the outcome of a commit.
 pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError> {
     let unavailable =
         |reason: String| StoreError::Unavailable { store: inner.store.clone(), reason };
@@ -277,7 +318,7 @@ pub async fn ask(inner: &Inner, id: TransactionId) -> Result<Outcome, StoreError
     lease.settle(&results);
     if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, &inner.layout) {
-            // A commit with this id is on its way.
+            // A commit with this id is in progress.
             Failure::Conflict => Ok(Outcome::Unknown),
             failure => Err(failure.before_commit(&inner.store)),
         };

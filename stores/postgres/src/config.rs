@@ -1,4 +1,4 @@
-//! How a store is set up, and why it could not be opened.
+//! The settings of a store, and the reasons why it could not be opened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use mingle_model::Name;
 
 use crate::mapping::ObjectMapping;
 
-/// Where a store keeps its rows, and how it is reached.
+/// The place of a store's rows, and the connection to it.
 ///
 /// # Examples
 ///
@@ -21,50 +21,51 @@ use crate::mapping::ObjectMapping;
 /// ```
 #[derive(Clone, PartialEq, Eq)]
 pub struct PostgresConfig {
-    /// `postgres://user:password@host:port/database?sslmode=…`, or `key=value` pairs as libpq
-    /// knows them.
+    /// The address: `postgres://user:password@host:port/database?sslmode=…`, or `key=value` pairs
+    /// as libpq accepts them.
     pub url: String,
-    /// Several servers in place of one, by the names at which sessions stay: a causal store, for
-    /// [`crate::ReplicatedPostgres`]. Empty for one server.
+    /// Several servers in place of one, by the names of the sites that sessions use: a causal
+    /// store, for [`crate::ReplicatedPostgres`]. Empty for one server.
     pub servers: BTreeMap<String, String>,
-    /// How the other servers reach one of them, where that is not as we do.
+    /// The addresses that the other servers use for a server, if they differ from this process's
+    /// address.
     pub links: BTreeMap<String, String>,
-    /// The schema of our own tables; none is `mingle_` and the store's name.
+    /// The schema of Mingle's own tables; the default is `mingle_` and the store's name.
     pub schema: Option<String>,
-    /// At most so many connections; one transaction has one from its first read to its commit.
+    /// Maximum number of connections. A transaction holds one from its first read to its commit.
     pub pool: usize,
-    /// How long to wait for a connection: for a free one, and for a new one.
+    /// Maximum time to wait for a free connection, and for a new one.
     pub connect_timeout: Duration,
-    /// How long one statement may take, and how long the answer to a round trip.
+    /// Maximum time of one statement, and of the answer to one round trip.
     pub statement_timeout: Duration,
-    /// How long to wait for another transaction's lock.
+    /// Maximum time to wait for another transaction's lock.
     pub lock_timeout: Duration,
-    /// How long an outcome is kept at least. A transaction that takes half as long until its
-    /// commit is a conflict.
+    /// Minimum time that an outcome is kept. A transaction that takes half as long until its commit
+    /// is a conflict.
     pub keep_outcomes: Duration,
-    /// What to do where tables are missing.
+    /// The action if tables are missing.
     pub migrate: Migrate,
-    /// What a round trip is expected to take.
+    /// The expected time of a round trip.
     pub round_trip: Duration,
     /// Certificates of authorities in PEM, in place of the system's, for `sslmode=verify-ca` and
     /// `verify-full`.
     pub root_certificates: Option<Vec<u8>>,
-    /// Kinds of objects that live in tables that were there before, by name.
+    /// The kinds of objects in existing tables, by name.
     pub objects: BTreeMap<String, ObjectMapping>,
 }
 
-/// What to do at the start where tables are missing.
+/// The action at the start if tables are missing.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Migrate {
-    /// They are made.
+    /// The tables are created.
     #[default]
     Auto,
-    /// The store is not opened; [`crate::plan_migration`] says what is missing.
+    /// The store is not opened; [`crate::plan_migration`] returns the missing SQL.
     Refuse,
 }
 
 impl PostgresConfig {
-    /// The usual settings for the server at `url`.
+    /// Returns the default settings for the server at `url`.
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -83,13 +84,13 @@ impl PostgresConfig {
         }
     }
 
-    /// The schema of the tables of a store.
+    /// Returns the schema of a store's tables.
     pub fn schema_of(&self, store: &str) -> String {
         self.schema.clone().unwrap_or_else(|| format!("mingle_{store}"))
     }
 }
 
-/// Without the password.
+/// Omits the password.
 impl fmt::Debug for PostgresConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PostgresConfig")
@@ -101,66 +102,66 @@ impl fmt::Debug for PostgresConfig {
     }
 }
 
-/// Why a store could not be opened.
+/// The reason why a store could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// The configuration makes no sense.
     Config {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server cannot be reached, or lets us not in.
+    /// The server cannot be reached, or refuses the connection.
     Unavailable {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server refuses what is needed.
+    /// The server refuses a statement that opening needs.
     Server {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What was to be done.
+        /// The action that failed.
         what: String,
-        /// What the server said.
+        /// The server's message.
         reason: String,
     },
-    /// The program declares otherwise what the store keeps.
+    /// The program's declaration differs from the stored one.
     Changed {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What was changed, such as `field User.name`.
+        /// The changed declaration, such as `field User.name`.
         what: String,
-        /// What it was.
+        /// The stored declaration.
         kept: String,
-        /// What the program says.
+        /// The program's declaration.
         wanted: String,
     },
-    /// Tables are missing, and are not to be made.
+    /// Tables are missing, and the settings forbid creating them.
     Missing {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// The SQL that makes them.
+        /// The SQL that creates them.
         sql: String,
     },
-    /// A table that was there before does not fit what is mapped to it.
+    /// An existing table does not fit the object that is mapped to it.
     Mapping {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which object.
+        /// The object.
         object: Name,
-        /// Which column or table, what was found and what would fit.
+        /// The column or table, the type found and the types that would fit.
         reason: String,
     },
     /// The body of a declared operation does not fit.
     Operation {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which operation.
+        /// The operation.
         operation: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

@@ -14,7 +14,7 @@ use crate::line::Line;
 use crate::session::Connection;
 use crate::tls::MakeTls;
 
-/// Makes connections to one server.
+/// A factory of connections to one server.
 pub struct Connector {
     config: Config,
     tls: MakeTls,
@@ -22,11 +22,11 @@ pub struct Connector {
 }
 
 impl Connector {
-    /// To the server that `config` names.
+    /// Creates the connector to the server that `config` names.
     ///
     /// # Errors
     ///
-    /// What is wrong with the address.
+    /// When the address is wrong.
     pub fn new(config: &PostgresConfig, alone: Isolation) -> Result<Self, String> {
         let (url, mut tls) = MakeTls::new(&config.url, config.root_certificates.as_deref())?;
         let mut server: Config =
@@ -39,7 +39,7 @@ impl Connector {
         Ok(Self { config: server, tls, setup: setup(config, alone) })
     }
 
-    /// Host and port, or several.
+    /// Returns host and port, or several joined by "or".
     pub fn place(&self) -> String {
         let (hosts, ports) = (self.config.get_hosts(), self.config.get_ports());
         let port = |at: usize| ports.get(at).or(ports.first()).copied().unwrap_or(5432);
@@ -50,15 +50,15 @@ impl Connector {
         named.collect::<Vec<_>>().join(" or ")
     }
 
-    /// A new connection, ready for transactions.
+    /// Opens a connection, ready for transactions.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why it cannot be opened.
     pub async fn connect(&self, world: &Arc<dyn World>) -> Result<Connection, String> {
         let (client, connection) =
             self.config.connect(self.tls.clone()).await.map_err(|error| message(&error))?;
-        // Whoever waits for an answer is told what went wrong.
+        // The tasks that wait for answers receive the error.
         let line = Line::new(Box::pin(connection.map(|_| ())));
         let connection = Connection::new(client, line, Arc::clone(world));
         connection.say(&self.setup).await.map_err(|error| message(&error))?;
@@ -69,14 +69,14 @@ impl Connector {
 /// The isolation of a statement that is sent alone.
 #[derive(Clone, Copy, Debug)]
 pub enum Isolation {
-    /// It is one transaction of ours, as any other.
+    /// The statement is a transaction like any other.
     Serializable,
-    /// It is in nobody's way.
+    /// The statement takes part in no serializability conflict.
     ReadCommitted,
 }
 
-/// What every connection begins with. Without sequential scans a read of one row locks that row,
-/// and not its table; what must be scanned still is.
+/// Returns the statements that set up a connection. Without sequential scans a read of one row
+/// locks that row and not its table; PostgreSQL still scans where it must.
 fn setup(config: &PostgresConfig, alone: Isolation) -> String {
     let isolation = match alone {
         Isolation::Serializable => "serializable",

@@ -1,4 +1,4 @@
-//! What a database has, for whoever wants to begin with it.
+//! A description of an existing database, for writing a first mapping.
 
 use std::sync::Arc;
 
@@ -12,22 +12,22 @@ use crate::error::message;
 use crate::mapping::column::{Column, Described};
 use crate::mapping::inspect::Table;
 
-/// A table or view that was there before.
+/// An existing table or view.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TableDescription {
     /// Its name, without the schema.
     pub name: String,
-    /// What it is: `table`, `view`, `materialized view` or `foreign table`.
+    /// The kind of relation: `table`, `view`, `materialized view` or `foreign table`.
     pub kind: &'static str,
-    /// Its columns in order; of tables only.
+    /// Its columns in order; for tables only.
     pub columns: Vec<ColumnDescription>,
-    /// The columns of its primary key in order, none if it has none.
+    /// The columns of its primary key in order; empty if it has none.
     pub key: Vec<String>,
     /// Its foreign keys.
     pub foreign_keys: Vec<ForeignKey>,
-    /// Why no object can be in it, whatever its columns are.
+    /// The reason why no object can be in it, independent of its columns.
     pub obstacle: Option<String>,
-    /// What is to be known of it.
+    /// Remarks for the author of a mapping.
     pub remarks: Vec<String>,
 }
 
@@ -38,12 +38,12 @@ pub struct ColumnDescription {
     pub name: String,
     /// Its type in SQL.
     pub sql_type: String,
-    /// The type that its values have in a program, without the `option` of one that may be null;
-    /// or why there is none.
+    /// The type of its values in a program, without the `option` of a column that may be null; or
+    /// the reason why there is none.
     pub fits: Result<Type, String>,
-    /// Whether null is refused.
+    /// True if null is refused.
     pub is_not_null: bool,
-    /// Whether the database fills it where nothing is given.
+    /// True if the database fills the column when no value is given.
     pub has_default: bool,
 }
 
@@ -52,11 +52,11 @@ pub struct ColumnDescription {
 pub struct ForeignKey {
     /// The columns.
     pub columns: Vec<String>,
-    /// The schema of the table that they refer to.
+    /// The schema of the referenced table.
     pub schema: String,
-    /// That table.
+    /// The referenced table.
     pub table: String,
-    /// Its columns, in the order of `columns`.
+    /// The referenced columns, in the order of `columns`.
     pub target: Vec<String>,
 }
 
@@ -89,7 +89,7 @@ GROUP BY f.oid, f.conname, n.nspname, t.relname ORDER BY f.conname";
 ///
 /// # Errors
 ///
-/// When the server cannot be reached, or says no. The store is called `store` in what it says.
+/// When the server cannot be reached, or refuses. Error messages call the store `store`.
 pub async fn describe(
     store: &str,
     config: &PostgresConfig,
@@ -164,7 +164,7 @@ fn column(found: &Described, is_key: bool) -> ColumnDescription {
     }
 }
 
-/// The type of a column's values, by what a mapping would take.
+/// Returns the type of a column's values that a mapping would accept.
 fn fitting(found: &Described, is_key: bool) -> Result<Type, String> {
     if found.is_generated && !is_key {
         return Err("the database alone gives its values (GENERATED ALWAYS)".into());

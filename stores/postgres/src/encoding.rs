@@ -1,7 +1,7 @@
-//! Values as bytes: one form for each class of equal values, which says where it ends.
+//! Values as bytes: one form for each class of equal values, which marks its own end.
 //!
-//! Digests of it identify objects and elements, whatever their type and length: a btree index of
-//! PostgreSQL holds no more than 2,700 bytes of a key.
+//! Digests of this form identify objects and elements of any type and length: a btree index of
+//! PostgreSQL holds at most 2,700 bytes of a key.
 
 use mingle_model::{Float, Ref, Time, TransactionId, Value, WitnessRow};
 use sha2::{Digest as _, Sha256};
@@ -17,14 +17,14 @@ pub fn object_digest(object: &Ref) -> Digest {
     Sha256::digest(&bytes).to_vec()
 }
 
-/// Identifies an element of a set, or an entry of a map.
+/// Returns the digest of an element of a set, or of an entry of a map.
 pub fn element_digest(object: &Digest, element: &Value) -> Digest {
     let mut bytes = object.clone();
     encode(element, &mut bytes);
     Sha256::digest(&bytes).to_vec()
 }
 
-/// Identifies a witness row: equal rows are one.
+/// Returns the digest of a witness row; equal rows have the same digest.
 pub fn witness_digest(object: &Digest, row: &WitnessRow, details: &str) -> Digest {
     let mut bytes = object.clone();
     bytes.extend(transaction(row.id));
@@ -32,21 +32,21 @@ pub fn witness_digest(object: &Digest, row: &WitnessRow, details: &str) -> Diges
     Sha256::digest(&bytes).to_vec()
 }
 
-/// A short name for something long.
+/// Returns a short name for a long text.
 pub fn short_digest(text: &str) -> String {
     let digest = Sha256::digest(text.as_bytes());
     let (first, _) = digest.split_first_chunk().expect("a digest has 32 bytes");
     format!("{:016x}", u64::from_be_bytes(*first))
 }
 
-/// A transaction's id, whose order is that of the bytes.
+/// Returns the bytes of a transaction's id; ids are ordered like their bytes.
 pub fn transaction(id: TransactionId) -> Vec<u8> {
     let mut bytes = id.origin.0.to_be_bytes().to_vec();
     bytes.extend(id.sequence.to_be_bytes());
     bytes
 }
 
-/// The id in [`transaction`]'s form.
+/// Decodes an id from [`transaction`]'s form.
 pub fn read_transaction(bytes: &[u8]) -> Option<TransactionId> {
     let (origin, rest) = bytes.split_first_chunk()?;
     Some(TransactionId {
@@ -60,7 +60,7 @@ pub fn encode(value: &Value, bytes: &mut Vec<u8>) {
     put(value, bytes, &|float: Float| float.canonical().to_bits());
 }
 
-/// Appends a value as it is, though it may be equal to others that look otherwise.
+/// Appends a value exactly: equal values with different representations differ here.
 pub fn encode_exactly(value: &Value, bytes: &mut Vec<u8>) {
     put(value, bytes, &|float: Float| float.0.to_bits());
 }
@@ -116,7 +116,7 @@ fn put_many(bytes: &mut Vec<u8>, tag: u8, values: &[Value], float: &dyn Fn(Float
     }
 }
 
-/// Takes one value from the front; none where that is no value.
+/// Takes one value from the front; none if the bytes are no value.
 pub fn decode(bytes: &mut &[u8]) -> Option<Value> {
     Some(match take::<1>(bytes)?[0] {
         0 => Value::Bool(take::<1>(bytes)?[0] != 0),

@@ -1,4 +1,4 @@
-//! What a failure comes to.
+//! Classification of the server's errors.
 
 use std::error::Error as _;
 use std::fmt;
@@ -10,26 +10,27 @@ use tokio_postgres::error::{DbError, SqlState};
 
 use crate::layout::Layout;
 
-/// A guard does not hold, or an id must not take effect.
+/// SQLSTATE: a guard does not hold, or an id must not take effect.
 pub const GUARD: &str = "MG001";
-/// There are witness rows that are not known.
+/// SQLSTATE: there are unknown witness rows.
 pub const WITNESSED: &str = "MG002";
 
-/// A row that was to be written was not.
+/// SQLSTATE: a row that was to be written was not.
 pub const UNWRITTEN: &str = "MG004";
-/// What is written cannot be, for the reason that the message is.
+/// SQLSTATE: a value cannot be written; the message gives the reason.
 pub const REFUSED: &str = "MG003";
 
-/// Codes of SQLSTATE that come where a column, table, type, operator or function is not there, or types do not go
-/// together: a table has been changed.
+/// SQLSTATEs that PostgreSQL raises if a column, table, type, operator or function does not exist,
+/// or types do not match: a table has been changed.
 const UNLIKE: [&str; 6] = ["42703", "42P01", "42704", "42883", "42804", "42846"];
 
-/// Codes of SQLSTATE that come where a value is none of its column's type: a number out of range, a text that is too
-/// long, none of an enumeration or none of the type's form, a time out of range, an interval out of range, bytes that
-/// are no text. They come as well where a column has another type than it had.
+/// SQLSTATEs that PostgreSQL raises if a value does not fit its column's type: a number out of
+/// range, a text that is too long, a text that is no label of an enumeration or not in the type's
+/// form, a time or an interval out of range, bytes that are no text. PostgreSQL also raises them if
+/// a column's type has changed.
 const RANGE: [&str; 8] = ["22003", "22001", "22P02", "22007", "22008", "22015", "22021", "22P05"];
 
-/// What went wrong, in full: the server's own message with all that it says beside.
+/// Returns the full error: the server's message with its detail, hint and context.
 pub fn message(error: &Error) -> String {
     match error.as_db_error() {
         Some(error) => Complaint::from(error).to_string(),
@@ -40,35 +41,35 @@ pub fn message(error: &Error) -> String {
     }
 }
 
-/// Why a statement failed, whichever driver says so.
+/// The reason why a statement failed, independent of the driver.
 #[derive(Clone, Debug)]
 pub enum Wrong {
-    /// The server says why.
+    /// The server reported an error.
     Server(Box<Complaint>),
     /// No answer came.
     Lost(String),
 }
 
-/// What the server says went wrong.
+/// An error reported by the server.
 #[derive(Clone, Debug, Default)]
 pub struct Complaint {
     /// The SQLSTATE.
     pub code: String,
-    /// One line.
+    /// The message, one line.
     pub message: String,
-    /// More of it.
+    /// The details.
     pub detail: Option<String>,
-    /// What to do.
+    /// The server's hint.
     pub hint: Option<String>,
-    /// The schema that it is about.
+    /// The schema concerned.
     pub schema: Option<String>,
-    /// The table.
+    /// The table concerned.
     pub table: Option<String>,
-    /// The column.
+    /// The column concerned.
     pub column: Option<String>,
-    /// The constraint or index.
+    /// The constraint or index concerned.
     pub constraint: Option<String>,
-    /// In which function.
+    /// The function that raised it.
     pub context: Option<String>,
 }
 
@@ -127,33 +128,33 @@ impl fmt::Display for Wrong {
     }
 }
 
-/// How the failure of a statement concerns its transaction.
+/// The meaning of a statement's failure for its transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// Another transaction got in between.
+    /// A concurrent transaction conflicts.
     Conflict,
-    /// There are witness rows that are not known.
+    /// There are unknown witness rows.
     Witnessed,
-    /// The id stands already.
+    /// The id is already recorded.
     Taken,
-    /// The server cannot serve now; it said so before it did anything.
+    /// The server cannot serve now; it reported so before it did anything.
     Unavailable(String),
-    /// The server says no.
+    /// The server refuses.
     Refused(String),
-    /// A rule about the data says no.
+    /// A rule about the data is violated.
     Violated(Box<Violation>),
-    /// A table was changed, and its statements must be prepared anew.
+    /// A table was changed, and its statements must be prepared again.
     Stale(String),
-    /// The server says no in a way that it would where tables that were there before are no longer what they were.
+    /// The server refuses with an error that also occurs if existing tables have changed.
     Unlike(Refusal),
-    /// A row has the key of one that was written, but the statement did not see it.
+    /// A written row has the key of an existing row that the statement did not see.
     Hidden(Box<Violation>),
     /// The connection is gone.
     Lost(String),
 }
 
 impl Failure {
-    /// Of a statement in a store.
+    /// Classifies the failure of a statement in a store.
     pub fn of(wrong: &Wrong, layout: &Layout) -> Self {
         let complaint = match wrong {
             Wrong::Server(complaint) => complaint,
@@ -170,7 +171,7 @@ impl Failure {
                 let violation = Violation::of(ViolationKind::Unwritten, message);
                 return Self::Violated(Box::new(violation));
             }
-            // A cached plan whose table was changed.
+            // A cached plan failed because its table was changed.
             "0A000" if complaint.message.contains("cached plan") => {
                 return Self::Stale(complaint.to_string());
             }
@@ -187,7 +188,7 @@ impl Failure {
             "23" if is_ours && (code == "23505" || code == "23P01") => Self::Conflict,
             "08" | "53" | "57" | "58" | "XX" => Self::Unavailable(complaint.to_string()),
             _ if code == SqlState::LOCK_NOT_AVAILABLE.code() => Self::Conflict,
-            // Somebody made the server a standby.
+            // The operator made the server a standby.
             _ if code == SqlState::READ_ONLY_SQL_TRANSACTION.code() => {
                 Self::Unavailable(complaint.to_string())
             }
@@ -202,7 +203,7 @@ impl Failure {
         }
     }
 
-    /// What a transaction says that has not tried to commit.
+    /// Returns the error of a transaction that has not tried to commit.
     pub fn before_commit(self, store: &Name) -> StoreError {
         let store = store.clone();
         match self {
@@ -219,9 +220,9 @@ impl Failure {
     }
 }
 
-/// The kind of the rule about the data that a statement would have broken, if that is why it failed.
+/// Returns the kind of the violated rule about the data, if that is why the statement failed.
 fn violated(complaint: &Complaint) -> Option<ViolationKind> {
-    // With any SQLSTATE that a trigger or a function chooses.
+    // RAISE may use any SQLSTATE that a trigger or a function chooses.
     let is_raised = || complaint.context.as_ref().is_some_and(|place| place.contains("at RAISE"));
     Some(match SqlState::from_code(&complaint.code) {
         SqlState::UNIQUE_VIOLATION => ViolationKind::Unique,
@@ -230,7 +231,7 @@ fn violated(complaint: &Complaint) -> Option<ViolationKind> {
         SqlState::CHECK_VIOLATION | SqlState::WITH_CHECK_OPTION_VIOLATION => ViolationKind::Check,
         SqlState::NOT_NULL_VIOLATION => ViolationKind::NotNull,
         SqlState::RAISE_EXCEPTION | SqlState::ASSERT_FAILURE => ViolationKind::Raised,
-        // The same code as where a right is missing, which no caller can help.
+        // A missing privilege has the same code, but the caller cannot correct that.
         SqlState::INSUFFICIENT_PRIVILEGE if complaint.message.contains("row-level security") => {
             ViolationKind::Policy
         }
@@ -248,8 +249,8 @@ fn violation(kind: ViolationKind, complaint: &Complaint) -> Violation {
     }
 }
 
-/// Whether a row was there that the statement had looked for and not found: somebody else has
-/// inserted it since the snapshot, and the next attempt will see it.
+/// True if the statement looked for a row and did not find it, but the row exists: another
+/// transaction has inserted it since the snapshot. The next attempt will see it.
 fn is_race(error: &Complaint, layout: &Layout) -> bool {
     let (Some(schema), Some(index)) = (&error.schema, &error.constraint) else { return false };
     error.code == SqlState::UNIQUE_VIOLATION.code()

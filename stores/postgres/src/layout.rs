@@ -1,4 +1,4 @@
-//! Where the parts of objects are in our own tables.
+//! The tables and columns of each object.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -11,19 +11,18 @@ use crate::codec::Codec;
 use crate::mapping::Mapped;
 use crate::text::Texts;
 
-/// Everything that a store keeps.
+/// The places of everything in a store.
 #[derive(Clone)]
 pub struct Layout {
     /// The program's declarations.
     pub schema: Arc<Schema>,
-    /// The schema of our own tables, not quoted.
+    /// The schema of Mingle's own tables, unquoted.
     pub own: String,
-    /// Kinds of objects that live here, by name.
+    /// The kinds of objects in this store, by name.
     pub kinds: BTreeMap<Name, Kind>,
-    /// Unique indexes of tables that were there before, by schema and name: those of keys, elements
-    /// and entries.
+    /// Unique indexes of existing tables on keys, elements and entries, by schema and index name.
     pub key_indexes: BTreeSet<(String, String)>,
-    /// Texts of statements.
+    /// The cached texts of statements.
     pub texts: Arc<Texts>,
 }
 
@@ -36,23 +35,23 @@ pub struct Kind {
     pub key_type: Type,
     /// The fields, in the order of the program's declaration.
     pub fields: Vec<Field>,
-    /// Which tables it is in.
+    /// The kind's tables.
     pub place: Place,
 }
 
-/// Which tables a kind is in.
+/// The tables of a kind.
 #[derive(Clone)]
 pub enum Place {
-    /// Tables of our own.
+    /// Mingle's own tables.
     Own {
         /// The table, quoted and with its schema.
         table: String,
-        /// The column of the key, quoted.
+        /// The key column, quoted.
         key: String,
-        /// How keys stand there.
+        /// The column format of keys.
         key_codec: Codec,
     },
-    /// Tables that were there before.
+    /// Existing tables.
     Mapped(Box<Mapped>),
 }
 
@@ -62,9 +61,9 @@ pub enum Place {
 pub struct Field {
     /// Its name.
     pub name: Name,
-    /// What it holds.
+    /// Its declared type.
     pub field_type: FieldType,
-    /// Its place in a row's versions, from 1: given once, and never again.
+    /// Its position in a row's versions, from 1. It is assigned once and never reused.
     pub slot: i32,
     /// Its column in the kind's table, or the table of a collection; quoted. A log has both.
     pub column: String,
@@ -73,27 +72,27 @@ pub struct Field {
 }
 
 impl Layout {
-    /// The kind called `name`.
+    /// Returns the kind called `name`.
     ///
     /// # Errors
     ///
-    /// When no such kind lives here.
+    /// When the store has no such kind.
     pub fn kind(&self, name: &str) -> Result<&Kind, String> {
         self.kinds.get(name).ok_or_else(|| format!("no object {name} lives in this store"))
     }
 
-    /// The kind of an object whose key fits.
+    /// Returns the kind of an object, after checking the type of its key.
     ///
     /// # Errors
     ///
-    /// When no such kind lives here, or the key is of another type.
+    /// When the store has no such kind, or the key is of another type.
     pub fn kind_of(&self, object: &Ref) -> Result<&Kind, String> {
         let kind = self.kind(object.kind())?;
         self.check(object.key(), &kind.key_type, || format!("the key of {}", kind.name))?;
         Ok(kind)
     }
 
-    /// The kind and the field of an address, if the field has one of these shapes.
+    /// Returns the kind and the field of an address, if the field has one of these shapes.
     ///
     /// # Errors
     ///
@@ -122,7 +121,7 @@ impl Layout {
     ///
     /// # Errors
     ///
-    /// When it is not, naming what it is for.
+    /// When it is not; the message names the use of the value.
     pub fn check(
         &self,
         value: &Value,
@@ -136,24 +135,24 @@ impl Layout {
         Err(format!("{} is of type {value_type}, but was given {shown}", what()))
     }
 
-    /// How values of a type stand in columns of ours.
+    /// Returns the format of values of a type in Mingle's own columns.
     pub fn codec(&self, value_type: &Type) -> Codec {
         Codec::of(&self.schema, value_type)
     }
 
-    /// A table of the runtime's own, quoted and with its schema.
+    /// Returns the name of a system table, quoted and with its schema.
     pub fn system(&self, table: &str) -> String {
         system(&self.own, table)
     }
 }
 
-/// A table of the runtime's own in a schema, quoted.
+/// Returns the name of a system table in a schema, quoted.
 pub fn system(schema: &str, table: &str) -> String {
     format!("{}.mingle_{table}", crate::name::quote(schema))
 }
 
 impl Field {
-    /// What stands for its elements, lines, keys or value: the first type that it names.
+    /// Returns the first type that the field names: that of its elements, lines, keys or value.
     pub fn inner(&self) -> &Type {
         match &self.field_type {
             FieldType::Register(inner)
@@ -164,7 +163,7 @@ impl Field {
         }
     }
 
-    /// The values of a map.
+    /// Returns the type of a map's values.
     pub fn map_value(&self) -> &Type {
         match &self.field_type {
             FieldType::Map(_, value) => value,
@@ -172,7 +171,7 @@ impl Field {
         }
     }
 
-    /// Its shape.
+    /// Returns the field's shape.
     pub fn shape(&self) -> Shape {
         Shape::of(&self.field_type)
     }

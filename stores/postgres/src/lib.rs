@@ -1,27 +1,28 @@
-//! Stores in PostgreSQL: tables of our own, and tables that were there before.
+//! PostgreSQL stores, in tables created by Mingle and in existing tables of an application.
 //!
 //! [`Postgres::connect`] gives a [`mingle_store::DataStore`]. Reading order:
 //!
-//! - [`config`]: what can be set, and why a store cannot be opened; [`mapping`]: objects in tables
-//!   that were there before.
-//! - `tls`, `pipeline`, `connect`, `session`, `pool`: connections, pipelines of prepared statements, who has which.
-//! - `encoding`, `codec`, `wire`: values as digests, in columns, and on their way.
-//! - `catalog`, `layout`, `tables`: what is kept of the declarations, and the SQL that makes tables.
+//! - [`config`]: the settings, and the reasons why a store cannot be opened; [`mapping`]: objects in
+//!   existing tables.
+//! - `tls`, `pipeline`, `connect`, `session`, `pool`: connections, pipelines of prepared statements,
+//!   and the pool that leases connections.
+//! - `encoding`, `codec`, `wire`: values as digests, in columns, and in messages.
+//! - `catalog`, `layout`, `tables`: the stored declarations, and the SQL that creates tables.
 //! - `reading`, `writing`, `operation`: from reads and writes to statements, from rows to answers.
 //! - `system`, `outcome`: the runtime's own rows.
-//! - `transaction`, `commit`: one transaction; `store`: opening one.
-//! - [`inside`]: transactions that are parts of one of the application's.
-//! - `replicated`: the same over several servers, at the level causal.
-//! - `describe`: what a database has, for whoever wants to begin with it.
+//! - `transaction`, `commit`: one transaction; `store`: opening a store.
+//! - [`inside`]: transactions that run inside a transaction of the application.
+//! - `replicated`: a store on several servers, at the level causal.
+//! - `describe`: a description of an existing database, from which a mapping can be written.
 //!
-//! Invariant: a transaction at one server is one transaction of PostgreSQL at `SERIALIZABLE`, at either
-//! level.
+//! Invariant: a transaction on one server is one PostgreSQL transaction at `SERIALIZABLE`, at
+//! either level.
 //!
-//! Invariant: a commit goes out as a whole. Whatever must keep it from taking effect raises an error
-//! in the server, which then skips the `COMMIT` that follows.
+//! Invariant: a commit is sent as a whole. Every condition that must prevent it raises an error in
+//! the server, which then skips the `COMMIT` that follows.
 //!
-//! Invariant: what a commit demands of the state at its end, rather than of its snapshot, is a row
-//! lock: PostgreSQL refuses one on a row that was changed since the snapshot.
+//! Invariant: a condition on the state at the end of the commit, rather than on its snapshot, is a
+//! row lock: PostgreSQL refuses to lock a row that was changed since the snapshot.
 
 mod again;
 mod catalog;

@@ -2,69 +2,72 @@
 
 use std::time::Duration;
 
-/// One commit carries at most this many writes, flushed ones included.
+/// Maximum number of writes in one commit, including flushed writes.
 pub const WRITES_MAX: usize = 100_000;
 
-/// The values in one commit take at most about this many bytes: 256 MiB. A message of PostgreSQL
-/// holds less than 1 GiB.
+/// Maximum size of the values in one commit, approximately: 256 MiB. A PostgreSQL message holds
+/// less than 1 GiB.
 pub const COMMIT_BYTES_MAX: usize = 256 << 20;
 
-/// One batch holds at most this many reads.
+/// Maximum number of reads in one batch.
 pub const READS_MAX: usize = 100_000;
 
-/// One value takes at most this many bytes: 128 MiB. A field of PostgreSQL holds less than 1 GiB,
-/// and JSON may write a byte as six.
+/// Maximum size of one value: 128 MiB. A PostgreSQL field holds less than 1 GiB, and JSON may write
+/// one byte as six.
 pub const VALUE_BYTES_MAX: usize = 128 << 20;
 
-/// The key of a record takes at most this many bytes, so that it fits an index.
+/// Maximum size of a record's key, in bytes, so that it fits an index.
 pub const RECORD_KEY_BYTES_MAX: usize = 1_024;
 
-/// One `add` changes a counter by at most this much either way, so that a sum in 128 bits stays
-/// exact for more adds than a store can hold: 2^90.
+/// Maximum change of a counter by one `add`, in either direction: 2^90. A sum in 128 bits then
+/// stays exact for more adds than a store can hold.
 pub const ADD_MAX: i128 = 1 << 90;
 
-/// A declared query gives at most this many rows.
+/// Maximum number of rows that a declared query returns.
 pub const QUERY_ROWS_MAX: usize = 1_000_000;
 
-/// So many texts of statements are kept, beside those that connections have prepared.
+/// Maximum number of statement texts in the cache, besides those that connections have prepared.
 pub const TEXTS_MAX: usize = 1_000;
 
-/// So many different statements for control, such as `BEGIN`, stay prepared on a connection.
+/// Maximum number of different control statements, such as `BEGIN`, that stay prepared on a
+/// connection.
 pub const CONTROLS_MAX: usize = 64;
 
-/// A name of PostgreSQL has at most this many bytes.
+/// Maximum length of a PostgreSQL name, in bytes.
 pub const NAME_BYTES_MAX: usize = 63;
 
-/// Old outcomes of an origin are removed in so many steps, in the time that they are kept.
+/// Number of steps in which old outcomes of an origin are removed, within the time that they are
+/// kept.
 pub const AGEING_STEPS: u32 = 32;
 
-/// The floors of so many origins are remembered, to know what is old.
+/// Number of origins whose floors are remembered to decide which outcomes are old.
 pub const AGEING_MAX: usize = 1_000;
 
-/// After so many commits with an id, old outcomes are removed, unless that was done not long ago.
+/// Number of commits with an id after which old outcomes are removed, unless that was done
+/// recently.
 pub const PURGE_EVERY: u64 = 1_000;
 
-/// How much longer than the server's own limit to wait for an answer before the connection is
+/// Time beyond the server's own limit after which a missing answer means that the connection is
 /// given up.
 pub const GRACE: Duration = Duration::from_secs(5);
 
-/// A store is over at most this many servers: `mingle_run` leaves room for 63 beside a version.
+/// Maximum number of servers of a store: `mingle_run` leaves room for 63 besides a version.
 pub const SERVERS_MAX: usize = 16;
 
-/// So many updates are copied at once where a subscription is made again.
+/// Number of updates that are copied at once when a subscription is recreated.
 pub const COPIED_AT_ONCE: usize = 200;
 
-/// How long after a commit the servers are asked to tell each other what they have.
+/// Delay after a commit until the servers are asked to exchange their state.
 pub const ACKNOWLEDGE_AFTER: Duration = Duration::from_secs(1);
 
-/// How often they are asked again at least, as long as one of them lacks something.
+/// Maximum interval between repeated requests, as long as a server lacks something.
 pub const ACKNOWLEDGE_EVERY_MAX: Duration = Duration::from_secs(10);
 
-/// A connection holds at most this many prepared statements; then it begins anew.
+/// Maximum number of prepared statements on a connection; then it starts over.
 pub const STATEMENTS_MAX: usize = 4_096;
 
-/// So many rows that are looked for by name are many.
+/// Number of rows looked up by name from which a statement counts as large.
 pub const MANY: usize = 64;
 
-/// So many new records are written by a statement that names each; more as a list.
+/// Number of new records up to which a statement names each one; more are passed as a list.
 pub const NEW_RECORDS_MAX: usize = 4;

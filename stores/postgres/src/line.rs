@@ -1,6 +1,6 @@
-//! The driver's side of a connection, which sends what is asked and takes what is answered. Whoever
-//! waits for an answer moves it, in the task that waits: a task of its own would have to be woken for
-//! each request and each answer, which takes longer than most statements do.
+//! The driver's side of a connection: it sends requests and receives answers. A task that waits for
+//! an answer polls it itself. A separate task would have to be woken for each request and each
+//! answer, and the wake takes longer than most statements.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -10,21 +10,21 @@ use std::task::{Context, Poll, Wake, Waker};
 
 use futures_util::task::AtomicWaker;
 
-/// What moves bytes, until the connection is closed.
+/// The driver's connection future, which runs until the connection is closed.
 pub type Moving = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// So often one poll moves it, before others have their turn.
+/// Number of times that one poll moves the line before it yields to other tasks.
 const TURNS_MAX: usize = 16;
 
 /// A connection's line to its server.
 pub struct Line {
-    /// None once it is closed, or somebody else moves it.
+    /// None once the connection is closed, or another task moves it.
     moving: Mutex<Option<Moving>>,
     relay: Arc<Relay>,
     waker: Waker,
 }
 
-/// Wakes whoever waits, unless they are at it.
+/// Wakes the waiting task, unless that task is polling the line now.
 #[derive(Default)]
 struct Relay {
     waiter: AtomicWaker,
@@ -46,7 +46,7 @@ impl Wake for Relay {
 }
 
 impl Line {
-    /// Of what moves its bytes.
+    /// Creates the line of a connection future.
     pub fn new(moving: Moving) -> Self {
         let relay = Arc::new(Relay::default());
         let waker = Waker::from(Arc::clone(&relay));
@@ -57,10 +57,10 @@ impl Line {
         self.moving.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for a future that waits for answers of this connection.
+    /// Drives a future that waits for answers of this connection.
     pub async fn drive<F: Future>(&self, future: F) -> F::Output {
         let mut future = pin!(future);
-        // It has asked nothing yet that could be answered.
+        // The future has not sent anything yet that could be answered.
         let mut has_asked = false;
         poll_fn(|context| self.poll(future.as_mut(), &mut has_asked, context)).await
     }
@@ -81,7 +81,8 @@ impl Line {
             }
             let found = future.as_mut().poll(&mut Context::from_waker(&self.waker));
             self.relay.is_polled.store(false, Ordering::SeqCst);
-            // What was asked is yet to be sent, and what was taken may be a part of what is waited for.
+            // Requests are yet to be sent, and a received answer may be only a part of the awaited
+            // one.
             let has_more = !takes_turn || self.relay.has_more.load(Ordering::SeqCst);
             if found.is_ready() || !has_more {
                 return found;
@@ -91,14 +92,15 @@ impl Line {
         Poll::Pending
     }
 
-    /// Takes what has come while nobody waited, such as that the server has closed it.
+    /// Receives everything that arrived while no task waited, for example that the server has
+    /// closed the connection.
     pub fn hear(&self) {
         self.relay.is_polled.store(true, Ordering::SeqCst);
         self.turn();
         self.relay.is_polled.store(false, Ordering::SeqCst);
     }
 
-    /// Sends and takes what can be sent and taken now.
+    /// Sends and receives everything that is possible now.
     fn turn(&self) {
         let mut moving = self.moving();
         let Some(future) = moving.as_mut() else { return };
@@ -107,14 +109,14 @@ impl Line {
         }
     }
 
-    /// What moves it, for somebody else to do so; none if that was taken before, or it is closed.
+    /// Returns the connection future, for another task to move; none if it was taken or is closed.
     pub fn take(&self) -> Option<Moving> {
         self.moving().take()
     }
 }
 
 impl Drop for Line {
-    /// Whoever asked is gone before, so that the server is told that nothing more comes.
+    /// Tells the server that nothing more comes: the sender has been dropped before.
     fn drop(&mut self) {
         self.hear();
     }
@@ -131,8 +133,8 @@ mod tests {
 
     type Request = oneshot::Sender<u32>;
 
-    /// A server that answers each request with how many there were, and closes when it is told nothing
-    /// more; it is slow where each answer needs a wake of its own.
+    /// A server that answers each request with the number of requests, and closes when the senders
+    /// are gone. If it is slow, each answer needs a wake of its own.
     fn line(is_slow: bool) -> (mpsc::UnboundedSender<Request>, Line) {
         let (asking, mut asked) = mpsc::unbounded_channel::<Request>();
         let moving = async move {
@@ -239,7 +241,7 @@ mod tests {
         let mut waiting = pin!(line.drive(is_done));
         let woken = Arc::new(Woken(AtomicBool::new(true)));
         let waker = Waker::from(Arc::clone(&woken));
-        // As an executor does: who was not woken is not polled.
+        // Like an executor: a task that was not woken is not polled.
         while woken.0.swap(false, Ordering::SeqCst) {
             if waiting.as_mut().poll(&mut Context::from_waker(&waker)).is_ready() {
                 return;

@@ -3,12 +3,12 @@
 use crate::encoding::short_digest;
 use crate::limits::NAME_BYTES_MAX;
 
-/// A name as PostgreSQL reads it, whatever is in it.
+/// Quotes a name for PostgreSQL, whatever characters it has.
 pub fn quote(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
 
-/// The last of the names in quotes, apart by dots, as it is without quotes.
+/// Returns the last of the quoted names, which dots separate, without its quotes.
 pub fn unquoted(quoted: &str) -> String {
     let (mut name, mut is_open) = (String::new(), false);
     let mut chars = quoted.chars().peekable();
@@ -26,7 +26,7 @@ pub fn unquoted(quoted: &str) -> String {
     name
 }
 
-/// A piece of text as PostgreSQL reads it.
+/// Quotes a string literal for PostgreSQL.
 pub fn literal(text: &str) -> String {
     if text.contains('\\') {
         return format!("E'{}'", text.replace('\\', "\\\\").replace('\'', "''"));
@@ -34,7 +34,8 @@ pub fn literal(text: &str) -> String {
     format!("'{}'", text.replace('\'', "''"))
 }
 
-/// A mark for `$…$` around a text that has these parts, which holds none of it: `$mingle$` where that will do.
+/// Returns a dollar quote `$…$` for a text with these parts that occurs in none of them: `$mingle$`
+/// if possible.
 pub fn mark(parts: &[&str]) -> String {
     let numbered = (1..).map(|number| format!("$mingle{number}$"));
     let mut marks = std::iter::once("$mingle$".to_owned()).chain(numbered);
@@ -42,10 +43,10 @@ pub fn mark(parts: &[&str]) -> String {
     free.expect("there is always another number")
 }
 
-/// Columns that every table has, so that none of ours can be called so.
+/// Columns that every table has, so no column of Mingle can have these names.
 const SYSTEM_COLUMNS: [&str; 6] = ["ctid", "xmin", "xmax", "cmin", "cmax", "tableoid"];
 
-/// A name that is short enough, and none of those that the server and we keep for ourselves.
+/// Returns a name that is short enough and is reserved neither by the server nor by Mingle.
 pub fn fit(name: &str) -> String {
     let is_ours = name.starts_with("mingle_") || SYSTEM_COLUMNS.contains(&name);
     if name.len() <= NAME_BYTES_MAX - 20 && !is_ours {
@@ -58,7 +59,7 @@ pub fn fit(name: &str) -> String {
     format!("_{}_{}", &name[..end], short_digest(name))
 }
 
-/// The name of the table of a collection.
+/// Returns the name of a collection's table.
 pub fn of_collection(object: &str, field: &str) -> String {
     let name = format!("{object}.{field}");
     if name.len() <= NAME_BYTES_MAX - 20 && !name.starts_with("mingle_") {

@@ -1,8 +1,8 @@
 //! Declared queries and commands: SQL from the binding, checked against the server at the start.
 //!
-//! Parameters `$1`, `$2` and so on have the SQL types of the declared ones. A `list` is one item for
-//! each row, an `option` is none where there is no row or a null, a struct has its fields' names as
-//! columns; all else is the first column of the only row.
+//! Parameters `$1`, `$2` and so on have the SQL types of the declared parameters. A `list` has one
+//! item for each row. An `option` is none if there is no row or a null. A struct has its fields'
+//! names as columns. Every other result is the first column of the only row.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -25,7 +25,7 @@ pub type Operations = BTreeMap<Name, Operation>;
 #[derive(Clone, Debug)]
 pub struct Operation {
     name: Name,
-    /// Whether it writes.
+    /// True if the operation writes.
     pub is_command: bool,
     parameters: Vec<(Name, Type)>,
     result: Option<Type>,
@@ -34,7 +34,7 @@ pub struct Operation {
 }
 
 impl Operation {
-    /// As it is declared, with the body that it has from the binding.
+    /// Creates the operation from its declaration, with its body from the binding.
     pub fn new(schema: &Schema, name: &Name, declared: &StoreOperation) -> Self {
         let types = declared.parameters.iter().map(|(_, t)| parameter_type(schema, t)).collect();
         Self {
@@ -47,7 +47,7 @@ impl Operation {
         }
     }
 
-    /// The operation called `name`.
+    /// Returns the operation called `name`.
     ///
     /// # Errors
     ///
@@ -68,7 +68,7 @@ impl Operation {
         Err(format!("operation {} is a query, not a command", self.name))
     }
 
-    /// The statement with these arguments.
+    /// Returns the statement for these arguments.
     ///
     /// # Errors
     ///
@@ -94,7 +94,7 @@ impl Operation {
         Ok(Step { types: Arc::clone(&self.types), ..Step::new(Arc::clone(body), params) })
     }
 
-    /// What it gives, from the rows of its statement.
+    /// Returns the operation's result from the rows of its statement.
     ///
     /// # Errors
     ///
@@ -123,7 +123,7 @@ impl Operation {
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// The part that does not fit.
     pub async fn check(&self, client: &Client, schema: &Schema, own: &str) -> Result<(), String> {
         let Some(body) = &self.body else { return Ok(()) };
         let prepared = client.prepare_typed(body, &self.types).await;
@@ -159,8 +159,9 @@ impl Operation {
 }
 
 impl Operation {
-    /// Checks that a command writes none of our own tables, however it names them: the server locks what a statement
-    /// writes when it has read the statement. What it locks only as it runs is found by name.
+    /// Checks that a command writes none of Mingle's own tables, whatever way it names them: the
+    /// server locks the tables that a statement writes while it parses the statement. Tables that a
+    /// statement locks only when it runs are found by name.
     async fn check_tables(&self, client: &Client, body: &str, own: &str) -> Result<(), String> {
         let run = async |sql: &str| client.batch_execute(sql).await;
         run("BEGIN").await.map_err(|error| message(&error))?;
@@ -182,22 +183,22 @@ impl Operation {
     }
 }
 
-/// The tables of a schema that this transaction has locked for more than reading.
+/// Selects the tables of a schema that this transaction has locked for more than reading.
 const WRITTEN: &str = "\
 SELECT c.oid::regclass::text FROM pg_locks AS l JOIN pg_class AS c ON c.oid = l.relation \
 JOIN pg_namespace AS n ON n.oid = c.relnamespace \
 WHERE l.pid = pg_backend_pid() AND l.locktype = 'relation' AND l.mode <> 'AccessShareLock' \
 AND c.relkind <> 'i' AND n.nspname = $1 ORDER BY 1";
 
-/// Whether a statement is one of those that the server does not look into before it runs them.
+/// True if the server does not analyse the statement before it runs it.
 fn is_utility(body: &str) -> bool {
     let first = names(body).into_iter().next().unwrap_or_default();
     !["select", "insert", "update", "delete", "merge", "values", "with", "table"]
         .contains(&first.as_str())
 }
 
-/// The names and words of a statement as the server has them: small letters where they are not in quotes. Texts and
-/// comments are none.
+/// Returns the names and words of a statement as the server sees them: in lower case unless quoted.
+/// String literals and comments are skipped.
 fn names(body: &str) -> Vec<String> {
     let (mut found, mut chars) = (Vec::new(), body.chars().peekable());
     while let Some(c) = chars.next() {
@@ -236,7 +237,7 @@ fn names(body: &str) -> Vec<String> {
     found
 }
 
-/// The SQL type of a parameter.
+/// Returns the SQL type of a parameter.
 fn parameter_type(schema: &Schema, value_type: &Type) -> SqlType {
     match value_type {
         Type::Bool => SqlType::BOOL,
@@ -366,7 +367,7 @@ fn column_value(
             Ok(Value::Ref(Ref::new(kind.clone(), key)))
         }
         Type::Struct(_) | Type::List(_) | Type::Ref(_) => {
-            // `jsonb` comes with its version in front.
+            // A `jsonb` value starts with a version byte.
             let is_binary = row.column_type(index) == SqlType::JSONB;
             let text = raw.get(usize::from(is_binary)..).unwrap_or_default();
             let parsed = serde_json::from_slice(text).map_err(|_| misfit())?;
@@ -380,7 +381,7 @@ fn column_value(
     }
 }
 
-/// A scalar of any type that [`check_type`] lets through.
+/// Decodes a scalar of any type that [`check_type`] accepts.
 fn decode(found: &SqlType, raw: &[u8], wanted: &Type) -> Option<Value> {
     match *found {
         SqlType::INT2 => Some(Value::Int(i16::from_be_bytes(raw.try_into().ok()?).into())),

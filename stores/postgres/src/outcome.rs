@@ -1,8 +1,9 @@
-//! What became of a commit with an id.
+//! The outcome of a commit with an id.
 //!
-//! One row for each id, inserted by its commit, or by whoever asks first: then it is barred. Rows
-//! are removed once they are old; up to which id they are gone is kept for each origin, and of
-//! those ids without a row nothing is said any more, and none takes effect.
+//! Each id has one row. Its commit inserts the row, or the first process that asks for the outcome
+//! does; the id is then barred. Old rows are removed. For each origin a mark records the id up to
+//! which rows are gone. Ids up to the mark without a row have an unknown outcome, and none of them
+//! can take effect.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, PoisonError};
@@ -17,7 +18,7 @@ use crate::limits::{AGEING_MAX, AGEING_STEPS, PURGE_EVERY};
 use crate::session::Step;
 use crate::wire::{Param, Row, boolean};
 
-/// Bars an id that has no row, and gives its row: none where it is too old to say.
+/// Bars an id that has no row, and returns its row; none if the id is too old to tell.
 pub fn ask(layout: &Layout, id: TransactionId) -> [Step; 2] {
     let (outcomes, gone) = (layout.system("outcomes"), layout.system("outcomes_gone"));
     let bar = format!(
@@ -34,12 +35,12 @@ fn look(layout: &Layout, id: Vec<Param>) -> Step {
     Step::new(format!("SELECT is_committed FROM {outcomes} WHERE transaction = $1::bytea"), id)
 }
 
-/// The row of an id.
+/// Looks up the row of an id.
 pub fn find(layout: &Layout, id: TransactionId) -> Step {
     look(layout, vec![Param::Bytes(transaction(id))])
 }
 
-/// What the row says.
+/// Decodes the row.
 pub fn read(rows: &[Row]) -> Outcome {
     match rows.first() {
         None => Outcome::Unknown,
@@ -79,8 +80,8 @@ fn remove(layout: &Layout, condition: &str) -> String {
     )
 }
 
-/// Which outcomes are old by now, as far as this process knows, so that nobody looks again and again at
-/// those that are not.
+/// The outcomes that are old by now, as far as this process knows. It avoids repeated searches for
+/// outcomes that are not old yet.
 pub struct Ageing {
     keep: Duration,
     inner: Mutex<Aged>,
@@ -88,15 +89,15 @@ pub struct Ageing {
 
 #[derive(Default)]
 struct Aged {
-    /// Floors that were raised, and when, the oldest first.
+    /// Raised floors with the time of raising, the oldest first.
     floors: BTreeMap<Origin, VecDeque<(Duration, TransactionId)>>,
-    /// Commits since all old outcomes were removed, and when that was.
+    /// Commits since all old outcomes were removed, and the time of that removal.
     commits: u64,
     purged: Option<Duration>,
 }
 
 impl Ageing {
-    /// Of outcomes that are kept for so long.
+    /// Creates the record for outcomes that are kept for `keep`.
     pub fn new(keep: Duration) -> Self {
         Self { keep, inner: Mutex::default() }
     }
@@ -105,8 +106,9 @@ impl Ageing {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// A floor was raised to this id now: up to which id old outcomes are to be looked for, if any are. At
-    /// first to this one: what was before this process, nobody here knows.
+    /// Records that a floor was raised to this id at `now`. Returns the id up to which old outcomes
+    /// are to be removed, if any. The first call of an origin returns `last` itself, because this
+    /// process does not know the floors before its start.
     pub fn raised(&self, last: TransactionId, now: Duration) -> Option<TransactionId> {
         let mut inner = self.lock();
         if inner.floors.len() >= AGEING_MAX {
@@ -123,7 +125,7 @@ impl Ageing {
         old
     }
 
-    /// One more has committed: whether all old outcomes are to be removed now.
+    /// Counts a commit; returns true if all old outcomes are to be removed now.
     pub fn is_purge_due(&self, now: Duration) -> bool {
         let mut inner = self.lock();
         inner.commits += 1;

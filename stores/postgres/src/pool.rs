@@ -1,4 +1,4 @@
-//! Connections, at most so many, which transactions have one after another.
+//! A bounded set of connections, which transactions use one after another.
 
 use std::future::Future;
 use std::pin::pin;
@@ -27,7 +27,7 @@ pub struct Pool {
     world: Arc<dyn World>,
 }
 
-/// Gives what a future gives, or none if that takes longer.
+/// Returns the output of a future, or none if it takes longer than `limit`.
 pub async fn within<T>(
     world: &dyn World,
     limit: Duration,
@@ -40,7 +40,7 @@ pub async fn within<T>(
 }
 
 impl Pool {
-    /// A pool without connections.
+    /// Creates a pool without connections.
     pub fn new(connector: Connector, config: &PostgresConfig, world: Arc<dyn World>) -> Arc<Self> {
         Arc::new(Self {
             connector,
@@ -53,31 +53,31 @@ impl Pool {
         })
     }
 
-    /// The world.
+    /// Returns the world.
     pub fn world(&self) -> &Arc<dyn World> {
         &self.world
     }
 
-    /// Where the server is.
+    /// Returns the server's address.
     pub fn place(&self) -> String {
         self.connector.place()
     }
 
-    /// How long to wait for an answer.
+    /// Returns the maximum time to wait for an answer.
     pub fn answer_timeout(&self) -> Duration {
         self.answer_timeout
     }
 
-    /// A connection, which comes back when the lease is dropped.
+    /// Leases a connection, which returns to the pool when the lease is dropped.
     ///
     /// # Errors
     ///
-    /// Why there is none.
+    /// The reason why there is none.
     pub async fn lease(self: &Arc<Self>) -> Result<Lease, String> {
         let permit = self.permit().await?;
         let connection = match self.take_idle() {
             Some(connection) => connection,
-            // Seldom, and large.
+            // This future is large and seldom needed.
             None => Box::new(Box::pin(self.connect()).await?),
         };
         Ok(Lease {
@@ -88,7 +88,7 @@ impl Pool {
         })
     }
 
-    /// The right to a connection. Mostly there is one at once, and nobody needs a timer.
+    /// Acquires the right to a connection. It is usually free at once, so no timer is needed.
     async fn permit(&self) -> Result<OwnedSemaphorePermit, String> {
         if let Ok(permit) = Arc::clone(&self.permits).try_acquire_owned() {
             return Ok(permit);
@@ -111,7 +111,7 @@ impl Pool {
         None
     }
 
-    /// How many connections are idle, and how many more may be taken now.
+    /// Returns the numbers of idle connections and of connections that may still be leased.
     pub fn idle_and_free(&self) -> (usize, usize) {
         let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).len();
         (idle, self.permits.available_permits())
@@ -131,7 +131,7 @@ impl Pool {
     }
 }
 
-/// A connection that one transaction has for a while.
+/// A connection that one transaction uses for a while.
 pub struct Lease {
     /// Some until it is dropped.
     connection: Option<Box<Connection>>,
@@ -141,31 +141,31 @@ pub struct Lease {
 }
 
 impl Lease {
-    /// The connection.
+    /// Returns the connection.
     pub fn connection(&self) -> &Connection {
         self.connection.as_ref().expect("it is there until the lease is dropped")
     }
 
-    /// From now on the connection may be within a transaction.
+    /// Marks the connection as possibly inside a transaction.
     pub fn soil(&mut self) {
         self.is_dirty = true;
     }
 
-    /// The connection is outside any transaction, and waits for nothing.
+    /// Marks the connection as outside any transaction, with no answer pending.
     pub fn clean(&mut self) {
         self.is_dirty = false;
     }
 
-    /// Ends a transaction of which a statement has failed, so that the server has skipped what followed. Nobody waits
-    /// for it: whatever is said next is answered after it.
+    /// Ends a transaction after a failed statement; the server has skipped the statements behind
+    /// it. The caller does not wait for the answer: the server answers later requests after it.
     fn roll_back(&mut self) {
-        // One turn sends it; if not, it is sent before what is said next.
+        // One turn sends the request; otherwise it is sent before the next request.
         let _ = self.connection().say("ROLLBACK").now_or_never();
         self.clean();
     }
 
-    /// Takes note of the answers to steps that were all of a transaction, or all that was left of it. Where one before
-    /// the last has failed, its end was skipped.
+    /// Records the answers to all steps of a transaction, or to all its remaining steps. If a step
+    /// before the last has failed, the server has skipped the end of the transaction.
     pub fn settle(&mut self, results: &[StepResult]) {
         let Some((_, before)) = results.split_last() else { return };
         if results.iter().any(|result| matches!(result, Err(Wrong::Lost(_)))) {
@@ -178,24 +178,24 @@ impl Lease {
         }
     }
 
-    /// Ends a transaction that has written nothing, of which every answer has come. Nobody waits for it:
-    /// whoever has the connection next is answered after it.
+    /// Ends a transaction that has written nothing and whose answers have all arrived. The caller
+    /// does not wait: the next user of the connection is answered afterwards.
     pub fn abandon(mut self) {
         let Some(connection) = self.connection.take() else { return };
-        // One turn sends it.
+        // One turn sends the request.
         let said = connection.say("ROLLBACK").now_or_never();
         if said.is_none() {
             self.pool.put_back(connection);
         }
     }
 
-    /// Runs steps in one round trip, once they are prepared; none if no answer comes in time.
+    /// Runs prepared steps in one round trip; none if no answer comes in time.
     pub async fn run(&self, steps: &[Step]) -> Option<Vec<StepResult>> {
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().run(steps)).await
     }
 
-    /// As [`Lease::run`], where each step is for itself.
+    /// Like [`Lease::run`], with independent steps.
     pub async fn run_each(&self, steps: &[Step]) -> Option<Vec<StepResult>> {
         let limit = self.pool.answer_timeout;
         within(&*self.pool.world, limit, self.connection().run_each(steps)).await
@@ -224,8 +224,8 @@ impl Drop for Lease {
         if connection.is_closed() {
             return;
         }
-        // Nobody waits for this. Whatever was sent before is answered first; after a commit there
-        // is nothing to roll back, which is fine too.
+        // The caller does not wait for this. The server answers earlier requests first; after a
+        // commit there is nothing to roll back, and the `ROLLBACK` does no harm.
         let world = Arc::clone(&pool.world);
         world.spawn(Box::pin(async move {
             let rollback = connection.say("ROLLBACK");

@@ -1,4 +1,4 @@
-//! One connection: statements that are prepared once, and pipelines of them.
+//! One connection: statements that are prepared once, and pipelines of statements.
 
 use std::collections::HashSet;
 use std::future::Future;
@@ -19,53 +19,55 @@ use crate::pipeline::announcement;
 use crate::text::Sql;
 use crate::wire::{Param, Row};
 
-/// One message to the server: a statement and what it takes.
+/// One message to the server: a statement and its parameters.
 #[derive(Clone, Debug)]
 pub struct Step {
-    /// The statement; prepared unless it takes nothing and is for control alone.
+    /// The statement; it is prepared unless it is a control statement without parameters.
     pub sql: Sql,
     /// Its parameters.
     pub params: Vec<Param>,
-    /// Types of its parameters, where the statement does not say them itself.
+    /// Types of its parameters, if the statement does not determine them.
     pub types: Arc<[SqlType]>,
-    /// Whether it goes unprepared: `BEGIN`, `COMMIT` and the like.
+    /// True if it is sent unprepared: `BEGIN`, `COMMIT` and the like.
     pub is_control: bool,
-    /// Whether it may go out as a part of another statement: it changes rows, and nobody needs what
-    /// it gives.
+    /// True if it may be sent as a part of another statement: it changes rows, and its result is
+    /// not needed.
     pub is_part: bool,
 }
 
 impl Step {
-    /// A statement with parameters.
+    /// Creates a statement with parameters.
     pub fn new(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
         let (sql, types) = (sql.into(), Arc::default());
         Self { sql, params, types, is_control: false, is_part: false }
     }
 
-    /// A statement that may go out as a part of another one.
+    /// Creates a statement that may be sent as a part of another one.
     pub fn part(sql: impl Into<Sql>, params: Vec<Param>) -> Self {
         Self { is_part: true, ..Self::new(sql, params) }
     }
 
-    /// Steps as a transaction in nobody's way, and that sees what was committed before each of them.
+    /// Wraps steps into a transaction at READ COMMITTED. It causes no serialization conflict, and
+    /// each step sees everything committed before it.
     pub fn beside(steps: Vec<Self>) -> Vec<Self> {
         let begin = Self::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE");
         [vec![begin], steps, vec![Self::commit()]].concat()
     }
 
-    /// `BEGIN`, `COMMIT` and the like; one statement, as it is sent as a prepared one in a pipeline.
+    /// Creates a control statement such as `BEGIN` or `COMMIT`. It must be a single statement,
+    /// because a pipeline sends it like a prepared one.
     pub fn control(sql: impl Into<Sql>) -> Self {
         Self { is_control: true, ..Self::new(sql, Vec::new()) }
     }
 
-    /// `COMMIT`.
+    /// Returns `COMMIT`.
     pub fn commit() -> Self {
         static COMMIT: LazyLock<Sql> = LazyLock::new(|| "COMMIT".into());
         Self::control(COMMIT.clone())
     }
 }
 
-/// What the server says to a step.
+/// The server's answer to a step.
 pub type StepResult = Result<Vec<Row>, Wrong>;
 
 fn plain(result: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> StepResult {
@@ -74,24 +76,24 @@ fn plain(result: Result<Vec<tokio_postgres::Row>, tokio_postgres::Error>) -> Ste
 
 /// A connection and its prepared statements.
 pub struct Connection {
-    /// Dropped before the line, which then says to the server that nothing more comes.
+    /// Dropped before the line, which then tells the server that nothing more comes.
     client: Client,
     line: Line,
     world: Arc<dyn World>,
-    /// Whether a task moves its line.
+    /// True if a separate task moves its line.
     is_attended: AtomicBool,
     statements: Mutex<HashMap<Sql, Statement>>,
 }
 
 impl Connection {
-    /// Over a client and its line.
+    /// Creates a connection over a client and its line.
     pub fn new(client: Client, line: Line, world: Arc<dyn World>) -> Self {
         let is_attended = AtomicBool::new(false);
         Self { client, line, world, is_attended, statements: Mutex::default() }
     }
 
-    /// The client, for whatever one may ask of it: from now on a task moves the line, which takes
-    /// longer.
+    /// Returns the client, for arbitrary requests. A separate task moves the line from now on,
+    /// which is slower.
     pub fn client(&self) -> &Client {
         if let Some(moving) = self.line.take() {
             self.is_attended.store(true, Ordering::Relaxed);
@@ -100,44 +102,44 @@ impl Connection {
         &self.client
     }
 
-    /// Whether a task moves the line.
+    /// True if a separate task moves the line.
     pub fn is_attended(&self) -> bool {
         self.is_attended.load(Ordering::Relaxed)
     }
 
-    /// Whether it can be used no more, as far as the server has said so by now.
+    /// True if the connection is closed, after receiving everything that the server has sent.
     pub fn is_closed(&self) -> bool {
         self.line.hear();
         self.is_known_closed()
     }
 
-    /// Whether it can be used no more, as far as was heard.
+    /// True if the connection is closed, as far as received.
     pub fn is_known_closed(&self) -> bool {
         self.client.is_closed()
     }
 
-    /// Says what has no answer.
+    /// Sends a statement without a result.
     pub async fn say(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
         self.line.drive(self.client.batch_execute(sql)).await
     }
 
-    /// Whether it has so many statements that it had better begin anew.
+    /// True if the connection has so many statements that it should be replaced.
     pub fn is_full(&self) -> bool {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).len() > STATEMENTS_MAX
     }
 
-    /// Prepares all statements anew: a table has changed.
+    /// Forgets all prepared statements: a table has changed.
     pub fn forget(&self) {
         self.statements.lock().unwrap_or_else(PoisonError::into_inner).clear();
     }
 
-    /// Whether all of them are prepared.
+    /// True if all these steps are prepared.
     pub fn is_prepared(&self, steps: &[Step]) -> bool {
         let known = self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         steps.iter().all(|step| step.is_control || known.contains_key(&step.sql))
     }
 
-    /// Prepares what is not prepared yet, all in one round trip.
+    /// Prepares the statements that are not prepared yet, all in one round trip.
     pub async fn prepare(&self, steps: &[Step]) -> Result<(), Wrong> {
         let mut missing: Vec<&Step> = Vec::new();
         let mut seen: HashSet<&Sql> = HashSet::new();
@@ -172,14 +174,15 @@ impl Connection {
         Ok(())
     }
 
-    /// The statement of a step, unless it goes unprepared.
+    /// Returns the prepared statement of a step, unless it is sent unprepared.
     fn prepared(&self, step: &Step) -> Option<Statement> {
         let known = || self.statements.lock().unwrap_or_else(PoisonError::into_inner);
         if step.is_control { None } else { known().get(&step.sql).cloned() }
     }
 
-    /// Sends all steps at once, which must be prepared, and gives what the server says to each: what follows one
-    /// that failed was skipped. They are sent as a whole when this is first polled, or not at all.
+    /// Sends all steps at once and returns the server's answer to each; they must be prepared.
+    /// Steps after a failed one are skipped. The first poll sends all steps; before it, none is
+    /// sent.
     pub async fn run(&self, steps: &[Step]) -> Vec<StepResult> {
         if let [step] = steps {
             let statement = self.prepared(step);
@@ -193,7 +196,7 @@ impl Connection {
         results.split_off(1.min(results.len()))
     }
 
-    /// As [`Connection::run`], where each step is for itself: none is skipped since another failed.
+    /// Like [`Connection::run`], with independent steps: a failure does not skip later steps.
     pub async fn run_each(&self, steps: &[Step]) -> Vec<StepResult> {
         let statements = steps.iter().map(|step| self.prepared(step));
         let sent = steps.iter().zip(statements).map(|(step, known)| self.send(step, known));
@@ -210,7 +213,7 @@ impl Connection {
     }
 }
 
-/// As [`Connection::run`] on a connection of somebody else's: nothing stays prepared there.
+/// Like [`Connection::run`], on the host's connection: no statement stays prepared there.
 pub async fn run_unprepared(client: &Client, steps: &[Step]) -> Vec<StepResult> {
     let send = |step: &Step| {
         let typed = step.params.iter().enumerate().map(|(at, param)| {
@@ -233,12 +236,12 @@ pub async fn run_unprepared(client: &Client, steps: &[Step]) -> Vec<StepResult> 
     Pipeline::new(steps.iter().map(send)).await
 }
 
-/// Futures whose answers come in their order. The first poll starts all of them in order, so that
-/// what they send goes out together.
+/// Futures whose answers arrive in their order. The first poll starts all of them in order, so that
+/// their messages are sent together.
 struct Pipeline<F: Future> {
     waiting: Vec<Option<Pin<Box<F>>>>,
     results: Vec<Option<F::Output>>,
-    /// All before this one have answered.
+    /// The index of the first future that has not been answered.
     front: usize,
     is_started: bool,
 }
@@ -272,7 +275,7 @@ impl<F: Future> Future for Pipeline<F> {
             if let Some(future) = waiting {
                 match future.as_mut().poll(context) {
                     Poll::Ready(found) => this.results[this.front] = Some(found),
-                    // Those behind it are answered later.
+                    // The futures behind it are answered later.
                     Poll::Pending => return Poll::Pending,
                 }
                 *waiting = None;

@@ -28,13 +28,13 @@ use crate::pool::{Lease, Pool};
 use crate::session::Step;
 use crate::transaction::PostgresTransaction;
 
-/// A store in PostgreSQL.
+/// A PostgreSQL store.
 pub struct Postgres {
     current: Arc<Current>,
     capabilities: Capabilities,
 }
 
-/// What transactions that begin now share: another one once tables that were there before have changed.
+/// The state that new transactions share. It is replaced after existing tables have changed.
 pub(crate) struct Current(RwLock<Arc<Inner>>);
 
 impl Current {
@@ -47,25 +47,25 @@ impl Current {
     }
 }
 
-/// What transactions of a store share.
+/// The state shared by transactions of a store.
 pub(crate) struct Inner {
     pub(crate) store: Name,
     pub(crate) layout: Layout,
-    /// What the program and the binding say of tables that were there before.
+    /// The declarations of the program and the binding about existing tables.
     pub(crate) declared: Arc<Declared>,
     pub(crate) operations: Operations,
     pub(crate) pool: Arc<Pool>,
-    /// How long outcomes are kept, as an interval.
+    /// The time that outcomes are kept, as an SQL interval.
     pub(crate) keep: String,
-    /// Which of them are old.
+    /// The ages of outcomes.
     pub(crate) ageing: Arc<Ageing>,
-    /// What its own connections have, once that was looked at.
+    /// The database identity and the settings of its own connections, once they were read.
     pub(crate) own: Mutex<Option<Arc<Own>>>,
 }
 
 impl Inner {
-    /// Removes old outcomes, now and then and where a floor was raised. It happens beside what is
-    /// going on, and at a lower level: at its own, it would be in the way of commits.
+    /// Removes old outcomes, periodically and when a floor was raised. It runs concurrently and at
+    /// a lower isolation level: at the store's own level it would conflict with commits.
     pub(crate) fn clean_up(self: &Arc<Self>, id: Option<TransactionId>, floors: &[TransactionId]) {
         let now = self.pool.world().elapsed();
         let old = floors.iter().filter_map(|last| self.ageing.raised(*last, now));
@@ -80,7 +80,7 @@ impl Inner {
         let steps = Step::beside(steps);
         let inner = Arc::clone(self);
         self.pool.world().spawn(Box::pin(async move {
-            // What is not removed now is removed the next time.
+            // Rows that are not removed now are removed the next time.
             let Ok(mut lease) = inner.pool.lease().await else { return };
             if let Some(Ok(())) = lease.prepare(&steps).await {
                 lease.soil();
@@ -92,21 +92,21 @@ impl Inner {
     }
 }
 
-/// What the tables of a store lack.
+/// The statements that a store's tables still need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Migration {
-    /// SQL, statement by statement; empty where nothing is missing.
+    /// SQL, one statement each; empty if nothing is missing.
     pub statements: Vec<String>,
 }
 
 impl Migration {
-    /// The SQL as text.
+    /// Returns the SQL as text.
     pub fn sql(&self) -> String {
         self.statements.iter().flat_map(|statement| [statement, ";\n"]).collect()
     }
 }
 
-/// An open way to the server, before there are transactions.
+/// A connection pool for opening a store, before there are transactions.
 struct Opening {
     config: PostgresConfig,
     schema: StoreSchema,
@@ -119,8 +119,8 @@ impl Postgres {
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, the program changes what is kept, tables are missing and
-    /// not to be made, or a mapping or an operation does not fit the database.
+    /// When the server cannot be reached, the program changes a stored declaration, tables are
+    /// missing and may not be created, or a mapping or an operation does not fit the database.
     pub async fn connect(
         config: PostgresConfig,
         schema: StoreSchema,
@@ -174,13 +174,13 @@ impl Postgres {
         self.current.get()
     }
 
-    /// The schema of our own tables.
+    /// Returns the schema of Mingle's own tables.
     pub fn schema(&self) -> String {
         self.inner().layout.own.clone()
     }
 
-    /// What of the tables that were there before may refuse a change of an object, whatever the
-    /// program checks, by kind.
+    /// Returns, by kind, the parts of existing tables that may refuse a change of an object even if
+    /// the program has checked it.
     pub fn constraints_that_may_refuse(&self) -> BTreeMap<Name, MayRefuse> {
         let inner = self.inner();
         let kinds = inner.layout.kinds.iter();
@@ -193,13 +193,13 @@ impl Postgres {
         mapped.collect()
     }
 
-    /// How many connections are idle, and how many more may be taken at once.
+    /// Returns the numbers of idle connections and of connections that may still be leased.
     pub fn connections(&self) -> (usize, usize) {
         self.inner().pool.idle_and_free()
     }
 }
 
-/// Sees that a store can be opened, as far as that can be said without its servers.
+/// Checks that a store can be opened, as far as possible without its servers.
 ///
 /// # Errors
 ///
@@ -220,7 +220,7 @@ pub fn check(
     Opening::new(config, schema, world).map(|_| ())
 }
 
-/// The SQL that a store's tables still need, without running it.
+/// Returns the SQL that a store's tables still need, without running it.
 ///
 /// # Errors
 ///
@@ -239,7 +239,7 @@ pub async fn plan_migration(
     Ok(Migration { statements: merged.migration })
 }
 
-/// Runs the SQL that a store's tables still need, all of it or nothing, and gives it.
+/// Runs the SQL that a store's tables still need, all of it or nothing, and returns it.
 ///
 /// # Errors
 ///
@@ -322,7 +322,7 @@ impl Opening {
         catalog.merge(&self.schema, &self.config, mapped)
     }
 
-    /// Makes what is missing; others that do so at the same time wait.
+    /// Creates the missing tables; concurrent callers wait.
     async fn migrate(&self, lease: &mut Lease) -> Result<Migration, OpenError> {
         lease.soil();
         let migrated = self.migrate_within(lease).await?;

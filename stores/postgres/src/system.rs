@@ -1,4 +1,4 @@
-//! The runtime's own rows: records, witness rows and what a commit may demand of them.
+//! The runtime's own rows: records, witness rows, and the conditions of a commit on them.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +13,13 @@ use crate::session::Step;
 use crate::text::{Many, Text};
 use crate::wire::{Param, Row, bytes, cell, text};
 
-/// The object of the rows of the whole store.
+/// The object digest of rows of the whole store.
 pub const WHOLE_STORE: &[u8] = b"";
 
-/// What [`witness_row`] reads.
+/// The columns that [`witness_row`] reads.
 pub const WITNESS_COLUMNS: &str = "object, transaction, kind, key, details::text";
 
-/// Identifies a record.
+/// Returns the id of a record.
 ///
 /// # Errors
 ///
@@ -34,32 +34,33 @@ pub fn record_id(key: &RecordKey) -> Result<Vec<u8>, String> {
     Ok([&[key.kind.code()], &*key.key].concat())
 }
 
-/// The witness rows of objects and of the whole store.
+/// Reads the witness rows of objects and of the whole store.
 pub fn rows_of(layout: &Layout, objects: Vec<Digest>) -> Step {
     let many = Many::of(objects.len());
     let sql = layout.texts.get(Text::Witnesses(many), || rows_text(layout, many));
     Step::new(sql, vec![with_whole_store(objects)])
 }
 
-/// The text that reads witness rows, of the objects of `$1`.
+/// Returns the query for witness rows of the objects in `$1`.
 pub fn rows_text(layout: &Layout, many: Many) -> String {
     let table = layout.system("witnesses");
     format!("SELECT {WITNESS_COLUMNS} FROM {table} WHERE {}", many.among("object"))
 }
 
-/// Objects, and the whole store, as a parameter.
+/// Returns the objects, and the whole store, as a parameter.
 pub fn with_whole_store(mut objects: Vec<Digest>) -> Param {
     objects.push(WHOLE_STORE.to_vec());
     Param::BytesList(objects)
 }
 
-/// What a commit that writes begins with: under its id it takes effect, and no other does, if it has
-/// one; and it is refused where objects that it writes, or the whole store, have witness rows of
-/// others than these transactions, if it writes data. It gives the version of what it writes.
+/// The conditions at the beginning of a commit that writes. If it has an id, the commit takes
+/// effect under the id, and no other commit does. If it writes data, it is refused when the objects
+/// that it writes, or the whole store, have witness rows of unknown transactions. The statement
+/// returns the version of the commit's writes.
 pub struct Beginning<'a> {
     /// The commit's id.
     pub id: Option<TransactionId>,
-    /// How long ids are kept, as an interval.
+    /// The time that ids are kept, as an SQL interval.
     pub keep: &'a str,
     /// The objects whose data is written, if any data is.
     pub objects: Option<Vec<Digest>>,
@@ -67,31 +68,32 @@ pub struct Beginning<'a> {
     pub known: BTreeSet<TransactionId>,
 }
 
-/// The statements that a commit begins with.
+/// The statements at the beginning of a commit.
 pub struct Begun {
-    /// Looks whether all holds that the commit demands. It comes last of those that go out as one.
+    /// Checks all conditions of the commit. It is the last part of the combined statement.
     pub look: Step,
-    /// Writes that its id has taken effect.
+    /// Records that the commit's id has taken effect.
     pub outcome: Option<Step>,
 }
 
-/// What a commit demands.
+/// The conditions of a commit.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct Demands {
-    /// Whether it writes, and its version is asked for.
+    /// The commit writes, and needs its version.
     writes: bool,
-    /// That the objects whose data it writes have no witness rows that it does not know.
+    /// The objects whose data it writes have no unknown witness rows.
     unwitnessed: bool,
-    /// That nothing else takes effect under its id.
+    /// No other commit takes effect under its id.
     id: bool,
-    /// That its origin may begin a transaction.
+    /// Its origin may begin a transaction.
     origin: bool,
-    /// And of records, each that it is absent, or else that it is a low floor.
+    /// For each guarded record: true if it must be absent, false if it must be a floor below a
+    /// bound.
     absent: Vec<bool>,
 }
 
-/// The statements of a beginning, and of guards: a commit takes effect only where they hold of what was last
-/// committed. None where there is neither.
+/// Returns the statements of a beginning and of guards: the commit takes effect only if the guards
+/// hold of the last committed state. None if there is neither.
 ///
 /// # Errors
 ///
@@ -151,15 +153,15 @@ pub fn begin_commit(
 }
 
 impl Demands {
-    /// The statement that looks whether all of it holds.
+    /// Returns the statement that checks all conditions.
     ///
-    /// Nobody leaves a witness row of the whole store, or announces a record, between this and the
-    /// commit's end; and a transaction whose snapshot is older than such a row is a conflict: a
-    /// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked
-    /// at, and locked. The tables are locked before the statement runs.
+    /// Between this statement and the end of the commit, no transaction can write a witness row of
+    /// the whole store or announce a record. A transaction whose snapshot is older than such a row
+    /// is a conflict: a sequence shows, independently of the snapshot, if there may be one; only
+    /// then is the row read and locked. The tables are locked before the statement runs.
     ///
-    /// All of it is one statement rather than a function of several, each of which takes the server
-    /// about as long as a row's read.
+    /// It is one statement rather than a function of several statements: each of those would cost
+    /// the server about as much as reading a row.
     fn text(&self, layout: &Layout) -> String {
         let mut params = Params(0);
         let mut given = Vec::new();
@@ -193,7 +195,7 @@ impl Demands {
         format!("SELECT {}", given.join(", "))
     }
 
-    /// What it stops for.
+    /// Returns the branches that stop the commit.
     fn refused(&self, layout: &Layout, params: &mut Params) -> String {
         let stop = |when: &str, why: &str, code: &str| {
             format!("WHEN {when} THEN {}('{why}', '{code}') ", layout.system("stop"))
@@ -232,19 +234,19 @@ impl Demands {
     }
 }
 
-/// How many parameters a text has so far.
+/// The number of parameters in a text so far.
 struct Params(usize);
 
 impl Params {
-    /// One more, of this type.
+    /// Adds a parameter of this type.
     fn next(&mut self, cast: &str) -> String {
         self.0 += 1;
         format!("${}::{cast}", self.0)
     }
 }
 
-/// Fails where one of these rows has changed since the snapshot; each with its column and the sequence
-/// that this follows.
+/// Returns a check that fails if one of these rows has changed since the snapshot; each is given
+/// with its column and the sequence that the column follows.
 fn looks_for_changes(layout: &Layout, rows: &[(&str, &str, &str)]) -> String {
     let tables: Vec<String> = rows.iter().map(|(table, ..)| layout.system(table)).collect();
     let has_changed = rows.iter().zip(&tables).map(|((_, column, sequence), table)| {
@@ -255,7 +257,7 @@ fn looks_for_changes(layout: &Layout, rows: &[(&str, &str, &str)]) -> String {
     format!("(SELECT true FROM {tables} WHERE {has_changed} FOR SHARE)")
 }
 
-/// What keeps an origin from beginning a transaction.
+/// The records that prevent an origin from beginning a transaction.
 #[derive(Clone, Copy)]
 struct Shut<'a> {
     fence: &'a RecordKey,
@@ -263,11 +265,11 @@ struct Shut<'a> {
     bound: u64,
 }
 
-/// The guards of a transaction's origin, if a commit under its id begins with them, and those that follow.
+/// Splits off the guards of a transaction's origin, if a commit under its id begins with them.
 ///
-/// They need no lock on the floor, which the origin itself raises all the time: whoever else raises it
-/// has put up the fence before, which is announced; and the origin raises it past what is over,
-/// whose id has an outcome, so that no other commit under it takes effect.
+/// They need no lock on the floor, which the origin itself raises all the time. Any other process
+/// that raises it has first put up the fence, which is announced. The origin raises it only past
+/// finished transactions; their ids have outcomes, so no other commit under them takes effect.
 fn of_origin(id: TransactionId, guards: &[Guard]) -> (Option<Shut<'_>>, &[Guard]) {
     let key = |kind| RecordKey::of_origin(kind, id.origin);
     match guards {
@@ -282,13 +284,13 @@ fn of_origin(id: TransactionId, guards: &[Guard]) -> (Option<Shut<'_>>, &[Guard]
     }
 }
 
-/// A commit takes effect only where a record is as the transaction's snapshot has it.
+/// Returns the statement that fails unless a record is as in the transaction's snapshot.
 pub fn check_record(layout: &Layout, id: Vec<u8>) -> Step {
     Step::new(format!("SELECT {}($1::bytea)", layout.system("hold")), vec![Param::Bytes(id)])
 }
 
-/// Statements that add a witness row; its object's row is changed too, unless it concerns the whole
-/// store, so that whoever writes the object at the same time finds out.
+/// Returns the statements that add a witness row. They also change its object's row, unless it
+/// concerns the whole store, so that a concurrent writer of the object conflicts.
 pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
     let object = row.object.as_ref();
     let digest = object.map_or_else(|| WHOLE_STORE.to_vec(), object_digest);
@@ -322,7 +324,7 @@ pub fn insert_witness(layout: &Layout, row: &WitnessRow) -> Step {
     Step::part(sql, params)
 }
 
-/// All that a row says beside its object and transaction.
+/// Returns the row's content besides its object and transaction.
 pub fn details(row: &WitnessRow) -> Json {
     let stamp = |stamp: &Stamp| -> Json {
         stamp.iter().map(|(replica, count)| (replica.to_string(), json!(count))).collect()
@@ -337,11 +339,11 @@ pub fn details(row: &WitnessRow) -> Json {
     })
 }
 
-/// A row as [`WITNESS_COLUMNS`] give it, from this column on.
+/// Decodes a witness row from the columns [`WITNESS_COLUMNS`], which start at `from`.
 ///
 /// # Errors
 ///
-/// When it is none that this version has written.
+/// When this version cannot have written the row.
 pub fn witness_row(row: &Row, from: usize) -> Result<WitnessRow, String> {
     let corrupt = || "a witness row is corrupt, or was written by a newer version".to_owned();
     let object = match (text(row, from + 2), cell(row, from + 3)) {

@@ -1,8 +1,8 @@
-//! The SQL that makes our own tables.
+//! The SQL that creates Mingle's own tables.
 //!
-//! Points are found by hash indexes, which a serializable transaction locks by the bucket: a btree
-//! would lock a page of neighbours, and in a small table that is every row. Exclusion constraints
-//! keep what they find unique, however long it is.
+//! Single rows are found by hash indexes, which a serializable transaction locks by the bucket. A
+//! btree would lock a page of neighbours, which in a small table is every row. Exclusion
+//! constraints keep the indexed values unique, whatever their length.
 
 use mingle_model::{FieldType, Schema};
 use mingle_store::RecordKind;
@@ -11,17 +11,17 @@ use crate::codec::Codec;
 use crate::layout::system;
 use crate::name::{literal, mark, quote};
 
-/// The format of the tables that this version makes and reads.
+/// The format of the tables that this version creates and reads.
 pub const FORMAT: &str = "1";
 
-/// The version of the functions that stand beside them.
+/// The version of the functions next to them.
 pub const FUNCTIONS: u32 = 4;
 
-/// A table gets about four times as many buckets as if it were made empty, so that reads of what is
-/// not there seldom meet an insert of something else.
+/// Number of filler rows while an index is created. The table gets about four times as many buckets
+/// as if it were empty, so a read of an absent row seldom conflicts with an insert of another row.
 const BUCKETS_FOR: u32 = 10_000;
 
-/// The tables of the runtime's own rows.
+/// Returns the statements that create the runtime's own tables.
 pub fn system_tables(schema: &str) -> Vec<String> {
     let table = |name: &str| system(schema, name);
     let mut sql = vec![
@@ -70,7 +70,8 @@ pub fn system_tables(schema: &str) -> Vec<String> {
     sql
 }
 
-/// Hash indexes of the runtime's own rows, with more buckets than an empty table would get.
+/// Returns the statements that create hash indexes of the runtime's own rows, with more buckets
+/// than an empty table would get.
 fn point_indexes(schema: &str) -> Vec<String> {
     let table = |name: &str| system(schema, name);
     let point = "WITH (fillfactor = 10)";
@@ -101,7 +102,7 @@ fn regclass(schema: &str, name: &str) -> String {
     format!("{}::regclass", literal(&system(schema, name)))
 }
 
-/// A function in `plpgsql` that gives nothing.
+/// Returns the statement that creates a `plpgsql` function without a result.
 fn function(schema: &str, name: &str, parameters: &str, body: &str) -> String {
     let mark = mark(&[body]);
     format!(
@@ -111,7 +112,7 @@ fn function(schema: &str, name: &str, parameters: &str, body: &str) -> String {
     )
 }
 
-/// Functions that say no, so that a commit which is on its way already does not take effect.
+/// Returns functions that raise an error, so that a commit already sent does not take effect.
 pub fn functions(schema: &str) -> Vec<String> {
     let version = format!(
         "CREATE OR REPLACE FUNCTION {}() RETURNS bigint LANGUAGE sql VOLATILE AS \
@@ -121,7 +122,7 @@ pub fn functions(schema: &str) -> Vec<String> {
     let refuse =
         format!("RAISE EXCEPTION '%', reason USING ERRCODE = '{}';", crate::error::REFUSED);
     let refuse = function(schema, "refuse", "reason text", &refuse);
-    // Where a statement gives a number.
+    // For statements that return a number.
     let stop = format!(
         "CREATE OR REPLACE FUNCTION {}(reason text, code text) RETURNS bigint LANGUAGE plpgsql \
          AS $mingle$ BEGIN RAISE EXCEPTION '%', reason USING ERRCODE = code; END $mingle$",
@@ -130,14 +131,14 @@ pub fn functions(schema: &str) -> Vec<String> {
     [vec![version, refuse, stop], record_functions(schema)].concat()
 }
 
-/// What a commit demands of records.
+/// Returns the functions that check a commit's conditions on records.
 fn record_functions(schema: &str) -> Vec<String> {
     let (records, absent) = (system(schema, "records"), system(schema, "absent"));
     let unannounced = system(schema, "unannounced");
     let announced_kinds = ANNOUNCED.map(|kind| kind.code().to_string()).join(", ");
     let guard = crate::error::GUARD;
-    // What is not there is taken and given back: whoever puts it there at the same time waits, and
-    // whoever did since the snapshot makes it a serialization failure.
+    // An absent record is inserted and deleted again: a concurrent insert of it waits, and an
+    // insert since the snapshot causes a serialization failure.
     let take = format!(
         "IF get_byte(wanted, 0) IN ({announced_kinds}) THEN \
            PERFORM {unannounced}(wanted); RETURN; END IF; \
@@ -168,14 +169,15 @@ fn record_functions(schema: &str) -> Vec<String> {
     ]
 }
 
-/// Records of which there is one for a process, and that each commit of it over several stores
-/// demands not to be there. They are announced when they come, which is seldom: so those commits
-/// share what they look at, and do not conflict with each other.
+/// Kinds of records of which a process has one, and whose absence each of its commits over several
+/// stores requires. They are seldom created, and a creation is announced. The commits share the row
+/// that they check, and so do not conflict with each other.
 pub const ANNOUNCED: [RecordKind; 2] = [RecordKind::Floor, RecordKind::Fence];
 
-/// Announcing a record that comes, and what fails where one is announced. Nobody announces between
-/// a look and the end of its transaction, and whose snapshot is older than an announcement fails: the
-/// sequence shows, whatever the snapshot, whether there may be one; only then is the row looked at.
+/// Returns the body that announces a record, and the body that fails if one is announced. No
+/// process can announce between a check and the end of its transaction. A check whose snapshot is
+/// older than an announcement fails: the sequence shows, independently of the snapshot, if there
+/// may be one; only then is the row read.
 fn announcements(schema: &str) -> [String; 2] {
     let (announced, row) = (system(schema, "announced"), system(schema, "announcement"));
     let (sequence, guard) = (system(schema, "announcements"), crate::error::GUARD);
@@ -195,8 +197,9 @@ fn announcements(schema: &str) -> [String; 2] {
     [announce, unannounced]
 }
 
-/// A table whose rows are found by this column, and then its others: PostgreSQL guesses how many
-/// buckets an empty table will need from the width of its rows, so the index comes first.
+/// Creates a table whose rows are found by this column, then adds its other columns. PostgreSQL
+/// estimates the number of buckets of an empty table from the width of its rows, so the index comes
+/// first.
 fn point_table(table: &str, id: &str, others: &[&str]) -> Vec<String> {
     let add: Vec<String> = others.iter().map(|column| format!("ADD COLUMN {column}")).collect();
     vec![
@@ -206,7 +209,7 @@ fn point_table(table: &str, id: &str, others: &[&str]) -> Vec<String> {
     ]
 }
 
-/// The table of a kind, without its fields.
+/// Returns the statements that create the table of a kind, without its fields.
 pub fn kind_table(table: &str, key: &str, key_codec: &Codec) -> Vec<String> {
     let columns = [
         &*format!("{key} {}", key_codec.column_type()),
@@ -219,7 +222,7 @@ pub fn kind_table(table: &str, key: &str, key_codec: &Codec) -> Vec<String> {
     point_table(table, "mingle_id", &columns)
 }
 
-/// A field of a kind: a column, a table or both.
+/// Returns the statements that create a field of a kind: a column, a table or both.
 pub fn field(
     schema: &Schema,
     kind_table: &str,

@@ -1,4 +1,4 @@
-//! Texts of statements, with a digest that is computed once, and those that are made once.
+//! Texts of statements, with digests computed once, and a cache of generated texts.
 
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
@@ -20,7 +20,7 @@ pub struct Sql {
     digest: u64,
 }
 
-/// Under which texts have their digests, the same in a process.
+/// The hash key of the digests, the same for the whole process.
 static DIGEST: LazyLock<std::hash::RandomState> = LazyLock::new(Default::default);
 
 impl<T: Into<Arc<str>>> From<T> for Sql {
@@ -60,18 +60,19 @@ impl Hash for Sql {
     }
 }
 
-/// Whether a statement looks for many rows.
+/// True if a statement looks for many rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Many(bool);
 
 impl Many {
-    /// Of so many.
+    /// Classifies a number of rows.
     pub fn of(count: usize) -> Self {
         Self(count > MANY)
     }
 
-    /// The condition that a column is among the values of `$1`. A hash index gives rows that may be among
-    /// them, and each is compared with all: with so many, each value is better looked for by itself.
+    /// Returns the condition that a column is among the values of `$1`. A hash index returns
+    /// candidate rows, and PostgreSQL compares each with all values; for many values, separate
+    /// lookups are faster.
     pub fn among(self, column: &str) -> String {
         if self.0 {
             return format!("{column} IN (SELECT unnest($1::bytea[]))");
@@ -80,39 +81,39 @@ impl Many {
     }
 }
 
-/// Which statement a text is of, where the layout says all that it has.
+/// The identity of a statement whose text depends only on the layout.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Text {
-    /// Rows of a kind with these fields, of so many objects.
+    /// Rows of a kind with these fields; few or many objects.
     Rows(Name, Vec<u16>, Many),
     /// The same, and witness rows.
     RowsAndWitnesses(Name, Vec<u16>, Many),
-    /// Reads of a sort, of a mapped kind, and of which field.
+    /// A read of a mapped kind: the field, and the variant of the read.
     Mapped(Name, Option<u16>, Discriminant<Read>),
-    /// Witness rows of so many objects.
+    /// Witness rows of few or many objects.
     Witnesses(Many),
-    /// What a commit begins with.
+    /// The first statement of a commit.
     Commit(Demands),
-    /// That an id has taken effect.
+    /// The statement that records an id's outcome.
     Outcome,
     /// Records.
     Records,
-    /// So many records that can only be new.
+    /// This many records that can only be new.
     NewRecords(usize),
     /// A witness row.
     Witness,
-    /// A change of these fields of an object, and whether that is known to exist.
+    /// A change of these fields of an object; the flag is true if the object is known to exist.
     Columns(Name, bool, Vec<u16>),
     /// Several statements as one.
     Together(Vec<Sql>),
 }
 
-/// The texts that were made.
+/// The cache of generated texts.
 #[derive(Default)]
 pub struct Texts(RwLock<HashMap<Text, Sql>>);
 
 impl Texts {
-    /// The text of a statement, which is made once.
+    /// Returns the text of a statement; generates it once.
     pub fn get(&self, text: Text, make: impl FnOnce() -> String) -> Sql {
         let known = self.0.read().unwrap_or_else(PoisonError::into_inner).get(&text).cloned();
         known.unwrap_or_else(|| {

@@ -1,4 +1,4 @@
-//! TLS, as libpq's `sslmode` has it.
+//! TLS, by the rules of libpq's `sslmode`.
 //!
 //! | `sslmode` | encrypted | the server's certificate |
 //! | --- | --- | --- |
@@ -34,7 +34,7 @@ use tokio_rustls::rustls::{
 
 use crate::pipeline::OneSync;
 
-/// How much of the server's certificate is looked at.
+/// The parts of the server's certificate that are checked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Check {
     Nothing,
@@ -42,11 +42,11 @@ enum Check {
     Full,
 }
 
-/// What a client sends to ask for TLS.
+/// The client's message that asks for TLS.
 const REQUEST: [u8; 8] = [0, 0, 0, 8, 4, 210, 22, 47];
 
-/// Takes out of an address what the driver does not know: `verify-ca` and `verify-full` become
-/// `require`. Gives what is to be checked, none where the mode says nothing.
+/// Replaces `verify-ca` and `verify-full`, which the driver does not support, by `require` in an
+/// address. Returns the check to make; none if the mode does not determine it.
 fn split_mode(url: &str) -> (String, Option<Check>) {
     for (mode, check) in [("verify-full", Check::Full), ("verify-ca", Check::Authority)] {
         for text in [format!("sslmode={mode}"), format!("sslmode='{mode}'")] {
@@ -58,7 +58,7 @@ fn split_mode(url: &str) -> (String, Option<Check>) {
     (url.to_owned(), None)
 }
 
-/// Makes the TLS side of connections.
+/// The factory of the TLS side of connections.
 #[derive(Clone)]
 pub struct MakeTls {
     config: Arc<ClientConfig>,
@@ -67,15 +67,15 @@ pub struct MakeTls {
 }
 
 impl MakeTls {
-    /// For an address, with certificates of authorities in PEM or those of the system. Gives the
-    /// address as the driver understands it, too.
+    /// Creates it for an address, with certificates of authorities in PEM or those of the system.
+    /// Also returns the address in a form that the driver understands.
     ///
     /// # Errors
     ///
     /// When the certificates cannot be read.
     pub fn new(url: &str, authorities: Option<&[u8]>) -> Result<(String, Self), String> {
         let (url, mode) = split_mode(url);
-        // As libpq does: whoever gives authorities wants them to be asked.
+        // Like libpq: given authorities are always checked.
         let check = match (mode, authorities) {
             (Some(check), _) => check,
             (None, Some(_)) => Check::Authority,
@@ -102,8 +102,8 @@ impl MakeTls {
         Ok((url, Self { config: Arc::new(config), mode, negotiation }))
     }
 
-    /// Takes over from the driver to ask for TLS, as its configuration says: the driver then takes each stream for an
-    /// encrypted one, and gives it to us, encrypted or not.
+    /// Takes over the TLS negotiation from the driver, by the driver's configuration. The driver
+    /// then takes each stream for an encrypted one, and passes it to this type, encrypted or not.
     pub fn take_over(&mut self, driver: &mut Config) {
         (self.mode, self.negotiation) = (driver.get_ssl_mode(), driver.get_ssl_negotiation());
         driver.ssl_mode(SslMode::Require).ssl_negotiation(SslNegotiation::Direct);
@@ -137,11 +137,11 @@ fn roots(authorities: Option<&[u8]>) -> Result<RootCertStore, String> {
     Ok(roots)
 }
 
-/// Looks at as much of a certificate as the mode says; that the server has its key, always.
+/// Checks a certificate as far as the mode demands; it always checks that the server has its key.
 #[derive(Debug)]
 struct Verifier {
     check: Check,
-    /// Some unless nothing is checked.
+    /// None if nothing is checked.
     inner: Option<Arc<WebPkiServerVerifier>>,
     provider: Arc<CryptoProvider>,
 }
@@ -159,7 +159,7 @@ impl ServerCertVerifier for Verifier {
         let verified =
             inner.verify_server_cert(certificate, intermediates, server_name, ocsp_response, now);
         match verified {
-            // The name is looked at last.
+            // The verifier checks the name last.
             Err(Error::InvalidCertificate(
                 CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. },
             )) if self.check == Check::Authority => Ok(ServerCertVerified::assertion()),
@@ -251,9 +251,9 @@ where
     }
 }
 
-/// A stream that is encrypted, or is not.
+/// A stream with or without encryption.
 pub enum Stream<S> {
-    /// As the server, or the address, wants it.
+    /// Unencrypted, as the server or the address demands.
     Plain(S),
     /// With TLS.
     Encrypted(Box<tokio_rustls::client::TlsStream<S>>),

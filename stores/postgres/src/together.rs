@@ -1,26 +1,26 @@
-//! Several statements as one. Each statement of a commit takes the server, and whoever sends it, about as
-//! long as the change of a row does, so those that may go together do.
+//! Several statements combined into one. Each statement of a commit costs the server and the client
+//! about as much as the change of a row does, so statements are combined where possible.
 
 use crate::session::Step;
 use crate::text::{Text, Texts};
 use crate::wire::Param;
 
-/// So many go together at most, as there is a text of its own for each combination.
+/// Maximum number of combined statements: each combination has a text of its own.
 const TOGETHER_MAX: usize = 4;
 
-/// What a statement begins with that does something first.
+/// The beginning of a statement that has a first part of its own.
 const WITH: &str = "WITH ";
 
-/// Whether these may be the parts of one statement.
+/// True if these may be the parts of one statement.
 pub fn may_go_together(parts: &[Step]) -> bool {
     parts.len() <= TOGETHER_MAX
         && parts.iter().all(|part| part.is_part)
-        // What they do first has the same name in each.
+        // Their first parts have the same name.
         && parts.iter().filter(|part| part.sql.starts_with(WITH)).count() <= 1
 }
 
-/// Statements that go out as the parts of the last one. They see what was there before all of it, so no
-/// two may change one row.
+/// Combines statements into one, as parts of the last. They all see the state before the combined
+/// statement, so no two of them may change the same row.
 pub fn together(texts: &Texts, last: Step, parts: Vec<Step>) -> Step {
     if parts.is_empty() {
         return last;
@@ -44,7 +44,7 @@ fn text<'a>(all: impl Iterator<Item = &'a Step>) -> String {
     let last = shifted_texts.pop().unwrap_or_default();
     let mut parts = Vec::new();
     for (number, sql) in shifted_texts.iter().enumerate() {
-        // What changes rows stands at the top, or not at all.
+        // A part that changes rows must be at the top level.
         let (before, sql) = with(sql).unwrap_or(("", sql));
         if !before.is_empty() {
             parts.push(before.to_owned());
@@ -54,7 +54,7 @@ fn text<'a>(all: impl Iterator<Item = &'a Step>) -> String {
     format!("WITH {} {last}", parts.join(", "))
 }
 
-/// What a statement does first, with its name, and what it does then: `WITH first AS (…) then`.
+/// Splits a statement `WITH first AS (…) then` into its named first part and the rest.
 fn with(sql: &str) -> Option<(&str, &str)> {
     let rest = sql.strip_prefix(WITH)?;
     let (mut depth, mut quote) = (0, None);
@@ -74,7 +74,7 @@ fn with(sql: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// A statement whose first parameter is not `$1`: so many come before it. What stands in quotes stays.
+/// Renumbers the parameters of a statement, of which `by` come before its first. Quoted text stays.
 pub fn shifted(sql: &str, by: usize) -> String {
     let (mut text, mut quote) = (String::with_capacity(sql.len() + 8), None);
     let mut rest = sql.chars().peekable();
@@ -82,7 +82,7 @@ pub fn shifted(sql: &str, by: usize) -> String {
         text.push(next);
         match (quote, next) {
             (None, '\'' | '"') => quote = Some(next),
-            // A quote within quotes is doubled, and ends and begins here.
+            // A doubled quote inside quotes ends the quote and begins it again here.
             (Some(open), _) if open == next => quote = None,
             (None, '$') => {
                 let mut number = 0;

@@ -1,4 +1,4 @@
-//! Transactions. One has a connection from its first read or flush until its end.
+//! Transactions. A transaction holds a connection from its first read or flush until its end.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, LazyLock};
@@ -19,22 +19,22 @@ use crate::text::Sql;
 use crate::wire::Row;
 use crate::writing::Writing;
 
-/// What begins a transaction; its snapshot is that of the first statement after it.
+/// Begins a transaction; its snapshot is that of the first statement after it.
 static BEGIN: LazyLock<Sql> =
     LazyLock::new(|| "BEGIN ISOLATION LEVEL SERIALIZABLE READ WRITE".into());
 
-/// What begins one that reads once, and nothing that a program's own SQL says.
+/// Begins a transaction that reads once, with statements of this adapter only.
 static BEGIN_READS: LazyLock<Sql> =
     LazyLock::new(|| "BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY".into());
 
-/// Whether a transaction ends with what is sent.
+/// The end of a transaction, relative to a batch of statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum End {
-    /// More follows.
+    /// More statements follow.
     Later,
-    /// It does.
+    /// The transaction ends with this batch.
     Now,
-    /// It does, and none of the statements can write.
+    /// The transaction ends with this batch, and none of its statements can write.
     Unwritten,
 }
 
@@ -43,32 +43,32 @@ pub struct PostgresTransaction {
     pub(crate) inner: Arc<Inner>,
     /// Its connection, once it has one.
     pub(crate) lease: Option<Lease>,
-    /// Why it can do nothing more.
+    /// The reason why it can do nothing more.
     pub(crate) broken: Option<StoreError>,
-    /// Whether a call waits, or was given up while it did.
+    /// True if a call is waiting, or was dropped while it waited.
     waits: bool,
-    /// Whether it has ended with its last reads.
+    /// True if it ended with its last reads.
     pub(crate) has_ended: bool,
-    /// What it has done so far.
+    /// The record of its actions so far.
     pub(crate) done: Done,
 }
 
-/// What a transaction has done before its commit.
+/// The actions of a transaction before its commit.
 #[derive(Default)]
 pub(crate) struct Done {
     /// Records that were read one by one.
     pub(crate) records: BTreeSet<Vec<u8>>,
-    /// Objects of our own tables that were read.
+    /// Objects in Mingle's own tables that were read.
     pub(crate) objects: BTreeSet<(Name, Digest)>,
-    /// Those of them that exist, and that nothing was done to since.
+    /// Those of them that exist and have not been changed since.
     pub(crate) existing: BTreeSet<(Name, Digest)>,
     /// The newest version that was read.
     pub(crate) seen: u64,
-    /// How many writes were flushed.
+    /// Number of flushed writes.
     pub(crate) flushed: usize,
-    /// Whether anything was written.
+    /// True if anything was written.
     pub(crate) has_written: bool,
-    /// Whether data was written.
+    /// True if data was written.
     pub(crate) has_data: bool,
     /// Objects whose data was written.
     pub(crate) written: BTreeSet<Ref>,
@@ -101,14 +101,14 @@ impl PostgresTransaction {
         StoreError::Unavailable { store, reason: reason.into() }
     }
 
-    /// Why it can do nothing more, if it cannot.
+    /// Returns the error that prevents further calls, if there is one.
     pub(crate) fn broken(&self) -> Option<StoreError> {
         let given_up = || self.unavailable("an earlier call was given up");
         self.broken.clone().or_else(|| self.waits.then(given_up))
     }
 
-    /// Its connection, on which all these steps are prepared, and whether its transaction has begun
-    /// there. Nothing is begun yet if it has not.
+    /// Prepares all these steps on the transaction's connection. Returns true if its transaction
+    /// has begun there; if not, nothing is begun yet.
     pub(crate) async fn ready(&mut self, steps: &[Step]) -> Result<bool, Failure> {
         let is_open = self.lease.is_some();
         if !is_open {
@@ -123,7 +123,8 @@ impl PostgresTransaction {
         Err(failure)
     }
 
-    /// Sends steps in one round trip, before the commit, or with it. Some of them may be those of `writes`.
+    /// Sends steps in one round trip, before or with the commit. Some of the steps may be those of
+    /// `writes`.
     async fn send(
         &mut self,
         steps: Vec<Step>,
@@ -140,7 +141,7 @@ impl PostgresTransaction {
         let sent = match self.try_send(steps, end).await {
             Ok(rows) => Ok(rows),
             Err(failure) => {
-                // A look at what went wrong needs a connection too.
+                // The second look at the tables needs a connection too.
                 self.lease = None;
                 Err(Box::pin(self.inner.explain(failure, writes)).await)
             }
@@ -149,7 +150,7 @@ impl PostgresTransaction {
         self.broken = sent.as_ref().err().cloned();
         self.has_ended = end != End::Later;
         if self.broken.is_some() || self.has_ended {
-            // What it holds is of use to others at once.
+            // Other transactions can use its connection at once.
             self.lease = None;
         }
         sent
@@ -159,7 +160,7 @@ impl PostgresTransaction {
         let is_open = self.ready(&steps).await?;
         let is_alone = !is_open && end == End::Unwritten && steps.len() == 1;
         if is_alone {
-            // A statement alone is a transaction, at the connection's isolation level.
+            // A single statement is a transaction, at the connection's isolation level.
         } else if !is_open {
             let begin = if end == End::Unwritten { &BEGIN_READS } else { &BEGIN };
             steps.insert(0, Step::control(Sql::clone(begin)));
@@ -199,12 +200,12 @@ impl PostgresTransaction {
     async fn read_now(&mut self, reads: &[Read], is_last: bool) -> Result<Vec<Answer>, StoreError> {
         let inner = Arc::clone(&self.inner);
         let plan = Plan::new(&inner.layout, &inner.operations, reads);
-        // Kept apart, since it is large and waits for long.
+        // Boxed, because it is large and kept across a long wait.
         let mut plan = Box::new(plan.map_err(|why| self.refused(why))?);
         if reads.is_empty() {
             return Ok(Vec::new());
         }
-        // What writes is not the last: its commit is yet to come.
+        // A batch that writes is not the last: its commit is yet to come.
         let end = match is_last && !plan.writes && !self.done.has_written {
             true if reads.iter().any(|read| matches!(read, Read::Query { .. })) => End::Now,
             true => End::Unwritten,
@@ -213,7 +214,7 @@ impl PostgresTransaction {
         let results = self.send(plan.take_steps(), end, &[]).await?;
         let found = plan.answers(&results).map_err(|why| self.refused(why))?;
         if self.has_ended {
-            // Nothing comes after it that would have to know.
+            // No later call needs a record of these reads.
             self.done.saw(&found.answers);
             return Ok(found.answers);
         }
@@ -234,19 +235,19 @@ impl PostgresTransaction {
 }
 
 impl Done {
-    /// What has taken effect where nothing was written.
+    /// Returns the result of a transaction that has written nothing.
     pub(crate) fn read(&self) -> Committed {
         Committed { version: Version(self.seen), stamp: Stamp::default() }
     }
 
-    /// Adds what was read, and gives the answers.
+    /// Records the reads, and returns the answers.
     pub(crate) fn note_read(&mut self, plan: &Plan<'_>, found: Answered) -> Vec<Answer> {
         let answers = found.answers;
         self.records.extend(plan.records().iter().cloned());
         self.objects.extend(plan.objects().map(|(kind, object)| (kind.clone(), object.clone())));
         self.has_written |= plan.writes;
         self.has_data |= plan.writes;
-        // Who knows what a command has done.
+        // A command may have any effect.
         self.existing.retain(|_| !plan.writes);
         self.existing.extend(found.existing.into_iter().filter(|_| !plan.writes));
         self.saw(&answers);
@@ -258,11 +259,11 @@ impl Done {
         self.seen = self.seen.max(newest.unwrap_or(0));
     }
 
-    /// What is sent to flush writes, and what becomes of it.
+    /// Returns the statements that flush writes, and the state to record afterwards.
     ///
     /// # Errors
     ///
-    /// Why they cannot be written.
+    /// The reason why they cannot be written.
     pub(crate) fn flush<'a>(
         &mut self,
         inner: &'a Inner,
@@ -278,13 +279,13 @@ impl Done {
         Ok((steps, writing))
     }
 
-    /// Adds what was flushed.
+    /// Records flushed writes.
     pub(crate) fn has_flushed(&mut self, writing: Writing<'_>, writes: &[Write]) {
         self.flushed += writes.len();
         self.note(writing, writes);
     }
 
-    /// Adds what was written.
+    /// Records writes.
     pub(crate) fn note(&mut self, writing: Writing<'_>, writes: &[Write]) {
         self.has_written |= !writes.is_empty();
         self.has_data |= writing.has_data;
@@ -327,7 +328,7 @@ impl Transaction for PostgresTransaction {
     }
 }
 
-/// Begins a transaction.
+/// Returns the statement that begins a transaction.
 pub(crate) fn begin() -> Step {
     Step::control(Sql::clone(&BEGIN))
 }

@@ -1,5 +1,5 @@
-//! Parameters and cells on their way to and from the server: a handful of types. All others are
-//! cast in SQL, so that what does not fit is the server's to say.
+//! Parameters and cells in messages to and from the server, in a few types. All other types are
+//! cast in SQL, so that the server checks the values.
 
 use std::error::Error;
 
@@ -7,11 +7,11 @@ use mingle_model::{Float, Time, Value};
 use tokio_postgres::types::private::BytesMut;
 use tokio_postgres::types::{FromSql, IsNull, ToSql, Type as SqlType, to_sql_checked};
 
-/// 2000-01-01 in microseconds since 1970: PostgreSQL counts from there.
+/// 2000-01-01, PostgreSQL's epoch, in microseconds since 1970.
 const EPOCH_US: i64 = 946_684_800_000_000;
 
-/// The first moment that `timestamptz` surely reaches, in 4711 BC, in microseconds since 1970. Its last is after all
-/// that there are.
+/// The first moment that `timestamptz` is sure to hold, in 4711 BC, in microseconds since 1970. Its
+/// last moment is later than any of [`Time`].
 const MOMENT_MIN: i64 = -210_800_000_000_000_000;
 
 /// A parameter of a statement.
@@ -36,7 +36,7 @@ pub enum Param {
 }
 
 impl Param {
-    /// The type that it is sent as. Statements cast it where they want another one.
+    /// Returns the type that it is sent as. Statements cast it if they need another type.
     pub fn sql_type(&self) -> SqlType {
         match self {
             Self::Null => SqlType::UNKNOWN,
@@ -70,7 +70,7 @@ impl ToSql for Param {
         }
     }
 
-    /// Statements cast every parameter, so its type is one of ours.
+    /// Accepts any type: statements cast every parameter, so its type is always one of [`Param`]'s.
     fn accepts(_: &SqlType) -> bool {
         true
     }
@@ -78,17 +78,17 @@ impl ToSql for Param {
     to_sql_checked!();
 }
 
-/// A row, as the driver gives it that asked. Its cells are in the binary format.
+/// A row in the form of the driver that fetched it. Its cells are in the binary format.
 pub enum Row {
-    /// Of tokio-postgres.
+    /// A row of tokio-postgres.
     Plain(tokio_postgres::Row),
-    /// Of sqlx.
+    /// A row of sqlx.
     #[cfg(feature = "sqlx")]
     Sqlx(sqlx_postgres::PgRow),
 }
 
 impl Row {
-    /// How many cells it has.
+    /// Returns the number of cells.
     pub fn len(&self) -> usize {
         match self {
             Self::Plain(row) => row.len(),
@@ -97,7 +97,7 @@ impl Row {
         }
     }
 
-    /// The names of its columns.
+    /// Returns the names of its columns.
     pub fn names(&self) -> Vec<&str> {
         match self {
             Self::Plain(row) => row.columns().iter().map(tokio_postgres::Column::name).collect(),
@@ -109,7 +109,7 @@ impl Row {
         }
     }
 
-    /// The type of a column; [`SqlType::UNKNOWN`] for one that the server does not have by itself.
+    /// Returns the type of a column; [`SqlType::UNKNOWN`] for a type that is not built in.
     pub fn column_type(&self, index: usize) -> SqlType {
         let found = match self {
             Self::Plain(row) => row.columns().get(index).map(|column| column.type_().clone()),
@@ -123,7 +123,7 @@ impl Row {
     }
 }
 
-/// A cell as it came.
+/// A cell's raw bytes.
 struct Raw<'a>(Option<&'a [u8]>);
 
 impl<'a> FromSql<'a> for Raw<'a> {
@@ -140,9 +140,9 @@ impl<'a> FromSql<'a> for Raw<'a> {
     }
 }
 
-/// What has cells in the binary format.
+/// A row with cells in the binary format.
 pub trait Cells {
-    /// The bytes of a cell; none where it is null or not there.
+    /// Returns the bytes of a cell; none if it is null or absent.
     fn cell(&self, index: usize) -> Option<&[u8]>;
 }
 
@@ -168,32 +168,32 @@ impl Cells for Row {
     }
 }
 
-/// The bytes of a cell; none where it is null or not there.
+/// Returns the bytes of a cell; none if it is null or absent.
 pub fn cell(row: &impl Cells, index: usize) -> Option<&[u8]> {
     row.cell(index)
 }
 
-/// A `bytea`.
+/// Returns a `bytea`.
 pub fn bytes(row: &impl Cells, index: usize) -> Vec<u8> {
     cell(row, index).unwrap_or_default().to_vec()
 }
 
-/// A `bigint`; 0 where it is null.
+/// Returns a `bigint`; 0 if it is null.
 pub fn int(row: &impl Cells, index: usize) -> i64 {
     cell(row, index).and_then(read_int).unwrap_or_default()
 }
 
-/// A `bool`; false where it is null.
+/// Returns a `bool`; false if it is null.
 pub fn boolean(row: &impl Cells, index: usize) -> bool {
     cell(row, index).is_some_and(|raw| raw.first() == Some(&1))
 }
 
-/// A `text`.
+/// Returns a `text`.
 pub fn text(row: &impl Cells, index: usize) -> Option<&str> {
     std::str::from_utf8(cell(row, index)?).ok()
 }
 
-/// A `bigint[]` without its nulls' places lost: those are 0.
+/// Returns a `bigint[]`; nulls in it become 0.
 pub fn ints(row: &impl Cells, index: usize) -> Vec<i64> {
     let list = |raw| Vec::<Option<i64>>::from_sql(&SqlType::INT8_ARRAY, raw).ok();
     let found = cell(row, index).and_then(list);
@@ -204,7 +204,7 @@ fn read_int(raw: &[u8]) -> Option<i64> {
     Some(i64::from_be_bytes(raw.try_into().ok()?))
 }
 
-/// A scalar of one of the types that are cast to: `bool`, `bigint` (of an `int` or a `time`),
+/// Decodes a scalar of a type used on the wire: `bool`, `bigint` (for an `int` or a `time`),
 /// `double precision`, `text`, `bytea`.
 pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
     use mingle_model::Type;
@@ -221,11 +221,11 @@ pub fn scalar(value_type: &mingle_model::Type, raw: &[u8]) -> Option<Value> {
     })
 }
 
-/// The moment in a `timestamptz`, or in a `timestamp` that is meant in UTC.
+/// Returns the moment in a `timestamptz`, or in a `timestamp` that is taken to be in UTC.
 ///
 /// # Errors
 ///
-/// What it holds, when that is no time: infinity, or a moment beyond those of [`Time`].
+/// The cell's content, if it is no time: infinity, or a moment outside the range of [`Time`].
 pub fn moment(raw: &[u8]) -> Result<Time, String> {
     match read_int(raw) {
         Some(i64::MAX) => Err("infinity, which is no time".into()),
@@ -238,11 +238,11 @@ pub fn moment(raw: &[u8]) -> Result<Time, String> {
     }
 }
 
-/// The parameter for a moment.
+/// Returns the parameter for a moment.
 ///
 /// # Errors
 ///
-/// When it is before those of `timestamptz`.
+/// When it is before the first moment of `timestamptz`.
 pub fn moment_param(time: Time) -> Result<Param, String> {
     if time.micros() < MOMENT_MIN {
         return Err(format!("{time} is beyond what timestamptz holds"));
@@ -250,7 +250,7 @@ pub fn moment_param(time: Time) -> Result<Param, String> {
     Ok(Param::Moment(time))
 }
 
-/// The parameter for a scalar; none for what is none.
+/// Returns the parameter for a scalar; none for any other value.
 pub fn param(value: &Value) -> Option<Param> {
     Some(match value {
         Value::Bool(value) => Param::Bool(*value),
@@ -304,7 +304,7 @@ mod tests {
         assert_eq!(scalar(&Type::List(Type::Int.into()), &[1]), None);
     }
 
-    /// What goes out as a parameter is what comes in as a cell.
+    /// A value sent as a parameter comes back equal as a cell.
     #[test]
     fn parameters_are_of_the_values_types() {
         for (value, expected) in [

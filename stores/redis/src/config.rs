@@ -1,4 +1,4 @@
-//! How a store is set up, and why it could not be opened.
+//! The settings of a store, and the reasons why it could not be opened.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -8,7 +8,7 @@ use mingle_model::Name;
 
 use crate::mapping::ObjectMapping;
 
-/// Where a store keeps its keys, and how the server is reached.
+/// The place of a store's keys, and the connection to the server.
 ///
 /// # Examples
 ///
@@ -23,30 +23,30 @@ use crate::mapping::ObjectMapping;
 pub struct RedisConfig {
     /// `redis://user:password@host:port/database`; `rediss://` for TLS, with the feature `tls`.
     pub url: String,
-    /// What all our own keys begin with; none is `mingle:STORE:`.
+    /// The prefix of all of Mingle's own keys; the default is `mingle:STORE:`.
     pub prefix: Option<String>,
-    /// Opens the store although a crash, or a failover, may lose what was acknowledged, or nobody
-    /// can say. [`crate::Redis::warnings`] then says what that means.
+    /// Opens the store even if a crash or a failover may lose acknowledged commits, or if their
+    /// loss cannot be excluded. [`crate::Redis::warnings`] then describes the risk.
     pub accept_loss: bool,
-    /// You know that the server keeps what it acknowledges, and it does not tell (`CONFIG GET` is
-    /// forbidden). What it does tell counts all the same.
+    /// Asserts that the server keeps what it acknowledges, for a server that does not report its
+    /// settings (`CONFIG GET` is forbidden). Settings that it does report take precedence.
     pub known_durable: bool,
-    /// How long to wait for a connection.
+    /// Maximum time to wait for a connection.
     pub connect_timeout: Duration,
-    /// How long to wait for an answer.
+    /// Maximum time to wait for an answer.
     pub answer_timeout: Duration,
-    /// How long an outcome is kept at least.
+    /// Minimum time that an outcome is kept.
     pub keep_outcomes: Duration,
-    /// What a round trip is expected to take.
+    /// The expected time of a round trip.
     pub round_trip: Duration,
     /// Certificates of authorities in PEM, in place of the system's, for `rediss://`.
     pub root_certificates: Option<Vec<u8>>,
-    /// Kinds of objects that live in keys of other applications, by name.
+    /// The kinds of objects in keys of other applications, by name.
     pub objects: BTreeMap<String, ObjectMapping>,
 }
 
 impl RedisConfig {
-    /// The usual settings for the server at `url`.
+    /// Returns the default settings for the server at `url`.
     pub fn at(url: impl Into<String>) -> Self {
         Self {
             url: url.into(),
@@ -62,13 +62,13 @@ impl RedisConfig {
         }
     }
 
-    /// What the keys of a store begin with.
+    /// Returns the prefix of a store's keys.
     pub fn prefix_of(&self, store: &str) -> String {
         self.prefix.clone().unwrap_or_else(|| format!("mingle:{store}:"))
     }
 }
 
-/// Without the address, which may hold a password.
+/// Omits the address, which may hold a password.
 impl fmt::Debug for RedisConfig {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RedisConfig")
@@ -79,57 +79,57 @@ impl fmt::Debug for RedisConfig {
     }
 }
 
-/// Why a store could not be opened.
+/// The reason why a store could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// The configuration makes no sense.
     Config {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server cannot be reached, or lets us not in.
+    /// The server cannot be reached, or refuses the connection.
     Unavailable {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// The server cannot keep what the level promises.
+    /// The server cannot keep the promises of the level.
     Unfit {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What cannot be kept, why, and what would help.
+        /// The promise that cannot be kept, the reason, and a remedy.
         reason: String,
     },
-    /// The program declares otherwise what the store keeps.
+    /// The program's declaration differs from the stored one.
     Changed {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What was changed, such as `field User.name`.
+        /// The changed declaration, such as `field User.name`.
         what: String,
-        /// What it was.
+        /// The stored declaration.
         kept: String,
-        /// What the program says.
+        /// The program's declaration.
         wanted: String,
     },
-    /// A mapping does not fit what is declared.
+    /// A mapping does not fit the program's declarations.
     Mapping {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which object.
+        /// The object.
         object: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The body of a declared operation does not fit.
     Operation {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which operation.
+        /// The operation.
         operation: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

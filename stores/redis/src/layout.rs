@@ -1,4 +1,4 @@
-//! The objects of one store, and where their fields are kept.
+//! The objects of one store, and the places of their fields.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use mingle_store::codec;
 /// The objects of one store.
 #[derive(Clone, Debug)]
 pub struct Layout {
-    /// All that the program declares.
+    /// The program's declarations.
     pub schema: Arc<Schema>,
     /// Kinds by name.
     pub kinds: BTreeMap<Name, Kind>,
@@ -25,11 +25,11 @@ pub struct Layout {
 pub struct Kind {
     /// Its declaration.
     pub declared: Arc<ObjectType>,
-    /// Where its fields are, if they are in keys of another application.
+    /// The places of its fields, if they are in keys of another application.
     pub mapped: Option<Mapped>,
 }
 
-/// A field that was looked up.
+/// The result of a field lookup.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     /// The kind of its object.
@@ -41,7 +41,7 @@ pub struct Found<'a> {
 }
 
 impl Found<'_> {
-    /// Type of the register, of an element, a line, or a map's value.
+    /// Returns the type of the register, of an element, a line, or a map's value.
     pub fn inner(&self) -> &Type {
         match &self.field.field_type {
             FieldType::Register(inner) | FieldType::Set(inner) | FieldType::Log(inner) => inner,
@@ -50,7 +50,7 @@ impl Found<'_> {
         }
     }
 
-    /// Type of an element, or of a map's key.
+    /// Returns the type of an element, or of a map's key.
     pub fn unit(&self) -> &Type {
         match &self.field.field_type {
             FieldType::Map(key, _) => key,
@@ -60,7 +60,8 @@ impl Found<'_> {
 }
 
 impl Layout {
-    /// The objects of `schema` that live in its store; `mapped` has those in other keys.
+    /// Collects the objects of the store; `mapped` has the places of those in keys of other
+    /// applications.
     pub fn new(schema: &StoreSchema, mut mapped: BTreeMap<Name, Mapped>) -> Self {
         let objects = schema.schema.objects.values();
         let own = objects.filter(|object| object.store == schema.store);
@@ -71,28 +72,28 @@ impl Layout {
         Self { schema: Arc::clone(&schema.schema), kinds: kinds.collect() }
     }
 
-    /// The kind of an object.
+    /// Returns the kind of an object.
     ///
     /// # Errors
     ///
-    /// When no such kind lives here.
+    /// When the store has no such kind.
     pub fn kind(&self, object: &Ref) -> Result<&Kind, String> {
         let name = object.kind();
         self.kinds.get(name).ok_or_else(|| format!("no object {name} lives here"))
     }
 
-    /// The kept form of an object's key.
+    /// Returns the stored form of an object's key.
     ///
     /// # Errors
     ///
-    /// When it is not of the key's type, or no such kind lives here.
+    /// When it is not of the key's type, or the store has no such kind.
     pub fn key(&self, object: &Ref) -> Result<Word, String> {
         let declared = &self.kind(object)?.declared;
         codec::encode_key(&self.schema, object.key(), &declared.key_type)
             .map_err(|why| format!("the key of {object}: {why}"))
     }
 
-    /// The field at an address.
+    /// Returns the field at an address.
     ///
     /// # Errors
     ///

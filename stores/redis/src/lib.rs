@@ -1,14 +1,15 @@
-//! Stores in Redis or Valkey: one primary, each commit one script.
+//! Redis and Valkey stores: one primary, and each commit is one script.
 //!
 //! [`Redis::connect`] gives a [`mingle_store::DataStore`]. The server runs scripts one after
-//! another. A commit is one script that validates what was read, and then writes; so transactions
-//! are strictly serializable, as long as the server keeps what it acknowledged. Reading order:
+//! another. A commit is one script that validates the transaction's reads, and then writes; so
+//! transactions are strictly serializable, as long as the server keeps what it acknowledged.
+//! Reading order:
 //!
-//! - [`config`], [`mapping`]: what can be set, and why a store cannot be opened.
-//! - `server`: what is asked of a server at the start.
-//! - `link`, `script`, `request`, `reply`: the connection, and how scripts are talked to. The
-//!   scripts themselves are in `lua/`.
-//! - `layout`: where fields are.
+//! - [`config`], [`mapping`]: the settings, and the reasons why a store cannot be opened.
+//! - `server`: the checks of a server at the start.
+//! - `link`, `script`, `request`, `reply`: the connection, and the form of requests to scripts and of
+//!   their replies. The scripts themselves are in `lua/`.
+//! - `layout`: the places of fields.
 //! - `operation`: declared queries and commands.
 //! - `reading`, `writing`, `witness`: from reads and writes to words, and from replies to answers.
 //! - [`store`], `transaction`: both together.
@@ -33,7 +34,7 @@ pub use config::{OpenError, RedisConfig};
 pub use mapping::{FieldMapping, KeyType, ObjectMapping};
 pub use store::Redis;
 
-/// The chapter's example is a test.
+/// The code example of the chapter, run as a test.
 #[cfg(doctest)]
 #[doc = include_str!("../chapter.md")]
 struct Chapter;

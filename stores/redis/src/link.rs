@@ -1,4 +1,4 @@
-//! The connection: one, shared by all, made anew when it is lost.
+//! The connection: one for all transactions, reopened after a loss.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -16,21 +16,21 @@ use crate::limits::RECONNECT_AFTER;
 use crate::request::Request;
 use crate::script::Script;
 
-/// Why there is no answer.
+/// The reason why there is no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failed {
     /// The request was not sent.
     Unsent(String),
-    /// It was sent, and no answer came.
+    /// The request was sent, and no answer came.
     Lost(String),
     /// The server did not run it for now.
     Later(String),
-    /// The server says no.
+    /// The server refuses.
     No(String),
 }
 
 impl Failed {
-    /// In words.
+    /// Returns the reason as text.
     pub fn reason(&self) -> &str {
         match self {
             Self::Unsent(reason) | Self::Lost(reason) | Self::Later(reason) | Self::No(reason) => {
@@ -40,42 +40,42 @@ impl Failed {
     }
 }
 
-/// The way to the server.
+/// The connection to the server.
 pub struct Link {
     answer_timeout: Duration,
     way: Arc<Way>,
 }
 
-/// How there comes to be a connection.
+/// The shared state that opens connections.
 struct Way {
     client: Client,
     config: AsyncConnectionConfig,
     world: Arc<dyn World>,
     state: Mutex<State>,
-    /// Whoever connects has it.
+    /// Held by the task that connects.
     turn: AsyncMutex<()>,
 }
 
 #[derive(Default)]
 struct State {
     current: Option<(u64, MultiplexedConnection)>,
-    /// How many connections there were.
+    /// The number of connections so far.
     count: u64,
-    /// When the last attempt failed, and why.
+    /// The time of the last failed attempt, and its reason.
     failed: Option<(Duration, String)>,
 }
 
 impl Link {
-    /// Where the server is.
+    /// Returns the server's address.
     pub fn place(&self) -> String {
         self.way.client.get_connection_info().addr().to_string()
     }
 
-    /// No connection is made yet.
+    /// Creates the link without a connection.
     ///
     /// # Errors
     ///
-    /// When the address makes no sense.
+    /// When the address is invalid.
     pub fn new(config: &RedisConfig, world: Arc<dyn World>) -> Result<Self, String> {
         let client = client(config)?;
         let answer_timeout = config.answer_timeout;
@@ -119,8 +119,8 @@ impl Link {
         }
     }
 
-    /// Runs a script that changes nothing. If the connection turns out to be broken, as one that was
-    /// idle while the server restarted, it is run once more over a new one.
+    /// Runs a script that changes nothing. If the connection proves broken (for example, the server
+    /// restarted while it was idle), the script is run once more over a new one.
     ///
     /// # Errors
     ///
@@ -129,7 +129,7 @@ impl Link {
         let world = &self.way.world;
         let asked = world.elapsed();
         match self.run(script, request).await {
-            // What took longer was not broken, but too slow.
+            // If it took longer, the server was too slow, and the connection was not broken.
             Err(Failed::Lost(_)) if world.elapsed() < asked + self.answer_timeout => {
                 self.run(script, request).await
             }
@@ -145,7 +145,7 @@ impl Link {
             Err(error) => error,
         };
         let failed = failed(&error);
-        // A server that has become a replica: the address may lead to another one by now.
+        // The server has become a replica: the address may lead to another server by now.
         let is_replica = is_replica(&error);
         if is_replica || matches!(failed, Failed::Lost(_)) {
             let mut state = self.way.state();
@@ -156,15 +156,15 @@ impl Link {
         Err(failed)
     }
 
-    /// The connection, or a new one. That is made in a task of its own: others wait for it too, and
-    /// whoever asked for it may go away, or not look again for long.
+    /// Returns the connection, or a new one. A separate task opens it, because other callers wait
+    /// for it too, and the caller may drop its future, or not poll it for long.
     async fn connection(&self) -> Result<(u64, MultiplexedConnection), String> {
         if let Some(current) = &self.way.state().current {
             return Ok(current.clone());
         }
         let (way, (done, waiting)) = (Arc::clone(&self.way), oneshot::channel());
         self.way.world.spawn(Box::pin(async move {
-            // Nobody may be interested any more.
+            // The caller may have stopped waiting.
             let _ = done.send(way.connect().await);
         }));
         waiting.await.unwrap_or_else(|_| Err("whoever was about to connect was stopped".into()))
@@ -209,7 +209,7 @@ impl Way {
     }
 }
 
-/// What the address says, but for the protocol: replies are understood in that of version 2.
+/// Parses the address, but sets the protocol: replies are parsed in RESP version 2.
 fn address(config: &RedisConfig) -> Result<ConnectionInfo, String> {
     let parsed = config.url.as_str().into_connection_info().map_err(|error| error.to_string())?;
     let settings = parsed.redis_settings().clone().set_protocol(ProtocolVersion::RESP2);
@@ -223,7 +223,7 @@ fn client(config: &RedisConfig) -> Result<Client, String> {
 
 #[cfg(feature = "tls")]
 fn client(config: &RedisConfig) -> Result<Client, String> {
-    // The driver takes the one of the process; another one that is there already will do as well.
+    // The driver takes the process's default provider; one that is already installed works as well.
     let _ = rustls::crypto::ring::default_provider().install_default();
     let root_cert = config.root_certificates.clone();
     let built = match root_cert.filter(|_| config.url.starts_with("rediss:")) {

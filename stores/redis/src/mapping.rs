@@ -1,4 +1,4 @@
-//! Objects that live in keys of other applications.
+//! Objects in keys of other applications.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use crate::layout::Shape;
 use crate::request::{Word, words};
 
-/// Where the fields of a kind are.
+/// The places of a kind's fields.
 ///
 /// `{…}` in a key stands for the object's key, by its name in the program, once.
 ///
@@ -35,31 +35,31 @@ use crate::request::{Word, words};
 pub struct ObjectMapping {
     /// The hash that has the registers and counters, such as `user:{name}`.
     pub key: Option<String>,
-    /// Their names in that hash, by field; a field that is not here has its own name there.
+    /// The columns of fields in that hash; a field that is not listed has its own name there.
     #[serde(default)]
     pub columns: BTreeMap<String, String>,
     /// Fields that have keys of their own.
     #[serde(default)]
     pub fields: BTreeMap<String, FieldMapping>,
-    /// A name in the hash that holds the object's key: what is created without any field needs it,
-    /// since the server keeps no empty hash.
+    /// A column of the hash that holds the object's key. An object that is created without any
+    /// field needs it, because the server keeps no empty hash.
     pub marker: Option<String>,
 }
 
 impl ObjectMapping {
-    /// All registers and counters in the hash of this key.
+    /// Returns a mapping with all registers and counters in the hash at this key.
     pub fn at(key: impl Into<String>) -> Self {
         Self { key: Some(key.into()), ..Self::default() }
     }
 }
 
-/// Where one field is.
+/// The place of one field.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct FieldMapping {
     /// The key, such as `inbox:{name}`.
     pub key: String,
-    /// Its type at the server; `type` where it is written.
+    /// Its type at the server; `type` in the binding.
     #[serde(rename = "type")]
     pub key_type: KeyType,
 }
@@ -79,7 +79,7 @@ pub enum KeyType {
 }
 
 impl KeyType {
-    /// As the server and the binding call it.
+    /// Returns its name at the server and in the binding.
     pub fn name(self) -> &'static str {
         match self {
             Self::String => "string",
@@ -111,7 +111,7 @@ impl fmt::Display for KeyType {
 pub struct Mapped {
     hash: Option<Pattern>,
     marker: Option<String>,
-    /// Of each field.
+    /// The place of each field.
     places: Vec<Place>,
 }
 
@@ -148,7 +148,7 @@ impl Pattern {
         [self.before.as_bytes(), key, self.after.as_bytes()].concat()
     }
 
-    /// Whether a key could be one of both.
+    /// True if one key could match both patterns.
     fn meets(&self, other: &Self) -> bool {
         let either = |a: &str, b: &str| a.starts_with(b) || b.starts_with(a);
         let ends = |a: &str, b: &str| a.ends_with(b) || b.ends_with(a);
@@ -161,11 +161,11 @@ impl Pattern {
 }
 
 impl Mapped {
-    /// Checks a mapping against its kind; `prefix` begins our own keys.
+    /// Checks a mapping against its kind; `prefix` is the prefix of Mingle's own keys.
     ///
     /// # Errors
     ///
-    /// What does not fit.
+    /// The part that does not fit.
     pub fn new(mapping: &ObjectMapping, object: &ObjectType, prefix: &str) -> Result<Self, String> {
         let parse = |text: &str| {
             let pattern = Pattern::parse(text, &object.key_name)?;
@@ -209,7 +209,7 @@ impl Mapped {
         Ok(mapped)
     }
 
-    /// No two fields may share what they write.
+    /// Checks that no two fields share the same place.
     fn check_apart(&self) -> Result<(), String> {
         let mut columns: Vec<&str> = self.columns().collect();
         columns.extend(self.marker.as_deref());
@@ -223,11 +223,11 @@ impl Mapped {
         self.check_patterns(self)
     }
 
-    /// Whether keys of the two kinds are always different ones, or the two are one and the same.
+    /// Checks that keys of the two kinds always differ, unless the two patterns are the same.
     ///
     /// # Errors
     ///
-    /// The keys that could meet.
+    /// The keys that could be equal.
     pub fn check_patterns(&self, other: &Self) -> Result<(), String> {
         for (index, (one, _)) in self.patterns().enumerate() {
             for (place, (two, _)) in other.patterns().enumerate() {
@@ -260,7 +260,7 @@ impl Mapped {
         self.patterns().map(|(pattern, _)| pattern.fill(key)).collect()
     }
 
-    /// Key, its type, and the name within it if it is a hash of columns.
+    /// Returns the key, its type, and the name within it if it is a hash of columns.
     fn place(&self, key: &[u8], field: usize) -> (Word, KeyType, Option<&str>) {
         match &self.places[field] {
             Place::Column(name) => {
@@ -271,12 +271,12 @@ impl Mapped {
         }
     }
 
-    /// Asks whether an object has any key.
+    /// Returns the question if an object has any key.
     pub fn exists(&self, key: &[u8]) -> Vec<Word> {
         [words!["q", "", "any", "EXISTS"], self.keys(key)].concat()
     }
 
-    /// Asks by a command about a field, or about one element or entry of it.
+    /// Returns the question by a command about a field, or about one element or entry of it.
     pub fn question(
         &self,
         key: &[u8],
@@ -303,7 +303,7 @@ impl Mapped {
         [head, rest].concat()
     }
 
-    /// Sets a register.
+    /// Returns the words that set a register.
     pub fn assign(&self, key: &[u8], field: usize, value: Word) -> Vec<Word> {
         let (at, of, column) = self.place(key, field);
         match column {
@@ -312,7 +312,7 @@ impl Mapped {
         }
     }
 
-    /// Adds to a counter.
+    /// Returns the words that add to a counter.
     pub fn add(&self, key: &[u8], field: usize, amount: i128) -> Vec<Word> {
         let (at, of, column) = self.place(key, field);
         let mut op = words!["M", of.name(), at, amount.to_string()];
@@ -320,29 +320,29 @@ impl Mapped {
         op
     }
 
-    /// Changes a collection by a command.
+    /// Returns the words that change a collection by a command.
     pub fn change(&self, key: &[u8], field: usize, command: &str, rest: &[Word]) -> Vec<Word> {
         let (at, of, _) = self.place(key, field);
         [words!["m", of.name(), command, at], rest.to_vec()].concat()
     }
 
-    /// Makes an object exist; none where only a field can do that.
+    /// Returns the words that create an object; none if only a field can do that.
     pub fn create(&self, key: &[u8]) -> Option<Vec<Word>> {
         let (hash, marker) = (self.hash.as_ref()?, self.marker.as_deref()?);
         Some(words!["m", "hash", "HSETNX", hash.fill(key), marker, key])
     }
 
-    /// Fails unless an object exists.
+    /// Returns the words that fail unless an object exists.
     pub fn must_exist(&self, key: &[u8]) -> Vec<Word> {
         [words!["E"], self.keys(key)].concat()
     }
 
-    /// Removes all keys of an object.
+    /// Returns the words that remove all keys of an object.
     pub fn delete(&self, key: &[u8]) -> Vec<Vec<Word>> {
         self.keys(key).into_iter().map(|key| words!["m", "", "DEL", key]).collect()
     }
 
-    /// The mapping as text, which changes where its meaning does.
+    /// Returns the mapping as text, which changes with its meaning.
     pub fn text(&self) -> String {
         let place = |place: &Place| match place {
             Place::Column(name) => name.clone(),

@@ -1,5 +1,5 @@
-//! Declared queries and commands: one command of the server each, with `$1`, `$2` … in place of the
-//! arguments.
+//! Declared queries and commands: each is one command of the server, with `$1`, `$2` … in place of
+//! the arguments.
 
 use std::collections::BTreeMap;
 
@@ -12,19 +12,19 @@ use crate::reply;
 use crate::request::Word;
 use mingle_store::codec;
 
-/// The operations of one store, by name. None is one without a body.
+/// The operations of one store, by name; none for one without a body.
 pub type Operations = BTreeMap<Name, Option<Operation>>;
 
 /// One operation with a body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Operation {
     name: Name,
-    /// The first one is the command.
+    /// The words; the first one is the command.
     words: Vec<Vec<Part>>,
     parameters: Vec<Type>,
     result: Option<Type>,
     is_command: bool,
-    /// What the server says of its command.
+    /// The server's description of its command.
     pub info: Info,
 }
 
@@ -32,26 +32,26 @@ pub struct Operation {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Part {
     Text(String),
-    /// The argument of this index.
+    /// The argument with this index.
     Argument(usize),
 }
 
-/// What the server says of a command.
+/// The server's description of a command.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Info {
-    /// With the command itself; negative for at least so many words.
+    /// The number of words, with the command itself; negative for a minimum.
     arity: i64,
     flags: Vec<String>,
     first_key: i64,
     last_key: i64,
     step: i64,
-    /// Whether the order of what it gives means nothing.
+    /// True if the order of its results has no meaning.
     is_unordered: bool,
     is_random: bool,
 }
 
 impl Info {
-    /// Understands one entry of `COMMAND INFO`; none if there is no such command.
+    /// Parses one entry of `COMMAND INFO`; none if there is no such command.
     pub fn parse(entry: Reply) -> Option<Self> {
         let mut parts = reply::array(entry).ok()?.into_iter();
         let number = |part: Option<Reply>| match part {
@@ -86,11 +86,11 @@ impl Info {
 }
 
 impl Operation {
-    /// Understands the body of a declared operation.
+    /// Parses the body of a declared operation.
     ///
     /// # Errors
     ///
-    /// When it names an argument that is not declared, or its result cannot be had.
+    /// When it names an argument that is not declared, or cannot produce its result.
     pub fn parse(name: &Name, declared: &StoreOperation, body: &str) -> Result<Self, String> {
         let parameters: Vec<Type> = declared.parameters.iter().map(|(_, of)| of.clone()).collect();
         let words = split(body)?;
@@ -110,7 +110,7 @@ impl Operation {
         Ok(Self { name: name.clone(), words, parameters, result, is_command, info })
     }
 
-    /// The name of the server's command.
+    /// Returns the name of the server's command.
     pub fn command(&self) -> &str {
         match self.words[0].first() {
             Some(Part::Text(text)) => text,
@@ -118,11 +118,11 @@ impl Operation {
         }
     }
 
-    /// Notes what the server says of its command, and checks the body against it.
+    /// Records the server's description of its command, and checks the body against it.
     ///
     /// # Errors
     ///
-    /// Why the command cannot be used so.
+    /// The reason why the command cannot be used.
     pub fn check(&mut self, info: Option<Info>) -> Result<(), String> {
         let command = self.command().to_uppercase();
         let info = info.ok_or_else(|| format!("the server has no command {command}"))?;
@@ -164,7 +164,7 @@ impl Operation {
         Ok(())
     }
 
-    /// The words of a query's question.
+    /// Returns the words of a query's question.
     ///
     /// # Errors
     ///
@@ -180,11 +180,11 @@ impl Operation {
         Ok(question)
     }
 
-    /// The keys that a command writes, and its words.
+    /// Returns the keys that a command writes, and its words.
     ///
     /// # Errors
     ///
-    /// When the arguments do not fit, or a key is one of our own.
+    /// When the arguments do not fit, or a key is one of Mingle's own.
     pub fn write(
         &self,
         schema: &Schema,
@@ -252,7 +252,7 @@ impl Operation {
         Ok(filled)
     }
 
-    /// The value that a reply stands for.
+    /// Returns the value that a reply represents.
     ///
     /// # Errors
     ///
@@ -264,7 +264,7 @@ impl Operation {
     }
 }
 
-/// A value of this type, from a reply.
+/// Converts a reply to a value of this type.
 fn convert(schema: &Schema, found: Reply, wanted: &Type) -> Result<Value, String> {
     match (found, wanted) {
         (Reply::Nil, Type::Option(_)) => Ok(Value::NONE),
@@ -295,7 +295,7 @@ fn convert(schema: &Schema, found: Reply, wanted: &Type) -> Result<Value, String
     }
 }
 
-/// Words, apart by spaces; `"` holds some together.
+/// Splits a body into words at spaces; `"` quotes a word with spaces.
 fn split(body: &str) -> Result<Vec<String>, String> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;
@@ -346,7 +346,7 @@ fn parse_word(word: &str, count: usize) -> Result<Vec<Part>, String> {
     Ok(parts)
 }
 
-/// The operation called `name`.
+/// Returns the operation called `name`.
 ///
 /// # Errors
 ///
@@ -362,7 +362,7 @@ pub fn find<'a>(operations: &'a Operations, name: &Name) -> Result<&'a Operation
     }
 }
 
-/// The query called `name`.
+/// Returns the query called `name`.
 ///
 /// # Errors
 ///
@@ -375,7 +375,7 @@ pub fn query<'a>(operations: &'a Operations, name: &Name) -> Result<&'a Operatio
     Ok(found)
 }
 
-/// The command called `name`.
+/// Returns the command called `name`.
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Reads: what is asked of the server for each, what is noted of it, and what its reply means.
+//! Reads: the questions to the server, the checks recorded for them, and the meaning of replies.
 
 use mingle_model::{Ref, Type, Value, Version};
 use mingle_store::{Address, Data, Read};
@@ -11,51 +11,52 @@ use crate::request::{Objects, Word, words};
 use crate::witness;
 use mingle_store::codec;
 
-/// What is asked for one read.
+/// The question of one read.
 #[derive(Clone, Debug)]
 pub struct Question {
-    /// The script's words for it.
+    /// The script's words.
     pub words: Vec<Word>,
-    /// What must be the same later on, without what it is now; none where nobody validates it.
+    /// The check whose result must stay the same, without that result; none if the read is not
+    /// validated.
     pub check: Option<Vec<Word>>,
 }
 
-/// What a read gives.
+/// The result of a read.
 #[derive(Clone, Debug)]
 pub struct Finding {
-    /// What was read.
+    /// The data.
     pub data: Data,
-    /// When it was last changed.
+    /// The version of its last change.
     pub version: Version,
-    /// What the check must find again.
+    /// The result that the check must find again.
     pub mark: Word,
 }
 
-/// What reads need to know.
+/// The context of reads.
 #[derive(Clone, Copy)]
 pub struct Reader<'a> {
-    /// Where fields are.
+    /// The places of fields.
     pub layout: &'a Layout,
     /// The declared operations.
     pub operations: &'a Operations,
 }
 
-/// The largest index that the server takes.
+/// Clamps an index to the largest one that the server takes.
 fn index(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
 }
 
 impl Reader<'_> {
-    /// The number of an object.
+    /// Returns the number of an object.
     ///
     /// # Errors
     ///
-    /// When it does not live here.
+    /// When the object is not in this store.
     pub fn number(&self, objects: &mut Objects, object: &Ref) -> Result<String, String> {
         objects.number(object, || self.layout.key(object))
     }
 
-    /// What is asked for a read.
+    /// Returns the question for a read.
     ///
     /// # Errors
     ///
@@ -138,11 +139,11 @@ impl Reader<'_> {
         Ok(Question { words, check: Some(check) })
     }
 
-    /// What a reply means.
+    /// Returns the meaning of a reply.
     ///
     /// # Errors
     ///
-    /// When the server keeps what is no such value, or the reply is not what the script gives.
+    /// When the stored content is no such value, or the reply is not of the script's form.
     pub fn finding(&self, read: &Read, reply: Reply) -> Result<Finding, String> {
         let unversioned = |data| Finding { data, version: Version(0), mark: Word::new() };
         match read {
@@ -176,8 +177,8 @@ impl Reader<'_> {
         }
     }
 
-    /// A field, a query, or an object that others keep: `{ data, version, version of what is not
-    /// there }`, or `{ data, digest }`.
+    /// Decodes a field, a query, or an object of another application: `{ data, version, version of
+    /// the absence }`, or `{ data, digest }`.
     fn unit(&self, read: &Read, reply: Reply) -> Result<Finding, String> {
         let [found, mark, absent] = reply::parts(reply)?;
         let is_digest = match (read, read.object()) {
@@ -268,7 +269,7 @@ impl Reader<'_> {
     }
 }
 
-/// The server's command for what a read wants of a field, without its key.
+/// Returns the server's command for a read of a field, without its key.
 fn command(read: &Read) -> Vec<Word> {
     match read {
         Read::SetSize(_) => words!["SCARD"],
@@ -277,7 +278,7 @@ fn command(read: &Read) -> Vec<Word> {
         Read::Entry(..) | Read::Register(_) | Read::Counter(_) => words!["HGET"],
         Read::MapSize(_) => words!["HLEN"],
         Read::Entries(_) => words!["HGETALL"],
-        // Of no lines only the version counts.
+        // For a read of no lines only the version counts.
         Read::LogSize(_) | Read::LogLast(_, 0) | Read::LogSlice { count: 0, .. } => words!["LLEN"],
         Read::LogLast(_, count) => words!["LRANGE", format!("-{}", index(*count)), "-1"],
         Read::LogSlice { from, count, .. } => {
@@ -288,7 +289,7 @@ fn command(read: &Read) -> Vec<Word> {
     }
 }
 
-/// A question to keys of others, which is its own check.
+/// Returns a question about another application's keys, which is its own check.
 fn asked(words: Vec<Word>) -> Question {
     Question { check: Some(words.clone()), words }
 }
@@ -298,7 +299,8 @@ fn version(kept: Option<&[u8]>, absent: u64) -> Version {
     Version(kept.unwrap_or(absent))
 }
 
-/// What others keep has no versions: a digest stands for one; 0 for what is not there.
+/// Returns a version of another application's data, which has none: a digest takes its place; 0 if
+/// there is no data.
 fn digest_version(digest: &[u8]) -> Version {
     let digits = digest.get(..15).and_then(|digits| std::str::from_utf8(digits).ok());
     let number = digits.and_then(|digits| u64::from_str_radix(digits, 16).ok());

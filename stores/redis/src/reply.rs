@@ -1,15 +1,15 @@
-//! What a script answers, taken apart.
+//! Decoding of scripts' replies.
 
 use redis::Value;
 
-/// A reply that is not what the script gives.
+/// A description of a reply that is not of the script's form.
 pub type Odd = String;
 
-/// The parts of a reply.
+/// Returns the parts of a reply.
 ///
 /// # Errors
 ///
-/// When it has none.
+/// When it has no parts.
 pub fn array(reply: Value) -> Result<Vec<Value>, Odd> {
     match reply {
         Value::Array(parts) => Ok(parts),
@@ -17,17 +17,17 @@ pub fn array(reply: Value) -> Result<Vec<Value>, Odd> {
     }
 }
 
-/// The parts of a reply that has so many; what is missing at its end is nil.
+/// Returns the parts of a reply of fixed length; missing parts at its end are nil.
 ///
 /// # Errors
 ///
-/// When it has none.
+/// When it has no parts.
 pub fn parts<const N: usize>(reply: Value) -> Result<[Value; N], Odd> {
     let mut found = array(reply)?.into_iter();
     Ok(std::array::from_fn(|_| found.next().unwrap_or_default()))
 }
 
-/// Bytes; none for nil.
+/// Returns the bytes; none for nil.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ pub fn bytes(reply: Value) -> Result<Option<Vec<u8>>, Odd> {
     }
 }
 
-/// Text; empty for nil.
+/// Returns the text; empty for nil.
 ///
 /// # Errors
 ///
@@ -53,7 +53,7 @@ pub fn text(reply: Value) -> Result<String, Odd> {
     String::from_utf8(bytes).map_err(|_| "expected text, found other bytes".into())
 }
 
-/// A number; 0 for nil, and for a string that has none.
+/// Returns the number; 0 for nil, and for a string without a number.
 ///
 /// # Errors
 ///
@@ -62,7 +62,7 @@ pub fn number(reply: Value) -> Result<u64, Odd> {
     Ok(text(reply)?.parse().unwrap_or(0))
 }
 
-/// Strings of an array.
+/// Returns the strings of an array.
 ///
 /// # Errors
 ///
@@ -75,7 +75,7 @@ pub fn strings(reply: Value) -> Result<Vec<Vec<u8>>, Odd> {
     strings.collect()
 }
 
-/// A reply in a message.
+/// Formats a reply for a message.
 pub fn shown(reply: &Value) -> String {
     format!("{reply:?}").chars().take(80).collect()
 }

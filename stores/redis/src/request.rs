@@ -1,4 +1,4 @@
-//! What is sent to a script: words, lists of words, and the objects that they name by index.
+//! Requests to scripts: words, lists of words, and the objects that they name by number.
 
 use std::collections::BTreeMap;
 
@@ -31,18 +31,18 @@ impl Request {
         }
     }
 
-    /// All words.
+    /// Returns all words.
     pub fn words(&self) -> &[Word] {
         &self.0
     }
 
-    /// How many bytes they take together.
+    /// Returns the total size in bytes.
     pub fn size(&self) -> usize {
         self.0.iter().map(Vec::len).sum()
     }
 }
 
-/// Words from what can be one each.
+/// Builds a list of words from values that convert to one word each.
 macro_rules! words {
     ($($word:expr),* $(,)?) => {
         vec![$($crate::request::Word::from($word)),*]
@@ -58,7 +58,7 @@ pub struct Objects {
 }
 
 impl Objects {
-    /// The number of an object, from 1; `key` gives the kept form of its key.
+    /// Returns the number of an object, from 1; `key` returns the stored form of its key.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Objects {
         Ok(self.names.len().to_string())
     }
 
-    /// Their kinds and keys.
+    /// Returns their kinds and keys.
     pub fn names(&self) -> &[Vec<Word>] {
         &self.names
     }

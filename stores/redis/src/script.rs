@@ -1,4 +1,4 @@
-//! The scripts. Each runs alone at the server, so each is one step for everybody else.
+//! The scripts. The server runs each one alone, so for other clients each is one atomic step.
 
 use redis::Value;
 
@@ -9,29 +9,29 @@ use crate::link::{Failed, Link};
 pub struct Script {
     /// Its text.
     pub text: String,
-    /// What the server calls it.
+    /// The server's name for it.
     pub digest: String,
 }
 
-/// All of them.
+/// All scripts.
 #[derive(Clone, Debug)]
 pub struct Scripts {
     /// Reads.
     pub read: Script,
     /// Commits.
     pub commit: Script,
-    /// What became of a commit.
+    /// Queries the outcome of a commit.
     pub outcome: Script,
-    /// Replaces the catalog, unless somebody else has.
+    /// Replaces the catalog, unless another process has replaced it.
     pub catalog: Script,
 }
 
 const COMMON: &str = include_str!("lua/common.lua");
 const FATE: &str = include_str!("lua/fate.lua");
 
-/// A script that says what it is, and so is refused before it runs where it could fail in the
-/// middle: at a server that has become a replica, that has no memory left, or whose disk fails. One
-/// that frees or needs no memory may run without any left.
+/// Adds the header to a script. With it, the server refuses the script before it runs in the states
+/// in which it could fail halfway: as a replica, out of memory, or with a failing disk. A script
+/// that frees memory or needs none may run without free memory.
 fn text(needs_memory: bool, parts: &[&str]) -> String {
     let flags = if needs_memory { "" } else { " flags=allow-oom" };
     format!("#!lua{flags}\n{}", parts.concat())
@@ -42,7 +42,7 @@ impl Scripts {
     ///
     /// # Errors
     ///
-    /// When the server does not take them.
+    /// When the server refuses them.
     pub async fn load(link: &Link) -> Result<Self, Failed> {
         let read = text(false, &[COMMON, include_str!("lua/read.lua")]);
         let commit = text(true, &[COMMON, FATE, include_str!("lua/commit.lua")]);

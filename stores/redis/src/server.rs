@@ -1,4 +1,4 @@
-//! What the server says of itself at the start, and whether a store can be kept there.
+//! The server's description of itself, and the check that a store can be kept there.
 
 use std::collections::BTreeMap;
 
@@ -10,11 +10,11 @@ use crate::reply;
 /// The oldest version that knows scripts with flags.
 const VERSION_MIN: u32 = 7;
 
-/// What a server says of itself.
+/// The server's description of itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Server {
     info: BTreeMap<String, String>,
-    /// Its settings; none if it does not tell.
+    /// Its settings; none if it does not report them.
     settings: Option<BTreeMap<String, String>>,
 }
 
@@ -41,16 +41,16 @@ impl Server {
         self.info.get(name).map_or("", String::as_str)
     }
 
-    /// What the server is set to; none if it does not tell.
+    /// Returns a setting of the server; none if it is not reported.
     fn set(&self, name: &str) -> Option<&str> {
         self.settings.as_ref()?.get(name).map(String::as_str)
     }
 
-    /// What cannot be promised here at all.
+    /// Checks for promises that cannot be kept here at all.
     ///
     /// # Errors
     ///
-    /// Why a store cannot be kept here, and what would help.
+    /// The reason why a store cannot be kept here, and a remedy.
     pub fn check(&self) -> Result<(), String> {
         let version = self.says("redis_version");
         let major: u32 = version.split('.').next().unwrap_or("").parse().unwrap_or(0);
@@ -82,8 +82,8 @@ impl Server {
         Ok(())
     }
 
-    /// What a crash would lose of what was acknowledged; none if nothing. Where the server does not
-    /// tell its settings, it is believed to be durable if somebody knows it.
+    /// Describes the acknowledged commits that a crash would lose; none if it loses none. A server
+    /// that does not report its settings counts as durable if the operator asserts it.
     pub fn loses(&self, known_durable: bool) -> Option<String> {
         if known_durable && self.settings.is_none() {
             return None;
@@ -125,7 +125,7 @@ impl Server {
         None
     }
 
-    /// What a failover would lose; none where there is nobody to fail over to.
+    /// Describes the commits that a failover would lose; none if there is no replica.
     pub fn failover(&self) -> Option<String> {
         let count: u32 = self.says("connected_slaves").parse().unwrap_or(0);
         (count > 0).then(|| {
@@ -191,7 +191,7 @@ mod tests {
         ] {
             let loses = server.loses(false).expect("something is lost");
             assert!(loses.contains(said), "{loses}");
-            // Whoever claims to know it better is believed only where the server is silent.
+            // The operator's assertion is only used if the server reports nothing.
             assert_eq!(server.loses(true).is_none(), said == "CONFIG GET");
         }
     }

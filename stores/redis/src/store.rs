@@ -1,4 +1,4 @@
-//! The store, and how it is opened.
+//! The store, and opening it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -32,13 +32,13 @@ pub struct Redis {
     warnings: Vec<String>,
 }
 
-/// What a store shares with its transactions.
+/// The state that a store shares with its transactions.
 pub(crate) struct Core {
     pub store: Name,
     pub layout: Layout,
     pub operations: Operations,
     pub prefix: String,
-    /// How long outcomes are kept, in milliseconds.
+    /// The time that outcomes are kept, in milliseconds.
     pub keep: String,
     pub link: Link,
     pub scripts: Scripts,
@@ -47,7 +47,7 @@ pub(crate) struct Core {
     tentative: AtomicU64,
 }
 
-/// Above all versions that the server gives.
+/// A bound above all versions of the server.
 const TENTATIVE: u64 = 1 << 63;
 
 impl Core {
@@ -63,7 +63,7 @@ impl Core {
         StoreError::Unknown { store: self.store.clone(), id }
     }
 
-    /// The error for a request that changes nothing.
+    /// Returns the error for a request that changes nothing.
     pub fn failed(&self, failed: &Failed) -> StoreError {
         match failed {
             Failed::No(reason) => self.refused(reason),
@@ -77,7 +77,7 @@ impl Core {
         self.tentative.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A request that begins with the prefix.
+    /// Starts a request with the prefix.
     pub fn request(&self) -> Request {
         let mut request = Request::default();
         request.word(self.prefix.as_str());
@@ -88,12 +88,13 @@ impl Core {
 impl Redis {
     /// Connects to the server and opens the store that `schema` describes.
     ///
-    /// Needs a tokio runtime with I/O and time, as all that it does later.
+    /// Needs a tokio runtime with I/O and time, like all later calls.
     ///
     /// # Errors
     ///
-    /// When the server cannot be reached, or cannot keep what the level promises; when the program
-    /// changes what is kept; when a mapping or the body of an operation does not fit.
+    /// When the server cannot be reached, or cannot keep the promises of the level; when the
+    /// program changes a stored declaration; when a mapping or the body of an operation does not
+    /// fit.
     ///
     /// # Examples
     ///
@@ -144,7 +145,7 @@ impl Redis {
         Ok(Arc::new(Self { core: Arc::new(core), capabilities, warnings }))
     }
 
-    /// Sees that a store can be opened, as far as that can be said without its server.
+    /// Checks that a store can be opened, as far as possible without its server.
     ///
     /// # Errors
     ///
@@ -157,15 +158,15 @@ impl Redis {
         Checked::new(config, schema, world).map(|_| ())
     }
 
-    /// What a crash or a failover could lose, as far as that is known: one sentence each. Empty
-    /// where what was acknowledged is safe.
+    /// Returns the commits that a crash or a failover could lose, as far as known: one sentence
+    /// each. Empty if acknowledged commits are safe.
     pub fn warnings(&self) -> &[String] {
         &self.warnings
     }
 }
 
 impl Core {
-    /// Adds what the program declares to the catalog, unless it is there.
+    /// Adds the program's declarations to the catalog, unless they are there.
     async fn declare(&self, schema: &StoreSchema) -> Result<(), OpenError> {
         let unavailable = |failed: Failed| OpenError::Unavailable {
             store: schema.store.clone(),
@@ -210,8 +211,8 @@ impl Core {
 }
 
 impl Core {
-    /// Sees that no object that is kept in keys of our own now lives elsewhere. `counts` is how
-    /// many there are of each kind.
+    /// Checks that no object kept in Mingle's own keys is now declared elsewhere. `counts` holds
+    /// the number of objects of each kind.
     fn check_kept(
         &self,
         schema: &StoreSchema,
@@ -263,7 +264,7 @@ fn check(config: &RedisConfig, schema: &StoreSchema, prefix: &str) -> Result<(),
     Ok(())
 }
 
-/// Warnings, where all that is missing is accepted.
+/// Returns the warnings, if the operator accepts every missing promise.
 fn judge(
     config: &RedisConfig,
     schema: &StoreSchema,
@@ -286,7 +287,7 @@ fn judge(
         .collect())
 }
 
-/// What is known before its server is asked.
+/// The results of the checks before the server is asked.
 struct Checked {
     prefix: String,
     mapped: BTreeMap<Name, Mapped>,

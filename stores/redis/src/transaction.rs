@@ -1,4 +1,4 @@
-//! Transactions: reads that validate what was read before, and commits.
+//! Transactions: reads that validate earlier reads, and commits.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -20,21 +20,21 @@ use crate::store::Core;
 use crate::witness;
 use crate::writing::{Prepared, Writer};
 
-/// A transaction: what it has read, and what it has flushed.
+/// A transaction: its reads and its flushed writes.
 pub(crate) struct RedisTransaction {
     core: Arc<Core>,
     objects: Objects,
-    /// What was read, and what must be found there again.
+    /// The checks of earlier reads, and the results that they must find again.
     checks: BTreeMap<Vec<Word>, Word>,
     overlay: Overlay,
     flushed: Vec<Write>,
     /// The newest version that was read.
     seen: u64,
-    /// Whether what was read holds no longer.
+    /// True if an earlier read does not hold any more.
     is_over: bool,
 }
 
-/// Witness rows as the server has them.
+/// Witness rows at the server.
 #[derive(Default)]
 struct Rows {
     of_store: Vec<WitnessRow>,
@@ -42,11 +42,12 @@ struct Rows {
     of_objects: BTreeMap<String, Vec<WitnessRow>>,
 }
 
-/// What one batch asks.
+/// The questions of one batch.
 struct Batch {
-    /// Of each read: what is asked of the server, instead of it, and with which words.
+    /// For each read: the read that replaces it at the server, and its question; none if the server
+    /// is not asked.
     asked: Vec<Option<(Read, Question)>>,
-    /// The objects whose witness rows are wanted.
+    /// The objects whose witness rows are requested.
     wanted: Vec<String>,
 }
 
@@ -75,7 +76,7 @@ impl RedisTransaction {
             if let Some(object) = read.object() {
                 wanted.insert(reader.number(&mut self.objects, object)?);
             }
-            // What does not fit is refused whether or not the server is asked.
+            // A read that does not fit is refused even if the server is not asked.
             let question = reader.question(&mut self.objects, read)?;
             asked.push(match self.overlay.base(read) {
                 Some(base) if base == *read => Some((base, question)),
@@ -137,7 +138,7 @@ impl RedisTransaction {
         Ok(found)
     }
 
-    /// The parts of an answer, unless it says why there is none.
+    /// Returns the parts of an answer, unless it reports a failure.
     fn status<const N: usize>(&mut self, answer: Reply) -> Result<[Reply; N], StoreError> {
         let parts: [Reply; N] = reply::parts(answer).map_err(|why| self.core.refused(why))?;
         match &parts[0] {
@@ -193,7 +194,7 @@ impl RedisTransaction {
         if self.is_over {
             return Err(StoreError::Conflict);
         }
-        // Checked now, so that reads find what fits.
+        // Checked now, so that later reads find only valid writes.
         self.prepare(&writes)?;
         let version = self.core.next_tentative();
         for write in &writes {
@@ -226,7 +227,7 @@ impl RedisTransaction {
         let mut writes = std::mem::take(&mut self.flushed);
         writes.append(&mut commit.writes);
         if writes.is_empty() && commit.guards.is_empty() {
-            // Each batch was one moment, at which all that was read before still held.
+            // Each batch was one atomic step, at which all earlier reads still held.
             return Ok(committed(self.seen));
         }
         let prepared = self.prepare(&writes)?;
@@ -308,7 +309,7 @@ impl RedisTransaction {
         self.add_checks(&mut request);
         request.list(&known.iter().map(|id| witness::id(*id).into()).collect::<Vec<_>>());
         let flag = if prepared.has_commands { "1" } else { "" };
-        // A command may write any object, so it must know all rows.
+        // A command may write any object, so the transaction must know all rows.
         request.word(flag);
         let written = prepared.written.iter().map(|number| number.clone().into());
         request.list(&written.collect::<Vec<_>>());
@@ -318,7 +319,7 @@ impl RedisTransaction {
     }
 }
 
-/// The server knows nothing of what was flushed, so it cannot answer what depends on that.
+/// Refuses a read that depends on flushed writes: the server does not know them.
 fn check_visible(overlay: &Overlay, read: &Read) -> Result<(), String> {
     let is_own = matches!(read, Read::Record(_) | Read::Records { .. } | Read::Witnesses { .. });
     let is_query = matches!(read, Read::Query { .. });
@@ -341,7 +342,7 @@ fn guard(guard: &Guard) -> Vec<Word> {
     }
 }
 
-/// Rows of the whole store, and of each object that was asked for; nothing where there are none.
+/// Decodes rows of the whole store, and of each requested object; empty if there are none.
 fn read_rows(found: Reply, wanted: &[String]) -> Result<Rows, String> {
     let decode = |kept: Reply| -> Result<Vec<WitnessRow>, String> {
         reply::strings(kept)?.iter().map(|row| witness::decode(row)).collect()

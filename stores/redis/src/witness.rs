@@ -1,5 +1,5 @@
-//! Witness rows as they are kept: in the order of their transactions, each with its object in
-//! front, so that the end of a transaction finds all that it left.
+//! Stored witness rows: ordered by transaction, each prefixed with its object, so that the end of a
+//! transaction finds all of its rows.
 
 use mingle_model::{Ref, TransactionId, WitnessRow};
 
@@ -7,39 +7,39 @@ use crate::request::Word;
 
 const FORMAT: u8 = 1;
 
-/// How an id is kept: of fixed length, in the order of ids.
+/// Returns the stored form of an id: of fixed length, in the order of ids.
 pub fn id(id: TransactionId) -> String {
     format!("{}-{}", origin(id), number(id))
 }
 
-/// The origin of an id.
+/// Returns the origin of an id.
 pub fn origin(id: TransactionId) -> String {
     format!("{:032x}", id.origin.0)
 }
 
-/// The number of an id at its origin.
+/// Returns the number of an id at its origin.
 pub fn number(id: TransactionId) -> String {
     format!("{:016x}", id.sequence)
 }
 
-/// What the key of the rows of an object, or of the whole store, ends with.
+/// Returns the suffix of the key of an object's rows, or of the whole store's rows.
 pub fn suffix(object: Option<(&Ref, Word)>) -> Word {
     let Some((object, key)) = object else { return Word::new() };
     [format!(":{}:", object.kind()).into_bytes(), key].concat()
 }
 
-/// A row as it is kept: id, length of the suffix, suffix, and the row itself.
+/// Encodes a row: id, length of the suffix, suffix, and the row itself.
 pub fn encode(row: &WitnessRow, suffix: &[u8]) -> Word {
     let head = format!("{}:{:010}:", id(row.id), suffix.len());
     let body = postcard::to_stdvec(row).expect("a row has a form for every value in it");
     [head.as_bytes(), suffix, &[FORMAT], &body].concat()
 }
 
-/// The row that is kept so.
+/// Decodes a row.
 ///
 /// # Errors
 ///
-/// When it is none of this version.
+/// When it is not in this version's form.
 pub fn decode(kept: &[u8]) -> Result<WitnessRow, String> {
     let body = || {
         let size: usize = std::str::from_utf8(kept.get(50..60)?).ok()?.parse().ok()?;

@@ -13,25 +13,25 @@ use crate::request::{Objects, Word, words};
 use crate::witness;
 use mingle_store::codec;
 
-/// What writes need to know.
+/// The context of writes.
 #[derive(Clone, Copy)]
 pub struct Writer<'a> {
-    /// Where fields are.
+    /// The places of fields.
     pub layout: &'a Layout,
     /// The declared operations.
     pub operations: &'a Operations,
-    /// What our own keys begin with.
+    /// The prefix of Mingle's own keys.
     pub prefix: &'a str,
 }
 
 /// Writes in the script's words.
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    /// One list of words for each.
+    /// One list of words for each write.
     pub operations: Vec<Vec<Word>>,
     /// The numbers of the objects whose data they change.
     pub written: BTreeSet<String>,
-    /// Whether a command is among them.
+    /// True if a command is among them.
     pub has_commands: bool,
 }
 
@@ -40,7 +40,7 @@ impl Writer<'_> {
     ///
     /// # Errors
     ///
-    /// Why the store refuses it.
+    /// The reason why the store refuses it.
     pub fn add(
         &self,
         objects: &mut Objects,
@@ -95,7 +95,7 @@ impl Writer<'_> {
         objects.number(object, || self.layout.key(object))
     }
 
-    /// An object of others exists once one of its fields does.
+    /// Makes a mapped object exist: it does once one of its fields does.
     fn create_mapped(
         &self,
         mapped: &Mapped,
@@ -144,7 +144,7 @@ impl Writer<'_> {
     }
 }
 
-/// A change of a field, with its values as they are kept.
+/// A change of a field, with its values in stored form.
 enum Change {
     Assign(Word),
     Add(i128),
@@ -176,7 +176,7 @@ impl Change {
         })
     }
 
-    /// Code, and what follows the field's name.
+    /// Returns the code, and the words after the field's name.
     fn own(self) -> Vec<Word> {
         match self {
             Self::Assign(value) => words!["a", value],

@@ -7,7 +7,7 @@ use super::names::Names;
 use super::{Context, doc};
 use crate::text::wrapped;
 
-/// What the client has beside the transactions.
+/// The members of the client beside the transactions.
 const MEMBERS: &str = include_str!("client.py");
 
 impl Context<'_> {
@@ -38,7 +38,7 @@ impl Context<'_> {
         let is_option = |(_, inner): &&(_, Type)| matches!(inner, Type::Option(_));
         let optional = plan.params.iter().rev().take_while(is_option).count();
         let params = plan.params.iter().enumerate().map(|(at, (param, inner))| {
-            // What comes last may be left out.
+            // Trailing optional parameters may be omitted.
             let default = if at + optional >= plan.params.len() { " = None" } else { "" };
             format!("{}: {}{default}", values.of(param), self.taken(inner))
         });

@@ -50,7 +50,7 @@ class {ident}:
         text
     }
 
-    /// Of an object its key and fields.
+    /// Returns the attributes of an object: its key and fields.
     fn attributes_of_object(&self, object: &Name) -> Vec<Attribute> {
         let declared = &self.declared.program.schema().objects[object];
         let key = (self.received(&declared.key_type), self.codec(&declared.key_type));
@@ -59,7 +59,7 @@ class {ident}:
         self.attributes(std::iter::once((&declared.key_name, key)).chain(fields).collect())
     }
 
-    /// Of a struct its fields.
+    /// Returns the attributes of a struct: its fields.
     fn attributes_of_struct(&self, name: &Name) -> Vec<Attribute> {
         let fields = self.declared.program.schema().structs[name].fields.iter();
         let fields = fields.map(|(field, it)| (field, (self.received(it), self.codec(it))));
@@ -88,7 +88,7 @@ class {ident}:
         text
     }
 
-    /// What writes and reads the handles, fields and structs.
+    /// Generates the codecs of the handles, fields and structs.
     pub(super) fn codecs(&self) -> String {
         let mut text = "# How the program's own types are written and read.\n\n".to_owned();
         for (_, object) in &self.declared.objects {

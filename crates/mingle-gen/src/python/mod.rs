@@ -1,11 +1,11 @@
-//! A program as a client in Python: what calls its transactions on a server by HTTP.
+//! A program as a client in Python, which calls its transactions on a server by HTTP.
 //!
 //! - `names`: names of the program as names of Python;
-//! - `types`: its types, and what writes them as JSON and reads them;
+//! - `types`: its types, and their JSON codecs;
 //! - `data`: handles of objects, their fields, and structs;
 //! - `client`: the class whose methods are the transactions;
-//! - `imports.py`, `runtime.py`: what is the same for all programs;
-//! - `package`: that as a package, and what a client imports of it.
+//! - `imports.py`, `runtime.py`: the code shared by all programs;
+//! - `package`: the runtime as a package, and a client's imports from it.
 //!
 //! One file without dependencies, for Python 3.10 and newer.
 //!
@@ -30,16 +30,16 @@ use crate::shared::Runtime;
 use names::Names;
 pub use package::runtime;
 
-/// What is the same for all programs.
+/// The code shared by all programs.
 const IMPORTS: &str = include_str!("imports.py");
 const RUNTIME: &str = include_str!("runtime.py");
 
-/// What the generator knows of a program.
+/// The state of the generator for a program.
 struct Context<'a> {
     declared: Declared<'a>,
     /// Names of objects and structs.
     types: Names,
-    /// What the program is called.
+    /// The name of the program.
     origin: String,
 }
 

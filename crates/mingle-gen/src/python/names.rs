@@ -17,7 +17,7 @@ impl Names {
     pub(super) fn of_types<'a>(names: impl Iterator<Item = &'a Name>) -> Self {
         let valid = |name: String| {
             let name = valid(name);
-            // What begins with an underscore is the file's own.
+            // Names with a leading underscore are reserved for the generated file.
             if name.starts_with('_') { format!("T{name}") } else { name }
         };
         let runtime = declared();
@@ -66,7 +66,7 @@ impl Names {
         self.0.of(name)
     }
 
-    /// What the type of an object's fields is called.
+    /// Returns the name of the type of an object's fields.
     pub(super) fn of_object_fields(&self, object: &Name) -> String {
         let mut name = format!("{}Fields", self.of(object));
         while self.0.has(&name) {
@@ -76,13 +76,13 @@ impl Names {
     }
 }
 
-/// What the names of codecs begin with.
+/// The prefix of the names of codecs.
 pub(super) const CODEC: &str = "_of_";
 
-/// What classes of the generated file have beside the program's fields and transactions.
+/// The members of generated classes beside the program's fields and transactions.
 const MEMBERS: &[&str] = &["_call", "_connection", "_mingle_fields", "_mingle_key", "_mingle_path"];
 
-/// What the generated file declares for all programs, or imports.
+/// Returns the names that the generated file declares for all programs, or imports.
 fn declared() -> Vec<&'static str> {
     let end = |c: char| !c.is_alphanumeric() && c != '_';
     let mut names = vec!["Client", "Store"];
@@ -97,7 +97,7 @@ fn declared() -> Vec<&'static str> {
     names
 }
 
-/// Whether a name is one of the language's, which the generated file uses itself.
+/// True if the generated file itself uses this name of the language.
 fn is_taken(name: &str) -> bool {
     const BUILTINS: &[&str] = &[
         "bool",

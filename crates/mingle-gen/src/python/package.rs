@@ -1,18 +1,18 @@
-//! The runtime as a package, and what a client imports of it.
+//! The runtime as a package, and the imports of a client.
 
 use std::collections::BTreeSet;
 
 use super::{IMPORTS, RUNTIME};
 use crate::shared::{VERSION, words};
 
-/// What the module is called; the package that has it is `mingle-client`.
+/// The name of the module; it is in the package `mingle-client`.
 const MODULE: &str = "mingle_client";
 
 fn is_part(c: char) -> bool {
     c.is_alphanumeric() || c == '_'
 }
 
-/// What the runtime declares.
+/// Returns the names that the runtime declares.
 pub(super) fn declared() -> impl Iterator<Item = &'static str> {
     let lines = RUNTIME.lines().filter(|line| !line.starts_with([' ', '#', '@', ')']));
     lines.filter_map(|line| {

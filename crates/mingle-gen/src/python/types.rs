@@ -1,4 +1,4 @@
-//! Types of a program as types of Python, and what writes and reads their values.
+//! Types of a program as types of Python, and their JSON codecs.
 
 use mingle_model::{FieldType, Type};
 
@@ -30,7 +30,7 @@ impl Context<'_> {
         }
     }
 
-    /// What writes values of a type as JSON and reads them.
+    /// Returns the codec that writes and reads values of a type as JSON.
     pub(super) fn codec(&self, value_type: &Type) -> String {
         match value_type {
             Type::Bool => "_bool".to_owned(),
@@ -48,7 +48,7 @@ impl Context<'_> {
         }
     }
 
-    /// The type of an object's field, and what reads it.
+    /// Returns the type of an object's field, and its decoder.
     pub(super) fn field(&self, field_type: &FieldType) -> (String, String) {
         match field_type {
             FieldType::Register(inner) => (self.received(inner), self.codec(inner)),

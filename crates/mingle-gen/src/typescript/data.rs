@@ -6,7 +6,7 @@ use mingle_model::Name;
 use super::names::Names;
 use super::{Context, doc};
 
-/// What the runtime declares and not every program uses.
+/// The runtime's declarations that not every program uses.
 const IN_USE: [&str; 15] = [
     "$bool",
     "$bytes",
@@ -81,7 +81,7 @@ impl Context<'_> {
         format!("{class}\n{}", self.fields(object, &fields))
     }
 
-    /// What an object's fields are together.
+    /// Generates the type of an object's fields.
     fn fields(&self, object: &Object, ident: &str) -> String {
         let name = &object.name.name;
         let mut text = doc("", "", &format!("What a `{name}` holds: collections, up to a limit."));
@@ -96,7 +96,7 @@ impl Context<'_> {
         text + "}\n"
     }
 
-    /// Of an object's key and fields each: its name, that of the property, type, and codec.
+    /// Returns the name, property name, type and codec of an object's key and of each field.
     fn properties_of(&self, object: &Name) -> Vec<(Name, String, String, String)> {
         let declared = &self.declared.program.schema().objects[object];
         let key = (
@@ -128,7 +128,7 @@ impl Context<'_> {
         text + "}\n"
     }
 
-    /// What writes and reads the handles, fields and structs.
+    /// Generates the codecs of the handles, fields and structs.
     pub(super) fn codecs(&self) -> String {
         let mut text = "// How the program's own types are written and read.\n\n".to_owned();
         for (_, object) in &self.declared.objects {

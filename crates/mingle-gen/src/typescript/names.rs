@@ -44,7 +44,7 @@ impl Names {
         self.0.of(name)
     }
 
-    /// What the type of an object's fields is called.
+    /// Returns the name of the type of an object's fields.
     pub(super) fn of_fields(&self, object: &Name) -> String {
         let mut name = format!("{}Fields", self.of(object));
         while self.0.has(&name) {
@@ -54,7 +54,7 @@ impl Names {
     }
 }
 
-/// What the generated file declares for all programs.
+/// Returns the names that the generated file declares for all programs.
 pub(super) fn declared() -> Vec<&'static str> {
     let kinds = ["export interface ", "export class ", "export type "];
     let names = super::RUNTIME.lines().filter_map(|line| {
@@ -64,7 +64,7 @@ pub(super) fn declared() -> Vec<&'static str> {
     names.chain(["Client", "Store"]).collect()
 }
 
-/// What the generated file uses of the platform.
+/// The platform's names that the generated file uses.
 const GLOBALS: &[&str] = &[
     "AbortController",
     "AbortSignal",
@@ -100,18 +100,18 @@ const GLOBALS: &[&str] = &[
     "setTimeout",
 ];
 
-/// What the client has beside the transactions; with `then` it would be taken for a promise.
+/// The client's members beside the transactions; a method `then` would make the client a promise.
 const METHODS: &[&str] = &["session", "show", "then", "withSession"];
 
-/// What a handle has beside its key.
+/// The members of a handle beside its key.
 const HANDLE: &[&str] = &["equals", "toJSON", "toString"];
 
-/// Whether a class or an object has other plans for a member of this name.
+/// True if the language reserves this member name in a class or object.
 fn is_member(name: &str) -> bool {
     matches!(name, "constructor" | "prototype" | "__proto__" | "valueOf" | "hasOwnProperty")
 }
 
-/// Whether the language has other plans for the name of a variable, in a class or a module.
+/// True if the language reserves this name for variables in a class or module.
 fn is_word(name: &str) -> bool {
     const WORDS: &[&str] = &[
         "arguments",
@@ -167,7 +167,7 @@ fn is_word(name: &str) -> bool {
     WORDS.contains(&name)
 }
 
-/// Whether a type of the language is called so.
+/// True if the language has a type of this name.
 fn is_type(name: &str) -> bool {
     const TYPES: &[&str] =
         &["any", "bigint", "boolean", "never", "number", "object", "string", "symbol", "unknown"];

@@ -1,4 +1,4 @@
-//! The runtime as a package, and what a client imports of it.
+//! The runtime as a package, and the imports of a client.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use super::RUNTIME;
 use crate::shared::{VERSION, without_texts, words};
 
-/// What the package is called.
+/// The name of the package.
 const PACKAGE: &str = "mingle-client";
 
 /// What a client of its own has instead, since it knows the stores.
@@ -18,9 +18,9 @@ export interface EarlyOptions extends $EarlyOptions {
 }
 ";
 
-/// What the runtime declares.
+/// A declaration of the runtime.
 struct Declaration {
-    /// What stands before the name: `class`, `const`, `function`, `interface` or `type`.
+    /// The keyword before the name: `class`, `const`, `function`, `interface` or `type`.
     word: &'static str,
     name: &'static str,
 }

@@ -1,4 +1,4 @@
-//! Types of a program as types of TypeScript, and what writes and reads their values.
+//! Types of a program as types of TypeScript, and their JSON codecs.
 
 use std::collections::BTreeSet;
 
@@ -53,7 +53,7 @@ impl Context<'_> {
         false
     }
 
-    /// What writes values of a type as JSON and reads them.
+    /// Returns the codec that writes and reads values of a type as JSON.
     pub(super) fn codec(&self, value_type: &Type) -> String {
         match value_type {
             Type::Bool => "$bool".to_owned(),
@@ -71,7 +71,7 @@ impl Context<'_> {
         }
     }
 
-    /// The type of an object's field, and what reads it.
+    /// Returns the type of an object's field, and its decoder.
     pub(super) fn field(&self, field_type: &FieldType) -> (String, String) {
         match field_type {
             FieldType::Register(inner) => (self.received(inner), self.codec(inner)),

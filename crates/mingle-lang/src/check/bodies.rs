@@ -1,4 +1,4 @@
-//! The bodies of functions and transactions, and what nothing uses.
+//! The bodies of functions and transactions, and declarations that are never used.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::hir::{Function, FunctionId, ObjectId, StoreId, Transaction};
 use crate::syntax::Span;
 use crate::syntax::ast::{self, ItemKind};
 
-/// Functions call functions at most this deep: they are written in place by calls in the compiler.
+/// The maximum depth of function calls: the compiler inlines functions recursively.
 const CALLS_MAX: usize = 64;
 
 impl<'a> Checker<'a> {
@@ -63,7 +63,8 @@ impl<'a> Checker<'a> {
         self.recursive_functions();
     }
 
-    /// The parameters of a function again, whose mistakes were reported with its signature.
+    /// Declares a function's parameters again, without reports: the signature's check reported
+    /// their mistakes.
     fn quiet_params(&self, body: &mut Body, index: usize) {
         for var in &self.program.functions[index].vars {
             let id = crate::hir::VarId(body.vars.len() as u32);
@@ -80,8 +81,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Reports functions that reach themselves, and drops their bodies so that nothing follows
-    /// them for ever.
+    /// Reports functions that call themselves, directly or not, and drops their bodies so that
+    /// later stages terminate.
     fn recursive_functions(&mut self) {
         let uses = self.function_uses.iter();
         let edges: Vec<Vec<usize>> =
@@ -147,7 +148,7 @@ impl<'a> Checker<'a> {
                 };
                 self.diagnostics.push(m0205::render(&name.name, span, &result.to_string(), end));
             }
-            // What a mistake left out may have been the use.
+            // After a mistake, an unused variable may have its use in the part that was left out.
             if self.diagnostics.errors == errors_before {
                 self.unused_vars(&body, param_count);
             }
@@ -182,13 +183,13 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Notes that an object is used.
+    /// Records a use of an object.
     pub(super) fn use_object(&mut self, object: ObjectId) {
         self.object_used[object.index()] = true;
         self.used_here.push(Used::Object(object));
     }
 
-    /// Notes that a store is used.
+    /// Records a use of a store.
     pub(super) fn use_store(&mut self, store: StoreId) {
         self.store_used[store.index()] = true;
         self.used_here.push(Used::Store(store));
@@ -216,7 +217,7 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// Whether every path through these statements returns.
+/// True if every path through these statements returns.
 pub(super) fn ends(statements: &[ast::Stmt]) -> bool {
     use ast::{Else, StmtKind};
     fn ends_if(branch: &ast::If) -> bool {

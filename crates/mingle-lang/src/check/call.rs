@@ -30,12 +30,12 @@ const BUILTINS: [&str; 11] = [
     "checked_mul",
 ];
 
-/// Whether the language itself has a function of that name.
+/// True if the language has a built-in function of that name.
 pub(super) fn is_builtin(name: &str) -> bool {
     BUILTINS.contains(&name)
 }
 
-/// What a method of a collection does.
+/// The effect of a collection's method.
 enum Method {
     Read(CollectionRead, Vec<Type>, Type),
     Write(CollectionWrite, Vec<Type>),
@@ -85,7 +85,8 @@ impl Checker<'_> {
             }
         };
         if body.reads_only == Some(DEFAULT) {
-            // Functions are not known yet, and what they read would not be constant.
+            // Defaults are checked before functions are declared, and a function's reads would not
+            // be constant.
             self.diagnostics.push(m0201::render(Mismatch::NotConstant, span));
             return None;
         }
@@ -100,7 +101,7 @@ impl Checker<'_> {
         Some(Evaluated::Value(Expr { kind: ExprKind::Call(id, args), value_type: result?, span }))
     }
 
-    /// Arguments for parameters of these types; none if a mistake was reported.
+    /// Checks the arguments against parameters of these types; none if a mistake was reported.
     fn arguments(
         &mut self,
         body: &mut Body,
@@ -114,7 +115,7 @@ impl Checker<'_> {
                 Arity::Arguments { of: of.to_owned(), expected: params.len(), found: args.len() };
             self.diagnostics.push(m0202::render(arity, span));
             if self.record.is_some() {
-                // An editor wants to know what they are all the same.
+                // Editors still need the names in the arguments.
                 self.quietly(body, args);
             }
             return None;
@@ -130,7 +131,7 @@ impl Checker<'_> {
         checked.into_iter().collect()
     }
 
-    /// Resolves what expressions name, and reports nothing.
+    /// Resolves the names in expressions without reporting mistakes.
     fn quietly(&mut self, body: &mut Body, args: &[ast::Expr]) {
         let mut ignored = Diagnostics::default();
         std::mem::swap(self.diagnostics, &mut ignored);
@@ -281,14 +282,14 @@ impl Checker<'_> {
         self.value_method(body, span, receiver, name, args).map(Evaluated::Value)
     }
 
-    /// Notes a use of what the language itself declares.
+    /// Records a use of a built-in.
     fn note_builtin(&mut self, at: Span, shown: impl FnOnce() -> String) {
         if let Some(record) = &mut self.record {
             record.builtin.insert(at.start, shown());
         }
     }
 
-    /// Notes an operation of the type that the expression before the point has.
+    /// Records an operation on the type of the expression before the point.
     fn note_operation(&mut self, receiver: Span, name: &Ident) {
         if let Some(record) = &self.record
             && let Some(on) = record.types.get(&(receiver.end, receiver.start))
@@ -425,7 +426,7 @@ impl Checker<'_> {
     }
 }
 
-/// The operations of a type, as they are offered to who misspells one or begins to write it.
+/// Returns the operations of a type, for suggestions after a misspelling and for completion.
 pub(crate) fn operations(on: &Typed) -> &'static [&'static str] {
     match on {
         Typed::Value(Type::List(_)) => &["size", "get", "contains"],

@@ -9,7 +9,7 @@ use crate::ops;
 use crate::syntax::ast;
 
 impl Checker<'_> {
-    /// The value of a constant expression of this type; none if a mistake was reported.
+    /// Returns the value of a constant expression of this type; none if a mistake was reported.
     pub(super) fn constant(&mut self, written: &ast::Expr, expected: &Type) -> Option<Value> {
         let mut body = Body::new(None);
         body.reads_only = Some(DEFAULT);

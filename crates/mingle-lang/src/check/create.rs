@@ -1,4 +1,4 @@
-//! Values and objects that are made with their fields in braces, and endorsements.
+//! Values and objects created with their fields in braces, and endorsements.
 
 use mingle_model::{FieldType, Name, Type};
 
@@ -55,7 +55,7 @@ impl Checker<'_> {
         Some(Evaluated::Value(Expr { kind: ExprKind::Struct(values?), value_type, span }))
     }
 
-    /// Fields and their values in braces; none if a mistake was reported.
+    /// Checks fields and their values in braces; none if a mistake was reported.
     fn inits(
         &mut self,
         body: &mut Body,
@@ -109,7 +109,8 @@ impl Checker<'_> {
         let kind = self.object(object)?;
         self.use_object(kind);
         let declared = self.program.objects[kind.index()].declared.clone();
-        // The key stands first, then the registers; their indices are one higher than in the object.
+        // The key stands first, then the registers, so their indices are one higher than in the
+        // object.
         let mut fields = vec![(&*declared.key_name, declared.key_type.clone())];
         for field in &declared.fields {
             let written = inits.iter().find(|init| init.name.name == field.name);

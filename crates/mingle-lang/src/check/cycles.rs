@@ -1,17 +1,17 @@
-//! Declarations that reach themselves: structs, keys, functions.
+//! Declarations that contain or call themselves: structs, keys, functions.
 
-/// Where a graph of declarations has cycles. All of it is found in time linear in the graph.
+/// The cycles of a graph of declarations, found in time linear in the graph.
 pub(super) struct Cycles {
     /// For each node, the strongly connected component that it belongs to.
     component: Vec<usize>,
     on_cycle: Vec<bool>,
     leads_to_cycle: Vec<bool>,
-    /// Where there is no cycle, each node stands after those that lead to it.
+    /// The nodes; outside of cycles, each node stands after the nodes that lead to it.
     finished_last: Vec<usize>,
 }
 
 impl Cycles {
-    /// `edges[a]` holds the nodes that `a` leads to.
+    /// Finds the cycles; `edges[a]` holds the nodes that `a` leads to.
     pub(super) fn of(edges: &[Vec<usize>]) -> Self {
         let backward = reversed(edges);
         let mut component = vec![usize::MAX; edges.len()];
@@ -48,7 +48,7 @@ impl Cycles {
         Self { component, on_cycle, leads_to_cycle, finished_last }
     }
 
-    /// The first node of each cycle.
+    /// Returns the first node of each cycle.
     pub(super) fn firsts(&self) -> Vec<usize> {
         let mut seen = vec![false; self.component.len()];
         let nodes = 0..self.component.len();
@@ -59,17 +59,17 @@ impl Cycles {
             .collect()
     }
 
-    /// Whether both stand on one cycle.
+    /// True if both nodes stand on one cycle.
     pub(super) fn share_one(&self, a: usize, b: usize) -> bool {
         self.on_cycle[a] && self.component[a] == self.component[b]
     }
 
-    /// Whether whoever follows the edges from here may do so for ever.
+    /// True if some path from this node never ends.
     pub(super) fn leads_to_one(&self, node: usize) -> bool {
         self.leads_to_cycle[node]
     }
 
-    /// The nodes that lead to no cycle, each after all that it leads to.
+    /// Returns the nodes that lead to no cycle, each after all the nodes that it leads to.
     pub(super) fn inside_out(&self) -> impl Iterator<Item = usize> + '_ {
         self.finished_last.iter().rev().copied().filter(|node| !self.leads_to_cycle[*node])
     }
@@ -85,7 +85,7 @@ fn reversed(edges: &[Vec<usize>]) -> Vec<Vec<usize>> {
     backward
 }
 
-/// The nodes in the reverse of the order in which a depth-first search leaves them.
+/// Returns the nodes in the reverse of the order in which a depth-first search leaves them.
 fn finished_last(edges: &[Vec<usize>]) -> Vec<usize> {
     let (mut seen, mut finished) = (vec![false; edges.len()], Vec::new());
     for root in 0..edges.len() {

@@ -17,7 +17,7 @@ use crate::ops::Op;
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Ident};
 
-/// What an expression turned out to be.
+/// The result of checking an expression.
 pub(super) enum Evaluated {
     /// A value.
     Value(Expr),
@@ -30,13 +30,13 @@ pub(super) enum Evaluated {
 }
 
 impl Checker<'_> {
-    /// A value of any type; none if a mistake was reported.
+    /// Checks a value of any type; none if a mistake was reported.
     pub(super) fn value(&mut self, body: &mut Body, expr: &ast::Expr) -> Option<Expr> {
         let evaluated = self.evaluate(body, expr, None)?;
         self.as_value(evaluated, expr.span)
     }
 
-    /// A value of this type; none if a mistake was reported.
+    /// Checks a value of this type; none if a mistake was reported.
     pub(super) fn value_of(
         &mut self,
         body: &mut Body,
@@ -74,7 +74,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Reports a write where only reads may stand.
+    /// Reports a write in a place where only reads may stand.
     pub(super) fn no_write(&mut self, body: &Body, what: &str, span: Span) -> Option<()> {
         let Some(place) = body.reads_only else {
             return Some(());
@@ -84,7 +84,7 @@ impl Checker<'_> {
         None
     }
 
-    /// Checks an expression; `expected` helps where the expression alone does not tell its type.
+    /// Checks an expression; `expected` helps if the expression alone does not determine its type.
     pub(super) fn evaluate(
         &mut self,
         body: &mut Body,
@@ -198,7 +198,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The two branches of an `if` that gives a value.
+    /// Checks the two branches of an `if` that gives a value.
     fn alternatives(
         &mut self,
         body: &mut Body,
@@ -213,7 +213,7 @@ impl Checker<'_> {
             let evaluated = checker.evaluate(body, expr, expected);
             evaluated.and_then(|evaluated| checker.as_value(evaluated, expr.span))
         };
-        // What is expected may be a guess; the other branch knows.
+        // The expected type may be a guess; the other branch determines the type.
         if tells_nothing(then) && !tells_nothing(otherwise) {
             let otherwise = first(self, otherwise);
             return (self.value_like(body, then, otherwise.as_ref()), otherwise);
@@ -287,21 +287,21 @@ impl Checker<'_> {
         None
     }
 
-    /// Notes a use of what is declared elsewhere.
+    /// Records a use of a declared name.
     pub(super) fn note_use(&mut self, at: Span, declared: Span) {
         if let Some(record) = &mut self.record {
             record.uses.insert(at.start, declared.start);
         }
     }
 
-    /// Notes a use of a field or key of this object or struct.
+    /// Records a use of a field or key of this object or struct.
     pub(super) fn note_member(&mut self, field: &Ident, owner: &Name) {
         if let Some(record) = &mut self.record {
             record.member(field.span, owner, &field.name);
         }
     }
 
-    /// The object and field behind `object.field`; none if a mistake was reported.
+    /// Returns the object and field behind `object.field`; none if a mistake was reported.
     fn place(&mut self, span: Span, object: Expr, kind: ObjectId, field: &Ident) -> Option<Place> {
         let declared = self.program.objects[kind.index()].declared.clone();
         if let Some(index) = declared.field_index(&field.name) {
@@ -379,7 +379,7 @@ impl Checker<'_> {
         }
     }
 
-    /// The register that is assigned, and its type; none if a mistake was reported.
+    /// Returns the assigned register and its type; none if a mistake was reported.
     pub(super) fn assigned_field(
         &mut self,
         body: &mut Body,
@@ -433,7 +433,7 @@ impl Checker<'_> {
             Some(Type::List(inner)) => Some((**inner).clone()),
             _ => None,
         };
-        // The first item that tells its type goes first, for the sake of those that do not.
+        // The first item that determines its type is checked first, to give the others their type.
         let mut first = None;
         if inner.is_none() {
             let telling = items.iter().position(|item| !tells_nothing(item));

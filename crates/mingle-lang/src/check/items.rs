@@ -20,13 +20,13 @@ const BUILTIN_TYPES: [&str; 13] = [
     "map", "log",
 ];
 
-/// An object or struct has at most so many fields, a store so many operations.
+/// The maximum number of fields of an object or struct, and of operations of a store.
 const MEMBERS_MAX: usize = 4_096;
 
-/// Structs stand in structs, and refs in keys, at most this deep.
+/// The maximum nesting of structs in structs, and of refs in keys.
 const DEPTH_MAX: usize = 128;
 
-/// A struct holds at most so many values, those of structs in it included.
+/// The maximum number of values in a struct, including those of nested structs.
 const PARTS_MAX: usize = 10_000;
 
 impl<'a> Checker<'a> {
@@ -147,7 +147,7 @@ impl<'a> Checker<'a> {
                     let what = format!("the query `{}`", name.name);
                     self.diagnostics.push(m0201::render(Mismatch::NoValue { what }, name.span));
                 }
-                // A mistake in a type was reported; the operation stays known by its name.
+                // A mistake in a type was reported; the operation is still declared by its name.
                 let params =
                     params.into_iter().map(|(name, found)| (name, found.unwrap_or(Type::Bool)));
                 self.program.stores[index].operations.push(Operation {
@@ -162,7 +162,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// The members of a declaration, as many as one may have.
+    /// Returns the members of a declaration, at most [`MEMBERS_MAX`] of them.
     fn bounded<'m, T>(&mut self, name: &Ident, members: &'m [T], what: &'static str) -> &'m [T] {
         if members.len() <= MEMBERS_MAX {
             return members;
@@ -209,7 +209,7 @@ impl<'a> Checker<'a> {
                 .or_insert_with(|| Arc::new(StructType { name, fields }));
         }
         self.recursive_structs(&mut schema);
-        // Keys and types first: a default may name any object.
+        // Keys and types come first, because a default may name any object.
         let mut shells = Vec::new();
         for item in &tree.items {
             let ItemKind::Object(object) = &item.kind else {
@@ -256,7 +256,7 @@ impl<'a> Checker<'a> {
         None
     }
 
-    /// An object with its types but without its defaults.
+    /// Checks an object's key and field types, without its defaults.
     fn object_shell(&mut self, object: &ast::Object, schema: &Schema) -> ObjectType {
         let mut seen: HashMap<&str, Span> =
             HashMap::from([(&*object.key.name.name, object.key.name.span)]);
@@ -291,7 +291,7 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Gives an object its defaults; those of structs are made once, and shared.
+    /// Gives an object its defaults; default values of structs are built once and shared.
     fn object_defaults(
         &mut self,
         object: &ast::Object,
@@ -328,8 +328,8 @@ impl<'a> Checker<'a> {
         shell
     }
 
-    /// Structs that contain themselves by value have no values; each cycle is reported, and
-    /// emptied.
+    /// Reports each cycle of structs that contain themselves by value, and empties these structs:
+    /// they have no values.
     fn recursive_structs(&mut self, schema: &mut Schema) {
         let names: Vec<Name> = self.in_source_order(schema.structs.keys());
         let parts = |name: &Name| {
@@ -376,7 +376,8 @@ impl<'a> Checker<'a> {
         }
     }
 
-    /// Keys that lead back to themselves have no values; each cycle is reported, and cut.
+    /// Reports each cycle of keys that lead back to themselves, and cuts it: such keys have no
+    /// values.
     fn key_cycles(
         &mut self,
         schema: &mut Schema,
@@ -414,7 +415,7 @@ impl<'a> Checker<'a> {
                 }
             }
         }
-        // Without them, so that defaults end.
+        // These keys are replaced, so that computing defaults terminates.
         for index in cut {
             if let Some(object) = schema.objects.get_mut(&names[index]) {
                 *object = Arc::new(ObjectType { key_type: Type::String, ..(**object).clone() });
@@ -429,14 +430,14 @@ impl<'a> Checker<'a> {
     }
 }
 
-/// For each name, the places of those that it leads to.
+/// For each name, the indices of the names that it leads to.
 fn edges(names: &[Name], leads_to: impl Fn(&Name) -> Vec<Name>) -> Vec<Vec<usize>> {
     let places: HashMap<&Name, usize> = names.iter().zip(0..).collect();
     let targets = |name| leads_to(name).iter().filter_map(|to| places.get(to).copied()).collect();
     names.iter().map(targets).collect()
 }
 
-/// The types that a key is made of: those of a struct's fields, or its own.
+/// Returns the types that make up a key: the types of a struct's fields, or the type itself.
 fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s Type> {
     match key_type {
         Type::Struct(name) => schema.structs.get(name).map_or_else(Vec::new, |declared| {
@@ -446,7 +447,7 @@ fn key_parts<'s>(schema: &'s Schema, key_type: &'s Type) -> Vec<&'s Type> {
     }
 }
 
-/// Why a type cannot be a key, if it cannot.
+/// Returns why a type cannot be a key; none if it can.
 fn unfit_key(schema: &Schema, found: &Type) -> Option<Mismatch> {
     let fits = |part: &Type| {
         matches!(

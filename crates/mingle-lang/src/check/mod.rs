@@ -1,7 +1,6 @@
 //! Names and types: from the syntax tree to the checked program.
 //!
-//! Every mistake is reported and what depends on it is left out in silence, so that one mistake
-//! is one diagnostic.
+//! Every mistake is reported once: parts that depend on a mistake are skipped without a report.
 
 mod bodies;
 mod call;
@@ -25,10 +24,9 @@ use crate::syntax::{Span, ast};
 
 pub(crate) use call::operations;
 
-/// Checks names and types. The program that comes back is complete only if no diagnostic is an
-/// error.
+/// Checks names and types. The returned program is complete only if no diagnostic is an error.
 ///
-/// Gives the program, and for each transaction what came of it.
+/// Returns the program and the outcome for each transaction.
 pub(crate) fn check(
     tree: &ast::Program,
     is_broken: bool,
@@ -38,7 +36,7 @@ pub(crate) fn check(
     (program, outcomes)
 }
 
-/// As [`check`], and notes which name stands for what.
+/// Like [`check`], and also records which declaration each name refers to.
 pub(crate) fn check_recording(
     tree: &ast::Program,
     is_broken: bool,
@@ -78,23 +76,23 @@ fn check_with(
     (checker.program, outcomes, checker.record)
 }
 
-/// What came of a transaction.
+/// The outcome of checking a transaction.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
-    /// Whether it is free of errors; none is if an item that all share has one.
+    /// True if it is free of errors; false for every transaction if a shared item has an error.
     pub(crate) is_good: bool,
     /// The objects and stores that it uses, with repeats.
     pub(crate) used: Vec<Used>,
 }
 
-/// What a transaction uses.
+/// An item that a transaction uses.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(crate) enum Used {
     Object(ObjectId),
     Store(StoreId),
 }
 
-/// What a name of the shared namespace stands for.
+/// The meaning of a name in the shared namespace.
 #[derive(Clone, Copy, Debug)]
 enum Named {
     Store(StoreId),
@@ -103,7 +101,7 @@ enum Named {
     Function(FunctionId),
 }
 
-/// The place of constants, where only reads may stand, and not even those.
+/// The description of a default: its expression is constant, so it may neither write nor read.
 const DEFAULT: &str = "in a default";
 
 /// A variable's place in the scopes of a body.
@@ -119,23 +117,23 @@ struct Checker<'a> {
     function_uses: Vec<Vec<(FunctionId, Span)>>,
     object_used: Vec<bool>,
     store_used: Vec<bool>,
-    /// What was used since a transaction began, with repeats.
+    /// The uses since the current transaction began, with repeats.
     used_here: Vec<Used>,
-    /// What is noted for editors.
+    /// The names recorded for editors.
     record: Option<Record>,
     diagnostics: &'a mut Diagnostics,
 }
 
-/// The body that is being checked.
+/// The body being checked.
 struct Body {
     vars: Vec<Var>,
     used: Vec<bool>,
     /// Why a variable is not a `var`: the span of its `let`, or none if it is bound otherwise.
     let_spans: Vec<Option<Span>>,
     scopes: Vec<Scope>,
-    /// Where only reads may stand, and what place that is.
+    /// The description of the current place, if only reads may stand there.
     reads_only: Option<&'static str>,
-    /// The function that this is the body of.
+    /// The function of this body; none for a transaction.
     function: Option<FunctionId>,
     result: Option<Type>,
     has_result: bool,

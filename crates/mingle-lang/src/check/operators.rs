@@ -1,4 +1,4 @@
-//! Operators, and what goes with which type.
+//! Operators and the types that they accept.
 
 use std::sync::Arc;
 
@@ -103,7 +103,8 @@ impl Checker<'_> {
             let left = evaluated.and_then(|evaluated| checker.as_value(evaluated, left_span));
             let hint = match left.as_ref().map(|left| &left.value_type) {
                 Some(Type::Option(inner)) => match (strip(right), &**inner) {
-                    // `none` stands for an option here, whatever is within the left one.
+                    // `none` must be an option: unless options nest, it has the type of the left
+                    // operand.
                     (ast::ExprKind::None, inner) if !matches!(inner, Type::Option(_)) => {
                         left.as_ref().map(|left| left.value_type.clone())
                     }
@@ -141,7 +142,7 @@ impl Checker<'_> {
         }))
     }
 
-    /// Two values of one type, either of which may tell the other's.
+    /// Checks two values of one type; either may determine the type of the other.
     pub(super) fn same_type(
         &mut self,
         body: &mut Body,
@@ -158,7 +159,7 @@ impl Checker<'_> {
         left.zip(right)
     }
 
-    /// A value of the type that another one has; of any, if that other has a mistake.
+    /// Checks a value of the same type as another; of any type if the other has a mistake.
     pub(super) fn value_like(
         &mut self,
         body: &mut Body,
@@ -167,7 +168,7 @@ impl Checker<'_> {
     ) -> Option<Expr> {
         match other {
             Some(other) => self.value_of(body, expr, &other.value_type),
-            // Whatever is wrong inside is worth saying; its type alone is not.
+            // Mistakes inside the expression are reported, but not that its type alone is unknown.
             None if tells_nothing(expr) => None,
             None => self.value(body, expr),
         }
@@ -181,7 +182,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The operation behind an arithmetic operator, and the type of its result.
+    /// Returns the operation of an arithmetic operator, and the type of its result.
     pub(super) fn arithmetic(op: BinaryOp, left: &Type, right: &Type) -> Option<(Op, Type)> {
         let option = || Type::Option(Arc::new(Type::Int));
         Some(match (op, left, right) {
@@ -207,7 +208,7 @@ impl Checker<'_> {
     }
 }
 
-/// Whether a divisor is a literal other than 0.
+/// True if a divisor is a literal other than 0.
 fn literal_divisor(expr: &ast::Expr) -> bool {
     match strip(expr) {
         ast::ExprKind::Int(value) => *value != 0,
@@ -216,7 +217,7 @@ fn literal_divisor(expr: &ast::Expr) -> bool {
     }
 }
 
-/// Whether an expression leaves its type to its surroundings.
+/// True if an expression gets its type from its context.
 pub(super) fn tells_nothing(expr: &ast::Expr) -> bool {
     match strip(expr) {
         ast::ExprKind::None => true,
@@ -227,7 +228,7 @@ pub(super) fn tells_nothing(expr: &ast::Expr) -> bool {
     }
 }
 
-/// The expression in any parentheses.
+/// Returns the expression inside any parentheses.
 fn strip(expr: &ast::Expr) -> &ast::ExprKind {
     let mut kind = &expr.kind;
     while let ast::ExprKind::Paren(inner) = kind {

@@ -70,7 +70,7 @@ impl Checker<'_> {
     pub(super) fn bind(&mut self, body: &mut Body, name: &Ident, var_type: Option<Type>) -> VarId {
         let id = VarId(body.vars.len() as u32);
         let scope = body.scopes.last_mut().expect("a body has a scope");
-        // As in Rust, `_` takes a value and is no name for it.
+        // As in Rust, `_` discards a value and declares no name.
         if &*name.name != "_"
             && let Some(first) = scope.names.insert(name.name.clone(), id)
         {
@@ -184,7 +184,8 @@ impl Checker<'_> {
         mutable.then_some(StmtKind::Assign(var, value))
     }
 
-    /// The value of `=`, `+=` or `-=` to a place of this type, and the operation with the old one.
+    /// Checks the value of `=`, `+=` or `-=` for a place of this type; also returns the operation
+    /// that combines it with the old value.
     fn assigned_value(
         &mut self,
         body: &mut Body,
@@ -256,7 +257,7 @@ impl Checker<'_> {
         Some(StmtKind::For { first, second, iterated, body: inner })
     }
 
-    /// What a `for` iterates, the types of its variables, and how it is called.
+    /// Checks the operand of a `for`: returns it, the types of its variables, and its description.
     fn iterated(
         &mut self,
         body: &mut Body,
@@ -333,7 +334,7 @@ impl Checker<'_> {
             self.diagnostics.push(m0002::render(span, head));
         }
         if body.has_result && body.result.is_none() {
-            // The declared type has a mistake, which was reported.
+            // The declared type has a mistake that was already reported.
             if let Some(value) = value {
                 self.value(body, value);
             }

@@ -1,4 +1,4 @@
-//! Written types.
+//! Type expressions.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use crate::syntax::Span;
 use crate::syntax::ast::{Ident, TypeExpr, TypeKind};
 
 impl Checker<'_> {
-    /// The type of a value; none if a mistake was reported.
+    /// Resolves the type of a value; none if a mistake was reported.
     pub(super) fn value_type(&mut self, written: &TypeExpr) -> Option<Type> {
         match &written.kind {
             TypeKind::Named(name) => self.named_type(name, written.span),
@@ -72,7 +72,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The type of an object's field.
+    /// Resolves the type of an object's field.
     pub(super) fn field_type(&mut self, written: &TypeExpr) -> Option<FieldType> {
         Some(match &written.kind {
             TypeKind::Counter => FieldType::Counter,
@@ -86,7 +86,7 @@ impl Checker<'_> {
         })
     }
 
-    /// The object of that name.
+    /// Resolves an object by its name.
     pub(super) fn object(&mut self, ident: &Ident) -> Option<ObjectId> {
         if let Some((Named::Object(id), declared)) = self.names.get(&ident.name) {
             let (id, declared) = (*id, *declared);
@@ -99,7 +99,7 @@ impl Checker<'_> {
         None
     }
 
-    /// The object that a `ref` of this type names.
+    /// Returns the object that a `ref` of this type names.
     pub(super) fn object_of(&self, name: &str) -> Option<ObjectId> {
         match self.names.get(name) {
             Some((Named::Object(id), _)) => Some(*id),

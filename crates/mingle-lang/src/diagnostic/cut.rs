@@ -1,14 +1,15 @@
 //! Bounds on the words of a diagnostic.
 //!
-//! A name may be as long as the program, and a diagnostic may repeat it several times. Its place shows it anyway, so the
-//! words keep only its beginning. What edits put into the program stays whole.
+//! A name may be as long as the program, and a diagnostic may repeat it several times. The marked
+//! source line shows the name anyway, so messages keep only its beginning. Text that edits insert
+//! stays whole.
 
 use super::Diagnostic;
 
-/// A name that is longer than this, in characters, is cut.
+/// The maximum length of a name in a message, in characters.
 const NAME_CHARS_MAX: usize = 64;
 
-/// A message that is longer than this, in characters, is cut.
+/// The maximum length of a message, in characters.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
 /// Cuts long names, and then long messages.
@@ -51,7 +52,7 @@ mod tests {
 
     const LENGTH: usize = 100_000;
 
-    /// Every diagnostic that repeats a name, with a name that is long.
+    /// Checks every diagnostic that repeats a name, with a long name.
     #[test]
     fn long_names_are_cut_in_words() {
         let long = "x".repeat(LENGTH);

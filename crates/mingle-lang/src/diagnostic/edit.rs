@@ -1,14 +1,14 @@
-//! Carrying out the changes that a diagnostic advises.
+//! Application of the edits that a diagnostic suggests.
 
 use std::ops::Range;
 
 use super::Edit;
 use crate::syntax::Source;
 
-/// The text with the edits carried out.
+/// Returns the text with the edits applied.
 ///
-/// Insertions at one place stand in the order of `edits`. Of two edits that overlap the one that
-/// starts first is carried out and the other left out, so no text is ever replaced twice.
+/// Insertions at one place keep the order of `edits`. If two edits overlap, the one that starts
+/// first is applied and the other is dropped, so no text is replaced twice.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ pub fn apply_edits(source: &Source, edits: &[Edit]) -> String {
     result
 }
 
-/// The edits as bytes and new text, from first to last, without overlap.
+/// Returns the edits as bytes and new text, from first to last, without overlap.
 pub(super) fn in_order<'a>(source: &Source, edits: &'a [Edit]) -> Vec<(Range<usize>, &'a str)> {
     let mut ordered: Vec<_> =
         edits.iter().map(|edit| (source.bytes(edit.span), edit.text.as_str())).collect();

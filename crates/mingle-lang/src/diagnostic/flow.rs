@@ -1,4 +1,4 @@
-//! Words that the flow diagnostics share: the steps of a path, and what stands at its ends.
+//! Wording shared by the flow diagnostics: the steps of a path and its two ends.
 
 use super::Label;
 use crate::syntax::Span;
@@ -21,18 +21,18 @@ impl std::fmt::Display for Place {
     }
 }
 
-/// What is known of a flow that breaks a rule.
+/// The facts about a flow that breaks a rule.
 #[derive(Clone, Debug)]
 pub(crate) struct Fact {
-    /// Where the weaker data comes from.
+    /// The origin of the weaker data.
     pub(crate) source: Place,
     /// The store that it reaches, whose level is stronger or incomparable.
     pub(crate) target: Place,
-    /// Whether the levels are incomparable.
+    /// True if the levels are incomparable.
     pub(crate) is_incomparable: bool,
-    /// Whether the effect there is a read.
+    /// True if the effect at that store is a read.
     pub(crate) is_read: bool,
-    /// Whether it is the check of a keyed `new`.
+    /// True if the effect is the check of a keyed `new`.
     pub(crate) is_new: bool,
     /// The path.
     pub(crate) labels: Vec<Label>,
@@ -41,7 +41,7 @@ pub(crate) struct Fact {
 }
 
 impl Fact {
-    /// The store that is reached, in a title.
+    /// Returns the title's words for the reached store.
     pub(crate) fn reached(&self) -> String {
         if self.is_incomparable {
             return format!("the store {}, neither weaker nor stronger", self.target);
@@ -110,7 +110,7 @@ pub(crate) fn query_may_fail(target: &Place) -> String {
     format!("the query may fail here, when {target} has committed already")
 }
 
-/// A diagnostic whose labels are the path.
+/// Builds a diagnostic whose labels are the path.
 pub(crate) fn diagnostic(code: super::Code, title: String, fact: Fact) -> super::Diagnostic {
     super::Diagnostic {
         code,

@@ -1,7 +1,6 @@
 //! Diagnostics as JSON, for other programs.
 //!
-//! Lines and columns count from 1, columns in characters, and an end is the first place that is
-//! no longer part.
+//! Lines and columns count from 1, columns in characters; an end is exclusive.
 
 use serde_json::{Value, json};
 
@@ -9,7 +8,7 @@ use super::Diagnostic;
 use crate::EndorsementInfo;
 use crate::syntax::{Places, Position, Source, Span, TextPlaces};
 
-/// One file's diagnostics and endorsements: `{"diagnostics": […], "endorsements": […]}`.
+/// Returns one file's diagnostics and endorsements: `{"diagnostics": […], "endorsements": […]}`.
 pub fn to_json(
     source: &Source,
     file: &str,
@@ -22,13 +21,13 @@ pub fn to_json(
     })
 }
 
-/// The elements of `"diagnostics"`, so that those of several files can stand in one list.
+/// Returns the elements of `"diagnostics"`, so that one list can hold those of several files.
 pub fn diagnostics_to_json(source: &Source, file: &str, diagnostics: &[Diagnostic]) -> Vec<Value> {
     let places = TextPlaces::new(source);
     diagnostics.iter().map(|found| diagnostic(&places, file, found)).collect()
 }
 
-/// The elements of `"endorsements"`.
+/// Returns the elements of `"endorsements"`.
 pub fn endorsements_to_json(
     source: &Source,
     file: &str,

@@ -3,36 +3,36 @@
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
-/// What the parser stumbled over.
+/// The syntax mistake.
 #[derive(Clone, Debug)]
 pub(crate) enum Syntax {
-    /// One thing was expected and another found.
+    /// The parser expected one thing and found another.
     Expected { expected: String, found: String },
-    /// Something that ends or separates is missing at the end of what stands before.
+    /// A terminator or separator is missing after the text before it.
     Missing { token: &'static str, after: String, found: String },
     /// A character that starts no token.
     Character { text: String },
     /// A string without an end.
     UnterminatedString,
-    /// An escape that is none.
+    /// An invalid escape.
     Escape,
-    /// A number that is none, or too large.
+    /// An invalid number, or one that is too large.
     Number { text: String },
     /// A block comment.
     BlockComment,
-    /// Something reserved for a later version.
+    /// Syntax reserved for a later version.
     Reserved { what: &'static str },
     /// A reserved word as a name.
     ReservedWord { word: String, expected: String },
-    /// Comparisons in a chain.
+    /// A chain of comparisons.
     Chain { operator: &'static str },
-    /// Too deep.
+    /// Nesting beyond the limit.
     TooDeep { limit: usize },
     /// A struct value in the head of a statement.
     StructInHead { name: String },
-    /// `match` lacks one arm, or has one twice.
+    /// `match` lacks an arm, or has it twice.
     Arms { missing: &'static str },
-    /// More mistakes than anybody reads.
+    /// More syntax mistakes than are reported.
     TooMany,
 }
 

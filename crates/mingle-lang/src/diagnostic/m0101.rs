@@ -3,7 +3,7 @@
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
-/// `what` is the kind of thing that was looked for: "store", "field of `User`".
+/// Renders an unknown name; `what` is the kind of thing looked up: "store", "field of `User`".
 pub(crate) fn render(what: &str, name: &str, span: Span, near: Option<&str>) -> Diagnostic {
     let diagnostic = Diagnostic::new(Code::M0101, format!("no {what} is called `{name}`"), span, "unknown name");
     match near {

@@ -3,7 +3,8 @@
 use super::{Code, Diagnostic};
 use crate::syntax::Span;
 
-/// `first` is where the name was declared before; none if the language itself has it.
+/// Renders a second declaration; `first` is the place of the first one, none if the name is built
+/// in.
 pub(crate) fn render(name: &str, span: Span, first: Option<Span>) -> Diagnostic {
     match first {
         Some(first) => Diagnostic::new(Code::M0102, format!("`{name}` is declared twice"), span, "declared again")

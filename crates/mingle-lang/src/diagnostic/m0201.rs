@@ -3,32 +3,32 @@
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
-/// How types do not fit.
+/// The way in which types do not fit.
 #[derive(Clone, Debug)]
 pub(crate) enum Mismatch {
-    /// One type is needed and another there.
+    /// The expected type differs from the type found.
     Types { expected: String, found: String },
-    /// The operands of an operator.
+    /// Operands that an operator does not accept.
     Operands { operator: &'static str, left: String, right: String },
-    /// `none` or `[]` without a type around it.
+    /// `none` or `[]` whose type the context does not determine.
     Unknown { literal: &'static str },
-    /// Something that gives no value where one is needed.
+    /// An expression without a value where a value is needed.
     NoValue { what: String },
     /// A type that cannot be a key.
     Key { found: String },
-    /// A struct that cannot be a key, for the type of one of its fields.
+    /// A struct that cannot be a key because of the type of one of its fields.
     KeyPart { name: String, field: String, found: String },
     /// Keys that are refs to each other.
     KeyCycle { object: String },
-    /// A struct in itself.
+    /// A struct that contains itself.
     Recursive { name: String },
-    /// The kind of an object as a type, or as a value in braces.
+    /// The name of an object kind used as a type, or as a value in braces.
     BareObject { name: String, is_type: bool },
     /// A write where only reads may stand.
     Write { what: String, place: &'static str },
     /// A default that is not constant.
     NotConstant,
-    /// `return` with or without a value, against the declaration.
+    /// A `return` whose value, or lack of one, contradicts the declaration.
     Return { expected: Option<String> },
 }
 

@@ -3,18 +3,18 @@
 use super::{Code, Diagnostic};
 use crate::syntax::Span;
 
-/// What does not fit in number or name.
+/// The mismatch in number or name.
 #[derive(Clone, Debug)]
 pub(crate) enum Arity {
-    /// Arguments.
+    /// The number of arguments.
     Arguments { of: String, expected: usize, found: usize },
-    /// Fields that are missing.
+    /// Missing fields.
     Missing { of: String, fields: Vec<String> },
-    /// A field that stands twice.
+    /// A field given twice.
     Twice { name: String, first: Span },
-    /// `new` without a key where none can be drawn.
+    /// `new` without a key although the object's key cannot be drawn.
     KeyNeeded { object: String, key: String, is_put: bool },
-    /// Variables of a `for`.
+    /// The number of variables of a `for`.
     Variables { over: String, expected: usize },
 }
 

@@ -3,12 +3,12 @@
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
-/// What cannot be assigned.
+/// The thing that cannot be assigned.
 #[derive(Clone, Debug)]
 pub(crate) enum Fixed {
     /// A `let`, and its keyword.
     Let { name: String, declared: Span, keyword: Span },
-    /// A parameter, a loop's variable, or one of an arm.
+    /// A parameter, a loop variable, or the variable of an arm.
     Bound { name: String, declared: Span },
     /// The key of an object.
     Key { object: String, key: String },

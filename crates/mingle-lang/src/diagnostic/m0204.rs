@@ -3,30 +3,30 @@
 use super::{Code, Diagnostic, Edit};
 use crate::syntax::Span;
 
-/// What a type cannot do.
+/// The operation that a type does not support.
 #[derive(Clone, Debug)]
 pub(crate) enum Unfit {
-    /// No method of that name.
+    /// A method of an unknown name.
     Method { on: String, name: String, near: Option<String> },
-    /// No fields.
+    /// A field access on a type without fields.
     Field { on: String, name: String },
-    /// Not ordered.
+    /// A comparison of unordered values.
     Order { found: String },
-    /// Not iterable.
+    /// Iteration over a type without elements.
     Iterate { found: String },
-    /// No value to be called.
+    /// A call of something that is not callable.
     Call { name: String, what: &'static str },
-    /// A conversion that is not there.
+    /// An unsupported conversion.
     Convert { to: &'static str, found: String },
     /// A function that calls itself.
     Recursion { name: String },
-    /// Functions written in place grow beyond a bound.
+    /// Inlined functions beyond the size limit.
     TooLarge { name: String, limit: usize },
-    /// Functions in functions, or structs and keys in each other, deeper than a bound.
+    /// Functions in functions, or structs and keys in each other, nested beyond the limit.
     TooDeep { name: String, limit: usize },
-    /// More fields or operations than one declaration may have, or more values in a struct.
+    /// More fields or operations in one declaration, or more values in a struct, than allowed.
     TooMany { name: String, what: &'static str, limit: usize },
-    /// More stores and endorsements than one transaction may have.
+    /// More stores and endorsements in one transaction than allowed.
     TooManySources { limit: usize },
     /// `unique()` in a function.
     UniqueInFunction,
@@ -67,7 +67,7 @@ pub(crate) fn render(unfit: Unfit, span: Span) -> Diagnostic {
     }
 }
 
-/// The operations of a type, as a reader of a message wants them.
+/// Returns the operations of a type, as a message lists them.
 fn operations(on: &str) -> Option<&'static str> {
     let name = on.split('<').next().unwrap_or(on);
     Some(match name {

@@ -3,7 +3,7 @@
 use super::{Code, Diagnostic, Label};
 use crate::syntax::Span;
 
-/// Two stores of one level, and the flow each way.
+/// Renders two stores of one level with a flow in each direction.
 pub(crate) fn render(span: Span, first: &str, second: &str, level: &str, there: Vec<Label>, back: Vec<Label>) -> Diagnostic {
     Diagnostic {
         code: Code::M0305,
@@ -18,7 +18,7 @@ pub(crate) fn render(span: Span, first: &str, second: &str, level: &str, there: 
     }
 }
 
-/// An `isolated` transaction whose data flows against the order of declaration.
+/// Renders an `isolated` transaction whose data flows against the order of declaration.
 pub(crate) fn render_isolated(span: Span, isolated: Span, first: &str, second: &str, path: Vec<Label>) -> Diagnostic {
     Diagnostic {
         code: Code::M0305,

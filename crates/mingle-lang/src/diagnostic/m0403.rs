@@ -4,8 +4,8 @@ use super::flow::Place;
 use super::{Code, Diagnostic};
 use crate::syntax::Span;
 
-/// An `isolated` transaction that visits a store for an endorsement, by the read at `early`, and
-/// again afterwards, by the effect at `late`.
+/// Renders an `isolated` transaction that visits a store for an endorsement, with the read at
+/// `early`, and again afterwards, with the effect at `late`.
 pub(crate) fn render(late: Span, early: Span, isolated: Span, store: &Place) -> Diagnostic {
     let diagnostic = Diagnostic::new(
         Code::M0403,

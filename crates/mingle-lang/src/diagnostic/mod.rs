@@ -1,8 +1,7 @@
-//! Diagnostics: what is wrong with a program, as data.
+//! Diagnostics: the mistakes in a program, as data.
 //!
-//! Each code has a file of its own: the text that `mingle explain` prints stands in
-//! `m0301.md`, the words of the message in `m0301.rs`. The rest of the compiler hands over facts
-//! and never chooses words.
+//! Each code has its own files: `m0301.md` holds the text that `mingle explain` prints, `m0301.rs`
+//! the wording of the message. The rest of the compiler passes facts and never chooses words.
 
 mod cut;
 mod edit;
@@ -31,22 +30,23 @@ macro_rules! codes {
             /// All codes, errors first.
             pub const ALL: &[Self] = &[$(Self::$code,)*];
 
-            /// How it is written.
+            /// Returns the code as text.
             pub fn text(self) -> &'static str {
                 match self { $(Self::$code => stringify!($code),)* }
             }
 
-            /// How bad it is.
+            /// Returns the code's severity.
             pub fn severity(self) -> Severity {
                 match self { $(Self::$code => Severity::$severity,)* }
             }
 
-            /// What it is about, in one line.
+            /// Returns a one-line summary.
             pub fn summary(self) -> &'static str {
                 match self { $(Self::$code => $summary,)* }
             }
 
-            /// What it is, why it is unsound, how to mend it, and an example, as Markdown.
+            /// Returns what the mistake is, why it is unsound, how to mend it, and an example, as
+            /// Markdown.
             pub fn explanation(self) -> &'static str {
                 match self { $(Self::$code => include_str!(concat!(stringify!($module), ".md")),)* }
             }
@@ -84,7 +84,7 @@ codes! {
 }
 
 impl Code {
-    /// The code that is written like this, in capitals or not.
+    /// Returns the code with this text, ignoring case.
     pub fn find(text: &str) -> Option<Self> {
         Self::ALL.iter().copied().find(|code| code.text().eq_ignore_ascii_case(text))
     }
@@ -96,17 +96,17 @@ impl fmt::Display for Code {
     }
 }
 
-/// How bad a diagnostic is.
+/// The severity of a diagnostic.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Severity {
     /// The program does not run.
     Error,
-    /// It does, but probably not as meant.
+    /// The program runs, but probably not as intended.
     Warning,
 }
 
 impl Severity {
-    /// `error` or `warning`.
+    /// Returns `error` or `warning`.
     pub fn name(self) -> &'static str {
         match self {
             Self::Error => "error",
@@ -115,54 +115,55 @@ impl Severity {
     }
 }
 
-/// One thing that is wrong with a program.
+/// One mistake in a program.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Diagnostic {
-    /// Which.
+    /// Its code.
     pub code: Code,
-    /// One line that stands alone.
+    /// One line that is understandable alone.
     pub title: String,
-    /// The place that it is about.
+    /// The place of the mistake.
     pub span: Span,
-    /// Places and what to see there; the first is at `span`. The path of a flow is in its order.
+    /// Marked places with explanations; the first is at `span`. The labels of a flow stand in the
+    /// order of its path.
     pub labels: Vec<Label>,
-    /// What to know besides.
+    /// Additional information.
     pub notes: Vec<String>,
-    /// What can be done, the smallest or strongest change first.
+    /// Advice, the smallest change or the strongest guarantee first.
     pub help: Vec<Help>,
 }
 
 impl Diagnostic {
-    /// A diagnostic with a label at its place.
+    /// Creates a diagnostic with a label at its place.
     pub fn new(code: Code, title: impl Into<String>, span: Span, label: impl Into<String>) -> Self {
         let labels = vec![Label { span, message: label.into() }];
         Self { code, title: title.into(), span, labels, notes: Vec::new(), help: Vec::new() }
     }
 
-    /// With one more label.
+    /// Adds a label.
     pub fn with_label(mut self, span: Span, message: impl Into<String>) -> Self {
         self.labels.push(Label { span, message: message.into() });
         self
     }
 
-    /// With one more note.
+    /// Adds a note.
     pub fn with_note(mut self, note: impl Into<String>) -> Self {
         self.notes.push(note.into());
         self
     }
 
-    /// With one more piece of advice.
+    /// Adds a piece of advice.
     pub fn with_help(mut self, message: impl Into<String>, edits: Vec<Edit>) -> Self {
         self.help.push(Help { message: message.into(), edits });
         self
     }
 
-    /// How bad it is.
+    /// Returns its severity.
     pub fn severity(&self) -> Severity {
         self.code.severity()
     }
 
-    /// Every place that it speaks of.
+    /// Returns every span in it.
     pub(crate) fn spans_mut(&mut self) -> impl Iterator<Item = &mut Span> {
         let edits = self.help.iter_mut().flat_map(|help| &mut help.edits);
         let labels = self.labels.iter_mut().map(|label| &mut label.span);
@@ -170,53 +171,54 @@ impl Diagnostic {
     }
 }
 
-/// A place and what to see there.
+/// A marked place with an explanation.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Label {
     /// The place.
     pub span: Span,
-    /// What to see.
+    /// The explanation.
     pub message: String,
 }
 
 /// Advice.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Help {
-    /// What to do.
+    /// The advice in words.
     pub message: String,
-    /// The same as changes to the text; empty where the text cannot say it alone.
+    /// The advice as changes to the text; empty if edits alone cannot express it.
     pub edits: Vec<Edit>,
 }
 
-/// A change to the text: what stands at `span` gives way to `text`. An empty span inserts.
+/// A change to the text: `text` replaces the text at `span`. An empty span inserts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// What is replaced.
+    /// The replaced part.
     pub span: Span,
-    /// By what.
+    /// The new text.
     pub text: String,
 }
 
-/// Diagnostics as they are found, without repeats, and no more of them than somebody would read.
+/// A collector of diagnostics: it drops repeats and keeps at most [`DIAGNOSTICS_MAX`] errors and as
+/// many warnings.
 #[derive(Debug, Default)]
 pub struct Diagnostics {
     found: Vec<Diagnostic>,
     warnings: usize,
     seen: std::collections::HashSet<(Span, Code)>,
-    /// How many more there were.
+    /// The number of diagnostics dropped beyond the limit.
     pub omitted: usize,
-    /// How many errors there were, shown or not.
+    /// The number of errors, shown or not.
     pub errors: usize,
-    /// Parts of the program could not be read, so what speaks of missing names or of things
-    /// unused may come from that, and is not shown.
+    /// True if parts of the program could not be read. Reports of unknown names and warnings may
+    /// then be wrong, so they are dropped.
     pub only_certain: bool,
 }
 
-/// A program with more errors or more warnings than this shows only so many of them.
+/// The maximum number of errors, and of warnings, shown for a program.
 pub const DIAGNOSTICS_MAX: usize = 1_000;
 
 impl Diagnostics {
-    /// Adds one, unless the same code was reported at the same place.
+    /// Adds a diagnostic unless the same code was reported at the same place.
     pub fn push(&mut self, diagnostic: Diagnostic) {
         if self.only_certain
             && (diagnostic.code == Code::M0101 || diagnostic.severity() == Severity::Warning)
@@ -230,11 +232,11 @@ impl Diagnostics {
         }
     }
 
-    /// Adds one although there may be another of its code at its place.
+    /// Adds a diagnostic even if its code was reported at the same place.
     pub fn push_distinct(&mut self, diagnostic: Diagnostic) {
         let is_error = diagnostic.severity() == Severity::Error;
         self.errors += usize::from(is_error);
-        // Warnings are counted for themselves: no number of them hides an error.
+        // Warnings have their own limit: no number of warnings hides an error.
         let kept = if is_error { self.found.len() - self.warnings } else { self.warnings };
         if kept >= DIAGNOSTICS_MAX {
             self.omitted += 1;
@@ -244,17 +246,18 @@ impl Diagnostics {
         }
     }
 
-    /// Whether any is an error.
+    /// True if any is an error.
     pub fn has_errors(&self) -> bool {
         self.errors > 0
     }
 
-    /// Whether there is no more room for errors.
+    /// True if no more errors are kept.
     pub fn is_full(&self) -> bool {
         self.found.len() - self.warnings >= DIAGNOSTICS_MAX
     }
 
-    /// The name among `known` that `name` was probably meant to be; none where nobody would see it.
+    /// Returns the name in `known` closest to a misspelled `name`; none if further errors are
+    /// dropped.
     pub(crate) fn near_miss<'a>(
         &self,
         name: &str,
@@ -263,29 +266,29 @@ impl Diagnostics {
         if self.is_full() { None } else { near_miss(name, known) }
     }
 
-    /// Those that are kept, as they came.
+    /// Returns the kept diagnostics in the order of their reports.
     pub(crate) fn found(&self) -> &[Diagnostic] {
         &self.found
     }
 
-    /// As [`Self::found`], for good.
+    /// Like [`Self::found`], but consumes the collector.
     pub(crate) fn into_found(self) -> Vec<Diagnostic> {
         self.found
     }
 
-    /// All of them, in source order.
+    /// Returns the kept diagnostics in source order.
     pub fn into_sorted(mut self) -> Vec<Diagnostic> {
         self.found.sort_by_key(|diagnostic| (diagnostic.span.start, diagnostic.span.end));
         self.found
     }
 }
 
-/// Where more names than this are of about the right length, no guess is worth its time.
+/// With more candidates of similar length than this, no suggestion is computed, to bound the time.
 const CANDIDATES_MAX: usize = 2_000;
 
 fn near_miss<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let limit = match name.chars().count() {
-        // Any other letter would be as near.
+        // Every other one-letter name would be equally near.
         1 => 0,
         count => (count / 3).clamp(1, 3),
     };
@@ -298,11 +301,13 @@ fn near_miss<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Option
         return None;
     }
     let distances = candidates.into_iter().map(|candidate| (distance(name, candidate), candidate));
-    // Of those equally near the first by name, in whatever order they came.
+    // Of equally near names, the alphabetically first is chosen, independent of the order in
+    // `known`.
     distances.filter(|(distance, _)| *distance <= limit).min().map(|(_, candidate)| candidate)
 }
 
-/// Optimal string alignment distance: insertions, deletions, changes, and swaps of neighbours.
+/// Optimal string alignment distance: insertions, deletions, substitutions, and swaps of
+/// neighbours.
 fn distance(a: &str, b: &str) -> usize {
     let (a, b): (Vec<char>, Vec<char>) =
         (a.to_lowercase().chars().collect(), b.to_lowercase().chars().collect());

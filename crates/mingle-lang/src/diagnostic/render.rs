@@ -1,7 +1,7 @@
-//! Diagnostics for people: the lines that they are about, with marks.
+//! Diagnostics for people: the affected source lines, with marks.
 //!
-//! The renderer is given only the lines around marks, so the cost of a diagnostic depends on its
-//! marks and not on the size of the program.
+//! The renderer gets only the lines around marks, so the cost of a diagnostic depends on its marks
+//! and not on the program's size.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
@@ -15,22 +15,24 @@ use super::edit::in_order;
 use super::{Code, Diagnostic, Edit, Severity};
 use crate::syntax::{Places, Source, TextPlaces, line_starts};
 
-/// Marks that are further apart than this, in bytes, stand in snippets of their own.
+/// Marks further apart than this, in bytes, get separate snippets.
 const GAP_MAX: usize = 2_048;
 
-/// A mark over several lines is cut to its first line when it is longer than this, in bytes.
+/// The maximum length of a mark over several lines, in bytes; a longer one is cut to its first
+/// line.
 const MARK_MAX: usize = 2_048;
 
-/// Of a line that is longer than this, in bytes, only what surrounds its marks is shown.
+/// The maximum length of a line, in bytes; of a longer one only the surroundings of its marks are
+/// shown.
 const LINE_MAX: usize = 2_048;
 
-/// A diagnostic shows no more labels than this.
+/// The maximum number of labels shown for a diagnostic.
 const LABELS_MAX: usize = 32;
 
 /// Advice that replaces more than this, in bytes, is given in words only.
 const PATCH_MAX: usize = 16_384;
 
-/// All diagnostics as text with marked source lines, notes, and advice as changes to the text.
+/// Renders all diagnostics as text with marked source lines, notes, and advice as edits.
 pub fn render_human(
     source: &Source,
     file: &str,
@@ -48,7 +50,7 @@ pub fn render_human(
     text
 }
 
-/// One line for each diagnostic: `file:line:column: error[M0302]: title`.
+/// Renders each diagnostic as one line: `file:line:column: error[M0302]: title`.
 pub fn render_short(source: &Source, file: &str, diagnostics: &[Diagnostic]) -> String {
     let places = TextPlaces::new(source);
     let mut text = String::new();
@@ -67,7 +69,7 @@ fn one_line(title: &str) -> String {
     title.replace(['\n', '\r'], " ")
 }
 
-/// A mark: its bytes, and the label's text where it is one.
+/// A mark: its bytes, its kind, and the label's text if it is a label.
 type Mark<'a> = (Range<usize>, AnnotationKind, &'a str);
 
 struct View<'a> {
@@ -101,7 +103,7 @@ impl<'a> View<'a> {
         groups
     }
 
-    /// The labels on their lines: first those around the place that the diagnostic is about.
+    /// Returns the labels on their lines, first those around the diagnostic's place.
     fn snippets(&self, diagnostic: &'a Diagnostic) -> Vec<Element<'a>> {
         let mut marks: Vec<Mark<'a>> = Vec::new();
         for label in diagnostic.labels.iter().take(LABELS_MAX) {
@@ -164,7 +166,7 @@ impl<'a> View<'a> {
             .collect()
     }
 
-    /// What is marked of a stretch of text: all of it, or the start of a very long one.
+    /// Returns the marked part of a text range: all of it, or the start of a very long one.
     fn shown(&self, bytes: Range<usize>) -> Range<usize> {
         if bytes.len() <= MARK_MAX {
             return bytes;
@@ -174,7 +176,7 @@ impl<'a> View<'a> {
         bytes.start..self.boundary(end.min(bytes.start + MARK_MAX))
     }
 
-    /// The whole lines around marks, and whether they had to be cut.
+    /// Returns the whole lines around marks, and whether they were cut.
     fn window<'b>(
         &self,
         mut marks: impl Iterator<Item = &'b Range<usize>>,
@@ -187,11 +189,11 @@ impl<'a> View<'a> {
         let cut_start = self.boundary(whole.start.max(start.saturating_sub(LINE_MAX)));
         let cut_end = self.boundary(whole.end.min(end + LINE_MAX));
         let is_cut = cut_start > whole.start;
-        // What stands before the first character of the text is marked there.
+        // A mark before the first character of the text needs a window that starts there.
         (cut_start.min(start)..cut_end, is_cut)
     }
 
-    /// A stretch of the text, with lines that end as the renderer has it.
+    /// Returns a part of the text, with the line ends that the renderer expects.
     fn excerpt(&self, window: &Range<usize>) -> Cow<'a, str> {
         let text = &self.source.text[window.clone()];
         if !text.contains('\r') {
@@ -204,13 +206,13 @@ impl<'a> View<'a> {
         Cow::Owned(lines)
     }
 
-    /// The place, or the nearest one before it that lies between two characters.
+    /// Returns the byte, or the nearest character boundary before it.
     fn boundary(&self, byte: usize) -> usize {
         self.source.text.floor_char_boundary(byte)
     }
 }
 
-/// Splits what is sorted by place where there is a wide gap.
+/// Splits items, sorted by place, at wide gaps.
 fn clusters<T>(sorted: Vec<T>, bytes: impl Fn(&T) -> &Range<usize>) -> Vec<Vec<T>> {
     let mut clusters: Vec<Vec<T>> = Vec::new();
     let mut end = 0;

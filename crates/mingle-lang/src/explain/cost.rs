@@ -9,13 +9,13 @@ use crate::split::Mode;
 use crate::split::tree::Node;
 use crate::syntax::token::TextPlaces;
 
-/// The round trips of a phase: so many, and more for each round of some loops. Where branches
-/// differ, the dearest counts; where two reads ask for the same, fewer are made.
+/// The round trips of a phase: a fixed number, and more per round of some loops. Of several
+/// branches the most expensive counts. Two reads with the same answer may make fewer round trips.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct RoundTrips {
-    /// Those outside of loops, the commit of a phase that writes included.
+    /// The round trips outside of loops, including the commit of a writing phase.
     pub fixed: u32,
-    /// Those in loops.
+    /// The round trips in loops.
     pub per_iteration: Vec<LoopCost>,
 }
 
@@ -24,9 +24,10 @@ pub struct RoundTrips {
 pub struct LoopCost {
     /// The line at which the loop starts.
     pub line: u32,
-    /// How many round trips.
+    /// The number of round trips.
     pub count: u32,
-    /// For so many rounds, or fewer at the end; 1 where each round pays.
+    /// The number of rounds that share these round trips, fewer at the end; 1 if each round has its
+    /// own.
     pub iterations: u32,
 }
 
@@ -50,9 +51,9 @@ struct Counting<'a> {
     flat: &'a Flat,
     places: &'a TextPlaces<'a>,
     loops: Vec<LoopCost>,
-    /// A command was made and may not have been sent.
+    /// True if a command was issued and may not have been sent yet.
     command_waits: bool,
-    /// The writes before.
+    /// The earlier writes.
     written: Vec<&'a WriteKind>,
 }
 
@@ -103,14 +104,14 @@ impl<'a> Counting<'a> {
         }
     }
 
-    /// Notes a write, each kind of write once.
+    /// Records a write, each kind of write once.
     fn note_write(&mut self, write: &'a WriteKind) {
         if !self.written.contains(&write) {
             self.written.push(write);
         }
     }
 
-    /// What a loop's body writes, its next round may read.
+    /// Records a loop body's writes: the next round may read them.
     fn note_writes(&mut self, body: &[Node]) {
         for node in body {
             match node {
@@ -136,9 +137,9 @@ impl<'a> Counting<'a> {
             Kind::Read(access) => {
                 let after_write = self.written.iter().any(|write| write.may_change(&access.kind));
                 match &access.kind {
-                    // What was written before is sent first, then the query asked.
+                    // Earlier writes are sent before the query.
                     ReadKind::Query(_) if after_write => 2,
-                    // The store says which of the own elements are new.
+                    // The store has to say which of the transaction's own elements are new.
                     ReadKind::Collection(
                         _,
                         _,

@@ -1,4 +1,4 @@
-//! How a transaction runs: its phases, as data, as text and as JSON.
+//! Explanation of a transaction's run: its phases, as data, as text and as JSON.
 
 mod cost;
 mod text;
@@ -24,7 +24,7 @@ pub use text::render;
 pub struct Explained {
     /// Its name.
     pub name: String,
-    /// Its head, as the program would write it.
+    /// Its head in the program's syntax.
     pub signature: String,
     /// Its phases, in order.
     pub phases: Vec<ExplainedPhase>,
@@ -37,23 +37,23 @@ pub struct ExplainedPhase {
     pub store: Option<String>,
     /// The store's level.
     pub level: Option<String>,
-    /// Whether it writes.
+    /// Read-only or writing.
     pub mode: Mode,
-    /// Whether it only serves an endorsement.
+    /// True if it only serves an endorsement.
     pub before_endorsement: bool,
-    /// What it reads, as the program writes it.
+    /// Its reads in the program's syntax.
     pub reads: Vec<String>,
-    /// What it writes.
+    /// Its writes.
     pub writes: Vec<String>,
-    /// What it records for later phases.
+    /// The values that it records for later phases.
     pub records: Vec<String>,
-    /// What it takes from earlier phases.
+    /// The values that it takes from earlier phases.
     pub replays: Vec<String>,
     /// Its round trips.
     pub round_trips: RoundTrips,
-    /// Whether it runs beside its store, so that they are those to whoever runs it there.
+    /// True if it runs in a worker beside its store, so that `round_trips` are made by that worker.
     pub is_beside: bool,
-    /// What it does, line by line.
+    /// Its steps, line by line.
     pub code: Vec<String>,
 }
 
@@ -74,8 +74,8 @@ pub fn explain(source: &Source, program: &Program, plan: &Plan) -> Explained {
     explain_at(&TextPlaces::new(source), program, plan)
 }
 
-/// Explains how several transactions run. The places of the text are found once for all of them, so this is linear
-/// in the program, where [`explain`] for each transaction is not.
+/// Explains several transactions. It locates the places of the text once for all of them, so it is
+/// linear in the program; calling [`explain`] for each transaction is not.
 pub fn explain_all<'p>(
     source: &Source,
     program: &Program,
@@ -109,8 +109,8 @@ fn explain_at(places: &TextPlaces<'_>, program: &Program, plan: &Plan) -> Explai
 }
 
 impl Explained {
-    /// Says how the transaction runs where some stores have a worker beside them: a phase that visits
-    /// one goes there once, whatever it reads.
+    /// Marks the phases that run in a worker beside their store: the caller makes one round trip
+    /// for such a phase, however much it reads.
     pub fn with_workers(mut self, has_worker: impl Fn(&str) -> bool) -> Self {
         for phase in &mut self.phases {
             let trips = &phase.round_trips;
@@ -124,7 +124,7 @@ impl Explained {
     }
 }
 
-/// The phases of transactions as JSON, as `mingle explain --format json` prints them.
+/// Returns the phases of transactions as JSON, as `mingle explain --format json` prints them.
 pub fn to_json(transactions: &[Explained]) -> Json {
     let transactions = transactions.iter().map(|transaction| {
         let phases = transaction.phases.iter().map(|phase| {
@@ -153,7 +153,7 @@ struct Explainer<'a> {
     phase: &'a Phase,
     /// Slots into which branches and rounds copy.
     merged: &'a HashSet<Slot>,
-    /// Branches that stand for operators, and whether an option decides.
+    /// Branches that stand for operators; true if the operator decides by an option.
     choices: &'a HashMap<StmtId, bool>,
 }
 
@@ -180,24 +180,24 @@ impl Explainer<'_> {
         explained
     }
 
-    /// The text of a span, on one line.
+    /// Returns the text of a span on one line.
     fn text(&self, span: Span) -> String {
         let text = self.source.span_text(span);
-        // Comments within would swallow what follows them.
+        // Comments inside would hide the rest of the line.
         let lines =
             text.split(['\n', '\r']).map(|line| line.split("//").next().unwrap_or_default());
         let words: Vec<&str> = lines.flat_map(str::split_whitespace).collect();
         words.join(" ")
     }
 
-    /// How the value of a slot is called.
+    /// Returns the description of a slot's value.
     fn slot(&self, stmt: StmtId, slot: Slot) -> String {
         match &self.plan.flat.slots[slot.index()].name {
             Some(name) => name.to_string(),
             None => {
                 let stmt = self.plan.flat.get(stmt);
                 let text = self.text(stmt.span);
-                // Level and reason stand in the program; here the value counts.
+                // The program shows level and reason; only the value matters here.
                 let is_copy = matches!(stmt.kind, Kind::Endorse { .. } | Kind::Copy { .. });
                 if is_copy
                     && text.starts_with("endorse")
@@ -205,7 +205,8 @@ impl Explainer<'_> {
                 {
                     return value.to_owned();
                 }
-                // The size of what a loop runs over is a part of the loop, not of the program's.
+                // A loop computes the size of its list implicitly; the program has no such
+                // expression.
                 if matches!(stmt.kind, Kind::Local { op: Op::ListSize, .. })
                     && !text.contains("size")
                 {
@@ -330,24 +331,23 @@ impl Explainer<'_> {
         names.join(", ")
     }
 
-    /// Whether a statement gives a variable its value.
+    /// True if a statement gives a variable its value.
     fn is_assignment(&self, id: StmtId) -> bool {
         let stmt = self.plan.flat.get(id);
         let is_variable = |slot: &Slot| self.plan.flat.slots[slot.index()].name.is_some();
-        // What merges and carries variables between branches and rounds is no statement of the
-        // program's.
+        // Copies that merge and carry variables between branches and rounds are not in the program.
         let is_step = matches!(&stmt.kind, Kind::Copy { dst, .. } if self.merged.contains(dst));
         stmt.dsts().iter().any(is_variable) && !is_step
     }
 
-    /// The head of a loop or branch, without its body.
+    /// Returns the head of a loop or branch, without its body.
     fn head(&self, id: StmtId) -> String {
         let stmt = self.plan.flat.get(id);
         let span = stmt.span;
         if let (Some(is_option), Kind::If { condition_span, .. }) =
             (self.choices.get(&id), &stmt.kind)
         {
-            // An operator that asks a query for one of its operands.
+            // An operator one of whose operands contains a query.
             let is_some = if *is_option { " is some" } else { "" };
             return format!("if {}{is_some}", self.text(*condition_span));
         }
@@ -366,7 +366,7 @@ mod tests {
 
     use super::*;
 
-    /// The table of places is as long as the text: one for each transaction would be quadratic.
+    /// The table of places is as long as the text: building it per transaction would be quadratic.
     #[test]
     fn places_are_found_once_for_all_transactions() {
         let mut text = "store s: causal; object O in s { key k: int; n: int; }\n".to_owned();

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::{Explained, ExplainedPhase, RoundTrips};
 use crate::split::Mode;
 
-/// The text that `mingle explain` prints for one transaction.
+/// Renders the text that `mingle explain` prints for one transaction.
 pub fn render(explained: &Explained) -> String {
     let mut text = format!("{}\n", explained.signature);
     for (index, phase) in explained.phases.iter().enumerate() {

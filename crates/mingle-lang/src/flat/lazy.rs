@@ -1,9 +1,10 @@
-//! Operators that choose by their first operand which of the others counts.
+//! Operators whose first operand decides which of the others counts.
 //!
-//! What `&&`, `||`, `??` and the `if` that gives a value do not choose has no effect, so all operands
-//! may be evaluated beforehand. That is what happens to reads, which go out together. A `query` can
-//! be dear, and in MixT's Figure 13 that is the point: the strong count is asked for only where the
-//! weak one has reached the goal. So an operand that asks a query is lowered into a branch:
+//! The operands that `&&`, `||`, `??` and the `if` that gives a value do not choose have no effect,
+//! so all operands may be evaluated first. Reads are evaluated so, because they then go out
+//! together. A `query` can be expensive, and in MixT's Figure 13 avoiding it is the point: the
+//! strong count is queried only if the weak count has reached the goal. So an operator with a query
+//! in a later operand is lowered into a branch:
 //!
 //! ```text
 //! near && box.exact(team) >= goal      if near { q = box.exact(team)
@@ -11,9 +12,10 @@
 //!                                      else    { c = false           }
 //! ```
 //!
-//! A branch adds its condition to the context of what it holds, which the rules may forbid where the
-//! operator is allowed: the first operand may be weaker than the query's store. [`crate::flow`] says
-//! for which operators that is so; they are lowered anew, with all operands beforehand.
+//! A branch adds its condition to the context of the statements in it. The rules may forbid that
+//! although they allow the operator: the first operand may be weaker than the query's store.
+//! [`crate::flow`] finds these operators; they are lowered again, with all operands evaluated
+//! first.
 
 use std::collections::{HashMap, HashSet};
 
@@ -27,25 +29,25 @@ use crate::ops::Op;
 /// Operators of a transaction, by their number in the order in which they are lowered.
 pub(crate) type Operators = HashSet<u32>;
 
-/// An operator that stands as a branch.
+/// An operator lowered into a branch.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Choice {
     /// Its number.
     pub(crate) number: u32,
     /// The branch.
     pub(crate) branch: StmtId,
-    /// Whether the first operand is an option, and decides by being `some`.
+    /// True if the first operand is an option, and decides by being `some`.
     pub(crate) is_option: bool,
 }
 
-/// What is known of the operators of a transaction while it is lowered.
+/// The state of the operators while a transaction is lowered.
 #[derive(Default)]
 pub(super) struct Choices {
-    /// Those that evaluate all operands beforehand.
+    /// The operators that evaluate all operands first.
     eager: Operators,
-    /// How many of them ask a query.
+    /// The number of operators that contain a query.
     count: u32,
-    /// Whether a function asks a query.
+    /// For each function, true if it contains a query.
     asking: HashMap<FunctionId, bool>,
 }
 
@@ -65,7 +67,7 @@ impl<'a> Lowering<'a> {
         self.local(op.clone(), args, expr.value_type.clone(), expr.span)
     }
 
-    /// Lowers an operator into a branch, if it chooses by its first operand whether a query is asked.
+    /// Lowers an operator into a branch, if its first operand decides whether a query is asked.
     fn choice(&mut self, op: &Op, args: &'a [Expr], expr: &Expr) -> Option<Operand> {
         if !matches!(op, Op::And | Op::Or | Op::OrValue | Op::OrOption | Op::Select) {
             return None;
@@ -125,7 +127,7 @@ impl<'a> Lowering<'a> {
     }
 }
 
-/// Whether an expression asks a query.
+/// True if an expression contains a query.
 fn asks(program: &Program, asking: &mut HashMap<FunctionId, bool>, expr: &Expr) -> bool {
     let mut any = |exprs: &[Expr]| exprs.iter().any(|expr| asks(program, asking, expr));
     match &expr.kind {
@@ -156,7 +158,7 @@ fn function_asks(
     if let Some(known) = asking.get(&id) {
         return *known;
     }
-    // Functions do not call each other in a circle; one with a mistake might.
+    // Functions do not call each other in a cycle; one with a mistake might.
     asking.insert(id, false);
     let function: &hir::Function = &program.functions[id.index()];
     let lets = function.lets.iter().map(|(_, value)| value);

@@ -1,13 +1,14 @@
-//! What something depends on: writes, `require`, `return`, `while`, and what they use.
+//! The live statements: writes, `require`, `return`, `while`, and everything that they use.
 
 use super::{Flat, Kind, Stmt, StmtId};
 
-/// Marks the statements that something depends on; a read whose value is not used is dropped.
+/// Marks the live statements; a read whose value is not used is dropped.
 pub(super) fn mark(flat: &mut Flat) {
     mark_but(flat, &[]);
 }
 
-/// As [`mark`]; these loops, in ascending order, live only where something depends on what they hold.
+/// Like [`mark`]; but the loops in `loops`, in ascending order, are live only if some statement
+/// depends on their contents.
 pub(super) fn mark_but(flat: &mut Flat, loops: &[StmtId]) {
     let mut defs: Vec<Vec<StmtId>> = vec![Vec::new(); flat.slots.len()];
     for (index, stmt) in flat.statements.iter().enumerate() {
@@ -34,7 +35,8 @@ pub(super) fn mark_but(flat: &mut Flat, loops: &[StmtId]) {
         }
         let stmt = flat.get(id);
         queue.extend(stmt.parent);
-        // A loop lives for its rounds; each list in it lives only if its items are used.
+        // A live loop needs its number of rounds; each of its lists is live only if its items are
+        // used.
         let operands = match &stmt.kind {
             Kind::For { count, .. } => vec![count],
             _ => stmt.operands(),

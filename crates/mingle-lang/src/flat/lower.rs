@@ -1,4 +1,4 @@
-//! From the checked tree to flattened statements.
+//! Lowering of the checked tree to flattened statements.
 
 use std::collections::HashSet;
 
@@ -10,11 +10,12 @@ use crate::hir::{self, Expr, Iterated, Program, StmtKind, VarId, WriteOp};
 use crate::ops::Op;
 use crate::syntax::Span;
 
-/// Functions written in place may add so many statements to one transaction, and be so many.
+/// The maximum number of statements that inlined functions add to one transaction, and of inlined
+/// calls.
 pub(crate) const INLINED_MAX: usize = 100_000;
 
-/// Flattens a transaction, with these operators evaluating everything beforehand. None where the
-/// functions in it, written in place, are too large.
+/// Flattens a transaction, with the operators in `eager` evaluating all operands first. None if the
+/// inlined functions are too large.
 pub(crate) fn lower(
     program: &Program,
     transaction: &hir::Transaction,
@@ -52,22 +53,22 @@ pub(crate) fn lower(
 pub(super) struct Lowering<'a> {
     pub(super) program: &'a Program,
     pub(super) flat: Flat,
-    /// What each variable holds now.
+    /// The current value of each variable.
     pub(super) env: Vec<Operand>,
-    /// Variables that changed and what they held before, so that branches can be undone.
+    /// Changed variables and their previous values, so that branches can be undone.
     pub(super) changes: Vec<(VarId, Operand)>,
     pub(super) vars: &'a [hir::Var],
     block: Vec<StmtId>,
     parent: Option<StmtId>,
     pub(super) call: Option<Span>,
     pub(super) inlined: usize,
-    /// Functions and bindings in them that were written in place.
+    /// The number of inlined calls and of bindings in them.
     pub(super) calls: usize,
     pub(super) too_large: bool,
     pub(super) choices: Choices,
 }
 
-/// Whether control goes on after what was lowered.
+/// The control flow after the lowered statements.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum After {
     GoesOn,
@@ -99,7 +100,7 @@ impl<'a> Lowering<'a> {
         self.changes.push((var, old));
     }
 
-    /// Undoes changes back to a mark, and gives each changed variable with its last value.
+    /// Undoes changes back to a mark, and returns each changed variable with its last value.
     fn undo(&mut self, mark: usize) -> Vec<(VarId, Operand)> {
         let mut last = Vec::new();
         let mut seen = HashSet::new();
@@ -113,7 +114,7 @@ impl<'a> Lowering<'a> {
         last
     }
 
-    /// Lowers what `build` pushes into a block of its own, within `parent`.
+    /// Lowers the statements that `build` pushes into a separate block, within `parent`.
     pub(super) fn nested<T>(
         &mut self,
         parent: StmtId,
@@ -129,7 +130,7 @@ impl<'a> Lowering<'a> {
     fn statements(&mut self, statements: &'a [hir::Stmt]) -> After {
         for statement in statements {
             if self.too_large || self.statement(statement) == After::Returned {
-                // What follows is never reached.
+                // The following statements are unreachable.
                 return After::Returned;
             }
         }
@@ -283,7 +284,7 @@ impl<'a> Lowering<'a> {
         }
     }
 
-    /// Gives each variable that a loop assigns a slot of its own, and copies its value in.
+    /// Gives each variable that a loop assigns its own slot, and copies its value into it.
     fn carry(&mut self, body: &[hir::Stmt], span: Span) -> Vec<(VarId, Slot)> {
         let mut assigned = HashSet::new();
         assigned_vars(body, &mut assigned);

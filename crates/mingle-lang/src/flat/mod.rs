@@ -1,8 +1,8 @@
-//! The flattened transaction (MixT §5.1): each statement has at most one effect, operands are
-//! slots or constants, and variables are followed assignment by assignment.
+//! The flattened transaction (MixT §5.1): each statement has at most one effect, operands are slots
+//! or constants, and variables are tracked assignment by assignment.
 //!
-//! A slot is assigned by one statement, except where control flow merges: there each way copies
-//! into one slot. Functions stand written in place. What nothing depends on is dropped.
+//! A slot is assigned by one statement, except where control flow merges: there each branch copies
+//! into the same slot. Functions are inlined. Statements that nothing depends on are dropped.
 
 mod expr;
 mod lazy;
@@ -27,7 +27,7 @@ pub(crate) use separate::{Separated, separate};
 pub struct Slot(pub u32);
 
 impl Slot {
-    /// As an index.
+    /// Returns the index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -38,13 +38,13 @@ impl Slot {
 pub struct StmtId(pub u32);
 
 impl StmtId {
-    /// As an index.
+    /// Returns the index.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 }
 
-/// What a statement works on.
+/// An operand of a statement.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Operand {
     /// The value in a slot.
@@ -54,7 +54,7 @@ pub enum Operand {
 }
 
 impl Operand {
-    /// The slot, if it is one.
+    /// Returns the slot, if it is one.
     pub fn slot(&self) -> Option<Slot> {
         match self {
             Self::Slot(slot) => Some(*slot),
@@ -63,12 +63,12 @@ impl Operand {
     }
 }
 
-/// What is known of a slot.
+/// The facts about a slot.
 #[derive(Clone, Debug)]
 pub struct SlotInfo {
     /// The variable whose value it holds; none for a part of an expression.
     pub name: Option<Name>,
-    /// Where the program assigns that variable, if it does so itself.
+    /// The place of that variable's assignment, if the program assigns it explicitly.
     pub assigned: Option<Span>,
     /// Its type.
     pub slot_type: Type,
@@ -79,7 +79,7 @@ pub struct SlotInfo {
 pub struct Flat {
     /// Its slots; the parameters stand first.
     pub slots: Vec<SlotInfo>,
-    /// How many of them are parameters.
+    /// The number of parameters.
     pub param_count: usize,
     /// All statements; inner ones stand after the ones around them.
     pub statements: Vec<Stmt>,
@@ -87,7 +87,7 @@ pub struct Flat {
     pub body: Vec<StmtId>,
     /// Its endorsements.
     pub endorsements: Vec<Endorsement>,
-    /// Where the statements of the program stand, by their number.
+    /// The spans of the program's statements, by number.
     pub sources: Vec<Span>,
     /// The statements that something depends on, by id.
     pub live: Vec<bool>,
@@ -101,13 +101,12 @@ impl Flat {
         &self.statements[id.index()]
     }
 
-    /// The statements around one, innermost first.
+    /// Returns the statements around one, innermost first.
     pub fn ancestors(&self, id: StmtId) -> impl Iterator<Item = StmtId> + '_ {
         std::iter::successors(self.get(id).parent, |id| self.get(*id).parent)
     }
 
-    /// The slots into which branches and rounds copy: these copies are no statements of the
-    /// program's.
+    /// Returns the slots into which branches and rounds copy: these copies are not in the program.
     pub fn merged_slots(&self) -> HashSet<Slot> {
         let merged = self.statements.iter().flat_map(|stmt| match &stmt.kind {
             Kind::If { merges: slots, .. }
@@ -118,7 +117,7 @@ impl Flat {
         merged.copied().collect()
     }
 
-    /// All live statements in program order.
+    /// Returns all live statements in program order.
     pub fn live_statements(&self) -> impl Iterator<Item = (StmtId, &Stmt)> {
         let all = self.statements.iter().enumerate();
         all.filter(|(index, _)| self.live[*index]).map(|(index, stmt)| (StmtId(index as u32), stmt))
@@ -128,35 +127,35 @@ impl Flat {
 /// An endorsement.
 #[derive(Clone, Debug)]
 pub struct Endorsement {
-    /// All of it.
+    /// The span of the whole endorsement.
     pub span: Span,
-    /// As which level.
+    /// The level that the value gets.
     pub level: LevelId,
-    /// Why.
+    /// The reason.
     pub reason: Name,
 }
 
 /// A flattened statement.
 #[derive(Clone, Debug)]
 pub struct Stmt {
-    /// What it does.
+    /// Its kind.
     pub kind: Kind,
     /// The part of the program that it comes from.
     pub span: Span,
     /// The number of the program's statement that it comes from.
     pub source: u32,
-    /// The call that it was written in place of, the outermost one.
+    /// The outermost call whose inlining produced it.
     pub call: Option<Span>,
     /// The statement around it.
     pub parent: Option<StmtId>,
 }
 
-/// What a flattened statement does.
+/// The kind of a flattened statement.
 #[derive(Clone, Debug)]
 pub enum Kind {
     /// A local operation.
     Local {
-        /// Where the result goes.
+        /// The slot of the result.
         dst: Slot,
         /// The operation.
         op: Op,
@@ -165,19 +164,19 @@ pub enum Kind {
     },
     /// A copy.
     Copy {
-        /// Where it goes.
+        /// The destination.
         dst: Slot,
-        /// What is copied.
+        /// The copied value.
         src: Operand,
     },
-    /// The transaction's start.
+    /// The time at which the transaction started.
     Now {
-        /// Where it goes.
+        /// The slot of the result.
         dst: Slot,
     },
     /// A fresh id.
     Unique {
-        /// Where it goes.
+        /// The slot of the result.
         dst: Slot,
         /// The site.
         site: u32,
@@ -190,11 +189,11 @@ pub enum Kind {
     Require {
         /// The condition.
         condition: Operand,
-        /// Where it stands.
+        /// The span of the condition.
         condition_span: Span,
         /// The message.
         message: Operand,
-        /// Where it stands.
+        /// The span of the message.
         message_span: Span,
         /// The code.
         code: Option<Name>,
@@ -205,7 +204,7 @@ pub enum Kind {
     If {
         /// The condition.
         condition: Operand,
-        /// Where it stands.
+        /// The span of the condition.
         condition_span: Span,
         /// If it holds.
         then_block: Vec<StmtId>,
@@ -220,7 +219,7 @@ pub enum Kind {
         head: Vec<StmtId>,
         /// The condition.
         condition: Operand,
-        /// Where it stands.
+        /// The span of the condition.
         condition_span: Span,
         /// The body.
         body: Vec<StmtId>,
@@ -229,9 +228,9 @@ pub enum Kind {
     },
     /// Loops over lists of one length.
     For {
-        /// How many rounds.
+        /// The number of rounds.
         count: Operand,
-        /// Where what is iterated stands.
+        /// The span of the iterated operand.
         iterated_span: Span,
         /// The lists, and the slots that hold their items.
         columns: Vec<(Operand, Slot)>,
@@ -245,23 +244,23 @@ pub enum Kind {
         /// Its result.
         value: Option<Operand>,
     },
-    /// Takes a value under a level of its own.
+    /// Gives a value another level.
     Endorse {
-        /// Where it goes.
+        /// The slot of the result.
         dst: Slot,
         /// The value.
         src: Operand,
         /// Index into [`Flat::endorsements`].
         endorsement: u32,
     },
-    /// The transaction starts over unless what was read early is what is read now: a branch or
-    /// loop around an endorsement is decided once for both.
+    /// Starts the transaction over unless the early and the late value are equal: a branch or loop
+    /// around an endorsement is decided once for both.
     Agree {
         /// The value that was read early, for the endorsement.
         early: Operand,
         /// The value that the phase itself computes.
         late: Operand,
-        /// Where it stands in the program.
+        /// The span of the value.
         value_span: Span,
     },
 }
@@ -271,20 +270,20 @@ pub enum Kind {
 pub struct Access<K> {
     /// The store.
     pub store: StoreId,
-    /// What is done.
+    /// The kind of effect.
     pub kind: K,
     /// The object; none for operations of the store.
     pub object: Option<(Operand, Span)>,
     /// Arguments.
     pub args: Vec<(Operand, Span)>,
-    /// Where results go: one, or two for the entries of a map.
+    /// The slots of the results: one, or two for the entries of a map.
     pub dsts: Vec<Slot>,
 }
 
-/// What is read.
+/// The kind of a read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ReadKind {
-    /// Whether an object exists.
+    /// The existence of an object.
     Exists(ObjectId),
     /// The same, as the check of a `new`.
     ExistsForNew(ObjectId),
@@ -298,23 +297,23 @@ pub enum ReadKind {
     Query(u32),
 }
 
-/// What is written.
+/// The kind of a write.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum WriteKind {
     /// A register.
     Assign(ObjectId, u16),
     /// A collection.
     Collection(ObjectId, u16, CollectionWrite),
-    /// Everything of an object.
+    /// All fields of an object.
     Delete(ObjectId),
-    /// An object and these of its registers.
+    /// An object and some of its registers.
     Create(ObjectId, Vec<u16>),
     /// A command.
     Command(u32),
 }
 
 impl ReadKind {
-    /// The kind of object and the field, if there is one.
+    /// Returns the kind of object and the field, if there is one.
     pub fn place(&self) -> Option<(ObjectId, Option<u16>)> {
         match self {
             Self::Exists(kind) | Self::ExistsForNew(kind) => Some((*kind, None)),
@@ -327,7 +326,7 @@ impl ReadKind {
 }
 
 impl WriteKind {
-    /// Whether what `read` reads may depend on this write, at one store.
+    /// True if the result of `read` may depend on this write, at the same store.
     pub fn may_change(&self, read: &ReadKind) -> bool {
         let Some((kind, field)) = read.place() else { return true };
         match self {
@@ -341,7 +340,7 @@ impl WriteKind {
 }
 
 impl Stmt {
-    /// Every operand, each once.
+    /// Returns every operand once.
     pub fn operands(&self) -> Vec<&Operand> {
         match &self.kind {
             Kind::Local { args, .. } => args.iter().collect(),
@@ -361,7 +360,7 @@ impl Stmt {
         }
     }
 
-    /// The slots that it assigns.
+    /// Returns the slots that it assigns.
     pub fn dsts(&self) -> Vec<Slot> {
         match &self.kind {
             Kind::Local { dst, .. }
@@ -376,7 +375,7 @@ impl Stmt {
         }
     }
 
-    /// The blocks that it holds, in program order.
+    /// Returns the blocks that it contains, in program order.
     pub fn blocks(&self) -> Vec<&[StmtId]> {
         match &self.kind {
             Kind::If { then_block, else_block, .. } => vec![then_block, else_block],
@@ -386,7 +385,7 @@ impl Stmt {
         }
     }
 
-    /// The store at which it has an effect.
+    /// Returns the store at which it has an effect.
     pub fn store(&self) -> Option<StoreId> {
         match &self.kind {
             Kind::Read(access) => Some(access.store),

@@ -1,9 +1,9 @@
-//! Separates what endorsements depend on from everything else.
+//! Separation of the statements that endorsements depend on from everything else.
 //!
-//! What an endorsement depends on is read before all else, and that value is what somebody vouched
-//! for. Every other use of the same data must read it again in its own phase, or it would be as
-//! weak as the endorsed one. So each statement that an endorsement depends on is there twice: once
-//! for the endorsement, into slots of its own, and once for the rest.
+//! The data behind an endorsement is read before everything else, and the programmer vouched for
+//! that value only. Every other use of the same data must read it again in its own phase, or it
+//! would be as weak as the endorsed value. So each statement that an endorsement depends on is
+//! duplicated: one copy serves the endorsement, with its own slots, the other serves the rest.
 //!
 //! ```text
 //! let x = b.n;                            x' = b.n        early
@@ -14,26 +14,26 @@
 //!                                         b.n = x + 1
 //! ```
 //!
-//! A branch or loop that an endorsement depends on is there twice too. A `while` of which nothing
-//! else needs a value is there once: the early one has shown that it ends. A branch or loop around
-//! an endorsement cannot be there twice: the endorsed value belongs to one branch, or to one round.
-//! It is decided once, by the early value, and an [`Kind::Agree`] before it makes the transaction
-//! start over if the phase itself reads something else.
+//! A branch or loop that an endorsement depends on is duplicated too. A `while` whose values
+//! nothing else needs is not duplicated: its early run has shown that it ends. A branch or loop
+//! around an endorsement cannot be duplicated: the endorsed value belongs to one branch, or to one
+//! round. The early value decides it once, and an [`Kind::Agree`] before it makes the transaction
+//! start over if the phase itself reads a different value.
 
 use std::collections::{HashMap, HashSet};
 
 use super::{Access, Choice, Flat, Kind, Operand, Slot, Stmt, StmtId, live};
 use crate::syntax::Span;
 
-/// A flattened transaction whose endorsements depend on nothing that anything else uses.
+/// A flattened transaction whose endorsements share no statements with other uses.
 pub(crate) struct Separated {
     pub(crate) flat: Flat,
     /// The statements that endorsed values depend on, endorsements included, by id.
     pub(crate) slice: Vec<bool>,
 }
 
-/// Separates the statements in `slice`, on which the live endorsements depend. `varies` says
-/// whether a slot depends on what is read outside of endorsements.
+/// Separates the statements in `slice`, on which the live endorsements depend. `varies` is true for
+/// a slot that depends on data read outside of endorsements.
 pub(crate) fn separate(flat: &Flat, slice: &[bool], varies: &dyn Fn(Slot) -> bool) -> Separated {
     let mut around = HashSet::new();
     let mut early = HashMap::new();
@@ -81,7 +81,7 @@ pub(crate) fn separate(flat: &Flat, slice: &[bool], varies: &dyn Fn(Slot) -> boo
     Separated { flat, slice }
 }
 
-/// The slots that a statement uses; of a loop, not its lists, which count only if their items do.
+/// Returns the slots that a statement uses; the lists of a loop count only if their items are used.
 fn used_slots(stmt: &Stmt) -> Vec<Slot> {
     let operands = match &stmt.kind {
         Kind::For { count, .. } => vec![count],
@@ -96,9 +96,9 @@ struct Separating<'a> {
     varies: &'a dyn Fn(Slot) -> bool,
     /// Branches and loops around an endorsement.
     around: HashSet<StmtId>,
-    /// For each slot that an endorsement depends on, the one that holds its early value.
+    /// For each slot that an endorsement depends on, the slot with its early value.
     early: HashMap<Slot, Slot>,
-    /// Slots that something uses.
+    /// Slots that some statement uses.
     used: HashSet<Slot>,
     flat: Flat,
     is_early: Vec<bool>,
@@ -141,7 +141,7 @@ impl Separating<'_> {
         id
     }
 
-    /// Notes that a branch stands for an operator, if the old one does.
+    /// Records that the new branch is lowered from an operator, if the old one is.
     fn note_choice(&mut self, old: StmtId, new: StmtId) {
         let choice = self.choices.get(&old);
         self.flat.choices.extend(choice.map(|choice| Choice { branch: new, ..*choice }));
@@ -191,7 +191,7 @@ impl Separating<'_> {
         }
     }
 
-    /// A statement as endorsements depend on it.
+    /// Adds the copy of a statement for endorsements.
     fn early_stmt(&mut self, id: StmtId) {
         let old = self.old;
         let stmt = old.get(id);
@@ -259,7 +259,7 @@ impl Separating<'_> {
         }
     }
 
-    /// A statement as everything else depends on it.
+    /// Adds the copy of a statement for everything else.
     fn late_stmt(&mut self, id: StmtId) {
         let old = self.old;
         let stmt = old.get(id);
@@ -339,7 +339,7 @@ impl Separating<'_> {
         }
     }
 
-    /// What decides a branch or loop must be now what it was early.
+    /// Requires that the condition of a branch or loop has the same value now as early.
     fn agree(&mut self, late: &Operand, value_span: Span, stmt: &Stmt) {
         let early = self.operand(late);
         if early != *late && late.slot().is_some_and(self.varies) {

@@ -1,7 +1,7 @@
 //! Advice for a flow that breaks a rule: the legal changes, the strongest guarantee first.
 //!
-//! What stands here is a candidate. The compiler applies each to the program and checks it again,
-//! and shows those that mend what they say they mend.
+//! Advice produced here is a candidate. The compiler applies each candidate to the program, checks
+//! it again, and shows only those that leave fewer errors.
 
 use super::rules::Use;
 use super::{Analysis, Sources, bits};
@@ -10,7 +10,7 @@ use crate::flat::{Kind, StmtId};
 use crate::hir::{ObjectId, StoreId};
 use crate::syntax::Span;
 
-/// The reason that an endorsement is suggested with; whoever takes the advice replaces it.
+/// The placeholder for an endorsement's reason; the programmer replaces it.
 const REASON: &str = "say here why the weaker value may be trusted";
 
 impl Analysis<'_> {
@@ -23,7 +23,7 @@ impl Analysis<'_> {
         advice
     }
 
-    /// Reads before the condition what is read under it.
+    /// Suggests moving a read before the condition.
     fn hoist(&self, used: &Use) -> Option<Help> {
         let stmt = self.flat.get(used.stmt);
         if used.code != Code::M0302 || !matches!(stmt.kind, Kind::Read(_)) || stmt.call.is_some() {
@@ -42,7 +42,7 @@ impl Analysis<'_> {
         Some(Help { message: "read it before the condition".into(), edits })
     }
 
-    /// Moves the objects that the weaker data is read from to the stronger store.
+    /// Suggests moving the objects with the weaker data to the stronger store.
     fn move_sources(&self, used: &Use, weaker: Sources) -> Option<Help> {
         let mut objects: Vec<ObjectId> = Vec::new();
         for bit in bits(weaker) {
@@ -54,7 +54,7 @@ impl Analysis<'_> {
         self.move_to(&objects, used.target)
     }
 
-    /// Moves the object that is reached to the weaker store.
+    /// Suggests moving the reached object to the weaker store.
     fn move_target(&self, used: &Use, weaker: Sources) -> Option<Help> {
         if !matches!(used.code, Code::M0301 | Code::M0302 | Code::M0303) {
             return None;
@@ -107,7 +107,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Endorses the values and conditions that carry the weaker data.
+    /// Suggests endorsing the values and conditions that carry the weaker data.
     fn endorse(&self, used: &Use, weaker: Sources) -> Option<Help> {
         let call = self.flat.get(used.stmt).call;
         if used.own.is_some() || call.is_some() {

@@ -1,16 +1,16 @@
-//! Which operators may choose by their first operand whether a query is asked.
+//! Selection of the operators whose first operand may decide whether a query is asked.
 
 use super::{Analysis, Rules, Slice, Sources, analyse};
 use crate::diagnostic::Diagnostics;
 use crate::flat::{Choice, Flat, Kind, Operators, Separated, StmtId, lower, separate};
 use crate::hir::{Program, Transaction};
 
-/// Operators are tried so often; then all of them evaluate everything beforehand.
+/// The maximum number of attempts; after them all operators evaluate all operands first.
 const ROUNDS_MAX: usize = 4;
 
-/// Flattens a transaction so that a query in an operand of `&&`, `||`, `??` or `if` is asked only if
-/// the first operand says so, where the flow rules let it decide that. None where the functions in
-/// the transaction, written in place, are too large.
+/// Flattens a transaction. A query in an operand of `&&`, `||`, `??` or `if` is asked only if the
+/// first operand selects it, where the flow rules allow that decision. None if the inlined
+/// functions of the transaction are too large.
 pub(crate) fn flatten(program: &Program, transaction: &Transaction, rules: Rules) -> Option<Flat> {
     let mut eager = Operators::new();
     for round in 0.. {
@@ -28,7 +28,7 @@ pub(crate) fn flatten(program: &Program, transaction: &Transaction, rules: Rules
     None
 }
 
-/// The operators of a flattened transaction that have to evaluate everything beforehand.
+/// Returns the operators of a flattened transaction that must evaluate all operands first.
 fn refused(program: &Program, transaction: &Transaction, flat: &Flat, rules: Rules) -> Vec<u32> {
     if flat.choices.is_empty() {
         return Vec::new();
@@ -71,7 +71,7 @@ fn refused(program: &Program, transaction: &Transaction, flat: &Flat, rules: Rul
     if !across.is_empty() {
         analyse(program, transaction, without, rules, &mut found);
     }
-    // Where the order of the stores forbids it, everything is asked beforehand.
+    // If the order of the stores forbids a choice, all operands are evaluated first.
     if found.has_errors() { across } else { Vec::new() }
 }
 
@@ -80,10 +80,10 @@ fn numbers<'c>(choices: impl Iterator<Item = &'c Choice>) -> Vec<u32> {
 }
 
 impl Analysis<'_> {
-    /// The live statements in the branches of a choice.
+    /// Returns the live statements in the branches of a choice.
     fn chosen(&self, choice: StmtId) -> impl Iterator<Item = StmtId> + '_ {
         let all = (choice.0 + 1..self.flat.statements.len() as u32).map(StmtId);
-        // What a statement holds stands right behind it.
+        // The statements inside a statement directly follow it.
         let inner =
             all.take_while(move |id| self.flat.ancestors(*id).any(|around| around == choice));
         inner.filter(|id| self.flat.live[id.index()])
@@ -93,13 +93,13 @@ impl Analysis<'_> {
         Self::condition_sources(&self.flat.get(choice).kind, &self.sources)
     }
 
-    /// Whether something is endorsed in an operand, which would be decided before all else.
+    /// True if an operand contains an endorsement, which is evaluated before everything else.
     fn endorses_in(&self, choice: StmtId) -> bool {
         self.chosen(choice).any(|id| matches!(self.flat.get(id).kind, Kind::Endorse { .. }))
     }
 
-    /// Whether the first operand may decide what the others read. What is early is read before
-    /// anything is written, so it may fail.
+    /// True if the first operand may decide what the other operands read. An early read comes
+    /// before all writes, so it may fail.
     fn may_choose(&self, choice: StmtId, is_early: bool) -> bool {
         let sources = self.chooses_by(choice);
         let written = self.written_stores();
@@ -115,7 +115,7 @@ impl Analysis<'_> {
         })
     }
 
-    /// Whether the choice depends on other stores than the one that an operand reads.
+    /// True if the choice depends on stores other than the one that an operand reads.
     fn visits_others(&self, choice: StmtId) -> bool {
         let sources = self.chooses_by(choice) & self.store_sources();
         self.chosen(choice)

@@ -1,4 +1,4 @@
-//! What endorsements depend on: it is computed in read-only phases before all others (MixT §6.2).
+//! Computation of endorsed values in read-only phases before all others (MixT §6.2).
 //!
 //! # `isolated` transactions
 //!
@@ -57,7 +57,7 @@ impl Analysis<'_> {
         endorsed.collect()
     }
 
-    /// The endorsements on which nothing depends.
+    /// Returns the endorsements that nothing depends on.
     pub(super) fn unused_endorsements(&self) -> impl Iterator<Item = StmtId> + '_ {
         let all = self.flat.statements.iter().enumerate();
         let is_unused = |(index, stmt): &(usize, &Stmt)| {
@@ -66,7 +66,7 @@ impl Analysis<'_> {
         all.filter(is_unused).map(|(index, _)| StmtId(index as u32))
     }
 
-    /// The same analysis with true provenance: an endorsement inside does not count.
+    /// Returns the analysis with true provenance: endorsements inside are ignored.
     pub(super) fn with_true_sources(&self) -> Self {
         let stores_only = self.store_sources();
         let own = |stmt: &Kind| self.own_sources(stmt) & stores_only;
@@ -85,7 +85,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The endorsements without which the transaction keeps all rules too.
+    /// Returns the endorsements without which the transaction still keeps all rules.
     pub(super) fn needless_endorsements(&self) -> Vec<StmtId> {
         let live = self.live_endorsements();
         if live.is_empty() {
@@ -105,7 +105,7 @@ impl Analysis<'_> {
         self.without_cycles(needless.collect())
     }
 
-    /// Of some endorsements those that can be left out without stores that need each other.
+    /// Returns those of the needless endorsements whose removal leaves no cycle among stores.
     fn without_cycles(&self, needless: Vec<StmtId>) -> Vec<StmtId> {
         let has_order = |left_out: &[StmtId]| {
             let flat = without(self.flat.clone(), left_out);
@@ -129,7 +129,7 @@ impl Analysis<'_> {
         left_out
     }
 
-    /// W0403: what needs no endorsement.
+    /// W0403: an endorsement that is not needed.
     pub(super) fn warn_of_needless(&self, id: StmtId, diagnostics: &mut Diagnostics) {
         let Kind::Endorse { endorsement, .. } = self.flat.get(id).kind else { return };
         let info = &self.flat.endorsements[endorsement as usize];
@@ -152,9 +152,9 @@ impl Analysis<'_> {
         }
     }
 
-    /// M0404: a branch or loop around an endorsement is decided by what was read early. The
-    /// transaction starts over where it is something else by now, which it can up to its first
-    /// commit.
+    /// M0404: a value read early decides a branch or loop around an endorsement. If the value has
+    /// changed when the phase itself reads it, the transaction starts over; it can do so up to its
+    /// first commit.
     pub(super) fn check_agreements(&self, order: &[StoreId], diagnostics: &mut Diagnostics) {
         let written = self.written_stores();
         let Some(first) = order.iter().position(|store| written.contains(store)) else { return };
@@ -170,8 +170,8 @@ impl Analysis<'_> {
         }
     }
 
-    /// M0404: what is read for an endorsement is read whatever returns before it, so nothing of it
-    /// may fail or go on for ever where the program would have returned.
+    /// M0404: reads for an endorsement run even if the program would have returned before them, so
+    /// they must not fail or loop forever in that case.
     pub(super) fn check_returns(&self, slice: &Slice, diagnostics: &mut Diagnostics) {
         for (id, stmt) in self.flat.live_statements() {
             let is_total = match &stmt.kind {
@@ -196,7 +196,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Everything that the sources of these statements depend on, conditions included.
+    /// Returns everything that the sources of these statements depend on, including conditions.
     fn slice(&self, endorsements: impl Iterator<Item = StmtId>) -> Slice {
         let mut defs: Vec<Vec<StmtId>> = vec![Vec::new(); self.flat.slots.len()];
         for (id, stmt) in self.flat.live_statements() {
@@ -220,15 +220,15 @@ impl Analysis<'_> {
         Slice { statements }
     }
 
-    /// The rules for what is computed before all others: no writes are seen (M0402). Says whether
-    /// they are kept.
+    /// Checks the rule for early statements: they see no writes (M0402). Returns true if it is
+    /// kept.
     pub(super) fn check_slice(&self, slice: &Slice, diagnostics: &mut Diagnostics) -> bool {
         let errors = diagnostics.errors;
         let writes = self.writes_by_place();
         for (read, stmt) in self.flat.live_statements().filter(|(id, _)| slice.contains(*id)) {
             let (store, kind) = match &stmt.kind {
                 Kind::Read(access) => (access.store, &access.kind),
-                // A command's result is wanted before anything may be written.
+                // The result of a command would be needed before anything may be written.
                 Kind::Write(_) => {
                     diagnostics.push(m0402::render(stmt.span, stmt.span));
                     continue;
@@ -244,8 +244,8 @@ impl Analysis<'_> {
         diagnostics.errors == errors
     }
 
-    /// All writes, in program order, by what they may change: a program of many thousand reads and
-    /// writes has no time to compare each with each.
+    /// Returns all writes in program order, grouped by the place that they may change: comparing
+    /// each read with each write is too slow for programs with thousands of them.
     fn writes_by_place(&self) -> HashMap<(StoreId, Place), Vec<StmtId>> {
         let mut writes: HashMap<_, Vec<StmtId>> = HashMap::new();
         for (id, stmt) in self.flat.live_statements() {
@@ -258,7 +258,7 @@ impl Analysis<'_> {
         writes
     }
 
-    /// The first of some writes that comes before a read: earlier in the program, or in a loop
+    /// Returns the first of the writes that precedes a read: earlier in the program, or in a loop
     /// around both.
     fn earlier_write(&self, read: StmtId, writes: &[StmtId]) -> Option<StmtId> {
         let is_loop =
@@ -275,7 +275,7 @@ impl Analysis<'_> {
 }
 
 impl Analysis<'_> {
-    /// Whether a statement stands in a branch that returns before a later one is reached.
+    /// True if a statement stands in a branch that returns before a later one is reached.
     fn returns_between(&self, earlier: StmtId, later: StmtId) -> bool {
         let mut inner = earlier;
         for around in self.flat.ancestors(earlier) {
@@ -302,7 +302,7 @@ impl Analysis<'_> {
     }
 }
 
-/// The transaction in which some endorsements give the value that they are given, as it is.
+/// Returns the transaction with some endorsements replaced by copies of their values.
 pub(super) fn without(mut flat: Flat, endorsements: &[StmtId]) -> Flat {
     for id in endorsements {
         let stmt = &mut flat.statements[id.index()];
@@ -313,7 +313,7 @@ pub(super) fn without(mut flat: Flat, endorsements: &[StmtId]) -> Flat {
     flat
 }
 
-/// What a write may change, as reads look for it.
+/// The place that a write may change, as the key for lookups by reads.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 enum Place {
     /// A field of a kind, by name.

@@ -3,7 +3,7 @@
 use super::Sources;
 use crate::flat::{Flat, Kind, Operand, Slot, StmtId};
 
-/// Why one slot flows into another.
+/// The reason why one slot flows into another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum EdgeKind {
     /// It is an operand.
@@ -23,7 +23,7 @@ pub(crate) struct Edge {
     pub(crate) kind: EdgeKind,
 }
 
-/// All edges, and where those into and out of each slot are.
+/// All edges, indexed by the slots that they enter and leave.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Graph {
     edges: Vec<Edge>,
@@ -91,12 +91,13 @@ impl Graph {
         self.into[slot.index()].iter().map(|edge| self.edges[*edge as usize])
     }
 
-    /// The first statement that assigns a slot; for all but merged slots, the only one.
+    /// Returns the first statement that assigns a slot; for all but merged slots, the only one.
     pub(crate) fn definition(&self, slot: Slot) -> Option<StmtId> {
         self.definitions[slot.index()]
     }
 
-    /// Spreads what statements add along all edges; through endorsements only if `through`.
+    /// Spreads the sources that statements add along all edges; through endorsements only if
+    /// `through`.
     pub(crate) fn spread(
         &self,
         flat: &Flat,

@@ -1,9 +1,10 @@
-//! Information flow: which stores' data influenced what (MixT §4.3, §5.2), and in which order a
-//! transaction visits its stores.
+//! Information flow: the stores whose data influenced each value (MixT §4.3, §5.2), and the order
+//! in which a transaction visits its stores.
 //!
-//! Provenance is computed for every slot by spreading sources along the edges of the flattened
-//! transaction: from operands to results, and from conditions to what they merge. Each effect is
-//! then held against the rules of the reference; paths are searched only for what breaks one.
+//! The analysis computes the provenance of every slot by spreading sources along the edges of the
+//! flattened transaction: from operands to results, and from conditions to the values that they
+//! merge. It then checks each effect against the rules of the reference, and searches paths only
+//! for effects that break one.
 
 mod advice;
 mod choice;
@@ -30,16 +31,16 @@ pub(crate) const SOURCES_MAX: usize = 128;
 /// endorsement.
 pub(crate) type Sources = u128;
 
-/// What flow analysis found out about a transaction.
+/// The results of flow analysis for a transaction.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Flow {
     /// The stores that it visits, in visiting order.
     pub(crate) order: Vec<StoreId>,
-    /// What endorsements depend on, by statement.
+    /// The statements that endorsements depend on.
     pub(crate) endorsed: Slice,
 }
 
-/// The flow rules; tests switch them off one by one to see that something notices.
+/// The flow rules; tests switch them off one by one to see that some test fails.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// M0301
@@ -52,11 +53,11 @@ pub struct Rules {
     pub failures: bool,
     /// M0306
     pub termination: bool,
-    /// A `return` adds its context to what follows.
+    /// A `return` adds its context to the statements after it.
     pub returns: bool,
-    /// A condition flows into what it merges.
+    /// A condition flows into the values that it merges.
     pub merges: bool,
-    /// What is endorsed is read again for everything else.
+    /// Endorsed data is read again for every other use.
     pub separation: bool,
 }
 
@@ -75,7 +76,7 @@ impl Default for Rules {
     }
 }
 
-/// Everything that the analysis of one transaction works on.
+/// The data of one transaction's analysis.
 pub(crate) struct Analysis<'a> {
     pub(crate) program: &'a Program,
     pub(crate) transaction: &'a Transaction,
@@ -88,14 +89,15 @@ pub(crate) struct Analysis<'a> {
     pub(crate) returns: Vec<StmtId>,
     /// Provenance of each slot.
     pub(crate) sources: Vec<Sources>,
-    /// The context of each statement: the conditions around it, and those before it that may
-    /// have returned.
+    /// The context of each statement: the conditions around it, and the conditions of earlier
+    /// `return`s.
     pub(crate) contexts: Vec<Sources>,
 }
 
 /// Checks the flow rules, and finds the order in which the transaction visits its stores.
 ///
-/// Gives the transaction in which what endorsements depend on is separated from everything else.
+/// Returns the transaction with the statements that endorsements depend on separated from all
+/// others.
 pub(crate) fn analyse(
     program: &Program,
     transaction: &Transaction,
@@ -141,7 +143,7 @@ pub(crate) fn analyse(
 }
 
 impl<'a> Analysis<'a> {
-    /// Spreads provenance; none if there are more sources than [`SOURCES_MAX`].
+    /// Spreads provenance; returns none if there are more sources than [`SOURCES_MAX`].
     pub(crate) fn new(
         program: &'a Program,
         transaction: &'a Transaction,
@@ -186,7 +188,7 @@ impl Analysis<'_> {
         1 << self.stores.binary_search(&store).expect("the transaction visits this store")
     }
 
-    /// The sources that are stores; the others are endorsements.
+    /// Returns the sources that are stores; the others are endorsements.
     pub(crate) fn store_sources(&self) -> Sources {
         let endorsements = Sources::BITS - self.stores.len() as u32;
         Sources::MAX.checked_shr(endorsements).unwrap_or(0)
@@ -196,7 +198,7 @@ impl Analysis<'_> {
         1 << (self.stores.len() + endorsement as usize)
     }
 
-    /// Whether a read has an answer whatever is in its store.
+    /// True if a read has an answer for every state of its store.
     pub(crate) fn is_total(&self, read: &Access<ReadKind>) -> bool {
         match read.kind {
             ReadKind::Query(index) => {
@@ -206,12 +208,12 @@ impl Analysis<'_> {
         }
     }
 
-    /// Whether a slot depends on what stores say, apart from what is endorsed.
+    /// True if a slot depends on data of stores, ignoring endorsed values.
     pub(crate) fn depends_on_stores(&self, slot: Slot) -> bool {
         self.sources[slot.index()] & self.store_sources() != 0
     }
 
-    /// The sources that a statement itself adds to what it assigns.
+    /// Returns the sources that a statement itself adds to the slots that it assigns.
     pub(crate) fn own_sources(&self, stmt: &Kind) -> Sources {
         match stmt {
             Kind::Read(access) => self.bit_of(access.store),
@@ -222,14 +224,15 @@ impl Analysis<'_> {
         }
     }
 
-    /// The context of every statement under these provenances of slots.
+    /// Returns the context of every statement, given the provenance of all slots.
     pub(crate) fn contexts_with(&self, sources: &[Sources]) -> Vec<Sources> {
         let mut contexts = vec![0; self.flat.statements.len()];
         self.block_contexts(&self.flat.body, 0, 0, sources, &mut contexts);
         contexts
     }
 
-    /// Sets the contexts in a block; gives the context that its `return`s add to what follows.
+    /// Sets the contexts in a block; returns the context that its `return`s add to later
+    /// statements.
     fn block_contexts(
         &self,
         block: &[StmtId],
@@ -260,7 +263,7 @@ impl Analysis<'_> {
         returned
     }
 
-    /// The provenance of what decides whether the blocks of a statement run.
+    /// Returns the provenance of the condition under which the blocks of a statement run.
     pub(crate) fn condition_sources(stmt: &Kind, sources: &[Sources]) -> Sources {
         let condition = match stmt {
             Kind::If { condition, .. } | Kind::While { condition, .. } => condition,
@@ -270,7 +273,7 @@ impl Analysis<'_> {
         condition.slot().map_or(0, |slot| sources[slot.index()])
     }
 
-    /// The sources in `sources` that are not at least as strong as `target`.
+    /// Returns the sources in `sources` that are not at least as strong as `target`.
     pub(crate) fn weaker_than(&self, sources: Sources, target: StoreId) -> Sources {
         let target = self.program.level_of(target);
         bits(sources)
@@ -278,7 +281,7 @@ impl Analysis<'_> {
             .fold(0, |all, bit| all | 1 << bit)
     }
 
-    /// The level of a source.
+    /// Returns the level of a source.
     pub(crate) fn level_of(&self, bit: usize) -> LevelId {
         match self.stores.get(bit) {
             Some(store) => self.program.level_of(*store),
@@ -286,13 +289,13 @@ impl Analysis<'_> {
         }
     }
 
-    /// The stores in a set of sources.
+    /// Returns the stores in a set of sources.
     pub(crate) fn stores_in(&self, sources: Sources) -> impl Iterator<Item = StoreId> + '_ {
         bits(sources).filter_map(|bit| self.stores.get(bit).copied())
     }
 }
 
-/// The set bits, lowest first.
+/// Returns the set bits, lowest first.
 pub(crate) fn bits(mut sources: Sources) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         if sources == 0 {

@@ -1,4 +1,4 @@
-//! The path of a flow: from where weaker data was read to where it reached a stronger store.
+//! The path of a flow: from the read of weaker data to its use at a stronger store.
 
 use std::collections::HashMap;
 
@@ -10,7 +10,7 @@ use crate::flat::{Kind, Operand, Slot, StmtId};
 use crate::hir::StoreId;
 use crate::syntax::Span;
 
-/// How data reached the use at the end of a path.
+/// The way in which data reached the use at the end of a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Arrival {
     /// As an operand.
@@ -77,7 +77,7 @@ impl Analysis<'_> {
         words::Place { name, level: self.levels().name(self.program.level_of(store)).to_string() }
     }
 
-    /// How a source is called: a store, or an endorsement.
+    /// Describes a source: a store or an endorsement.
     fn source_words(&self, bit: usize) -> words::Place {
         match self.stores.get(bit) {
             Some(store) => self.store_words(*store),
@@ -89,7 +89,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// The sources of a slot in words, and for each the labels from its read to the slot.
+    /// Returns the sources of a slot in words, each with the labels from its read to the slot.
     pub(crate) fn origins(&self, slot: Slot) -> Vec<(String, Vec<Label>)> {
         let Some(stmt) = self.graph.definition(slot) else { return Vec::new() };
         let Some(target) = self.stores.first() else { return Vec::new() };
@@ -105,7 +105,7 @@ impl Analysis<'_> {
         bits(self.sources[slot.index()])
             .map(|bit| {
                 let mut labels = self.path_labels(&used, 1 << bit);
-                // What is reached at the end is the value itself.
+                // The last label marks the value itself.
                 labels.pop();
                 (self.source_words(bit).to_string(), labels)
             })
@@ -238,7 +238,7 @@ impl Analysis<'_> {
         }
     }
 
-    /// Where the variable stands that a slot is a version of, and that a statement assigns.
+    /// Returns the place of the assignment to the variable of which this slot is a version.
     fn assigned_span(&self, slot: Slot, by: StmtId) -> Span {
         self.flat.slots[slot.index()].assigned.unwrap_or(self.flat.get(by).span)
     }
@@ -255,7 +255,7 @@ impl Analysis<'_> {
                 })
             }
             _ => {
-                // A copy from one version of a variable to the next is no step of the program's.
+                // A copy from one version of a variable to the next is not in the program.
                 let name = name.filter(|name| {
                     self.flat.slots[edge.from.index()].name.as_ref() != Some(*name)
                 })?;

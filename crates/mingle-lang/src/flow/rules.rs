@@ -1,4 +1,4 @@
-//! The rules: what may influence what.
+//! The flow rules: which data may influence which effects.
 
 use std::collections::HashSet;
 
@@ -14,11 +14,11 @@ use crate::syntax::Span;
 pub(crate) struct Need {
     pub(crate) before: StoreId,
     pub(crate) after: StoreId,
-    /// The use of the first one's data that asks for it.
+    /// The use of the first store's data that requires this order.
     pub(crate) by: Use,
 }
 
-/// A use of data that a rule speaks of.
+/// A use of data that a rule restricts.
 #[derive(Clone, Debug)]
 pub(crate) struct Use {
     pub(crate) stmt: StmtId,
@@ -27,7 +27,7 @@ pub(crate) struct Use {
     pub(crate) code: Code,
     /// The operands whose provenance counts.
     pub(crate) operands: Vec<(Operand, Span)>,
-    /// Whether the context counts.
+    /// True if the context counts.
     pub(crate) context: bool,
     /// The statement's own store counts too.
     pub(crate) own: Option<StoreId>,
@@ -39,7 +39,7 @@ impl Use {
     }
 }
 
-/// What one transaction needs of the order of its stores, and endorsements that it used.
+/// The order that a transaction requires of its stores, and the endorsements that it used.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Needs {
     pub(crate) needs: Vec<Need>,
@@ -48,9 +48,9 @@ pub(crate) struct Needs {
 }
 
 impl Analysis<'_> {
-    /// Holds every effect against the rules.
+    /// Checks every effect against the rules.
     ///
-    /// What endorsements depend on is held against them with its true provenance, in `truth`.
+    /// Effects that endorsements depend on are checked with their true provenance, in `truth`.
     pub(super) fn check(
         &self,
         truth: Option<(&Self, &super::Slice)>,
@@ -139,7 +139,7 @@ impl Analysis<'_> {
         earlier
     }
 
-    /// Whether two statements stand in different branches of one `if`.
+    /// True if two statements stand in different branches of one `if`.
     pub(crate) fn exclude_each_other(&self, a: StmtId, b: StmtId) -> bool {
         let line = |id: StmtId| -> Vec<StmtId> {
             let mut line: Vec<StmtId> =
@@ -163,7 +163,7 @@ impl Analysis<'_> {
 
 struct Checking<'a, 'd> {
     analysis: &'a Analysis<'a>,
-    /// Whether the statement serves an endorsement: it runs before anything is written.
+    /// True if the statement serves an endorsement: it runs before anything is written.
     is_early: bool,
     written: Vec<StoreId>,
     /// One diagnostic for each statement, target and code.
@@ -242,7 +242,8 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// W0503: whether something exists is no reason to think that nobody else creates it.
+    /// W0503: checking that an object does not exist cannot stop other transactions from creating
+    /// it.
     fn warn_of_uniqueness(&mut self, stmt: &Stmt) {
         let Kind::Require { condition, must_be_new, .. } = &stmt.kind else { return };
         let Some(store) = condition.slot().and_then(|slot| self.analysis.negated_exists(slot))
@@ -286,7 +287,7 @@ impl Checking<'_, '_> {
         }
     }
 
-    /// Holds one use against the rule, and notes what it asks of the order.
+    /// Checks one use against the rule, and records the order that it requires.
     fn hold(&mut self, used: Use) {
         let analysis = self.analysis;
         let sources = analysis.use_sources(&used);
@@ -319,7 +320,7 @@ impl Checking<'_, '_> {
 }
 
 impl Analysis<'_> {
-    /// The store whose object a slot says not to exist.
+    /// Returns the store of the object whose absence a slot states.
     fn negated_exists(&self, slot: Slot) -> Option<StoreId> {
         let defined = |slot: Slot| self.graph.definition(slot).map(|id| self.flat.get(id));
         let Kind::Local { op: Op::Not, args, .. } = &defined(slot)?.kind else { return None };

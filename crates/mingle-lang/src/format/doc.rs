@@ -1,9 +1,9 @@
-//! Layout: a document says where lines may break, and [`layout`] decides where they do.
+//! Layout: a document marks possible line breaks, and [`layout`] chooses among them.
 //!
 //! After Wadler's "A prettier printer": a group is laid out on one line if it fits, and else breaks
 //! at each of its own breaks. Comments are part of the document: each one ends its line.
 
-/// The widest line.
+/// The maximum line width, in columns.
 pub(super) const WIDTH: usize = 100;
 
 /// Columns for each level of indentation.
@@ -22,37 +22,37 @@ pub(super) enum Doc {
     SoftLine,
     /// A line break.
     HardLine,
-    /// The line break before this is an empty line besides.
+    /// An empty line after the preceding line break.
     Blank,
-    /// Text that stands only where its group breaks.
+    /// Text that appears only if its group breaks.
     IfBroken(&'static str),
     /// A comment after something on its line.
     Trailing(String),
     /// A comment on a line of its own.
     Comment(String),
-    /// Further in, and whether it holds a forced break.
+    /// Indented content; true if it holds a forced break.
     Indent(bool, Vec<Doc>),
-    /// On one line if it fits, and whether it holds a forced break.
+    /// Content on one line if it fits; true if it holds a forced break.
     Group(bool, Vec<Doc>),
 }
 
 impl Doc {
-    /// Text.
+    /// Creates text.
     pub(super) fn text(text: impl Into<String>) -> Self {
         Self::Text(text.into())
     }
 
-    /// Further in.
+    /// Indents documents.
     pub(super) fn indent(docs: Vec<Self>) -> Self {
         Self::Indent(docs.iter().any(Self::breaks), docs)
     }
 
-    /// On one line if it fits.
+    /// Groups documents on one line, if they fit.
     pub(super) fn group(docs: Vec<Self>) -> Self {
         Self::Group(docs.iter().any(Self::breaks), docs)
     }
 
-    /// Whether a line must end within it.
+    /// True if it contains a forced line break.
     fn breaks(&self) -> bool {
         match self {
             Self::HardLine | Self::Blank | Self::Trailing(_) | Self::Comment(_) => true,
@@ -102,7 +102,7 @@ pub(super) fn layout(docs: &[Doc]) -> String {
     writer.finish()
 }
 
-/// Whether a group fits on the line, with what follows up to the next break.
+/// True if a group fits on the line, together with the text after it up to the next break.
 fn fits(room: usize, group: &[Doc], rest: &[(Mode, &Doc)]) -> bool {
     let mut room = room;
     let mut todo: Vec<(bool, &Doc)> = group.iter().rev().map(|doc| (true, doc)).collect();
@@ -129,7 +129,7 @@ fn fits(room: usize, group: &[Doc], rest: &[(Mode, &Doc)]) -> bool {
                 0
             }
             Doc::Group(breaks, inner) => {
-                // What follows may break as soon as it can.
+                // The documents after the group may break at the first possible place.
                 let is_flat = is_flat && !breaks;
                 todo.extend(inner.iter().rev().map(|doc| (is_flat, doc)));
                 0
@@ -142,7 +142,7 @@ fn fits(room: usize, group: &[Doc], rest: &[(Mode, &Doc)]) -> bool {
     }
 }
 
-/// What stands between the text written last and the next.
+/// The whitespace between the last written text and the next.
 #[derive(Clone, Copy, Default)]
 enum Pending {
     #[default]
@@ -200,7 +200,7 @@ impl Writer {
         self.pending = Pending::Newline { indent, blank: true };
     }
 
-    /// Where the line goes on that a comment interrupts.
+    /// Returns the whitespace with which a line continues after a comment.
     fn interrupted(&self, indent: usize) -> Pending {
         match self.pending {
             Pending::Newline { .. } => self.pending,

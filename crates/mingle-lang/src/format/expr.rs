@@ -42,7 +42,8 @@ impl Formatter<'_> {
 
     /// An expression as one document.
     pub(super) fn expr(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
-        // Comments before the first token stand outside: they do not break what follows.
+        // Comments before the first token stand outside: they do not break the expression after
+        // them.
         docs.extend(self.comments(expr.span.start));
         match &expr.kind {
             ExprKind::Binary(..) => {
@@ -116,7 +117,7 @@ impl Formatter<'_> {
         }
     }
 
-    /// An expression whose breaks belong to whoever surrounds it.
+    /// Formats an expression whose breaks belong to the surrounding document.
     pub(super) fn open_expr(&mut self, expr: &Expr, docs: &mut Vec<Doc>) {
         docs.extend(self.comments(expr.span.start));
         match expr.kind {

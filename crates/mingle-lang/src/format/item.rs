@@ -123,7 +123,7 @@ impl Formatter<'_> {
         self.braces(inner, close, start, docs);
     }
 
-    /// What an item holds, one thing a line.
+    /// Formats the contents of an item, one member per line.
     fn braces(&mut self, mut inner: Vec<Doc>, close: u32, start: LineStart, docs: &mut Vec<Doc>) {
         inner.extend(self.last_comments(close, start));
         docs.extend([Doc::Space, Doc::text("{")]);
@@ -211,7 +211,7 @@ fn is_short(item: &Item) -> bool {
     matches!(item.kind, ItemKind::Level { .. } | ItemKind::Store(_))
 }
 
-/// Those of them that take a line.
+/// True if such an item takes one line.
 fn is_one_line(item: &Item) -> bool {
     match &item.kind {
         ItemKind::Level { .. } => true,

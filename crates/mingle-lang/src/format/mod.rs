@@ -1,4 +1,4 @@
-//! The formatter: one way to lay out a program, comments kept.
+//! The formatter: it lays out every program in one way and keeps comments.
 //!
 //! Four columns for each level, lines up to 100 columns, lists that do not fit broken one element
 //! a line, at most one empty line in a row. Tokens are written as they stand in the source;
@@ -62,7 +62,7 @@ impl Formatter<'_> {
         docs
     }
 
-    /// Starts a line for what starts at a token, after the comments before it.
+    /// Starts a line for the syntax that begins at a token, after the comments before it.
     fn line(&mut self, token: u32, start: LineStart) -> Vec<Doc> {
         let mut docs = vec![Doc::HardLine];
         let mut start = start;
@@ -108,8 +108,8 @@ impl Formatter<'_> {
         if trails { Doc::Trailing(text) } else { Doc::Comment(text) }
     }
 
-    /// A comment before what may be documented: one that comes to stand there only now must not
-    /// start to document it.
+    /// Formats a comment before a declaration: a comment that moves to this place must not become a
+    /// doc comment.
     fn before_docs(&self, comment: Trivia, token: u32, trails: bool) -> Doc {
         let mut doc = self.comment(comment, trails);
         if comment.is_doc
@@ -121,7 +121,7 @@ impl Formatter<'_> {
         doc
     }
 
-    /// Whether a comment stands on the line of the token before it.
+    /// True if a comment stands on the line of the token before it.
     fn is_trailing(&self, comment: Trivia) -> bool {
         let before = comment.before.checked_sub(1);
         before.is_some_and(|token| {
@@ -130,7 +130,7 @@ impl Formatter<'_> {
         })
     }
 
-    /// Whether an empty line stands before a byte, after the last token or comment before it.
+    /// True if an empty line stands before a byte, after the last token or comment before it.
     fn gap(&self, start: u32) -> bool {
         let tokens = &self.source.tokens;
         let token = tokens.partition_point(|token| token.start < start);
@@ -147,19 +147,20 @@ impl Formatter<'_> {
         Doc::text(self.source.token_text(token))
     }
 
-    /// The token at which a list in brackets closes that ends after `last`, or holds nothing.
+    /// Returns the token that closes a bracketed list whose last element is `last`, or that is
+    /// empty.
     fn close_after(&self, last: Span) -> u32 {
         let is_comma = self.source.token_text(last.end) == ",";
         last.end + u32::from(is_comma)
     }
 }
 
-/// Whether an empty line stands before what comes next.
+/// The choice whether an empty line precedes the next line.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum LineStart {
     /// No: it is the first thing in its block.
     First,
-    /// Where the source has one.
+    /// Only if the source has one.
     AsWritten,
     /// Yes.
     Blank,

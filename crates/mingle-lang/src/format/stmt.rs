@@ -5,7 +5,7 @@ use super::{Formatter, LineStart};
 use crate::syntax::ast::{AssignOp, Block, Else, Expr, ExprKind, If, Let, Stmt, StmtKind};
 
 impl Formatter<'_> {
-    /// A block with its braces, after what stands before it on its line.
+    /// Formats a block with its braces, after the text before it on its line.
     pub(super) fn block(&mut self, block: &Block, docs: &mut Vec<Doc>) {
         let close = block.span.end - 1;
         docs.push(Doc::text("{"));

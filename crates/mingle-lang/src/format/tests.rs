@@ -35,7 +35,7 @@ fn comments(source: &Source) -> Vec<&str> {
     texts.map(|text| text.trim_start_matches('/')).collect()
 }
 
-/// What holds of every program.
+/// Checks the properties that hold for every program.
 fn check_rules(text: &str) {
     let once = formatted(text);
     assert_eq!(formatted(&once), once, "not idempotent:\n{text}\n---\n{once}");

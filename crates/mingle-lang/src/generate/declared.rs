@@ -1,4 +1,4 @@
-//! What every generated program declares.
+//! The declarations of every generated program.
 
 use std::fmt::Write as _;
 

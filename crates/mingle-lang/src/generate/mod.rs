@@ -92,13 +92,14 @@ pub fn program(seed: u64) -> String {
 struct Generator {
     random: Random,
     is_isolated: bool,
-    /// Whether some levels are the program's own.
+    /// True if the program declares some levels itself.
     has_levels: bool,
-    /// Whether the transaction gives a value.
+    /// True if the transaction returns a value.
     gives_result: bool,
-    /// Whether there are endorsements.
+    /// True if there are endorsements.
     endorses: bool,
-    /// Whether what is made is endorsed: it does not read what may have been written.
+    /// True while an endorsed expression is generated: it must not read stores that may have been
+    /// written.
     is_endorsed: bool,
     /// Stores that may have been written.
     written: BTreeSet<usize>,
@@ -150,7 +151,8 @@ impl Generator {
         )
     }
 
-    /// What a `return` gives, with a blank before it; nothing where the transaction gives nothing.
+    /// Returns the value of a `return`, with a leading blank; empty if the transaction returns no
+    /// value.
     fn result(&mut self) -> String {
         if !self.gives_result {
             return String::new();

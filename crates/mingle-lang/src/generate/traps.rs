@@ -1,4 +1,4 @@
-//! Statements that a mistake in the rules or the splitter would get wrong, and that seldom come by
+//! Statements that a mistake in the rules or the splitter would get wrong, and that rarely occur by
 //! chance.
 
 use super::{Generator, Kind, STORES, Var};
@@ -33,7 +33,7 @@ impl Generator {
         true
     }
 
-    /// What is endorsed is also the base of a write where it was read.
+    /// Writes an endorsed value, and also uses it as the base of a write at its own store.
     fn shared(&mut self, (target, object): (usize, &str), (weak, read_at): (usize, &str)) {
         let name = self.fresh();
         self.line(&format!("let {name} = {read_at}.n;"));
@@ -46,7 +46,7 @@ impl Generator {
         self.line(&format!("{read_at}.n = {name} + 1;"));
     }
 
-    /// What is endorsed counts only under a condition that others change.
+    /// Endorses a value that is used only under a condition that other transactions change.
     fn guarded(&mut self, target: usize, object: &str, read: &str) {
         self.written.insert(target);
         let bound = 1 + self.random.below(5);
@@ -56,7 +56,7 @@ impl Generator {
         self.line("}");
     }
 
-    /// What the rules forbid: what is written depends on a weaker condition, through a merge.
+    /// Breaks the rules: a write depends on a weaker condition, through a merge.
     pub(super) fn decided_by_weaker(&mut self) {
         let Some(store) = self.written_store() else { return self.declare() };
         let name = self.fresh();

@@ -1,5 +1,5 @@
-//! What a transaction's diagnostics depend on: its text, and the items that it names, directly or
-//! through others.
+//! The dependencies of a transaction's diagnostics: its text, and the items that it names, directly
+//! or through others.
 
 use std::collections::hash_map::DefaultHasher;
 use std::collections::{BTreeSet, HashMap};
@@ -14,30 +14,30 @@ use crate::syntax::{Source, TokenKind};
 /// A set of shared items: bit `i` stands for the `i`th.
 type Set = Vec<u64>;
 
-/// Stands for everything that a transaction's diagnostics depend on.
+/// A key that identifies everything that a transaction's diagnostics depend on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub(super) struct Key(u64);
 
-/// What is known of the items of the version at hand.
+/// The facts about the items of the current version.
 #[derive(Debug, Default)]
 pub(super) struct Closures {
     /// The names in an item, by its text.
     words: HashMap<u64, Arc<[Name]>>,
-    /// The items that transactions share, in order: everything else.
+    /// The items that transactions share, in order: all items other than transactions.
     shared: Vec<usize>,
     shared_texts: Vec<u64>,
     /// The shared items that have a name.
     named: HashMap<Name, Vec<usize>>,
-    /// What each shared item leads to, itself included.
+    /// For each shared item, the items that it leads to, including itself.
     reach: Vec<Set>,
-    /// What every transaction depends on: levels and stores, and what they lead to.
+    /// The dependencies of every transaction: levels, stores, and the items that they lead to.
     always: Set,
-    /// What each item that is a transaction depends on.
+    /// The dependencies of each item that is a transaction.
     transactions: Vec<Option<(Key, Set)>>,
 }
 
 impl Closures {
-    /// Takes note of a version's items.
+    /// Updates the facts for a version's items.
     pub(super) fn update(&mut self, source: &Source, tree: &ast::Program, is_broken: bool) {
         let texts: Vec<u64> = tree.items.iter().map(|item| text_of(source, item)).collect();
         let old = std::mem::take(&mut self.words);
@@ -63,20 +63,20 @@ impl Closures {
         self.transactions = keys.collect();
     }
 
-    /// The key of an item; none unless it is a transaction.
+    /// Returns the key of an item; none unless it is a transaction.
     pub(super) fn key(&self, item: usize) -> Option<Key> {
         self.transactions[item].as_ref().map(|(key, _)| *key)
     }
 
-    /// The items that a transaction's diagnostics may speak of: itself, then what it depends on, in
-    /// order.
+    /// Returns the items that a transaction's diagnostics may mention: itself, then its
+    /// dependencies in order.
     pub(super) fn items(&self, item: usize) -> Vec<usize> {
         let set = self.transactions[item].as_ref().map(|(_, set)| set);
         let others = set.into_iter().flat_map(members).map(|index| self.shared[index]);
         std::iter::once(item).chain(others).collect()
     }
 
-    /// Finds what each shared item leads to.
+    /// Finds the items that each shared item leads to.
     fn follow(&mut self, tree: &ast::Program) {
         self.named.clear();
         for (index, item) in self.shared.iter().enumerate() {
@@ -106,7 +106,7 @@ impl Closures {
         }
     }
 
-    /// The shared items that an item with this text names.
+    /// Returns the shared items that an item with this text names.
     fn named_in(&self, text: u64) -> BTreeSet<usize> {
         let words = self.words.get(&text).into_iter().flat_map(|words| words.iter());
         words.filter_map(|word| self.named.get(word)).flatten().copied().collect()
@@ -134,7 +134,7 @@ pub(super) fn is_transaction(item: &Item) -> bool {
     matches!(item.kind, ItemKind::Transaction(_))
 }
 
-/// The name that other items know an item by.
+/// Returns the name by which other items refer to an item.
 pub(super) fn name_of(item: &Item) -> Option<&Name> {
     match &item.kind {
         ItemKind::Level { name, .. } => Some(&name.name),
@@ -159,7 +159,7 @@ fn words_of(source: &Source, item: &Item) -> Arc<[Name]> {
     words.into_iter().map(Name::from).collect()
 }
 
-/// Adds to a set; says whether it is new there.
+/// Adds to a set; returns true if the index is new there.
 fn insert(set: &mut Set, index: usize) -> bool {
     let bit = 1 << (index % 64);
     let is_new = set[index / 64] & bit == 0;
@@ -173,7 +173,7 @@ fn join(set: &mut Set, other: &Set) {
     }
 }
 
-/// What is in a set, in order.
+/// Returns the members of a set, in order.
 fn members(set: &Set) -> impl Iterator<Item = usize> + '_ {
     set.iter().enumerate().flat_map(|(index, word)| {
         let bits = (0..64).filter(move |bit| word >> bit & 1 == 1);

@@ -1,4 +1,4 @@
-//! What is known of transactions, kept so that it holds wherever their items come to stand.
+//! Remembered results for transactions, valid wherever their items move in the text.
 
 use std::collections::HashMap;
 
@@ -8,16 +8,16 @@ use super::closure::Key;
 use crate::diagnostic::Diagnostic;
 use crate::syntax::Span;
 
-/// A diagnostic, its places relative to items.
+/// A diagnostic whose places are relative to items.
 #[derive(Clone, Debug)]
 pub(super) struct Placed {
     diagnostic: Diagnostic,
-    /// For each of its spans the item, as a place in the list of those that count.
+    /// For each of its spans, the item as an index into the list of relevant items.
     items: Vec<usize>,
 }
 
 impl Placed {
-    /// None if it speaks of a place outside these items.
+    /// Makes the diagnostic relative; none if it mentions a place outside these items.
     pub(super) fn new(mut diagnostic: Diagnostic, items: &[Span]) -> Option<Self> {
         let mut places = Vec::new();
         for span in diagnostic.spans_mut() {
@@ -29,7 +29,7 @@ impl Placed {
         Some(Self { diagnostic, items: places })
     }
 
-    /// The diagnostic where the items stand now.
+    /// Returns the diagnostic at the items' current places.
     pub(super) fn at(&self, items: &[Span]) -> Diagnostic {
         let mut diagnostic = self.diagnostic.clone();
         for (span, place) in diagnostic.spans_mut().zip(&self.items) {
@@ -40,33 +40,33 @@ impl Placed {
     }
 }
 
-/// What is known of a transaction without mistakes in names and types.
+/// The results for a transaction without mistakes in names and types.
 #[derive(Clone, Debug)]
 pub(super) struct Memo {
-    /// What the checker says of it.
+    /// The diagnostics of the checker.
     pub(super) types: Vec<Placed>,
-    /// What flow analysis says; none if it was not asked.
+    /// The diagnostics of flow analysis; none if it did not run.
     pub(super) flow: Option<Vec<Placed>>,
     /// The objects and stores that it uses.
     pub(super) used: Vec<Name>,
 }
 
-/// What is known of all of them, those of versions before included: a program that is broken for
-/// the time of typing a line is soon the one from before again.
+/// The results for all transactions, including those of earlier versions: a program that is broken
+/// while a line is being typed soon equals an earlier version again.
 #[derive(Debug, Default)]
 pub(super) struct Memos {
     all: HashMap<Key, (Memo, u64)>,
     version: u64,
 }
 
-/// Memos of versions before are dropped when there are more than so many for each item.
+/// Above this number of results per item, results of earlier versions are dropped.
 const MEMOS_PER_ITEM: usize = 4;
 
-/// But no less than this many are kept.
+/// The number of results that are always kept.
 const MEMOS_MIN: usize = 1_024;
 
 impl Memos {
-    /// What is known under a key; with what flow analysis said, if that is asked for.
+    /// Returns the result for a key; if `with_flow`, only one that includes flow analysis.
     pub(super) fn find(&mut self, key: Key, with_flow: bool) -> Option<&Memo> {
         let (memo, used) = self.all.get_mut(&key)?;
         *used = self.version;
@@ -77,7 +77,7 @@ impl Memos {
         self.all.insert(key, (memo, self.version));
     }
 
-    /// Begins the next version, of so many items.
+    /// Begins the next version, with this number of items.
     pub(super) fn next_version(&mut self, items: usize) {
         self.version += 1;
         if self.all.len() > MEMOS_MIN.max(MEMOS_PER_ITEM * items) {

@@ -1,13 +1,13 @@
-//! Checking version after version of one program, as somebody types.
+//! Checks successive versions of one program, as an editor sends them.
 //!
-//! Text and tree are read anew each time, and so are the names and types of all that transactions
-//! share. That is a small part of the work. Transactions cost the rest, and what is known of one
-//! holds as long as its text does and that of every item that it names, directly or through
-//! others. What it says of places is kept relative to those items, since tokens before them come
-//! and go.
+//! Each version's text and tree are read anew, and so are the names and types of all shared items.
+//! That is a small part of the work; transactions cost the rest. The result for a transaction is
+//! reused while its text and the text of every item that it names, directly or through others, are
+//! unchanged. Places in a result are relative to these items, because tokens before them come and
+//! go.
 //!
-//! Invariant: the diagnostics are those of [`crate::check()`], except that advice on flows was not
-//! tried yet: [`Incremental::advise`] does that for those that somebody asks about.
+//! Invariant: the diagnostics are those of [`crate::check()`], except that advice on flows has not
+//! been tried yet: [`Incremental::advise`] tries it for the diagnostics that an editor asks about.
 
 mod closure;
 mod memo;
@@ -37,11 +37,11 @@ pub struct Version {
     pub source: Source,
     /// The tree.
     pub syntax: ast::Program,
-    /// Whether parts of the text could not be read.
+    /// True if parts of the text could not be read.
     pub is_broken: bool,
-    /// What is wrong, in source order, with advice on flows that was not tried.
+    /// The mistakes, in source order, with untried advice on flows.
     pub diagnostics: Vec<Diagnostic>,
-    /// How many more diagnostics there were.
+    /// The number of diagnostics that were dropped.
     pub omitted: usize,
 }
 
@@ -58,8 +58,7 @@ pub struct Version {
 pub struct Incremental {
     closures: Closures,
     memos: Memos,
-    /// Whether what all transactions share had a mistake in the version before: flow analysis is
-    /// then of no use.
+    /// True if a shared item had a mistake in the previous version: flow analysis is then useless.
     shared_had_mistakes: bool,
 }
 
@@ -77,7 +76,8 @@ impl Incremental {
         self.memos.next_version(syntax.items.len());
         let diagnostics = self.diagnostics(&mut syntax, is_broken, &parsed);
         if diagnostics.found().len() >= DIAGNOSTICS_MAX {
-            // What nobody would see is not looked for, so what is found depends on all of it.
+            // Errors beyond the limit are not searched for, so the result depends on the whole
+            // program.
             let checked = check_once(source.text, Rules::default(), Mutation::None);
             let (source, syntax) = (checked.source, checked.syntax);
             let (diagnostics, omitted) = (checked.diagnostics, checked.omitted);
@@ -88,7 +88,7 @@ impl Incremental {
         Version { source, syntax, is_broken, diagnostics, omitted }
     }
 
-    /// Tries the advice of some diagnostics of a version and keeps what helps, as
+    /// Tries the advice of some diagnostics of a version and keeps helpful advice, as
     /// [`crate::check()`] does.
     pub fn advise(&mut self, version: &Version, diagnostics: &mut [Diagnostic]) {
         let errors = |diagnostics: &[Diagnostic], omitted| {
@@ -114,14 +114,14 @@ impl Incremental {
             self.shared_had_mistakes = !checked.shared_is_good;
         }
         if checked.shared_is_good && !with_flow {
-            // Now flow analysis has its say, of transactions too that were known without it.
+            // Flow analysis now also runs for the transactions whose results lack it.
             let checked = self.check_unknown(syntax, is_broken, true, parsed);
             return self.joined(syntax, checked);
         }
         self.joined(syntax, checked)
     }
 
-    /// Checks names and types of all but the transactions that are known.
+    /// Checks names and types of everything except transactions with a remembered result.
     fn check_unknown(
         &mut self,
         syntax: &mut ast::Program,
@@ -161,7 +161,8 @@ impl Incremental {
         Checked { keys, is_known, program, outcomes, diagnostics, shared_is_good }
     }
 
-    /// Joins what was found with what was known, adds what flow analysis finds, and takes note.
+    /// Joins the new results with the remembered ones, runs flow analysis, and remembers its
+    /// results.
     fn joined(&mut self, syntax: &ast::Program, checked: Checked) -> Diagnostics {
         let mut used: HashSet<Name> = HashSet::new();
         let mut later = Vec::new();
@@ -198,13 +199,13 @@ impl Incremental {
         joined
     }
 
-    /// The spans of the items that a transaction's diagnostics may speak of.
+    /// Returns the spans of the items that a transaction's diagnostics may mention.
     fn spans(&self, syntax: &ast::Program, item: usize) -> Vec<Span> {
         self.closures.items(item).into_iter().map(|item| syntax.items[item].span).collect()
     }
 
-    /// Keeps what was found of a transaction, if it has no mistakes in names and types: what is
-    /// said of those may depend on names anywhere.
+    /// Remembers the results for a transaction without mistakes in names and types: diagnostics
+    /// about such mistakes may depend on names anywhere.
     fn remember(
         &mut self,
         syntax: &ast::Program,
@@ -225,30 +226,30 @@ impl Incremental {
         let types: Option<Vec<Placed>> = here.into_iter().map(placed).collect();
         let flow: Option<Option<Vec<Placed>>> = flow.map(|flow| flow.iter().map(placed).collect());
         let used = checked.outcomes[at].used.iter().map(|used| checked.name_of(*used)).collect();
-        // Not if it speaks of a place that the key does not cover.
+        // A diagnostic may mention a place that the key does not cover; then nothing is remembered.
         if let (Some(types), Some(flow)) = (types, flow.map_or(Some(None), |flow| flow.map(Some))) {
             self.memos.insert(key, Memo { types, flow, used });
         }
     }
 }
 
-/// What was checked of a version.
+/// The result of checking a version.
 struct Checked {
-    /// For each item that is a transaction, what it is known by.
+    /// The key of each item that is a transaction.
     keys: Vec<Option<closure::Key>>,
-    /// For each item, whether it is known and was left out.
+    /// For each item, true if it has a remembered result and was left out.
     is_known: Vec<bool>,
-    /// The rest.
+    /// The program of the other items.
     program: hir::Program,
-    /// For each of its transactions.
+    /// The outcome of each of its transactions.
     outcomes: Vec<Outcome>,
     diagnostics: Diagnostics,
-    /// Whether what all transactions share has no mistakes.
+    /// True if the shared items have no mistakes.
     shared_is_good: bool,
 }
 
 impl Checked {
-    /// What flow analysis says of a transaction; none if it is not asked.
+    /// Returns the diagnostics of flow analysis for a transaction; none if it does not run.
     fn flow(&self, transaction: usize) -> Option<Vec<Diagnostic>> {
         if !self.outcomes[transaction].is_good || !self.shared_is_good {
             return None;
@@ -274,7 +275,7 @@ fn transaction_name(item: &Item) -> Option<&Name> {
     }
 }
 
-/// Where the name of an object or store stands.
+/// Returns the span of the name of an object or store.
 fn name_span(item: &Item) -> Option<Span> {
     match &item.kind {
         ItemKind::Object(object) => Some(object.name.span),
@@ -283,14 +284,14 @@ fn name_span(item: &Item) -> Option<Span> {
     }
 }
 
-/// The names that more than one transaction has.
+/// Returns the names that more than one transaction has.
 fn declared_twice(syntax: &ast::Program) -> HashSet<Name> {
     let mut seen = HashSet::new();
     let names = syntax.items.iter().filter_map(transaction_name);
     names.filter(|name| !seen.insert(*name)).cloned().collect()
 }
 
-/// The items that are known, and a program of the others.
+/// Splits the items into those with remembered results and a program of the others.
 fn take_apart(items: Vec<Item>, is_known: &[bool]) -> (Vec<Item>, ast::Program) {
     let (known, items): (Vec<_>, Vec<_>) =
         items.into_iter().zip(is_known).partition(|(_, is_known)| **is_known);
@@ -298,7 +299,7 @@ fn take_apart(items: Vec<Item>, is_known: &[bool]) -> (Vec<Item>, ast::Program) 
     (plain(known), ast::Program { items: plain(items) })
 }
 
-/// The items in order again.
+/// Returns all items in their original order.
 fn put_together(known: Vec<Item>, others: Vec<Item>, is_known: &[bool]) -> Vec<Item> {
     let (mut known, mut others) = (known.into_iter(), others.into_iter());
     let next = |is_known: &bool| if *is_known { known.next() } else { others.next() };

@@ -6,7 +6,7 @@ const PROGRAMS: [&str; 3] = [
     include_str!("../../../../examples/ticket_shop.mingle"),
 ];
 
-/// Both ways of checking find the same, once the advice was tried.
+/// Both ways of checking give the same diagnostics once the advice was tried.
 fn assert_same(program: &mut Incremental, text: &str) {
     let mut version = program.check(text);
     let mut diagnostics = std::mem::take(&mut version.diagnostics);
@@ -24,7 +24,7 @@ fn every_version_is_checked_as_if_it_were_the_first() {
         let mut program = Incremental::default();
         assert_same(&mut program, text);
         let source = syntax::lex(text);
-        // Each token is left out, written twice, and exchanged, as somebody may type.
+        // Each token is left out, repeated, and replaced, as in an edited text.
         for (index, token) in source.tokens.iter().enumerate() {
             let (before, after) = (&text[..token.start as usize], &text[token.end as usize..]);
             let word = &text[token.start as usize..token.end as usize];

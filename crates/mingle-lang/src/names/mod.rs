@@ -1,8 +1,8 @@
-//! Which name stands for what: from places in the text to declarations, and back.
+//! Name resolution for editors: from places in the text to declarations, and back.
 //!
-//! The checker resolves every name while it checks; here it is asked to note what it found. So an
-//! editor sees exactly what the compiler sees, in a program with mistakes as well: what could not
-//! be understood is missing, and nothing is guessed.
+//! The checker resolves every name while it checks, and records the result here. So an editor sees
+//! exactly what the compiler sees, also in a program with mistakes: parts that the compiler could
+//! not resolve are missing, and nothing is guessed.
 
 mod declared;
 mod record;
@@ -22,7 +22,7 @@ use crate::syntax::{Span, ast};
 pub(crate) use record::{Bound, Record};
 pub use scope::visible;
 
-/// What is declared.
+/// The kind of a declaration.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
     /// A level that the program adds.
@@ -54,13 +54,13 @@ pub enum Kind {
 /// A declaration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Declaration {
-    /// What is declared.
+    /// Its kind.
     pub kind: Kind,
     /// Its name.
     pub name: Name,
-    /// Where the name stands: one token.
+    /// The span of the name: one token.
     pub span: Span,
-    /// The declaration as the program would write it, without bodies.
+    /// The declaration in the program's syntax, without bodies.
     pub shown: String,
     /// Its doc comment.
     pub docs: String,
@@ -87,19 +87,19 @@ impl std::fmt::Display for Typed {
 /// The names of one program.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
-    /// By the token that names them.
+    /// The declarations by the token that names them.
     declarations: BTreeMap<u32, Declaration>,
     /// From the token of a use to that of its declaration.
     uses: BTreeMap<u32, u32>,
-    /// What the language itself declares, by the token of the use.
+    /// The uses of built-ins, by token.
     builtin: BTreeMap<u32, String>,
-    /// Types of expressions, by where they end and start.
+    /// Types of expressions, by their end and start.
     types: BTreeMap<(u32, u32), Typed>,
     /// The checked program; complete only for transactions that are good.
     pub(crate) program: hir::Program,
-    /// For each transaction of `program` whether it is free of mistakes.
+    /// For each transaction of `program`, true if it is free of mistakes.
     pub(crate) good: Vec<bool>,
-    /// Where its transactions stand, in order.
+    /// The places of its transactions, in order.
     transactions: Vec<(Span, usize)>,
 }
 
@@ -152,41 +152,41 @@ impl Names {
         }
     }
 
-    /// All declarations, in source order.
+    /// Returns all declarations, in source order.
     pub fn declarations(&self) -> impl Iterator<Item = &Declaration> {
         self.declarations.values()
     }
 
-    /// The declaration that a token names, whether it is there or used there.
+    /// Returns the declaration whose name, or a use of it, is this token.
     pub fn at(&self, token: u32) -> Option<&Declaration> {
         let declared = self.uses.get(&token).unwrap_or(&token);
         self.declarations.get(declared)
     }
 
-    /// The uses of what is declared at `declared`, in source order, the declaration excluded.
+    /// Returns the uses of the declaration at `declared`, in source order, without the declaration.
     pub fn references(&self, declared: Span) -> impl Iterator<Item = Span> + '_ {
         let uses = self.uses.iter();
         uses.filter(move |(_, to)| **to == declared.start).map(|(token, _)| Span::token(*token))
     }
 
-    /// What a token says that names a part of the language: an operation of a type, or a built-in
+    /// Returns the description of a built-in at a token: an operation of a type, or a built-in
     /// function.
     pub fn builtin_at(&self, token: u32) -> Option<&str> {
         self.builtin.get(&token).map(String::as_str)
     }
 
-    /// Whether a token is resolved.
+    /// True if a token is resolved.
     pub fn knows(&self, token: u32) -> bool {
         self.uses.contains_key(&token) || self.declarations.contains_key(&token)
     }
 
-    /// The type of the longest expression that ends before this token.
+    /// Returns the type of the longest expression that ends before this token.
     pub fn type_before(&self, token: u32) -> Option<&Typed> {
         let ending = self.types.range((token, 0)..=(token, u32::MAX));
         ending.map(|(_, found)| found).next()
     }
 
-    /// The smallest expression around a token, and its type.
+    /// Returns the smallest expression around a token, and its type.
     pub fn type_at(&self, token: u32) -> Option<(Span, &Typed)> {
         let around = self.types.iter().filter(|((_, start), _)| *start <= token);
         let around = around.filter(|((end, _), _)| *end > token);
@@ -194,24 +194,24 @@ impl Names {
         spans.min_by_key(|(span, _)| span.end - span.start)
     }
 
-    /// The declaration that a name of the shared namespace stands for.
+    /// Returns the declaration of a name in the shared namespace.
     pub fn item(&self, kind: Kind, name: &str) -> Option<&Declaration> {
         self.declarations().find(|found| found.kind == kind && &*found.name == name)
     }
 
-    /// The transaction around a token, if it is free of mistakes in names and types.
+    /// Returns the transaction around a token, if it is free of mistakes in names and types.
     pub(crate) fn transaction_around(&self, token: u32) -> Option<&hir::Transaction> {
         let (_, index) =
             self.transactions.iter().find(|(span, _)| span.start <= token && token < span.end)?;
         self.good[*index].then(|| &self.program.transactions[*index])
     }
 
-    /// Whether every use means the same declaration here as there, token by token.
+    /// True if every use refers to the same declaration in both, token by token.
     pub fn agrees_with(&self, other: &Self) -> bool {
         self.uses == other.uses && self.declarations.keys().eq(other.declarations.keys())
     }
 
-    /// The members that an expression of a type has: fields, then operations.
+    /// Returns the members of a type's expressions: fields, then operations.
     pub fn members(&self, of: &Typed) -> Vec<Member> {
         let mut members = Vec::new();
         let field = |kind, name: &Name, shown: String| Member {
@@ -249,8 +249,8 @@ impl Names {
         members
     }
 
-    /// The fields that the braces after an object's or a struct's name may give: of an object its
-    /// key and registers.
+    /// Returns the fields allowed in braces after the name of an object or struct; for an object,
+    /// its key and registers.
     pub fn fields(&self, name: &str, is_object: bool) -> Vec<Member> {
         let of = if is_object { Type::Ref(name.into()) } else { Type::Struct(name.into()) };
         let mut members = self.members(&Typed::Value(of));
@@ -264,7 +264,7 @@ impl Names {
         members
     }
 
-    /// The operations of a store.
+    /// Returns the operations of a store.
     pub fn operations(&self, store: &str) -> Vec<Member> {
         let stores = self.program.stores.iter().filter(|known| &*known.name == store);
         let operations = stores.flat_map(|store| &store.operations);
@@ -281,13 +281,13 @@ impl Names {
     }
 }
 
-/// What can stand after the point of an expression.
+/// A name that can follow the point after an expression.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// What it is; an operation of the language's own is one as well.
+    /// Its kind; a built-in operation counts as an operation.
     pub kind: Kind,
     /// Its name.
     pub name: String,
-    /// How it is declared.
+    /// Its declaration.
     pub shown: String,
 }

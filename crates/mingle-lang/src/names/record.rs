@@ -1,4 +1,4 @@
-//! What the checker notes while it resolves names.
+//! The names that the checker records while it resolves them.
 
 use std::collections::BTreeMap;
 
@@ -7,16 +7,16 @@ use mingle_model::{Name, Type};
 use super::Typed;
 use crate::syntax::Span;
 
-/// A variable as it was bound.
+/// A variable binding.
 #[derive(Clone, Debug)]
 pub(crate) struct Bound {
     pub(crate) name: Name,
     pub(crate) var_type: Option<Type>,
-    /// `let`, `var`, or nothing where it is bound otherwise.
+    /// `let`, `var`, or empty for other bindings.
     pub(crate) word: &'static str,
 }
 
-/// What was resolved, in terms of tokens.
+/// The resolved names, by token.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Record {
     /// From the token of a use to that of the declaration.
@@ -26,7 +26,7 @@ pub(crate) struct Record {
     /// Uses of levels.
     pub(crate) levels: BTreeMap<u32, Name>,
     pub(crate) builtin: BTreeMap<u32, String>,
-    /// By where they end and start.
+    /// By end and start.
     pub(crate) types: BTreeMap<(u32, u32), Typed>,
     /// By the token that names them.
     pub(crate) variables: BTreeMap<u32, Bound>,

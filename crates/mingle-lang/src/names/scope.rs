@@ -1,4 +1,4 @@
-//! Which variables can be named at a place.
+//! The variables visible at a place.
 
 use crate::syntax::Span;
 use crate::syntax::ast::{self, Block, Else, Ident, ItemKind, Stmt, StmtKind};

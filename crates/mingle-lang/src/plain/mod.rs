@@ -1,7 +1,7 @@
 //! The plain interpreter: runs an unsplit program over plain maps.
 //!
-//! It shares with the compiler's later steps only the checked tree and the local operations. The
-//! tests hold split programs against it: both must end in the same state with the same result.
+//! It shares only the checked tree and the local operations with the later stages of the compiler.
+//! Tests compare split programs with it: both must end in the same state with the same result.
 
 mod outside;
 mod state;
@@ -18,18 +18,18 @@ use crate::syntax::Span;
 pub use outside::{Endorsed, EndorsedValues, Operations, Outside};
 pub use state::{FieldState, ObjectState, State};
 
-/// Why a plain run ended without a result.
+/// The reason why a plain run ended without a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Abort {
     /// A `require` failed.
     Require(Option<Name>, String),
-    /// A keyed `new` met an object that exists.
+    /// A keyed `new` found that its object exists.
     Exists(Ref),
     /// A value grew too large, or there were too many steps.
     Limit,
-    /// The program calls an operation of a store, and nobody says what that does.
+    /// The program calls an operation of a store, and the caller supplied no operations.
     Operation,
-    /// An endorsed value is needed that was not noted early.
+    /// The run needs an endorsed value that the early run did not record.
     NotEndorsed(Span),
 }
 
@@ -44,7 +44,7 @@ impl From<Abort> for Stop {
     }
 }
 
-/// Runs a transaction as it is written. If it aborts, the state is as it was.
+/// Runs an unsplit transaction. If it aborts, the state is unchanged.
 ///
 /// # Errors
 ///
@@ -62,8 +62,8 @@ pub fn run(
     run_with(program, transaction, arguments, state, (now, seed, steps_max), outside)
 }
 
-/// As [`run`], with what is not in the program: the time, the seed and the bound on steps, the
-/// operations of stores, and what was endorsed.
+/// Like [`run`], with inputs from outside of the program: the time, the seed, the bound on steps,
+/// the operations of stores, and the endorsed values.
 ///
 /// # Errors
 ///
@@ -109,7 +109,7 @@ struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Whether the run is only about the values of endorsements.
+    /// True if the run only records the values of endorsements.
     fn is_early(&self) -> bool {
         matches!(self.outside.endorsed, Endorsed::Early(_))
     }

@@ -1,4 +1,4 @@
-//! What a plain run takes from outside of the program: the operations of stores, and endorsed
+//! The inputs of a plain run from outside of the program: the operations of stores, and endorsed
 //! values that were read before.
 
 use std::collections::BTreeMap;
@@ -15,29 +15,29 @@ pub type EndorsedValues = BTreeMap<(Span, Vec<u64>), Value>;
 /// The operations of stores: the state, the store, the index of its operation, the arguments.
 pub type Operations<'a> = &'a dyn Fn(&mut State, StoreId, u32, &[Value]) -> Option<Value>;
 
-/// How endorsements are understood.
+/// The treatment of endorsements.
 #[derive(Debug, Default)]
 pub enum Endorsed<'a> {
     /// An endorsement has the value of its expression where it stands.
     #[default]
     InPlace,
-    /// The run is only about the values of endorsements: it notes them, writes nothing, and goes on
-    /// behind a `return` and where it would abort.
+    /// The run only records the values of endorsements: it writes nothing, and continues after a
+    /// `return` and after a condition for aborting.
     Early(&'a mut EndorsedValues),
-    /// An endorsement has the value that was noted early; those without effect are in place.
+    /// An endorsement has the value recorded early; those without effect are evaluated in place.
     Given {
-        /// What was noted.
+        /// The recorded values.
         values: &'a EndorsedValues,
         /// The endorsements without effect.
         needless: &'a [Span],
     },
 }
 
-/// What a plain run takes from outside of the program.
+/// The inputs of a plain run from outside of the program.
 #[derive(Default)]
 pub struct Outside<'a> {
-    /// The operations of stores; none where a program that calls them aborts.
+    /// The operations of stores; if none, a program that calls one aborts.
     pub operations: Option<Operations<'a>>,
-    /// How endorsements are understood.
+    /// The treatment of endorsements.
     pub endorsed: Endorsed<'a>,
 }

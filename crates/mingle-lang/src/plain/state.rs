@@ -40,7 +40,7 @@ impl State {
         self.objects.iter()
     }
 
-    /// Whether an object exists.
+    /// True if an object exists.
     pub fn exists(&self, object: &Ref) -> bool {
         self.objects.contains_key(object)
     }

@@ -1,4 +1,4 @@
-//! What each phase keeps of the program: what it runs, what it replays, what it records.
+//! The parts of the program that each phase runs, replays and records.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -6,7 +6,7 @@ use super::Mutation;
 use super::phases::Phases;
 use crate::flat::{Flat, Kind, Operand, Slot, StmtId};
 
-/// What one phase keeps.
+/// The parts that one phase keeps.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Kept {
     /// Statements that it runs; of loops and branches, those that it goes through.
@@ -28,7 +28,7 @@ impl Kept {
     }
 }
 
-/// What all phases keep, by phase.
+/// Returns the kept parts, by phase.
 pub(crate) fn keep(flat: &Flat, phases: &Phases, mutation: Mutation) -> Vec<Kept> {
     let mut defs: Vec<Vec<StmtId>> = vec![Vec::new(); flat.slots.len()];
     for (id, stmt) in flat.live_statements() {

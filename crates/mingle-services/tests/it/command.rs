@@ -1,4 +1,4 @@
-//! The command: what it fetches, starts and stops, and what is left when its process is killed.
+//! The command: fetching, starting and stopping, and cleanup after its process is killed.
 
 use crate::wire;
 use std::fs;
@@ -12,7 +12,7 @@ use mingle_services::process::Process;
 use mingle_services::{Engine, Home, private};
 use tempfile::TempDir;
 
-/// The command with a home of its own.
+/// Returns the command with a home of its own.
 fn command(home: &Path) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_mingle-services"));
     command.env("MINGLE_SERVICES", home).env_remove("CI");
@@ -22,7 +22,7 @@ fn command(home: &Path) -> Command {
     command
 }
 
-/// A home that servers can get to whoever they run as, with the files that the usual one has.
+/// Creates a home that servers can reach as any user, with the files of the usual home.
 fn new_home() -> TempDir {
     let folder = tempfile::tempdir().unwrap();
     fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
@@ -38,14 +38,14 @@ fn new_home() -> TempDir {
     folder
 }
 
-/// What a command prints when all is well.
+/// Returns the output of a successful command.
 fn printed(output: Output) -> String {
     let error = String::from_utf8(output.stderr).unwrap();
     assert!(output.status.success(), "{error}");
     String::from_utf8(output.stdout).unwrap()
 }
 
-/// What a command complains about.
+/// Returns the complaint of a failed command.
 fn complaint(output: Output) -> String {
     assert!(!output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     String::from_utf8(output.stderr).unwrap()
@@ -59,7 +59,7 @@ fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// Runs `hold`, and gives it with the processes of the server that it holds.
+/// Runs `hold`; returns it with the processes of the server that it holds.
 fn hold(home: &Path, engine: Engine) -> (Child, Vec<Process>) {
     let mut holder = command(home);
     let holder = holder.args(["hold", engine.name()]).stdin(Stdio::piped()).stdout(Stdio::piped());
@@ -78,7 +78,7 @@ async fn nothing_is_left_of_a_process_that_is_killed() {
         }
         let home = new_home();
         let runs = home.path().join("runs");
-        // It takes its time to start.
+        // Cassandra takes long to start.
         let ways = if engine == Engine::Cassandra { &[true][..] } else { &[true, false] };
         for is_killed in ways.iter().copied() {
             let (mut holder, servers) = hold(home.path(), engine);
@@ -126,7 +126,7 @@ async fn a_started_server_goes_on_until_it_is_stopped() {
     }
 }
 
-/// The one process that the home says was started.
+/// Returns the one started process that the home records.
 fn started_process(home: &Path) -> Process {
     let text = fs::read_to_string(home.join("started.txt")).unwrap();
     let words: Vec<&str> = text.split_whitespace().collect();

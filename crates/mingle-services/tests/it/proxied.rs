@@ -1,4 +1,4 @@
-//! What servers make of a proxy's faults: what a client cannot know is known to the server.
+//! The effects of a proxy's faults: the client cannot know the outcome, but the server does.
 
 use crate::wire;
 use std::net::SocketAddr;
@@ -6,8 +6,8 @@ use std::net::SocketAddr;
 use mingle_proxy::{Fault, Proxy};
 use mingle_services::{Engine, private, shared};
 
-/// Goes to a server through a proxy with each fault, and sees what has become of it. `write` adds
-/// one to what `read` gives, with a text that contains `mark`.
+/// Uses a server through a proxy with each fault, and checks the outcome. `write` adds one to the
+/// result of `read`, with a text that contains `mark`.
 async fn go_through(
     direct: SocketAddr,
     mark: &str,
@@ -48,7 +48,7 @@ async fn postgres_commits_what_the_client_does_not_hear_of() {
 #[tokio::test(flavor = "multi_thread")]
 async fn redis_does_what_the_client_does_not_hear_of() {
     let Some(server) = shared(Engine::Redis).await else { return };
-    // One whose address is told is not only ours.
+    // A server with an address in the environment may have other users.
     let Some(direct) = server.addresses().first().copied() else { return };
     let write = |at| wire::redis(at, &["INCR", "counted"]).map(|_| ());
     let read = |at| wire::redis(at, &["GET", "counted"]).unwrap().unwrap();

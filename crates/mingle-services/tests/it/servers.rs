@@ -1,14 +1,14 @@
-//! Each engine starts, answers, and keeps what it acknowledged when it is killed.
+//! Each engine starts, answers, and keeps acknowledged data when it is killed.
 
 use crate::wire;
 use mingle_services::{Engine, Options, Server, private, private_with, shared};
 
-/// The rows that PostgreSQL answers with.
+/// Returns the rows of PostgreSQL's answer.
 fn ask(server: &Server, query: &str) -> Vec<Vec<String>> {
     wire::postgres(server.addresses()[0], query).unwrap()
 }
 
-/// What Redis answers.
+/// Returns the answer of Redis.
 fn tell(server: &Server, words: &[&str]) -> Option<String> {
     wire::redis(server.addresses()[0], words).unwrap()
 }

@@ -1,4 +1,4 @@
-//! What a driver has to do for a call in a transaction that the application has begun with it.
+//! The driver's part of a call inside a transaction that the application has begun.
 
 use mingle_store::BoxFuture;
 
@@ -7,27 +7,28 @@ use crate::session::{Step, StepResult};
 
 /// A connection on which the application has begun a transaction.
 ///
-/// A future of it may be dropped where it waits. What the server has been asked until then, and what it
-/// answers, is in nobody's way, and [`Driver::undo`] takes it back.
+/// A waiting future of it may be dropped. Requests sent before, and their answers, disturb no later
+/// request, and [`Driver::undo`] takes them back.
 pub trait Driver: Send {
-    /// Marks where the call begins; looks, and gives the cells of the first row; says `setting`; and
-    /// marks where the phase begins, as the savepoint `mingle_phase`.
+    /// Marks the start of the call; runs `look` and returns the cells of its first row; runs
+    /// `setting`; and marks the start of the phase, as the savepoint `mingle_phase`.
     ///
     /// # Errors
     ///
-    /// What went wrong; the transaction is then as before, once [`Driver::undo`] was called.
+    /// The failure; the transaction is as before after a call of [`Driver::undo`].
     fn open<'a>(
         &'a mut self,
         look: &'a str,
         setting: &'a str,
     ) -> BoxFuture<'a, Result<Vec<Option<String>>, Wrong>>;
 
-    /// Says these steps, and gives what the server says to each, up to the first failure at least.
+    /// Runs these steps, and returns the server's answer to each, at least up to the first failure.
     fn run<'a>(&'a mut self, steps: &'a [Step]) -> BoxFuture<'a, Vec<StepResult>>;
 
-    /// Says `restore`, and keeps what was done. If that fails, so does whatever the application says next.
+    /// Runs `restore`, and keeps the call's effects. If that fails, the application's next
+    /// statement fails too.
     fn close<'a>(&'a mut self, restore: &'a str) -> BoxFuture<'a, ()>;
 
-    /// Goes back to where the call began, before anything that the application may say next.
+    /// Rolls back to the start of the call, before the application's next statement.
     fn undo(&mut self);
 }

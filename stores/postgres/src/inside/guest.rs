@@ -1,4 +1,5 @@
-//! A transaction of a store in one of the application's: without a beginning and an end of its own.
+//! A transaction of a store inside the application's transaction: it sends no `BEGIN` or `COMMIT`
+//! of its own.
 
 use std::sync::Arc;
 
@@ -63,13 +64,13 @@ struct Guest {
     inner: Arc<Inner>,
     requests: Requests,
     done: Done,
-    /// Whether there is anything to undo.
+    /// True if there is anything to undo.
     has_sent: bool,
-    /// Why it can do nothing more; set while a call waits, in case it is given up.
+    /// The reason why it can do nothing more; set while a call waits, in case the call is dropped.
     broken: Option<StoreError>,
 }
 
-/// Why statements were in vain.
+/// The reason why statements failed.
 enum Vain {
     Failed(Failure),
     Gone(StoreError),
@@ -156,7 +157,7 @@ impl Guest {
             return Err(broken.clone());
         }
         if commit.is_empty() && !self.done.has_written {
-            // What was read is valid if the application's transaction commits.
+            // Its reads are valid if the application's transaction commits.
             self.has_sent = false;
             let version = Version(self.done.seen);
             return Ok(Committed { version, stamp: Stamp::default() });
@@ -175,8 +176,8 @@ impl Guest {
         Ok(commit::committed(&results, planned.version, self.done.seen))
     }
 
-    /// The witness rows of what was to be written that were not known. They stand in the snapshot: of
-    /// others a commit that meets them is a conflict.
+    /// Returns the unknown witness rows of the objects to be written. They are in the snapshot; a
+    /// commit that meets other witness rows is a conflict.
     async fn witnessed(&mut self, commit: &Commit) -> StoreError {
         let _ = self.requests.send(Request::Undo);
         self.has_sent = false;
@@ -203,7 +204,7 @@ impl Guest {
 impl Drop for Guest {
     fn drop(&mut self) {
         if self.has_sent {
-            // Whoever serves may be gone, and has then undone all of it.
+            // The server of requests may be gone; it has then undone everything.
             let _ = self.requests.send(Request::Undo);
         }
     }

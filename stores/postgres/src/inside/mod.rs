@@ -1,18 +1,16 @@
-//! Transactions that are parts of one that the application has begun itself, on a connection of its
-//! own.
+//! Transactions that run inside a transaction of the application, on the application's connection.
 //!
 //! - this module: the application's transaction while a call is made in it;
-//! - `sameness`: whether it is at the store's own database, at the level that the store needs, and which
-//!   settings of its session have to be others meanwhile;
-//! - `guest`: a transaction of the store's in it;
-//! - `driver`: what a driver has to do for that; `plain` and `sqlx`: the drivers.
+//! - `sameness`: checks that it is at the store's own database, at the level that the store needs,
+//!   and finds the session settings that must be changed during the call;
+//! - `guest`: a transaction of the store inside it;
+//! - `driver`: the operations that a driver must provide; `plain` and `sqlx`: the drivers.
 //!
-//! The connection is borrowed, and a transaction of a store is not: so a guest sends what it wants to
-//! say, and [`Joined::run`] says it, as long as the call runs.
+//! The connection is borrowed, but a transaction of a store is not. A guest therefore sends its
+//! requests through a channel, and [`Joined::run`] executes them as long as the call runs.
 //!
-//! **Invariant: whatever ends a call before its time undoes it.** All of it stands behind a savepoint,
-//! and what goes back there is sent when the call is dropped, before anything that the application may
-//! send after it.
+//! **Invariant: a call that ends early is undone.** Everything is behind a savepoint. The rollback
+//! to it is sent when the call is dropped, before any later request of the application.
 
 mod driver;
 mod guest;
@@ -38,33 +36,34 @@ use guest::Place;
 use sameness::Found;
 pub(crate) use sameness::Own;
 
-/// Goes back to where the phase began, to try it once more.
+/// Rolls back to the start of the phase, for another attempt.
 const UNDO_PHASE: &str = "ROLLBACK TO SAVEPOINT mingle_phase";
 
-/// A transaction of the application's: one of tokio-postgres, or, with the feature `sqlx`, one of sqlx.
+/// A transaction of the application, of tokio-postgres or, with the feature `sqlx`, of sqlx.
 pub trait HostTransaction: Send {
-    /// Its connection, on which nobody else says anything meanwhile.
+    /// Returns its connection, which no other code uses in the meantime.
     #[doc(hidden)]
     fn host(&mut self) -> Host<'_>;
 }
 
-/// A connection of the application's, whichever driver it is of.
+/// A connection of the application, of either driver.
 pub struct Host<'a>(Box<dyn Driver + 'a>);
 
-/// Why nothing can be done in a transaction of the application's.
+/// The reason why a transaction of the application cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum JoinError {
-    /// It is at another database, or at too weak a level; with what was seen and what is needed.
+    /// It is at another database, or its level is too weak; the text has the found and the required
+    /// value.
     Misuse(String),
     /// The server fails.
     Store(StoreError),
 }
 
-/// What a guest wants to say.
+/// A request of a guest.
 pub(crate) enum Request {
     /// These statements, in one round trip.
     Run(Vec<Step>, oneshot::Sender<Vec<StepResult>>),
-    /// That nothing of its phase was meant.
+    /// Undo the whole phase.
     Undo,
 }
 
@@ -74,20 +73,20 @@ pub struct Joined<'a> {
     inner: Arc<Inner>,
     place: Arc<Place>,
     requests: UnboundedReceiver<Request>,
-    /// Sets back what was set, once all has gone well.
+    /// Restores the changed settings after a successful call.
     restore: String,
-    /// Whether it is to be undone when it is dropped.
+    /// True if it is to be undone when it is dropped.
     is_open: bool,
 }
 
 impl Postgres {
-    /// Prepares a transaction of the application's for a call: it has to be at this store's database,
-    /// and at `SERIALIZABLE`. One round trip; with sqlx three.
+    /// Prepares a transaction of the application for a call: it must be at this store's database,
+    /// and at `SERIALIZABLE`. Takes one round trip, with sqlx three.
     ///
     /// # Errors
     ///
-    /// [`JoinError::Misuse`] when it is not; else when the server fails. Its transaction is then as
-    /// before, unless it had failed already.
+    /// [`JoinError::Misuse`] when it is not; [`JoinError::Store`] when the server fails. The
+    /// application's transaction is then as before, unless it had failed already.
     pub async fn join<'a>(
         &self,
         host: &'a mut impl HostTransaction,
@@ -112,7 +111,7 @@ impl Postgres {
         })?;
         found.check_level(&joined.inner.store).map_err(JoinError::Misuse)?;
         if !found.is_same(&own) {
-            // The server may have been started again since it was last looked at.
+            // The server may have been restarted since the last look.
             let own = sameness::look(&inner).await.map_err(JoinError::Store)?;
             if !found.is_same(&own) {
                 let why = found.differs(&own, &joined.inner.store);
@@ -125,13 +124,14 @@ impl Postgres {
 }
 
 impl Joined<'_> {
-    /// A store whose transactions are parts of the application's, as long as [`Joined::run`] runs.
+    /// Returns a store whose transactions are parts of the application's, as long as
+    /// [`Joined::run`] runs.
     pub fn place(&self) -> Arc<dyn DataStore> {
         self.place.clone()
     }
 
-    /// Runs a call. If it succeeds, what it did stands in the application's transaction; if it fails,
-    /// or this is dropped, nothing does.
+    /// Runs a call. If it succeeds, its effects are part of the application's transaction; if it
+    /// fails, or this future is dropped, it has no effects.
     ///
     /// # Errors
     ///
@@ -142,11 +142,11 @@ impl Joined<'_> {
             while let Some(request) = requests.recv().await {
                 match request {
                     Request::Run(steps, answer) => {
-                        // Who has asked may have gone.
+                        // The requesting guest may be gone.
                         let _ = answer.send(driver.run(&steps).await);
                     }
                     Request::Undo => {
-                        // If that fails, so does whatever follows.
+                        // If that fails, every later statement fails too.
                         driver.run(&[Step::control(UNDO_PHASE)]).await;
                     }
                 }
@@ -188,5 +188,5 @@ impl Drop for Joined<'_> {
     }
 }
 
-/// Who takes requests.
+/// The channel for a guest's requests.
 pub(crate) type Requests = UnboundedSender<Request>;

@@ -1,5 +1,5 @@
-//! The application's transaction, with tokio-postgres. What is sent goes out at once, in its order,
-//! whether or not somebody waits for the answer.
+//! The application's transaction, with tokio-postgres. Statements are sent at once, in order, even
+//! if the caller does not wait for the answer.
 
 use futures_util::future::FutureExt as _;
 use mingle_store::BoxFuture;
@@ -10,7 +10,7 @@ use super::{Host, HostTransaction};
 use crate::error::Wrong;
 use crate::session::{Step, StepResult, run_unprepared};
 
-/// Goes back to where the call began.
+/// Rolls back to the start of the call.
 const UNDO: &str = "ROLLBACK TO SAVEPOINT mingle_call; RELEASE SAVEPOINT mingle_call";
 
 impl HostTransaction for Transaction<'_> {
@@ -37,7 +37,7 @@ impl Driver for Plain<'_> {
 
     fn close<'a>(&'a mut self, restore: &'a str) -> BoxFuture<'a, ()> {
         let closing = format!("{restore}; RELEASE SAVEPOINT mingle_call");
-        // Its answer comes before those to what the application says next.
+        // Its answer comes before the answer to the application's next statement.
         let _ = self.0.batch_execute(&closing).now_or_never();
         Box::pin(std::future::ready(()))
     }
@@ -47,7 +47,7 @@ impl Driver for Plain<'_> {
     }
 }
 
-/// The cells of the first row; none if there is no row.
+/// Returns the cells of the first row; none if there is no row.
 pub fn first_row(answers: &[SimpleQueryMessage]) -> Vec<Option<String>> {
     let row = answers.iter().find_map(|answer| match answer {
         SimpleQueryMessage::Row(row) => Some(row),

@@ -1,4 +1,4 @@
-//! Whether the application's transaction is one that the store could have begun itself.
+//! A check that the store could have begun the application's transaction itself.
 
 use std::sync::{Arc, PoisonError};
 
@@ -10,8 +10,8 @@ use crate::error::message;
 use crate::name::literal;
 use crate::store::Inner;
 
-/// Settings that what is read and written depends on, and how long it may take. Meanwhile they are
-/// those of the store's own connections.
+/// Settings that affect results and time limits. During a call they have the values of the store's
+/// own connections.
 const SETTINGS: [&str; 9] = [
     "search_path",
     "TimeZone",
@@ -24,8 +24,8 @@ const SETTINGS: [&str; 9] = [
     "statement_timeout",
 ];
 
-/// What names a database of a server that runs: the cluster, when it was started (a copy of the files
-/// was at another time), and the database in it.
+/// Identifies a database of a running server: the cluster, its start time (a copy of its files was
+/// started at another time), and the database in it.
 const IDENTITY: &str = "(SELECT system_identifier FROM pg_control_system()) || '/' || \
      extract(epoch FROM pg_postmaster_start_time()) || '/' || \
      (SELECT oid FROM pg_database WHERE datname = current_database())";
@@ -33,14 +33,14 @@ const IDENTITY: &str = "(SELECT system_identifier FROM pg_control_system()) || '
 /// The level that every transaction of a store needs.
 const LEVEL: &str = "serializable";
 
-/// What the store's own connections have.
+/// The identity and settings of the store's own connections.
 pub struct Own {
     identity: String,
     database: String,
     settings: Vec<String>,
 }
 
-/// What the application's transaction has.
+/// The identity, level and settings of the application's transaction.
 pub struct Found {
     identity: String,
     database: String,
@@ -49,7 +49,7 @@ pub struct Found {
     settings: Vec<String>,
 }
 
-/// What is looked at: one row.
+/// Returns the query for them: one row.
 pub fn query() -> String {
     let settings = SETTINGS.map(|name| format!("current_setting({})", literal(name)));
     format!(
@@ -67,7 +67,7 @@ fn setting<'a>(values: impl IntoIterator<Item = &'a String>) -> String {
     format!("SELECT {}", set.collect::<Vec<_>>().join(", "))
 }
 
-/// What the store's own connections have, as it was last looked at.
+/// Returns the values of the store's own connections, from the last look.
 ///
 /// # Errors
 ///
@@ -80,7 +80,7 @@ pub async fn own(inner: &Inner) -> Result<Arc<Own>, StoreError> {
     }
 }
 
-/// What the store's own connections have now.
+/// Reads the values of the store's own connections now.
 ///
 /// # Errors
 ///
@@ -100,9 +100,10 @@ pub async fn look(inner: &Inner) -> Result<Arc<Own>, StoreError> {
 }
 
 impl Own {
-    /// The settings that a call needs, from where it can go back to.
+    /// Returns the settings of a call, which run behind its savepoint.
     pub fn setting(&self) -> String {
-        // Nothing less is acknowledged by the store itself either, and that is seen when it commits.
+        // The store itself acknowledges nothing less durable, and the setting is read at the
+        // commit.
         let durable = "SELECT set_config('synchronous_commit', 'on', true) \
              WHERE current_setting('synchronous_commit') IN ('off', 'local')";
         format!("{}; {durable}", setting(&self.settings))
@@ -110,7 +111,7 @@ impl Own {
 }
 
 impl Found {
-    /// What the row says that was looked at; none if there is none.
+    /// Decodes the row of the query; none if it is incomplete.
     pub fn read(cells: Vec<Option<String>>) -> Option<Self> {
         let mut cells = cells.into_iter();
         let mut next = || cells.next().flatten();
@@ -123,11 +124,11 @@ impl Found {
         })
     }
 
-    /// Whether it may write, and sees what the store promises.
+    /// Checks that the transaction may write, at the level that the store promises.
     ///
     /// # Errors
     ///
-    /// What was seen, and what is needed.
+    /// The found and the required value.
     pub fn check_level(&self, store: &Name) -> Result<(), String> {
         if self.level != LEVEL {
             return Err(format!(
@@ -143,12 +144,12 @@ impl Found {
         Ok(())
     }
 
-    /// Whether it is at the store's database.
+    /// True if it is at the store's database.
     pub fn is_same(&self, own: &Own) -> bool {
         self.identity == own.identity
     }
 
-    /// What to say where it is not.
+    /// Returns the message for a different database.
     pub fn differs(&self, own: &Own, store: &Name) -> String {
         format!(
             "the application's transaction is at database {} ({}), and store {store} needs one at {} ({})",
@@ -156,7 +157,7 @@ impl Found {
         )
     }
 
-    /// What a call that went well ends with.
+    /// Returns the statement that restores the settings after a successful call.
     pub fn restoring(&self) -> String {
         setting(&self.settings)
     }

@@ -1,12 +1,11 @@
-//! The application's transaction, with sqlx. Each statement is a round trip, and what is asked only
-//! goes out if somebody waits for it. Statements stay prepared on the connection, as the
-//! application's own do.
+//! The application's transaction, with sqlx. Each statement is a round trip, and a request is only
+//! sent if it is awaited. Statements stay prepared on the connection, like the application's own.
 //!
-//! What is undone when a call is dropped is what sqlx itself undoes then: the innermost transaction that
-//! it knows of. So a call is one of those, a savepoint of sqlx's in the application's transaction.
+//! When a call is dropped, sqlx itself rolls back the innermost transaction that it knows of. A
+//! call is therefore such a transaction: a savepoint of sqlx in the application's transaction.
 //!
-//! **Invariant: sqlx counts as many transactions after a call as before it.** It decides by that number
-//! whether the application's commit is one.
+//! **Invariant: sqlx counts as many transactions after a call as before it.** It uses that number
+//! to decide if the application's commit is a real `COMMIT`.
 
 use std::future::poll_fn;
 use std::mem::ManuallyDrop;
@@ -39,10 +38,10 @@ use crate::error::{Complaint, Wrong};
 use crate::session::{Step, StepResult};
 use crate::wire::{Param, Row};
 
-/// What a server says of a statement outside any transaction that needs one.
+/// SQLSTATE of a statement outside any transaction that needs one.
 const NO_TRANSACTION: &str = "25P01";
 
-/// What it says of a prepared statement whose table was changed.
+/// SQLSTATE of a prepared statement whose table was changed.
 const STALE: &str = "0A000";
 
 impl HostTransaction for PgConnection {
@@ -64,28 +63,30 @@ fn depth(connection: &PgConnection) -> usize {
 
 struct Sqlx<'a> {
     connection: &'a mut PgConnection,
-    /// How many transactions, one in another, sqlx knew of before the call.
+    /// The depth of nested transactions that sqlx knew of before the call.
     depth: usize,
-    /// Whether the call is one more.
+    /// True if the call is one level deeper.
     is_nested: bool,
 }
 
 impl Sqlx<'_> {
     async fn open_now(&mut self, look: &str, setting: &str) -> Result<Vec<Option<String>>, Wrong> {
         if self.depth == 0 {
-            // If it was begun by hand, sqlx's first savepoint would be taken for all of it.
+            // If the transaction was begun by hand, sqlx would take its first savepoint for the
+            // whole transaction.
             return Err(Wrong::Server(Box::new(Complaint {
                 code: NO_TRANSACTION.into(),
                 message: "sqlx knows of no transaction".into(),
                 ..Complaint::default()
             })));
         }
-        // One like that which sqlx makes next, behind which it may be released and still be undone.
+        // A savepoint like the one that sqlx makes next. That one may be released behind it and
+        // still be undone.
         let opening = format!("{}; {look}", begin_ansi_transaction_sql(self.depth).as_str());
         let rows = raw_sql(AssertSqlSafe(opening)).fetch_all(&mut *self.connection).await?;
         let found = rows.first().map(cells).unwrap_or_default();
-        // Given up on its way, this would roll back all of the application's transaction. Its memory is
-        // little, and the savepoint harms nobody.
+        // If this future were dropped while it waits, it would roll back the application's whole
+        // transaction. Its leaked memory is small, and the savepoint does no harm.
         let begin = Box::pin(PgTransactionManager::begin(self.connection, None));
         let mut begin = ManuallyDrop::new(begin);
         let begun = poll_fn(|context| begin.as_mut().poll(context)).await;
@@ -120,7 +121,8 @@ impl Sqlx<'_> {
             results.push(result);
             let Some(failure) = failure else { continue };
             if matches!(&failure, Wrong::Server(complaint) if complaint.code == STALE) {
-                // It would fail like this for ever. If this does, the connection is gone.
+                // The statement would fail like this forever. If clearing fails, the connection is
+                // gone.
                 let _ = self.connection.clear_cached_statements().await;
             }
             break;
@@ -131,11 +133,11 @@ impl Sqlx<'_> {
     async fn close_now(&mut self, restore: &str) {
         let restored = raw_sql(AssertSqlSafe(restore)).execute(&mut *self.connection).await;
         if restored.is_err() || PgTransactionManager::commit(self.connection).await.is_err() {
-            // The server refuses all that the application says next.
+            // The server then refuses all later statements of the application.
             return self.undo();
         }
         self.is_nested = false;
-        // What stood before that which is released now. Nobody needs the answer.
+        // The savepoint below the one that is released now. The answer is not needed.
         let outer = commit_ansi_transaction_sql(self.depth + 1);
         let _ = raw_sql(outer).execute(&mut *self.connection).now_or_never();
     }
@@ -160,7 +162,7 @@ impl Driver for Sqlx<'_> {
 
     fn undo(&mut self) {
         if std::mem::take(&mut self.is_nested) && depth(self.connection) > self.depth {
-            // Sent before whatever is sent next.
+            // Sent before the next request.
             PgTransactionManager::start_rollback(self.connection);
         }
     }

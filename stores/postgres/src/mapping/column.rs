@@ -1,4 +1,4 @@
-//! Columns of tables that were there before: which values fit, and how they are cast.
+//! Columns of existing tables: the values that fit, and their casts.
 
 use mingle_model::{Ref, Schema, Type, Value, json};
 use mingle_store::{Refusal, Violation};
@@ -11,27 +11,28 @@ use crate::wire::{self, Param};
 pub(crate) struct Column {
     /// Its name, quoted.
     pub(crate) name: String,
-    /// The type of the values; without the `option` of a nullable one.
+    /// The type of the values, without the `option` of a nullable column.
     value_type: Type,
-    /// Whether it is an `option`: null is none.
+    /// True for an `option`: null is none.
     pub(crate) is_option: bool,
     /// Its type in SQL, without length.
     sql_type: String,
     cast: Cast,
 }
 
-/// How values come and go.
+/// The form in which values are sent and read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Cast {
-    /// As they are.
+    /// Unchanged.
     Plain,
     /// As `bigint`.
     Whole,
     /// As text.
     Text,
-    /// As text in the one form that a UUID is written in.
+    /// As text in the canonical form of a UUID.
     Uuid,
-    /// As a `timestamptz`; a `timestamp` is meant in UTC. It keeps so many digits of a second's parts.
+    /// As a `timestamptz`; a `timestamp` is taken to be in UTC. The column keeps `digits`
+    /// fractional digits of a second.
     Moment { is_zoned: bool, digits: u32 },
     /// As JSON.
     Json,
@@ -44,28 +45,28 @@ enum Cast {
 pub(crate) struct Described {
     /// Its name.
     pub(crate) name: String,
-    /// Its type, that under a domain.
+    /// Its type; for a domain the underlying type.
     pub(crate) base: String,
-    /// Its type with length and all, for messages.
+    /// Its type with its length, for messages.
     pub(crate) shown: String,
     /// Its type, without length.
     pub(crate) sql_type: String,
-    /// Whether that is an enumeration.
+    /// True if the type is an enumeration.
     pub(crate) is_enum: bool,
-    /// Whether null is refused.
+    /// True if null is refused.
     pub(crate) is_not_null: bool,
-    /// Whether it has a default, or is numbered by the database.
+    /// True if it has a default, or is numbered by the database.
     pub(crate) has_default: bool,
-    /// Whether the database alone gives its values, so that it cannot be written: it is computed,
-    /// or numbered (`GENERATED ALWAYS`).
+    /// True if only the database can set its values: it is computed, or numbered (`GENERATED
+    /// ALWAYS`).
     pub(crate) is_generated: bool,
-    /// Digits before and after the point of a `numeric`, if it says.
+    /// Digits before and after the point of a `numeric`, if declared.
     pub(crate) digits: Option<(i64, i64)>,
-    /// How many digits of a second's parts a `timestamp` keeps.
+    /// The number of fractional digits of a second that a `timestamp` keeps.
     pub(crate) second_digits: u32,
 }
 
-/// The scalar that stands for a type in a column: that of the key for a `ref`.
+/// Returns the scalar that represents a type in a column: for a `ref` that of its key.
 fn scalar<'t>(schema: &'t Schema, value_type: &'t Type) -> &'t Type {
     match value_type {
         Type::Ref(kind) => match schema.objects.get(kind) {
@@ -77,11 +78,11 @@ fn scalar<'t>(schema: &'t Schema, value_type: &'t Type) -> &'t Type {
 }
 
 impl Column {
-    /// A column for values of a type.
+    /// Creates the column for values of a type.
     ///
     /// # Errors
     ///
-    /// What was found and what would fit.
+    /// The type found and the types that would fit.
     pub(crate) fn new(
         schema: &Schema,
         found: &Described,
@@ -104,11 +105,11 @@ impl Column {
         Self::of_key(schema, found, declared, what)
     }
 
-    /// A column of a key, whose values the database may give.
+    /// Creates a column of a key; the database may set its values.
     ///
     /// # Errors
     ///
-    /// What was found and what would fit.
+    /// The type found and the types that would fit.
     pub(crate) fn of_key(
         schema: &Schema,
         found: &Described,
@@ -165,11 +166,11 @@ impl Column {
         })
     }
 
-    /// A column for a counter.
+    /// Creates a column for a counter.
     ///
     /// # Errors
     ///
-    /// What was found and what would fit.
+    /// The type found and the types that would fit.
     pub(crate) fn counter(found: &Described, what: &str) -> Result<Self, String> {
         let is_whole = match &*found.base {
             "smallint" | "integer" | "bigint" => true,
@@ -192,12 +193,12 @@ impl Column {
         })
     }
 
-    /// Whether it holds a counter.
+    /// True if the column holds a counter.
     pub(crate) fn is_counter(&self) -> bool {
         self.cast == Cast::Sum
     }
 
-    /// The `number`th parameter of a statement, as a value of the column.
+    /// Returns the SQL expression that casts the `number`th parameter to the column's type.
     pub(crate) fn parameter(&self, number: usize) -> String {
         let sql_type = &self.sql_type;
         match self.cast {
@@ -212,7 +213,7 @@ impl Column {
         }
     }
 
-    /// The column in a list of what is read.
+    /// Returns the column as it is written in a select list.
     pub(crate) fn selected(&self) -> String {
         let name = &self.name;
         match self.cast {
@@ -224,8 +225,8 @@ impl Column {
         }
     }
 
-    /// What to send for an element or a key: of equal values it is one, though the server would keep the sign of a
-    /// zero.
+    /// Returns the parameter for an element or a key. Equal values give the same parameter; the
+    /// server alone would distinguish the sign of a zero.
     ///
     /// # Errors
     ///
@@ -234,7 +235,7 @@ impl Column {
         self.param(layout, &value.canonical())
     }
 
-    /// What to send for a value.
+    /// Returns the parameter for a value.
     ///
     /// # Errors
     ///
@@ -261,7 +262,7 @@ impl Column {
         }
         match (self.cast, value) {
             (Cast::Moment { digits, .. }, Value::Time(time)) => {
-                // The database would round it, and the row then have another value.
+                // The database would round the value, and the row would then hold another one.
                 if time.micros() % 10_i64.pow(6_u32.saturating_sub(digits)) != 0 {
                     return Err(self.beyond(&format!(
                         "cannot hold {value}: it keeps {digits} digits of a second's parts"
@@ -274,17 +275,17 @@ impl Column {
         }
     }
 
-    /// A value that the column cannot hold.
+    /// Returns the refusal of a value that the column cannot hold.
     fn beyond(&self, why: &str) -> Refusal {
         let message = format!("column {} {why}", self.name);
         Violation::range(crate::name::unquoted(&self.name), message).into()
     }
 
-    /// The value in a cell; none where a column that is no `option` holds null.
+    /// Returns the value in a cell; none if a column that is no `option` holds null.
     ///
     /// # Errors
     ///
-    /// When it holds no value of the type.
+    /// When the cell holds no value of the type.
     pub(crate) fn read(
         &self,
         layout: &Layout,
@@ -315,14 +316,14 @@ fn scalar_value(schema: &Schema, value_type: &Type, raw: &[u8]) -> Option<Value>
     of_scalar(schema, value_type, wire::scalar(scalar(schema, value_type), raw)?)
 }
 
-/// The value of a type whose scalar is this one: a `ref` has it as its key.
+/// Converts a scalar to a value of the type: for a `ref` the scalar is its key.
 fn of_scalar(schema: &Schema, value_type: &Type, value: Value) -> Option<Value> {
     let Type::Ref(kind) = value_type else { return Some(value) };
     let key = of_scalar(schema, &schema.objects.get(kind)?.key_type, value)?;
     Some(Value::Ref(Ref::new(kind.clone(), key)))
 }
 
-/// Whether text is a UUID as PostgreSQL writes it: another form would name the same row.
+/// True if the text is a UUID as PostgreSQL writes it: another form would name the same row.
 fn is_uuid(text: &str) -> bool {
     let is_digit = |c: char| c.is_ascii_digit() || ('a'..='f').contains(&c);
     text.len() == 36

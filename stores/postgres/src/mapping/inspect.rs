@@ -1,4 +1,4 @@
-//! Mappings checked against the tables that are there.
+//! Checks of mappings against the existing tables.
 
 use std::collections::BTreeMap;
 
@@ -14,29 +14,29 @@ use crate::catalog::own_objects;
 use crate::error::message;
 use crate::name::quote;
 
-/// What a table has.
+/// The description of a table.
 pub(crate) struct Table {
-    /// Quoted and with its schema.
+    /// Its name, quoted and with its schema.
     name: String,
     /// Its columns, in order.
     pub(crate) columns: Vec<Described>,
-    /// Unique indexes, by schema and name, and their columns in order of their names.
+    /// Unique indexes: schema, name, and columns sorted by name.
     unique: Vec<(String, String, Vec<String>)>,
-    /// What may refuse a change, apart from columns.
+    /// The parts that may refuse a change, apart from columns.
     constraints: MayRefuse,
     /// Triggers that run before a row is changed.
     triggers: Vec<String>,
-    /// Tables that inherit from it, and have rows of their own.
+    /// Tables that inherit from it and have rows of their own.
     children: Vec<String>,
-    /// Whether policies say which of its rows are seen and changed.
+    /// True if policies restrict the rows that are visible and can be changed.
     pub(crate) has_row_security: bool,
 }
 
-/// Checks all mappings of a store; which object does not fit, and why.
+/// Checks all mappings of a store.
 ///
 /// # Errors
 ///
-/// The name of the object, and the reason.
+/// The name of the first object that does not fit, and the reason.
 pub(crate) async fn inspect(
     client: &Client,
     schema: &StoreSchema,
@@ -50,7 +50,7 @@ pub(crate) async fn inspect(
     Ok(found)
 }
 
-/// Checks what can be said of mappings without their tables; gives each with its object.
+/// Checks the mappings as far as possible without their tables; returns each with its object.
 ///
 /// # Errors
 ///
@@ -139,7 +139,7 @@ async fn check(
     Ok(Mapped { rows, numbered, fields, constraints, key_indexes })
 }
 
-/// The types of the columns of a key.
+/// Returns the types of a key's columns.
 fn key_types(schema: &Schema, key_type: &Type) -> Vec<Type> {
     match key_type {
         Type::Struct(name) => match schema.structs.get(name) {
@@ -201,7 +201,7 @@ async fn check_collection(
         _ => return Err(format!("{what} is no collection")),
     };
     let mut may_refuse = table.constraints.clone();
-    // Writes of a collection remove rows too.
+    // Writes of a collection also remove rows.
     may_refuse.writes.extend(may_refuse.deletions.iter().cloned());
     may_refuse.writes.extend(table.demands(&used));
     may_refuse.writes.extend(table.bounds(&used));
@@ -210,7 +210,7 @@ async fn check_collection(
     Ok((field, may_refuse, indexes))
 }
 
-/// The column that says the order of a log's lines, and where positions come from.
+/// Returns the column that orders a log's lines, and the source of its positions.
 async fn check_order(
     client: &Client,
     table: &Table,
@@ -252,7 +252,8 @@ async fn check_order(
     Ok(Order { name: quote(name), positions })
 }
 
-/// The sequence that fills a column: how many numbers a connection takes at once, its step, and whether it begins anew.
+/// Selects the sequence that fills a column: the number of values that a connection caches, its
+/// step, and whether it cycles.
 const SEQUENCE: &str = "\
 SELECT s.seqcache, s.seqincrement, s.seqcycle FROM pg_sequence AS s \
 WHERE s.seqrelid = pg_get_serial_sequence($1::text, $2::text)::regclass OR s.seqrelid IN \
@@ -287,8 +288,8 @@ WHERE i.indrelid = $1::text::regclass AND i.indisunique AND i.indisvalid AND i.i
 AND i.indpred IS NULL AND i.indexprs IS NULL AND k.place <= i.indnkeyatts \
 GROUP BY n.nspname, c.relname";
 
-/// Each with whether it may refuse rows that are written, and whether their deletion. The bits of a
-/// trigger's type are 4 for `INSERT`, 8 for `DELETE` and 16 for `UPDATE`.
+/// Selects each constraint, with whether it may refuse written rows and whether it may refuse their
+/// deletion. The bits of a trigger's type are 4 for `INSERT`, 8 for `DELETE` and 16 for `UPDATE`.
 const CONSTRAINTS: &str = "\
 SELECT CASE c.contype WHEN 'c' THEN 'CHECK' WHEN 'f' THEN 'FOREIGN KEY' WHEN 'u' THEN 'UNIQUE' \
 WHEN 'p' THEN 'PRIMARY KEY' WHEN 'x' THEN 'EXCLUDE' ELSE 'constraint' END || ' ' || c.conname || \
@@ -302,8 +303,8 @@ FROM pg_trigger AS g WHERE g.tgrelid = $1::text::regclass AND NOT g.tgisinternal
 UNION ALL SELECT 'row security of ' || r.oid::regclass::text, true, true FROM pg_class AS r \
 WHERE r.oid = $1::text::regclass AND r.relrowsecurity ORDER BY 1";
 
-/// Triggers that run before rows are changed (bits 1 and 2 of their type), tables that inherit, and whether there are
-/// policies.
+/// Selects the triggers that run before rows are changed (bits 1 and 2 of their type), the
+/// inheriting tables, and whether there are policies.
 const REST: &str = "\
 SELECT coalesce((SELECT array_agg(g.tgname::text ORDER BY g.tgname) FROM pg_trigger AS g \
 WHERE g.tgrelid = c.oid AND NOT g.tgisinternal AND g.tgtype & 3 = 3), '{}'), \
@@ -312,11 +313,11 @@ WHERE i.inhparent = c.oid AND c.relkind = 'r'), '{}'), c.relrowsecurity \
 FROM pg_class AS c WHERE c.oid = $1::text::regclass";
 
 impl Table {
-    /// What the database says of a table, `customers` or `shop.customers`.
+    /// Loads the description of a table, `customers` or `shop.customers`.
     ///
     /// # Errors
     ///
-    /// When it is no table.
+    /// When there is no such table.
     pub(crate) async fn load(client: &Client, name: &str) -> Result<Self, String> {
         let quoted: Vec<String> = name.split('.').map(quote).collect();
         let quoted = match &quoted[..] {
@@ -363,23 +364,24 @@ impl Table {
         })
     }
 
-    /// A table that objects may be in.
+    /// Loads a table for objects.
     ///
     /// # Errors
     ///
-    /// When it is no table, or none of objects.
+    /// When there is no such table, or it cannot hold objects.
     async fn of_objects(client: &Client, name: &str) -> Result<Self, String> {
         let table = Self::load(client, name).await?;
         table.obstacle().map_or(Ok(table), Err)
     }
 
-    /// Rows of an object, whose key stands in these columns.
+    /// Returns the rows of an object, whose key is in these columns.
     fn rows(&self, keys: Vec<Column>) -> Rows {
         Rows { table: self.name.clone(), keys, triggers: self.triggers.clone() }
     }
 
-    /// Why no object can be in it, if none can: a key that is unique in the table is not so in those that inherit
-    /// from it, whose rows every statement sees.
+    /// Returns the reason why the table cannot hold objects, if there is one: a unique key of the
+    /// table is not unique across the tables that inherit from it, and every statement sees their
+    /// rows.
     pub(crate) fn obstacle(&self) -> Option<String> {
         let children = self.children.join(", ");
         (!children.is_empty()).then(|| {
@@ -398,7 +400,7 @@ impl Table {
         })
     }
 
-    /// The columns of a key, which must hold something.
+    /// Returns the columns of a key; each must be NOT NULL.
     fn keys(
         &self,
         schema: &Schema,
@@ -426,13 +428,13 @@ impl Table {
         names.iter().zip(types).map(key).collect()
     }
 
-    /// The first of these columns that the database alone gives.
+    /// Returns the first of these columns that only the database can set.
     fn numbered(&self, names: &[String]) -> Option<String> {
         let mut columns = self.columns.iter();
         columns.find(|c| c.is_generated && names.contains(&c.name)).map(|c| c.name.clone())
     }
 
-    /// The unique indexes over exactly these columns.
+    /// Returns the unique indexes over exactly these columns.
     fn unique(&self, names: &[String], more: &[String]) -> Vec<(String, String)> {
         let mut wanted = [names, more].concat();
         wanted.sort();
@@ -440,7 +442,7 @@ impl Table {
         found.map(|(schema, name, _)| (schema.clone(), name.clone())).collect()
     }
 
-    /// The unique indexes over exactly the columns of a key, of which there must be one.
+    /// Returns the unique indexes over exactly the columns of a key; there must be at least one.
     fn unique_key(&self, names: &[String]) -> Result<Vec<(String, String)>, String> {
         let found = self.unique(names, &[]);
         if found.is_empty() {
@@ -454,7 +456,7 @@ impl Table {
         Ok(found)
     }
 
-    /// Columns that must be given something, and are not mapped.
+    /// Returns the unmapped columns that must have a value.
     fn demands(&self, used: &[String]) -> Vec<String> {
         let demands = |column: &&Described| {
             column.is_not_null && !column.has_default && !used.contains(&column.name)
@@ -469,7 +471,7 @@ impl Table {
         demanding.map(says).collect()
     }
 
-    /// Columns whose types hold less than those of the language.
+    /// Returns the columns whose types hold less than those of the language.
     fn bounds(&self, used: &[String]) -> Vec<String> {
         let says = |column: &Described| {
             let refused = match &*column.base {

@@ -1,9 +1,9 @@
-//! Objects in tables that were there before.
+//! Objects in existing tables.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-/// Which table an object is in, and where its parts are. It reads from the binding as it stands
-/// there; a `key` of one column may be a string.
+/// The table of an object, and the columns of its parts. It is deserialized from the binding; a
+/// `key` of one column may be a string.
 ///
 /// # Examples
 ///
@@ -30,7 +30,7 @@ pub struct ObjectMapping {
     pub fields: BTreeMap<String, CollectionMapping>,
 }
 
-/// Which table a set, map or log is in.
+/// The table of a set, map or log.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollectionMapping {
@@ -43,23 +43,23 @@ pub struct CollectionMapping {
     pub value: String,
     /// For a map: the column of its keys.
     pub entry: Option<String>,
-    /// For a log: the column that says the order, a number.
+    /// For a log: the column of the order, a number.
     pub order: Option<String>,
 }
 
-/// What of tables that were there before may refuse a change of an object, whatever a program
-/// checks: constraints, triggers, columns that must be given something and are not mapped, and
-/// types that hold less than those of the language.
+/// The parts of existing tables that may refuse a change of an object, even if the program has
+/// checked it: constraints, triggers, unmapped columns that must have a value, and types that hold
+/// less than those of the language.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct MayRefuse {
-    /// Where one of its fields is written, or it is created.
+    /// Obstacles to writing a field of the object, and to its creation.
     pub writes: BTreeSet<String>,
-    /// Where it is deleted.
+    /// Obstacles to its deletion.
     pub deletions: BTreeSet<String>,
 }
 
 impl MayRefuse {
-    /// Whether nothing can.
+    /// True if nothing can refuse a change.
     pub fn is_empty(&self) -> bool {
         self.writes.is_empty() && self.deletions.is_empty()
     }
@@ -83,7 +83,7 @@ use crate::layout::Layout;
 use crate::wire::Param;
 use column::Column;
 
-/// One name, or a list of them.
+/// Deserializes one name, or a list of names.
 fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged, expecting = "expected a column, or a list of columns")]
@@ -97,29 +97,30 @@ fn one_or_many<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<String>
     })
 }
 
-/// A mapping that was checked against the tables.
+/// A mapping that has been checked against the tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Mapped {
     /// The row of an object.
     pub(crate) rows: Rows,
-    /// The column of the key that the database alone gives, if it does: then rows are changed and
-    /// deleted, but not made.
+    /// The key column that only the database fills, if there is one: rows are then changed and
+    /// deleted, but not created.
     pub(crate) numbered: Option<String>,
     /// The fields, in the order of the program's declaration.
     pub(crate) fields: Vec<MappedField>,
-    /// What may refuse a change.
+    /// The parts of the tables that may refuse a change.
     pub(crate) constraints: MayRefuse,
     /// Unique indexes of keys, elements and entries, by schema and name.
     pub(crate) key_indexes: Vec<(String, String)>,
 }
 
-/// Where a field is.
+/// The place of a field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum MappedField {
     /// A register or counter, in the object's row.
     Column {
         column: Column,
-        /// What a new row gets where the field is not written: its column must have something.
+        /// The column's value in a new row if the field is not written; for columns that must have
+        /// a value.
         fill: Option<Value>,
     },
     /// A set, in rows of its own.
@@ -130,7 +131,7 @@ pub(crate) enum MappedField {
     Log { rows: Rows, line: Column, order: Order },
 }
 
-/// The column that says the order of a log's lines.
+/// The column that orders a log's lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Order {
     /// Its name, quoted.
@@ -138,20 +139,21 @@ pub(crate) struct Order {
     pub(crate) positions: Positions,
 }
 
-/// Where the positions of new lines come from. They are given while the object's anchor is locked, so that lines
-/// commit in their order.
+/// The source of the positions of new lines. Positions are assigned while the object's anchor is
+/// locked, so that lines commit in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Positions {
     /// A sequence of the database.
     Sequence,
     /// One more than the last.
     Counted,
-    /// The server's clock, or after the last line by the least that a column of the type keeps.
+    /// The server's clock; at least the last line's position plus the smallest step that a column
+    /// of the type keeps.
     Clock { sql_type: String, step_us: u32 },
 }
 
 impl MappedField {
-    /// The rows of a collection.
+    /// Returns the rows of a collection.
     pub(crate) fn rows(&self) -> Option<&Rows> {
         match self {
             Self::Column { .. } => None,
@@ -160,42 +162,42 @@ impl MappedField {
     }
 }
 
-/// Rows of an object in a table.
+/// The rows of an object in a table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Rows {
     pub(crate) table: String,
     /// The columns that hold the object's key.
     pub(crate) keys: Vec<Column>,
-    /// Triggers that run before a row is changed, and may keep it from being.
+    /// Triggers that run before a row is changed, and may prevent the change.
     pub(crate) triggers: Vec<String>,
 }
 
-/// The condition that rows are those of the object whose key comes as the first parameters.
+/// Returns the condition that rows belong to the object whose key is in the first parameters.
 pub(crate) fn of_object(keys: &[Column]) -> String {
     let equal =
         |(index, key): (usize, &Column)| format!("{} = {}", key.name, key.parameter(index + 1));
     keys.iter().enumerate().map(equal).collect::<Vec<_>>().join(" AND ")
 }
 
-/// The names of columns, with commas.
+/// Returns the names of columns, joined by commas.
 pub(crate) fn names(keys: &[Column]) -> String {
     keys.iter().map(|key| &*key.name).collect::<Vec<_>>().join(", ")
 }
 
-/// The first parameters, which are an object's key, as values of its columns.
+/// Returns the first parameters, an object's key, cast to the types of its columns.
 pub(crate) fn key_values(keys: &[Column]) -> String {
     let value = |(index, key): (usize, &Column)| key.parameter(index + 1);
     keys.iter().enumerate().map(value).collect::<Vec<_>>().join(", ")
 }
 
 impl Mapped {
-    /// The tables that it is in, quoted and with their schemas.
+    /// Returns the tables of the object, quoted and with their schemas.
     pub(crate) fn tables(&self) -> impl Iterator<Item = &str> {
         let rows = self.fields.iter().filter_map(MappedField::rows);
         [&self.rows].into_iter().chain(rows).map(|rows| &*rows.table)
     }
 
-    /// The parameters of an object's key.
+    /// Returns the parameters of an object's key.
     pub(crate) fn key(&self, layout: &Layout, key: &Value) -> Result<Vec<Param>, Refusal> {
         let parts = match key {
             Value::Struct(parts) => &parts[..],

@@ -1,6 +1,6 @@
-//! Reads of mapped objects: one statement for each, all in one round trip.
+//! Reads of mapped objects: one statement for each read, all in one round trip.
 //!
-//! The version of a row is its `xmin`: the transaction that wrote it last.
+//! The version of a row is its `xmin`: the transaction that last wrote it.
 
 use std::collections::BTreeMap;
 
@@ -14,23 +14,23 @@ use crate::session::Step;
 use crate::text::Text;
 use crate::wire::{Param, Row, cell, int, text};
 
-/// What a batch asks of mapped objects.
+/// The reads of mapped objects in a batch.
 #[derive(Default)]
 pub(crate) struct MappedAsk {
     steps: Vec<Step>,
-    /// By the place of the read, that of its statement.
+    /// The index of a read's statement, by the index of the read.
     places: BTreeMap<usize, usize>,
 }
 
 const VERSION: &str = "xmin::text::bigint";
 
 impl MappedAsk {
-    /// The statements.
+    /// Returns the statements.
     pub(crate) fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// Whether the read at this place is one of a mapped object.
+    /// True if the read at this index is one of a mapped object.
     pub(crate) fn has(&self, index: usize) -> bool {
         self.places.contains_key(&index)
     }
@@ -39,7 +39,7 @@ impl MappedAsk {
     ///
     /// # Errors
     ///
-    /// When a key or element cannot stand in its column.
+    /// When a column cannot hold a key or an element.
     pub(crate) fn ask(
         &mut self,
         layout: &Layout,
@@ -53,11 +53,11 @@ impl MappedAsk {
         Ok(())
     }
 
-    /// The answer to a read.
+    /// Returns the answer to a read.
     ///
     /// # Errors
     ///
-    /// When a row holds what it cannot hold.
+    /// When a row holds a value that is not of the declared type.
     pub(crate) fn answer(
         &self,
         layout: &Layout,
@@ -94,7 +94,7 @@ fn field(read: &Read) -> Option<&Address> {
 }
 
 impl Mapped {
-    /// The table that a field is read from, or the object itself.
+    /// Returns the table of a field, or the object's table.
     fn table_of(&self, field: Option<&Address>) -> &str {
         let field = field.and_then(|address| self.fields.get(usize::from(address.field)));
         &field.and_then(MappedField::rows).unwrap_or(&self.rows).table
@@ -137,8 +137,8 @@ impl Mapped {
         Ok(())
     }
 
-    /// The text that answers a read of a field, or of whether an object is there: the same for all reads of
-    /// that sort.
+    /// Returns the statement that reads a field, or the existence of an object. All reads of the
+    /// same variant have the same text.
     fn text(&self, field: Option<u16>, read: &Read) -> String {
         let (table, condition) = (&self.rows.table, of_object(&self.rows.keys));
         let Some(field) = field.map(|field| &self.fields[usize::from(field)]) else {
@@ -243,7 +243,7 @@ impl Mapped {
 }
 
 impl Rows {
-    /// Of an object's rows.
+    /// Returns a query on an object's rows.
     fn select(&self, columns: &str, rest: &str) -> String {
         let (table, condition) = (&self.table, of_object(&self.keys));
         format!("SELECT {columns} FROM {table} WHERE {condition}{rest}")

@@ -1,7 +1,7 @@
 //! Writes of mapped objects.
 //!
-//! All that a commit assigns to one object goes into its row at once: a new row must have whatever
-//! the table demands.
+//! All values that a commit assigns to one object go into its row in one statement: a new row must
+//! satisfy the table's constraints at once.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -14,18 +14,18 @@ use crate::layout::{Layout, Place};
 use crate::session::Step;
 use crate::wire::Param;
 
-/// What is assigned to the columns of one object: the last value, or a sum.
+/// The values assigned to the columns of one object: the last value, or a sum.
 pub(crate) type Assigned = BTreeMap<u16, Param>;
 
-/// For each write of a mapped object's columns, what its row gets there: at the first one all, at
-/// the others nothing.
+/// The combined assignments to the row of each mapped object. The first write of an object carries
+/// all of them, its later writes carry none.
 #[derive(Default)]
 pub(crate) struct Gathered {
-    /// By the place of the write.
+    /// By the index of the write.
     first: BTreeMap<usize, Assigned>,
 }
 
-/// The mapping of an object, if it is mapped.
+/// Returns the mapping of an object, if it is mapped.
 fn mapping<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
     match &layout.kinds.get(object.kind())?.place {
         Place::Mapped(mapped) => Some(mapped),
@@ -34,12 +34,12 @@ fn mapping<'a>(layout: &'a Layout, object: &Ref) -> Option<&'a Mapped> {
 }
 
 impl Gathered {
-    /// Looks through a commit's writes. A command sees what was written before it, and a deletion
-    /// ends an object, so nothing moves past either.
+    /// Combines a commit's writes. A command sees the writes before it, and a deletion ends an
+    /// object, so no assignment moves past either.
     ///
     /// # Errors
     ///
-    /// When a value cannot stand in its column.
+    /// When a column cannot hold a value.
     pub(crate) fn new(layout: &Layout, writes: &[Write]) -> Result<Self, Refusal> {
         let mut gathered = Self::default();
         let mut open: BTreeMap<&Ref, usize> = BTreeMap::new();
@@ -64,7 +64,7 @@ impl Gathered {
                 Write::Assign(address, value) => {
                     let Some(column) = column(address) else { continue };
                     let kind = &layout.kinds[object.kind()];
-                    // What does not fit is refused when its own turn comes.
+                    // A value that does not fit is refused when its own write is handled.
                     if !layout
                         .schema
                         .conforms(value, kind.fields[usize::from(address.field)].inner())
@@ -87,18 +87,18 @@ impl Gathered {
         Ok(gathered)
     }
 
-    /// Takes what the write at this place stands for, if it is the first one of its object.
+    /// Takes the assignments of the write at this index, if it is the first of its object.
     pub(crate) fn take(&mut self, index: usize) -> Option<Assigned> {
         self.first.remove(&index)
     }
 }
 
 impl Mapped {
-    /// Adds the statements of a write. `assigned` is what the object's row gets with it.
+    /// Adds the statements of a write. `assigned` holds the values for the object's row.
     ///
     /// # Errors
     ///
-    /// When a value cannot stand in its column.
+    /// When a column cannot hold a value.
     pub(crate) fn write(
         &self,
         layout: &Layout,
@@ -138,7 +138,7 @@ impl Mapped {
         }
     }
 
-    /// Writes columns of the object's row, which is made if it is not there.
+    /// Writes columns of the object's row; the row is created if it does not exist.
     fn upsert(
         &self,
         layout: &Layout,
@@ -160,8 +160,8 @@ impl Mapped {
         }
         let Rows { table, keys, .. } = &self.rows;
         let condition = of_object(keys);
-        // A trigger may give the row another key. Where there is none the key is not asked for: a new row need not be
-        // one that its policies show.
+        // A trigger may give the row another key. Without triggers the key is not checked: row
+        // policies may hide a new row.
         let kept = if self.rows.triggers.is_empty() { "true" } else { &condition };
         let mut first = vec![format!("found AS (SELECT FROM {table} WHERE {condition})")];
         if !changes.is_empty() {
@@ -201,7 +201,7 @@ impl Mapped {
 }
 
 impl Mapped {
-    /// Changes a row, which must be there: the database alone gives this column of the key.
+    /// Changes a row, which must exist: only the database can set this key column.
     fn change(
         &self,
         layout: &Layout,
@@ -229,7 +229,7 @@ impl Mapped {
     }
 }
 
-/// Whether a field is a counter.
+/// True if a field is a counter.
 fn is_counter(mapped: &Mapped, field: u16) -> bool {
     matches!(
         mapped.fields.get(usize::from(field)),
@@ -269,7 +269,8 @@ impl MappedField {
 }
 
 impl Rows {
-    /// What is said where a row was not written that should have been, and no statement failed.
+    /// Returns the message for a row that should have been written but was not, although no
+    /// statement failed.
     fn unwritten(&self) -> String {
         let (table, triggers) = (&self.table, self.triggers.join(", "));
         let by = match self.triggers.len() {
@@ -280,7 +281,7 @@ impl Rows {
         format!("{by} kept a row of {table} from being written as it was given")
     }
 
-    /// A statement that refuses unless something holds once its first parts have run.
+    /// Returns a statement that fails unless `holds` is true after its first parts have run.
     fn expect(
         &self,
         layout: &Layout,
@@ -348,7 +349,8 @@ impl Rows {
         self.expect(layout, &first, holds, params)
     }
 
-    /// Adds a line. Others that append to the log wait until this commit has ended: the object's anchor is locked.
+    /// Appends a line. Other appends to the log wait until this commit has ended: the object's
+    /// anchor is locked.
     fn append(
         &self,
         layout: &Layout,

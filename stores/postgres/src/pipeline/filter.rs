@@ -1,22 +1,23 @@
-//! What is edited on the way, without I/O.
+//! The editing of messages in both directions, without I/O.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::mem::take;
 
 use crate::limits::CONTROLS_MAX;
 
-/// How the text of an announcement begins and ends.
+/// The beginning and the end of an announcement's text.
 const ANNOUNCED: (&str, &str) = ("/* mingle: one pipeline of ", " */");
 
-/// What the server says when it is ready for the next request; the driver does not look at the state of the transaction.
+/// The server's message that it is ready for the next request; the driver ignores the transaction
+/// state in it.
 const READY: &[u8] = b"Z\0\0\0\x05T";
 
-/// The statement that announces a pipeline of so many requests.
+/// Returns the statement that announces a pipeline of `count` requests.
 pub fn announcement(count: usize) -> String {
     format!("{}{count}{}", ANNOUNCED.0, ANNOUNCED.1)
 }
 
-/// Bytes that are taken from their beginning.
+/// A queue of bytes.
 #[derive(Default)]
 pub struct Buffer {
     all: Vec<u8>,
@@ -59,7 +60,8 @@ impl Buffer {
         }
     }
 
-    /// The length of the first message, once all of it is there; `header` is how much stands before its length.
+    /// Returns the length of the first message, once it is complete; `header` is the number of
+    /// bytes before its length.
     fn first(&self, header: usize) -> Option<usize> {
         let length = self.bytes().get(header..header + 4)?.first_chunk()?;
         let length = header + (u32::from_be_bytes(*length) as usize).max(4);
@@ -70,26 +72,26 @@ impl Buffer {
 /// A simple query that is sent as a prepared statement.
 struct Control {
     sql: Vec<u8>,
-    /// Whether its `Parse` was sent with it, and not answered yet.
+    /// True if its `Parse` was sent with it and is not answered yet.
     is_asked: bool,
 }
 
 /// A request of the driver's that is not answered yet.
 enum Request {
-    /// It has its own synchronisation point.
+    /// It has a synchronisation point of its own.
     Own,
-    /// It is answered here.
+    /// The filter answers it.
     Announcement,
-    /// One of a pipeline, whose answer ends with one of these messages.
+    /// A request of a pipeline; its answer ends with one of these messages.
     Held { ends: &'static [u8], control: Option<Control> },
-    /// The last one of a pipeline.
+    /// The last request of a pipeline.
     Last { control: Option<Control> },
 }
 
-/// Edits both directions.
+/// The editor of both directions.
 #[derive(Default)]
 pub struct Filter {
-    /// Whether the first message, which has no kind, was sent.
+    /// True if the first message, which has no kind, was sent.
     has_begun: bool,
     sent: Buffer,
     received: Buffer,
@@ -98,15 +100,16 @@ pub struct Filter {
     requests: VecDeque<Request>,
     /// The kind of the last message since the last request ended.
     last_kind: u8,
-    /// Whether a request of the pipeline in front has failed.
+    /// True if a request of the pipeline at the front has failed.
     has_failed: bool,
-    /// Simple queries of pipelines, and whether the server has prepared them, under their number here.
+    /// The simple queries of pipelines: the number of each, and true if the server has prepared it.
     controls: BTreeMap<Vec<u8>, (usize, bool)>,
     next_control: usize,
 }
 
 impl Filter {
-    /// Takes what the driver sends; gives what is for the server, and for the driver at once.
+    /// Takes bytes from the driver; appends those for the server, and immediate answers for the
+    /// driver.
     pub fn send(&mut self, bytes: &[u8], server: &mut Buffer, driver: &mut Buffer) {
         self.sent.put(bytes);
         loop {
@@ -190,7 +193,7 @@ impl Filter {
                 self.controls.insert(sql.to_owned(), (number, false));
                 (name_of(number, sql), true)
             }
-            // Its answer is yet to come, or there are too many: it is not kept.
+            // Its answer is still pending, or there are too many: the statement is not kept.
             _ => {
                 server.message(b'P', &[b"\0", sql, b"\0\0\0"]);
                 (String::new(), false)
@@ -204,7 +207,7 @@ impl Filter {
         Control { sql: sql.to_owned(), is_asked }
     }
 
-    /// Takes what the server sends; gives what is for the driver.
+    /// Takes bytes from the server; appends those for the driver.
     pub fn receive(&mut self, bytes: &[u8], driver: &mut Buffer) {
         self.received.put(bytes);
         while let Some(length) = self.received.first(1) {
@@ -218,7 +221,7 @@ impl Filter {
     fn receive_one(&mut self, message: &[u8], driver: &mut Buffer) {
         let kind = message[0];
         match self.requests.front_mut() {
-            // It is about the connection.
+            // The message is about the connection.
             _ if matches!(kind, b'N' | b'A' | b'S') => driver.put(message),
             None | Some(Request::Announcement) => driver.put(message),
             Some(Request::Own) => {
@@ -258,10 +261,12 @@ impl Filter {
         }
     }
 
-    /// The server is ready though the pipeline has not ended: it has skipped what followed the request in front.
+    /// Handles `ReadyForQuery` before the end of the pipeline: the server has skipped the requests
+    /// behind the front one.
     fn skip(&mut self, driver: &mut Buffer, message: &[u8]) {
         if !take(&mut self.has_failed) {
-            // The server does not do so. The driver, which waits for an answer, will say that it does not fit.
+            // A server does not send this. The driver, which expects an answer, will report the
+            // mismatch.
             driver.put(message);
             return self.pop(driver);
         }
@@ -284,13 +289,13 @@ impl Filter {
         }
     }
 
-    /// The request in front is answered.
+    /// Removes the answered request at the front.
     fn pop(&mut self, driver: &mut Buffer) {
         let ended = self.requests.pop_front();
         if let Some(Request::Held { control, .. } | Request::Last { control }) = ended
             && let Some(control) = control.filter(|control| control.is_asked)
         {
-            // It was skipped, so the server has not prepared it.
+            // The request was skipped, so the server has not prepared it.
             self.controls.remove(&control.sql);
         }
         self.answer_announcements(driver);
@@ -305,7 +310,7 @@ impl Filter {
     }
 }
 
-/// What the server would have said to a request that it has skipped.
+/// Appends the error that the server would have sent for a skipped request.
 fn skipped(driver: &mut Buffer) {
     let fields: [&[u8]; 5] = [
         b"SERROR\0",
@@ -317,13 +322,14 @@ fn skipped(driver: &mut Buffer) {
     driver.message(b'E', &fields);
 }
 
-/// The name of a prepared simple query: a number, and the word that it begins with for those who look.
+/// Returns the name of a prepared simple query: a number, and its first word, as a help to an
+/// operator.
 fn name_of(number: usize, sql: &[u8]) -> String {
     let word: Vec<u8> = sql.iter().copied().take_while(u8::is_ascii_alphabetic).take(16).collect();
     format!("mingle{number}_{}", String::from_utf8_lossy(&word))
 }
 
-/// How many requests an announcement announces.
+/// Returns the number of requests that an announcement announces.
 fn announced(body: &[u8]) -> Option<usize> {
     let text = body.strip_suffix(b"\0")?.strip_prefix(ANNOUNCED.0.as_bytes())?;
     std::str::from_utf8(text.strip_suffix(ANNOUNCED.1.as_bytes())?).ok()?.parse().ok()

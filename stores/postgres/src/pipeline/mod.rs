@@ -5,9 +5,9 @@
 //! aborted"), and writes lines of its own to the server's log. One conflict in a commit of a hundred statements
 //! would be two hundred lines.
 //!
-//! So [`OneSync`] stands between the driver and the socket (above TLS) and edits what passes. A pipeline is announced
-//! by a statement that is a comment, [`announcement`], and never reaches the server. Of the requests that follow it
-//! only the last keeps its `Sync`:
+//! [`OneSync`] is therefore between the driver and the socket (above TLS) and edits the messages. A
+//! pipeline is announced by a statement that is a comment, [`announcement`], and never reaches the
+//! server. Of the requests behind it only the last keeps its `Sync`:
 //!
 //! ```text
 //! driver  ──►  /* 3 */   BEGIN       Bind Execute Sync   COMMIT
@@ -18,14 +18,15 @@
 //! driver  ◄──  I Z       C Z         E Z                 E Z
 //! ```
 //!
-//! The driver is given the `ReadyForQuery` (Z) that it waits for after each request, and for each request that the
-//! server has skipped an error (25P02, as the server would have said). A simple query, such as `BEGIN`, would be a
-//! synchronisation point of its own, so in a pipeline it is sent as a prepared statement.
+//! The filter gives the driver the `ReadyForQuery` (Z) that it expects after each request, and an
+//! error for each request that the server has skipped (25P02, the server's own code for this case).
+//! A simple query, such as `BEGIN`, would be a synchronisation point of its own, so in a pipeline
+//! it is sent as a prepared statement.
 //!
-//! A transaction whose pipeline has failed stays open at the server, which has skipped its `COMMIT`, too:
-//! [`Lease::roll_back`](crate::pool::Lease::roll_back) ends it.
+//! After a failed pipeline the transaction stays open at the server, because the server has also
+//! skipped its `COMMIT`: [`Lease::roll_back`](crate::pool::Lease::roll_back) ends it.
 //!
-//! Invariant: what is not announced passes unchanged.
+//! Invariant: messages outside announced pipelines pass unchanged.
 
 mod filter;
 #[cfg(test)]
@@ -41,10 +42,10 @@ use tokio_postgres::tls::{ChannelBinding, TlsStream};
 pub use filter::announcement;
 use filter::{Buffer, Filter};
 
-/// How much is read at once, in bytes.
+/// The size of one read, in bytes.
 const CHUNK: usize = 16 * 1024;
 
-/// So much may wait to be written before the driver has to wait, in bytes.
+/// The number of bytes that may wait to be written before the driver has to wait.
 const UNWRITTEN_MAX: usize = 1024 * 1024;
 
 /// A stream to a server, with pipelines of one synchronisation point.
@@ -52,14 +53,14 @@ pub struct OneSync<S> {
     inner: S,
     filter: Filter,
     chunk: Box<[u8]>,
-    /// Edited already, for the server.
+    /// Edited bytes for the server.
     unwritten: Buffer,
-    /// Edited already, for the driver.
+    /// Edited bytes for the driver.
     unread: Buffer,
 }
 
 impl<S> OneSync<S> {
-    /// Over a stream on which nothing was said yet.
+    /// Creates the editor of a stream on which nothing was sent yet.
     pub fn new(inner: S) -> Self {
         let chunk = vec![0; CHUNK].into_boxed_slice();
         let (unwritten, unread) = (Buffer::default(), Buffer::default());

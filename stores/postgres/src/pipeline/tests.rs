@@ -1,4 +1,4 @@
-//! What passes in both directions, whatever the pieces that it comes in.
+//! Tests of both directions, with messages cut into arbitrary pieces.
 
 use super::filter::{Buffer, Filter, announcement};
 
@@ -11,7 +11,7 @@ fn query(sql: &str) -> Vec<u8> {
     message(b'Q', format!("{sql}\0").as_bytes())
 }
 
-/// What the driver sends for a prepared statement.
+/// Returns the driver's messages for a prepared statement.
 fn run(name: &str) -> Vec<u8> {
     [bind(name), message(b'E', &[0; 5]), message(b'S', b"")].concat()
 }
@@ -36,7 +36,7 @@ impl Both {
         both
     }
 
-    /// What the server and the driver are given.
+    /// The bytes given to the server and to the driver.
     fn send(&mut self, bytes: &[u8]) -> (Vec<u8>, Vec<u8>) {
         let (mut server, mut driver) = (Buffer::default(), Buffer::default());
         for piece in bytes.chunks(self.piece) {
@@ -54,7 +54,7 @@ impl Both {
     }
 }
 
-/// The kinds of messages, in their order.
+/// Returns the kinds of messages, in their order.
 fn kinds(mut bytes: &[u8]) -> String {
     let mut kinds = String::new();
     while let [kind, rest @ ..] = bytes {
@@ -94,7 +94,7 @@ fn a_pipeline_has_one_synchronisation_point() {
         assert_eq!(kinds(&server), "PBEBEBEPBES");
         assert_eq!(kinds(&driver), "IZ", "the announcement is answered here");
         assert_eq!(kinds(&both.receive(&answer("12C2DC2C12CZ"))), "CZ2DCZ2CZCZ");
-        // What is prepared by now is not prepared again.
+        // A statement that is prepared by now is not prepared again.
         assert_eq!(kinds(&both.send(&pipeline()).0), "BEBEBEBES");
         assert_eq!(kinds(&both.receive(&answer("2C2DNC2C2CZ"))), "CZ2DNCZ2CZCZ");
     }
@@ -107,7 +107,7 @@ fn what_follows_a_failure_was_skipped() {
         both.send(&pipeline());
         assert_eq!(kinds(&both.receive(&answer("12C2DE"))), "CZ2DE", "more may come");
         assert_eq!(kinds(&both.receive(&answer("Z"))), "ZEZEZ");
-        // The server has not come to prepare `COMMIT`.
+        // The server has not prepared `COMMIT`.
         assert_eq!(kinds(&both.send(&pipeline()).0), "BEBEBEPBES");
         assert_eq!(
             kinds(&both.receive(&answer("2C2C2C12EZ"))),

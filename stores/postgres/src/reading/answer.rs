@@ -1,4 +1,4 @@
-//! From rows to answers.
+//! Conversion of rows to answers.
 
 use mingle_model::{Name, Value, Version, WitnessRow};
 use mingle_store::{Address, Answer, Data, Read};
@@ -16,18 +16,18 @@ use crate::wire::{Row, boolean, bytes, cell, int, ints, text};
 #[derive(Default)]
 pub(super) struct Found<'r> {
     pub(super) exists: bool,
-    /// The version of that.
+    /// The version at which `exists` last changed.
     pub(super) changed: i64,
     deleted: i64,
     versions: Vec<i64>,
     row: Option<&'r Row>,
 }
 
-/// Everything that the statements have given, by what it is about.
+/// All rows that the statements have returned, by their subject.
 #[derive(Default)]
 struct Rows<'r> {
     objects: HashMap<Digest, Found<'r>>,
-    /// Where in its row a field's column is.
+    /// The index of a field's column in the row.
     columns: HashMap<FieldKey, usize>,
     elements: HashMap<(FieldKey, Digest), &'r Row>,
     whole: HashMap<(FieldKey, Digest), Vec<&'r Row>>,
@@ -40,7 +40,7 @@ struct Rows<'r> {
     existing: Vec<(Name, Digest)>,
 }
 
-/// The answers of a plan, and the objects of our own tables that exist.
+/// Returns the answers of a plan, and the existing objects in Mingle's own tables.
 pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String> {
     if let Some(one) = &plan.one {
         return one.answers(plan.layout, plan.reads, results.first().map_or(&[], Vec::as_slice));
@@ -62,11 +62,11 @@ pub fn answers(plan: &Plan<'_>, results: &[Vec<Row>]) -> Result<Answered, String
     Ok(Answered { answers, existing: rows.existing })
 }
 
-/// What a plan's statements have given.
+/// The results of a plan's statements.
 pub struct Answered {
     /// The answers, in order.
     pub answers: Vec<Answer>,
-    /// The objects of our own tables that exist, of those that were asked for.
+    /// The existing objects in Mingle's own tables, among those that were asked for.
     pub existing: Vec<(Name, Digest)>,
 }
 
@@ -76,7 +76,7 @@ fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String
         match purpose {
             Purpose::Rows(kind) => rows.take(plan, kind, result),
             Purpose::RowsAndWitnesses(kind) => {
-                // A witness row has nothing where an object's row has its id.
+                // A witness row has null in the column of the object row's id.
                 let is_object = |row: &&Row| cell(row, 0).is_some();
                 let columns = own::ROW_COLUMNS + plan.asked.rows[kind].1.len();
                 rows.take(plan, kind, result.iter().filter(is_object));
@@ -119,7 +119,7 @@ fn sort<'r>(plan: &Plan<'_>, results: &'r [Vec<Row>]) -> Result<Rows<'r>, String
 }
 
 impl<'r> Found<'r> {
-    /// An object of which this is the row.
+    /// Decodes an object's row.
     pub(super) fn of(row: &'r Row) -> Self {
         Self {
             exists: boolean(row, 1),
@@ -130,13 +130,14 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// The version of what was written to a field since the object came to be; 0 if nothing was.
+    /// Returns the version of the last write of a field since the object was created; 0 if there
+    /// was none.
     fn written(&self, field: &Field) -> i64 {
         let index = usize::try_from(field.slot - 1).unwrap_or(usize::MAX);
         self.versions.get(index).copied().unwrap_or_default()
     }
 
-    /// The version of a field: of its column, or of what was last removed from it.
+    /// Returns the version of a field, or of the deletion if the field has not been written since.
     pub(super) fn version(&self, field: &Field) -> i64 {
         match self.written(field) {
             0 => self.deleted,
@@ -144,7 +145,7 @@ impl<'r> Found<'r> {
         }
     }
 
-    /// What is in the column of a field, which is this one of the row.
+    /// Returns the value in the column of a field; `column` is its index in the row.
     pub(super) fn data(
         &self,
         layout: &Layout,
@@ -249,13 +250,14 @@ impl Rows<'_> {
         }
     }
 
-    /// The version of a field: of its column, or of what was last removed from it.
+    /// Returns the version of a field; of the object's deletion if the field has not been written
+    /// since.
     fn version(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> i64 {
         let found = self.objects.get(object);
         found.map_or(0, |found| found.version(plan.field(&key(address)).1))
     }
 
-    /// Whether a column was written since the object came to be, and what is in it.
+    /// Returns the value and the version of a field's column.
     fn column(&self, plan: &Plan<'_>, address: &Address, object: &Digest) -> Versioned {
         let (field, none) = (plan.field(&key(address)).1, Found::default());
         let found = self.objects.get(object).unwrap_or(&none);

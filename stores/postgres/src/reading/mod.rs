@@ -1,7 +1,37 @@
-//! From reads to statements, and from rows to answers.
+//! Conversion of reads to statements, and of rows to answers.
 //!
-//! Reads of one sort share a statement that takes a list, however many there are; all statements
-//! of a batch go out together. Those of one object alone take a shorter way.
+//! Reads of one kind share a statement that takes a list, however many there are; all statements
+//! of a batch are sent together. A batch on one object alone takes a shorter path.
+//!
+//! # The story of a batch
+//!
+//! A transaction asks four reads in one batch: the register `balance` of the accounts `ana` and
+//! `bob`, if `ana`'s set `tags` contains `vip`, and a record. [`Plan::new`] first collects the
+//! requests by kind (`Asked`), then builds one statement for each kind of request:
+//!
+//! ```text
+//! rows and witnesses  of Account: ids {ana, bob}, columns {balance};
+//!                     witness rows of {ana, bob} and of the whole store
+//! elements            of Account.tags: ids {digest of (ana, vip)}
+//! records             ids {the record}
+//! ```
+//!
+//! An object's row is read for each of its reads, also for `tags`: the row has the versions of all
+//! fields, so the answer has a version even if the element is absent. Witness rows are part of the
+//! statement of the first kind; if no row of Mingle's own tables is read, they have a statement of
+//! their own.
+//!
+//! [`Plan::take_steps`] returns the statements, the transaction sends them in one round trip, and
+//! [`Plan::answers`] sorts the rows by purpose and looks up the answer of each read, in order. An
+//! answer has the data, its version, and the witness rows of its object.
+//!
+//! Other paths:
+//!
+//! - A batch that reads only columns of one object in Mingle's own tables is a [`One`]: a single
+//!   statement, without sorting. Most batches are of this form.
+//! - An object in existing tables (`mapping`) has one statement for each read. They follow the
+//!   other statements in the same round trip.
+//! - A query, a scan of records and a sweep of witness rows have a statement of their own each.
 
 mod answer;
 mod one;
@@ -24,22 +54,22 @@ use crate::operation::{Operation, Operations};
 use crate::session::Step;
 use crate::wire::Row;
 
-/// Which lines of a log.
+/// The lines of a log to read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Window {
-    /// The last ones, at most so many.
+    /// The last lines, at most this many.
     Last(u64),
-    /// From this index on, at most so many.
+    /// Lines from this index on, at most this many.
     Slice(u64, u64),
 }
 
-/// A field of a kind, by its place in the declaration.
+/// A field of a kind, by its index in the declaration.
 type FieldKey = (Name, u16);
 
-/// What a batch asks, by sort.
+/// The requests of a batch, by kind of read.
 #[derive(Default)]
 struct Asked {
-    /// Rows of kinds, and which of their columns.
+    /// Rows of kinds, and the columns that are read.
     rows: BTreeMap<Name, (BTreeSet<Digest>, BTreeSet<u16>)>,
     /// Single elements and entries.
     elements: BTreeMap<FieldKey, BTreeSet<Digest>>,
@@ -50,13 +80,13 @@ struct Asked {
     /// Lines of logs.
     lines: BTreeSet<(FieldKey, Digest, Window)>,
     records: BTreeSet<Vec<u8>>,
-    /// Objects whose witness rows come with the answers.
+    /// Objects whose witness rows are returned with the answers.
     objects: BTreeSet<Digest>,
-    /// Whether anything asks for witness rows at all.
+    /// True if any read needs witness rows.
     witnesses: bool,
 }
 
-/// What a statement of a plan is for.
+/// The purpose of a statement of a plan.
 enum Purpose {
     Rows(Name),
     RowsAndWitnesses(Name),
@@ -66,24 +96,24 @@ enum Purpose {
     Lines(FieldKey, Digest, Window),
     Records,
     Witnesses,
-    /// Of the read at this place.
+    /// The statement of the read at this index.
     Own(usize),
 }
 
-/// The statements that answer a batch, and what becomes of their rows.
+/// The statements that answer a batch, and the purpose of their rows.
 pub struct Plan<'a> {
     layout: &'a Layout,
     operations: &'a Operations,
     reads: &'a [Read],
-    /// Of the object that each read is of; empty for one that is of none.
+    /// The digest of each read's object; empty for a read without an object.
     digests: Vec<Digest>,
     asked: Asked,
-    /// If they are all of one object, and nothing was asked otherwise.
+    /// Set if all reads are of one object, and nothing else was asked.
     one: Option<One<'a>>,
     mapped: MappedAsk,
     steps: Vec<Step>,
     purposes: Vec<Purpose>,
-    /// Whether it has commands, which write.
+    /// True if the batch has commands, which write.
     pub writes: bool,
 }
 
@@ -126,19 +156,19 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// The statements, in order, which it does not need any more.
+    /// Takes the statements, in order, out of the plan.
     pub fn take_steps(&mut self) -> Vec<Step> {
         let mut steps = std::mem::take(&mut self.steps);
         steps.extend(self.mapped.steps().iter().cloned());
         steps
     }
 
-    /// The records that are read one by one, by their ids.
+    /// Returns the records that are read one by one, by their ids.
     pub fn records(&self) -> &BTreeSet<Vec<u8>> {
         &self.asked.records
     }
 
-    /// The objects of our own tables that are read, by kind.
+    /// Returns the objects of Mingle's own tables that are read, by kind.
     pub fn objects(&self) -> impl Iterator<Item = (&Name, &Digest)> {
         let rows = self.asked.rows.iter();
         let many =
@@ -193,8 +223,8 @@ impl<'a> Plan<'a> {
         self.purposes.push(purpose);
     }
 
-    /// Notes that the answer needs the object's row, and this column of it. Whether it is in a
-    /// table of our own.
+    /// Notes that the answer needs the object's row, and this column of it. Returns true if the row
+    /// is in one of Mingle's own tables.
     fn object(&mut self, kind: &Kind, field: Option<u16>, index: usize) -> Result<bool, Refusal> {
         let digest = self.digests[index].clone();
         self.asked.witnesses = true;
@@ -262,7 +292,7 @@ impl<'a> Plan<'a> {
         (kind, &kind.fields[usize::from(key.1)])
     }
 
-    /// Puts what is asked into statements.
+    /// Builds the statements for all requests.
     fn build(&mut self) {
         let asked = std::mem::take(&mut self.asked);
         let mut witnessed = asked.witnesses.then(|| asked.objects.iter().cloned().collect());
@@ -303,11 +333,11 @@ impl<'a> Plan<'a> {
         self.asked = asked;
     }
 
-    /// The answers, from the rows of each statement, and the objects that exist.
+    /// Returns the answers, from the rows of each statement, and the objects that exist.
     ///
     /// # Errors
     ///
-    /// When a row holds what it cannot hold.
+    /// When a row holds a value that is not of the declared type.
     pub fn answers(&self, results: &[Vec<Row>]) -> Result<answer::Answered, String> {
         answer::answers(self, results)
     }

@@ -1,5 +1,5 @@
-//! Reads of one object in a table of our own, and of nothing but its columns: most batches are that, and
-//! need not be sorted by what they are about.
+//! Reads of the columns of one object in one of Mingle's own tables. Most batches are of this form,
+//! and need not be sorted by subject.
 
 use mingle_model::{Version, WitnessRow};
 use mingle_store::{Answer, Data, Read};
@@ -14,16 +14,16 @@ use crate::wire::{Row, cell};
 
 /// A batch of such reads.
 pub struct One<'a> {
-    /// Of which kind the object is.
+    /// The object's kind.
     pub kind: &'a Kind,
-    /// Identifies it.
+    /// The object's digest.
     pub object: Digest,
     /// The columns that are read, in their order.
     columns: Vec<u16>,
 }
 
 impl<'a> One<'a> {
-    /// None where the batch is another one, or something is wrong with it.
+    /// Returns the batch; none if its reads are of another form, or do not fit the declarations.
     pub fn of(layout: &'a Layout, reads: &[Read]) -> Option<Self> {
         let object = reads.first()?.object()?;
         let kind = layout.kind_of(object).ok()?;
@@ -45,17 +45,17 @@ impl<'a> One<'a> {
         Some(Self { kind, object: object_digest(object), columns })
     }
 
-    /// The statement that answers it.
+    /// Returns the statement that answers the batch.
     pub fn step(&self, layout: &Layout) -> Step {
         let object = vec![self.object.clone()];
         own::rows_and_witnesses(layout, self.kind, &self.columns, object.clone(), object)
     }
 
-    /// The answers, from the rows of that statement.
+    /// Returns the answers, from the rows of that statement.
     ///
     /// # Errors
     ///
-    /// When a row holds what it cannot hold.
+    /// When a row holds a value that is not of the declared type.
     pub fn answers(
         &self,
         layout: &Layout,
@@ -103,16 +103,16 @@ impl<'a> One<'a> {
     }
 }
 
-/// What a read needs of its object's row.
+/// The part of its object's row that a read needs.
 enum Needs {
-    /// Only that it is there.
+    /// Only its existence.
     Row,
     /// The column of this field.
     Column(u16),
 }
 
 impl Needs {
-    /// None if it needs more than that, or something that is not there.
+    /// Returns the needed part; none if the read needs more, or a field that does not exist.
     fn of(kind: &Kind, read: &Read) -> Option<Self> {
         let (address, shape) = match read {
             Read::Exists(_) => return Some(Self::Row),

@@ -1,4 +1,4 @@
-//! Statements that read our own tables.
+//! Statements that read Mingle's own tables.
 
 use std::collections::BTreeSet;
 
@@ -15,11 +15,11 @@ fn list(digests: &BTreeSet<Digest>) -> Param {
     Param::BytesList(digests.iter().cloned().collect())
 }
 
-/// How many columns of a kind's rows come before those that are asked for.
+/// Number of columns of a kind's rows before the requested columns.
 pub const ROW_COLUMNS: usize = 5;
 
-/// Of a kind's rows: id, whether it exists, when that changed, when it was deleted, the versions of
-/// its fields, then the columns that are asked for, in their order.
+/// Reads a kind's rows: id, existence, version of its last change, version of the deletion,
+/// versions of the fields, then the requested columns, in their order.
 pub fn rows(layout: &Layout, kind: &Kind, columns: &[u16], objects: Vec<Digest>) -> Step {
     let many = Many::of(objects.len());
     let text = Text::Rows(kind.name.clone(), columns.to_vec(), many);
@@ -47,8 +47,9 @@ fn rows_text(layout: &Layout, kind: &Kind, columns: &[u16], many: Many) -> Strin
     format!("SELECT {selected} FROM {table} WHERE {}", many.among("mingle_id"))
 }
 
-/// Rows of a kind, and witness rows of these objects and of the whole store, in one statement: the
-/// columns of the former, then those of the latter, of which a row has only its own.
+/// Reads rows of a kind, and witness rows of these objects and of the whole store, in one
+/// statement. A result has the columns of the former and then those of the latter; each row fills
+/// only one of the two groups.
 pub fn rows_and_witnesses(
     layout: &Layout,
     kind: &Kind,
@@ -71,7 +72,7 @@ pub fn rows_and_witnesses(
     Step::new(sql, vec![Param::BytesList(objects), system::with_whole_store(witnessed)])
 }
 
-/// Of elements or entries: id, version, and the value of an entry.
+/// Reads elements or entries: id, version, and the value of an entry.
 pub fn elements(layout: &Layout, field: &Field, ids: &BTreeSet<Digest>) -> Step {
     let value = match field.shape() {
         Shape::Map => {
@@ -85,8 +86,8 @@ pub fn elements(layout: &Layout, field: &Field, ids: &BTreeSet<Digest>) -> Step 
     Step::new(sql, vec![list(ids)])
 }
 
-/// Of all elements or entries of objects: the object, version, the element or key, and the value of
-/// an entry.
+/// Reads all elements or entries of objects: the object, the version, the element or key, and the
+/// value of an entry.
 pub fn whole(layout: &Layout, field: &Field, objects: &BTreeSet<Digest>) -> Step {
     let inner = layout.codec(field.inner());
     let selected = match field.shape() {
@@ -104,7 +105,8 @@ pub fn whole(layout: &Layout, field: &Field, objects: &BTreeSet<Digest>) -> Step
     Step::new(sql, vec![list(objects)])
 }
 
-/// Of objects: the object, how many elements or entries it has, and their newest version.
+/// Reads sizes of objects' collections: the object, the number of elements or entries, and their
+/// newest version.
 pub fn sizes(field: &Field, objects: &BTreeSet<Digest>) -> Step {
     let sql = format!(
         "SELECT mingle_object, count(*), max(mingle_version) FROM {} \
@@ -114,7 +116,7 @@ pub fn sizes(field: &Field, objects: &BTreeSet<Digest>) -> Step {
     Step::new(sql, vec![list(objects)])
 }
 
-/// Lines of a log, oldest first.
+/// Reads lines of a log, oldest first.
 pub fn lines(layout: &Layout, field: &Field, object: &Digest, window: Window) -> Step {
     let line = layout.codec(field.inner()).selected("mingle_line");
     let table = &field.table;

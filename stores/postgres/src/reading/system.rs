@@ -15,14 +15,14 @@ fn bound(limit: usize) -> Param {
     Param::Int(i64::try_from(limit).unwrap_or(i64::MAX))
 }
 
-/// Of records: id, value, version.
+/// Reads records: id, value, version.
 pub fn records(layout: &Layout, ids: &BTreeSet<Vec<u8>>) -> Step {
     let (table, among) = (layout.system("records"), Many::of(ids.len()).among("id"));
     let sql = format!("SELECT id, value, version FROM {table} WHERE {among}");
     Step::new(sql, vec![Param::BytesList(ids.iter().cloned().collect())])
 }
 
-/// Of records of a kind from a key on, in order: key, value.
+/// Reads records of a kind from a key on, in order: key, value.
 pub fn scan(layout: &Layout, kind: RecordKind, from: &[u8], limit: usize) -> Step {
     let sql = format!(
         "SELECT key, value FROM {} WHERE kind = $1::bigint::smallint AND key >= $2::bytea \
@@ -33,7 +33,8 @@ pub fn scan(layout: &Layout, kind: RecordKind, from: &[u8], limit: usize) -> Ste
     Step::new(sql, vec![kind, Param::Bytes(from.to_vec()), bound(limit)])
 }
 
-/// Witness rows of transactions from one on, in order: of as many as it takes for so many rows.
+/// Reads witness rows of transactions from one on, in order, of as many transactions as `limit`
+/// rows need.
 pub fn sweep(layout: &Layout, from: TransactionId, limit: usize) -> Step {
     let table = layout.system("witnesses");
     let sql = format!(

@@ -1,4 +1,4 @@
-//! From rows to answers.
+//! Conversion of rows to answers.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use crate::layout::{Field, Shape};
 use crate::system::{WHOLE_STORE, witness_row};
 use crate::wire::{Row, bytes, cell, int, text};
 
-/// The rows of a batch, by what they are of.
+/// The rows of a batch, by the reads that they answer.
 pub struct Rows<'p, 'r> {
     plan: &'p Plan<'p>,
     shared: BTreeMap<Sort, Vec<Vec<&'r Row>>>,
@@ -25,7 +25,7 @@ impl<'p, 'r> Rows<'p, 'r> {
     ///
     /// # Errors
     ///
-    /// When a witness row is none.
+    /// When a witness row cannot be decoded.
     pub fn new(plan: &'p Plan<'p>, results: &'r [Vec<Row>]) -> Result<Self, String> {
         let (shared, rest) = results.split_at(plan.sorts.len().min(results.len()));
         let (singles, last) = rest.split_at(plan.singles.min(rest.len()));
@@ -47,17 +47,17 @@ impl<'p, 'r> Rows<'p, 'r> {
         Ok(rows)
     }
 
-    /// The witness rows of an object, or of the whole store.
+    /// Returns the witness rows of an object, or of the whole store.
     pub fn witnesses(&self, object: Option<&Ref>) -> Vec<WitnessRow> {
         let digest = object.map_or_else(|| WHOLE_STORE.to_vec(), object_digest);
         self.witnesses.get(&digest).cloned().unwrap_or_default()
     }
 
-    /// What the read at this index of the plan finds.
+    /// Returns the answer of the read at this index of the plan.
     ///
     /// # Errors
     ///
-    /// When a row holds what it cannot hold.
+    /// When a row holds a value that is not of the declared type.
     pub fn find(&self, index: usize) -> Result<(Data, Version), String> {
         let (read, place) = (&self.plan.reads[index], self.plan.places[index]);
         let shared = self.shared(place);
@@ -133,10 +133,10 @@ impl<'p, 'r> Rows<'p, 'r> {
         decoded(self.plan.layout, field, value_type, content)
     }
 
-    /// A set or map, in the order of its elements or keys.
+    /// Returns a set or map, in the order of its elements or keys.
     fn whole(&self, address: &Address, rows: &[&Row]) -> Result<Data, String> {
         let field = self.field(address)?;
-        // An empty one has a row without an element.
+        // An empty collection has a row without an element.
         let there = rows.iter().filter_map(|row| Some((row, cell(row, 1)?)));
         if field.shape() == Shape::Set {
             let elements: Result<Vec<Value>, String> =

@@ -1,5 +1,31 @@
-//! Commits. A transaction's snapshot ends, and its writes are carried out on what the server has by
-//! then: nothing that it has read need still hold.
+//! Commits. The transaction's snapshot ends, and its writes are applied to the server's current
+//! state: its reads need not hold any more.
+//!
+//! # The story of a commit
+//!
+//! A session at server `r1` has read from a snapshot and flushed some writes, which this process has
+//! kept. The commit sends one pipeline on the transaction's connection:
+//!
+//! ```text
+//! ROLLBACK                               ends the snapshot; only if the transaction has read
+//! BEGIN ISOLATION LEVEL READ COMMITTED   and SET LOCAL: a timeout of 5 s if the rest is lost
+//! SELECT … FROM mingle_commit(…)         all of the commit, in one call
+//! COMMIT
+//! ```
+//!
+//! The parameters of `mingle_commit` are the id, the vector that the server must have seen, the
+//! guards, the written objects with the known witness rows, and all writes as columns
+//! ([`Writes::params`]), flushed ones first. The function returns the commit's version and vector;
+//! the vector becomes the commit's stamp.
+//!
+//! [`judge`] reads the answers:
+//!
+//! - [`Verdict::Committed`]: all statements succeeded.
+//! - [`Verdict::Behind`]: the function returned the version [`BEHIND`], because the session has seen
+//!   updates that have not been applied at this server.
+//! - [`Verdict::Failed`]: a statement failed, so the server has skipped the `COMMIT`. [`explain`]
+//!   looks a second time after a conflict, for unknown witness rows and for a recorded id.
+//! - [`Verdict::Unknown`]: the answer was lost. [`ask`] queries the outcome at one server.
 
 use std::collections::BTreeSet;
 
@@ -18,17 +44,17 @@ use crate::session::{Step, StepResult};
 use crate::system::{WHOLE_STORE, record_id, rows_of, witness_row};
 use crate::wire::{Param, int, ints};
 
-/// Whoever has begun has the server's state to itself, and is not to be waited for if the rest of what it
-/// sent does not come.
+/// Begins a transaction. It locks the server's state, so the server ends it if the rest of its
+/// statements does not arrive within 5 s.
 fn begin() -> [Step; 2] {
     let alone = "SET LOCAL idle_in_transaction_session_timeout = '5s'";
     [Step::control("BEGIN ISOLATION LEVEL READ COMMITTED READ WRITE"), Step::control(alone)]
 }
 
-/// The version that `mingle_commit` gives where a session has seen more than the server.
+/// The version that `mingle_commit` returns if the session has seen more than the server.
 const BEHIND: i64 = -1;
 
-/// What a commit says, and what is needed to explain why it failed.
+/// The statement of a commit, and the data needed to explain its failure.
 struct Planned {
     step: Step,
     objects: Vec<Digest>,
@@ -128,24 +154,24 @@ pub async fn commit(
     }
 }
 
-/// How a commit ended.
+/// The end of a commit.
 enum Verdict {
     Committed {
         version: i64,
         vector: Vector,
     },
-    /// It did not take effect: the session has seen more than the server.
+    /// The commit did not take effect: the session has seen more than the server.
     Behind,
-    /// It did not take effect.
+    /// The commit did not take effect.
     Failed(Failure),
-    /// Nobody said.
+    /// The server did not answer.
     Unknown,
 }
 
 fn judge(results: &[StepResult], core: &Core) -> Verdict {
     let Some((last, before)) = results.split_last() else { return Verdict::Unknown };
-    // A statement that was answered with an error keeps `COMMIT` from committing, whatever became of
-    // the connection afterwards. Where there is no answer, all of it may have been done.
+    // A statement that was answered with an error prevents `COMMIT` from committing, even if the
+    // connection breaks afterwards. If there is no answer, everything may have been done.
     if let Some(error) = before.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, &core.layout) {
             Failure::Lost(_) => Verdict::Unknown,
@@ -164,15 +190,16 @@ fn judge(results: &[StepResult], core: &Core) -> Verdict {
             }
         }
         Err(error) => match Failure::of(error, &core.layout) {
-            // A server that is told to end while a commit waits says so, and has committed.
+            // A server that is shut down while a commit waits returns this error, and has
+            // committed.
             Failure::Lost(_) | Failure::Unavailable(_) => Verdict::Unknown,
             failure => Verdict::Failed(failure),
         },
     }
 }
 
-/// What to say of a commit that did not take effect. After a conflict a second look tells whether it
-/// met witness rows or an id that stands.
+/// Returns the error for a commit that did not take effect. After a conflict, a second look finds
+/// out if it met witness rows or an id that is recorded.
 async fn explain(
     core: &Core,
     lease: &Lease,
@@ -209,7 +236,7 @@ async fn explain(
     }
 }
 
-/// Asks one server what became of a commit: where it does not know the id, it bars it.
+/// Asks one server for the outcome of a commit; a server that does not know the id bars it.
 pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcome, StoreError> {
     let unavailable = |reason: String| core.unavailable(server, &reason);
     let mut lease = core.servers[server].pool.lease().await.map_err(unavailable)?;
@@ -227,7 +254,7 @@ pub async fn ask(core: &Core, server: usize, id: TransactionId) -> Result<Outcom
     lease.settle(&results);
     if let Some(error) = results.iter().find_map(|result| result.as_ref().err()) {
         return match Failure::of(error, &core.layout) {
-            // A commit with this id is on its way.
+            // A commit with this id is in progress.
             Failure::Conflict => Ok(Outcome::Unknown),
             failure => Err(failure.before_commit(&core.store)),
         };

@@ -1,4 +1,4 @@
-//! What is kept of a program's declarations, alike at every server.
+//! The stored declarations of a program, the same at every server.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,20 +14,20 @@ use crate::layout::{Field, Kind, Layout, Place, system};
 use crate::name::literal;
 use crate::wire::text;
 
-/// The format of the tables that this version makes and reads.
+/// The format of the tables that this version creates and reads.
 const FORMAT: &str = "1, over several servers";
 
-/// One declaration: what it concerns, by object and field, and what it says.
+/// One declaration: its object and field, and its text.
 struct Declared {
     key: (String, String),
     what: String,
     says: String,
 }
 
-/// What a server keeps, by object and field.
+/// The declarations stored at a server, by object and field.
 pub type Kept = BTreeMap<(String, String), String>;
 
-/// What a server keeps; empty where it has no tables yet.
+/// Loads the declarations stored at a server; empty if it has no tables yet.
 pub async fn load(client: &Client, schema: &str) -> Result<Kept, Error> {
     let there = "SELECT FROM pg_class AS c JOIN pg_namespace AS n ON n.oid = c.relnamespace \
                  WHERE n.nspname = $1::text AND c.relname = 'mingle_catalog'";
@@ -70,11 +70,11 @@ fn declared(schema: &StoreSchema) -> Vec<Declared> {
     all
 }
 
-/// Statements that add to what a server keeps; none where nothing is missing.
+/// Returns the statements that add missing declarations to a server; none if nothing is missing.
 ///
 /// # Errors
 ///
-/// When the program changes what is kept, naming what, from what and to what.
+/// When the program changes a stored declaration; the error names it, the old and the new text.
 pub fn missing(kept: &Kept, schema: &StoreSchema, own: &str) -> Result<Vec<String>, OpenError> {
     let changed = |what: String, kept: &str, wanted: &str| OpenError::Changed {
         store: schema.store.clone(),
@@ -96,7 +96,7 @@ pub fn missing(kept: &Kept, schema: &StoreSchema, own: &str) -> Result<Vec<Strin
         match kept.get(&key) {
             Some(before) if *before != says => return Err(changed(what, before, &says)),
             Some(_) => {}
-            // The place keeps an adapter for one server from looking for a table of the object.
+            // This place prevents the single-server adapter from looking for a table of the object.
             None => statements.push(format!(
                 "INSERT INTO {} (object, field, type, place) VALUES ({}, {}, {}, 'mapped units') \
                  ON CONFLICT DO NOTHING",
@@ -110,7 +110,8 @@ pub fn missing(kept: &Kept, schema: &StoreSchema, own: &str) -> Result<Vec<Strin
     Ok(statements)
 }
 
-/// The kinds that live here. All of them are in the same tables, so these have no names.
+/// Returns the kinds of the store. All of them share the same tables, so the kinds have no table
+/// names.
 pub fn layout(schema: &StoreSchema, own: String) -> Layout {
     let kinds = own_objects(schema).map(|object| {
         let fields = object.fields.iter().map(|field| Field {

@@ -1,9 +1,10 @@
 //! Subscriptions: each server has one to every other.
 //!
-//! A slot of the publisher keeps what the subscriber has not got. Where a slot is lost, the subscription
-//! is made again. With it comes a copy of the publisher's log, which has all that some server lacks; what
-//! comes twice is dropped where it arrives. The copy is made here and not by the server (`copy_data`): the
-//! slots that it needs for that have one name for all servers that began as copies of one data folder.
+//! A slot at the publisher keeps the updates that the subscriber has not received. If a slot is
+//! lost, the subscription is recreated, together with a copy of the publisher's log, which has all
+//! updates that some server lacks; the receiver drops duplicates. This process makes the copy, not
+//! the server (`copy_data`): the slots that the server needs for a copy have the same name on all
+//! servers that began as copies of one data folder.
 
 use super::setup::{Opening, Planned, There};
 use super::store::Server;
@@ -26,24 +27,24 @@ pub struct Link<'a> {
     pub from: usize,
 }
 
-/// How a subscription is.
+/// The state of a subscription.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum State {
     Fine,
-    /// There is none; there may be a slot.
+    /// There is no subscription; there may be a slot.
     Missing,
-    /// The publisher is to be reached in another way than before.
+    /// The publisher's address has changed.
     Moved,
     /// Its slot is lost.
     Lost,
 }
 
 impl Link<'_> {
-    /// What is missing, by server; all of it where one of the servers is new.
+    /// Returns the missing statements, by server; all of them if one of the servers is new.
     ///
     /// # Errors
     ///
-    /// When a server says no, or the publisher lacks what it has sent.
+    /// When a server refuses, or the publisher lacks updates that it has sent.
     pub async fn plan(
         &self,
         at: &There,
@@ -65,7 +66,7 @@ impl Link<'_> {
         Ok(steps)
     }
 
-    /// Makes what is missing.
+    /// Creates the missing parts.
     ///
     /// # Errors
     ///
@@ -74,7 +75,7 @@ impl Link<'_> {
         let name = self.name(from);
         let (at, from) = (&at.lease, &from.lease);
         let address = &self.servers[self.from].link;
-        // By itself, since a slot is made only once everything that has changed anything is over.
+        // Run separately: a slot is created only after all transactions with changes have ended.
         let removal = async {
             if self.state(&name, at, from).await? == State::Lost {
                 for (index, sql) in self.removal(&name) {
@@ -107,7 +108,7 @@ impl Link<'_> {
         self.opening.locked(self.at, at, all).await
     }
 
-    /// Copies what the publisher has said before its slot was made.
+    /// Copies the updates that the publisher logged before its slot was created.
     async fn copy(&self, at: &Lease, from: &Lease) -> Result<(), OpenError> {
         let (subscriber, publisher) = (&self.servers[self.at].name, &self.servers[self.from].name);
         let failed = |who, error| self.opening.server(who, "a copy of the log", &error);
@@ -157,14 +158,14 @@ impl Link<'_> {
         self.opening.run(index, lease, &what, sql).await
     }
 
-    /// The name of the subscription and of its slot, which no other has in the publisher's cluster.
+    /// Returns the name of the subscription and of its slot, unique in the publisher's cluster.
     fn name(&self, from: &There) -> String {
         let (publisher, subscriber) = (&self.servers[self.from].name, &self.servers[self.at].name);
         let parts = [&*from.database, &*self.opening.own, publisher, subscriber];
         format!("mingle_{}", short_digest(&format!("{parts:?}")))
     }
 
-    /// What stands for the publisher's address, which may have a password.
+    /// Returns a digest of the publisher's address, which may contain a password.
     fn address_digest(&self) -> String {
         short_digest(&self.servers[self.from].link)
     }
@@ -214,8 +215,8 @@ impl Link<'_> {
         })
     }
 
-    /// A slot, if there is none: made apart, since its making waits for others' transactions. One that
-    /// is lost is of no use.
+    /// Creates a slot if there is none. It is a separate step, because the creation waits for other
+    /// transactions. A lost slot is useless.
     fn slot(&self, name: &str) -> Vec<Planned> {
         let name = literal(name);
         let gone = format!(

@@ -1,5 +1,5 @@
-//! From reads to statements. Reads of one sort share a statement, however many there are; all
-//! statements of a batch go out together.
+//! Conversion of reads to statements. Reads of one sort share a statement, whatever their number;
+//! all statements of a batch are sent together.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ use crate::session::Step;
 use crate::system::{WHOLE_STORE, WITNESS_COLUMNS, record_id};
 use crate::wire::Param;
 
-/// What reads of one sort have in common.
+/// The sorts of reads that share a statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Sort {
     /// Presence, registers, elements and entries: one unit each.
@@ -24,9 +24,9 @@ pub enum Sort {
     Tally,
     /// Sets and maps as a whole.
     Whole,
-    /// How many elements or entries there are.
+    /// The number of elements or entries.
     Size,
-    /// How many lines a log has, and when it was changed.
+    /// The number of lines of a log, and the version of its last change.
     Head,
     /// Records one by one.
     Record,
@@ -35,16 +35,16 @@ pub enum Sort {
 const SORTS: [Sort; 6] =
     [Sort::Unit, Sort::Tally, Sort::Whole, Sort::Size, Sort::Head, Sort::Record];
 
-/// Where the rows of a read are.
+/// The place of a read's rows.
 #[derive(Clone, Copy, Debug)]
 pub struct Place {
-    /// Those of this sort with this number, from 1.
+    /// The rows of this sort with this number, from 1.
     pub shared: Option<(Sort, usize)>,
-    /// Those of this statement of its own, by its place among those.
+    /// The rows of a statement of its own, by the index among those statements.
     pub own: Option<usize>,
 }
 
-/// What is asked of one sort: objects, fields and items side by side.
+/// The requests of one sort: objects, fields and items in parallel lists.
 #[derive(Default)]
 struct Asked {
     objects: Vec<Vec<u8>>,
@@ -57,10 +57,10 @@ pub struct Plan<'a> {
     pub(super) layout: &'a Layout,
     pub(super) reads: &'a [Read],
     pub(super) places: Vec<Place>,
-    /// Sorts that are asked for, in the order of their statements; those of single reads follow, then
-    /// that of witness rows.
+    /// The requested sorts, in the order of their statements. The statements of single reads
+    /// follow, then the statement for witness rows.
     pub(super) sorts: Vec<Sort>,
-    /// How many statements are of single reads.
+    /// The number of statements of single reads.
     pub(super) singles: usize,
     asked: [Asked; SORTS.len()],
     /// The statements, in order.
@@ -105,7 +105,8 @@ impl<'a> Plan<'a> {
         Ok(plan)
     }
 
-    /// Witness rows come with other reads too, those that ask the server for nothing else.
+    /// Adds the objects of other reads to the statement for witness rows; those reads need nothing
+    /// else from the server.
     pub fn add_witnesses_of(&mut self, reads: &[Read]) {
         let objects = reads.iter().filter_map(|read| read.object().map(object_digest)).collect();
         self.steps.pop();
@@ -175,11 +176,11 @@ impl<'a> Plan<'a> {
     }
 }
 
-/// One statement for all reads of a sort. Its rows begin with the number of the read.
+/// Returns one statement for all reads of a sort. Its rows begin with the number of the read.
 fn shared(layout: &Layout, sort: Sort, asked: Asked) -> Step {
     let table = |name| layout.system(name);
     let (units, tallies, heads) = (table("units"), table("tallies"), table("heads"));
-    // When anything was last removed from the field, or the object deleted.
+    // The version at which anything was last removed from the field, or the object was deleted.
     let removed = format!(
         "(SELECT max(h.version) FROM {heads} AS h WHERE h.object = q.o AND h.field IN ('', q.f))"
     );
@@ -244,7 +245,7 @@ fn whole(number: u64) -> Param {
     Param::Int(i64::try_from(number).unwrap_or(i64::MAX))
 }
 
-/// Lines of a log, oldest first: from an index on, or the last ones.
+/// Reads lines of a log, oldest first: from an index on, or the last ones.
 fn lines(
     layout: &Layout,
     address: &Address,
@@ -278,7 +279,7 @@ fn lines(
     })
 }
 
-/// Of records of a kind from a key on, in order: id, value.
+/// Reads records of a kind from a key on, in order: id, value.
 fn records(layout: &Layout, kind: RecordKind, from: &[u8], limit: usize) -> Step {
     let sql = format!(
         "SELECT DISTINCT ON (id) id, content FROM {} WHERE id >= $1::bytea AND id < $2::bytea \
@@ -290,7 +291,8 @@ fn records(layout: &Layout, kind: RecordKind, from: &[u8], limit: usize) -> Step
     Step::new(sql, vec![Param::Bytes(first), Param::Bytes(after), bound(limit)])
 }
 
-/// Witness rows of transactions from one on, in order: of as many as it takes for so many rows.
+/// Reads witness rows of transactions from one on, in order, of as many transactions as `limit`
+/// rows need.
 fn sweep(layout: &Layout, from: TransactionId, limit: usize) -> Step {
     let table = layout.system("witnesses");
     let sql = format!(
@@ -304,7 +306,7 @@ fn sweep(layout: &Layout, from: TransactionId, limit: usize) -> Step {
     Step::new(sql, vec![Param::Bytes(transaction(from)), bound(limit)])
 }
 
-/// The witness rows of objects, and of the whole store.
+/// Reads the witness rows of objects, and of the whole store.
 fn witnesses(layout: &Layout, mut objects: BTreeSet<Digest>) -> Step {
     objects.insert(WHOLE_STORE.to_vec());
     let sql = format!(

@@ -1,5 +1,5 @@
-//! Tables and subscriptions: what servers need, and making it. Whatever was begun is finished the next
-//! time, by whoever comes.
+//! The setup of servers: tables and subscriptions. The next process that opens the store finishes
+//! an interrupted setup.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,11 +25,11 @@ use crate::wire::{boolean, int, text};
 const TABLES: &str = include_str!("tables.sql");
 const FUNCTIONS: &str = include_str!("functions.sql");
 
-/// What is needed to open servers, now or later.
+/// The state needed to open servers, now or later.
 pub struct Opening {
-    /// What the program declares.
+    /// The program's declarations.
     pub schema: StoreSchema,
-    /// The schema of our tables.
+    /// The schema of Mingle's tables.
     pub own: String,
     names: Vec<Name>,
     migrate: Migrate,
@@ -47,7 +47,7 @@ pub struct There {
 pub type Planned = (usize, String);
 
 impl Opening {
-    /// The servers of `config`, to none of which anybody has spoken yet.
+    /// Creates the opening of the servers of `config`; it contacts none of them.
     ///
     /// # Errors
     ///
@@ -78,12 +78,12 @@ impl Opening {
         Ok((Self { schema, own, names, migrate: config.migrate }, servers))
     }
 
-    /// Where everything is.
+    /// Returns the layout of the store.
     pub fn layout(&self) -> Layout {
         declared::layout(&self.schema, self.own.clone())
     }
 
-    /// Opens all servers, and makes what is missing.
+    /// Opens all servers, and creates the missing parts.
     ///
     /// # Errors
     ///
@@ -98,7 +98,7 @@ impl Opening {
             Vec::new()
         };
         match away {
-            // What is set up everywhere else needs nobody.
+            // If nothing is missing at the others, the absent server is not needed.
             Some(away) if !planned.is_empty() || there.iter().all(Option::is_none) => {
                 return Err(away);
             }
@@ -111,7 +111,7 @@ impl Opening {
         Ok(())
     }
 
-    /// Opens a server that was away.
+    /// Opens a server that was unreachable before.
     ///
     /// # Errors
     ///
@@ -148,7 +148,7 @@ impl Opening {
         self.migrate(servers, there).await
     }
 
-    /// Connections to those that can be reached, looked at.
+    /// Connects to the reachable servers, and checks their settings.
     async fn leases(&self, servers: &[Server]) -> Vec<Result<There, OpenError>> {
         let leases = servers.iter().map(|server| async move {
             let lease = server.pool.lease().await.map_err(|reason| OpenError::Unavailable {
@@ -161,7 +161,7 @@ impl Opening {
         join_all(leases).await
     }
 
-    /// Whether a server's settings let it replicate; gives the name of its database.
+    /// Checks that a server's settings allow replication; returns the name of its database.
     async fn look(&self, server: &Server, lease: &Lease) -> Result<String, OpenError> {
         let sql = "SELECT current_setting('server_version_num')::bigint, pg_is_in_recovery(), \
                    current_setting('wal_level'), \
@@ -217,7 +217,7 @@ impl Opening {
         }
     }
 
-    /// What the servers that are there need: tables, then subscriptions.
+    /// Returns the statements that the reachable servers need: tables, then subscriptions.
     async fn plan(
         &self,
         servers: &[Server],
@@ -248,11 +248,13 @@ impl Opening {
         Ok(tables.chain(links).collect())
     }
 
-    /// Statements that make the tables that a server lacks, and whether it has none yet.
+    /// Returns the statements that create the tables that a server lacks, and true if it has none
+    /// yet.
     ///
     /// # Errors
     ///
-    /// When the program changes what is kept, or the server knows the store by other servers.
+    /// When the program changes a stored declaration, or the server knows the store with other
+    /// servers.
     async fn tables(&self, index: usize, lease: &Lease) -> Result<(Vec<String>, bool), OpenError> {
         let name = &self.names[index];
         let client = lease.connection().client();
@@ -327,7 +329,7 @@ impl Opening {
         statements
     }
 
-    /// Makes what is missing; others that do so at the same time wait.
+    /// Creates the missing parts; concurrent callers wait.
     async fn migrate(&self, servers: &[Server], there: &[Option<There>]) -> Result<(), OpenError> {
         let tables = there.iter().enumerate().map(|(index, there)| async move {
             let Some(There { lease, .. }) = there else { return Ok(()) };
@@ -341,7 +343,7 @@ impl Opening {
         for made in join_all(tables).await {
             made?;
         }
-        // One after another: a slot is not made on a connection that is within a transaction.
+        // One after another: a slot cannot be created on a connection that is inside a transaction.
         for (at, from) in pairs(there.len()) {
             if let (Some(subscriber), Some(publisher)) = (&there[at], &there[from]) {
                 let link = link::Link { opening: self, servers, at, from };
@@ -351,7 +353,8 @@ impl Opening {
         Ok(())
     }
 
-    /// Runs work in a transaction of its own, in which nobody else sets up the store at this server.
+    /// Runs work in a transaction of its own that excludes other setups of the store at this
+    /// server.
     pub(super) async fn locked(
         &self,
         index: usize,
@@ -381,16 +384,16 @@ impl Opening {
         done.map_err(|error| self.server(&self.names[index], what, &error))
     }
 
-    /// Statements as people read them, each with its server.
+    /// Formats statements for an operator, each with its server.
     fn shown(&self, planned: &[Planned]) -> Migration {
-        // A comment ends with its line, and a binding may name a server as it likes.
+        // A comment ends with its line, and the binding may give a server any name.
         let at = |index: usize| self.names[index].replace(|c: char| c.is_control(), " ");
         let shown = planned.iter().map(|(index, sql)| format!("-- at {}\n{sql}", at(*index)));
         Migration { statements: shown.collect() }
     }
 }
 
-/// Whether a store can be over several servers.
+/// Checks that a store can be on several servers.
 fn check(config: &PostgresConfig, schema: &StoreSchema) -> Result<(), OpenError> {
     let store = schema.store.clone();
     let refuse = |reason: String| Err(OpenError::Config { store: store.clone(), reason });
@@ -435,12 +438,12 @@ fn check(config: &PostgresConfig, schema: &StoreSchema) -> Result<(), OpenError>
     Ok(())
 }
 
-/// All pairs of different indexes.
+/// Returns all pairs of different indexes.
 fn pairs(count: usize) -> impl Iterator<Item = (usize, usize)> {
     (0..count).flat_map(move |at| (0..count).map(move |from| (at, from))).filter(|(a, b)| a != b)
 }
 
-/// Sees that a store can be opened, as far as that can be said without its servers.
+/// Checks that a store can be opened, as far as possible without its servers.
 ///
 /// # Errors
 ///
@@ -453,7 +456,7 @@ pub fn may_open(
     Opening::new(config, schema, world).map(|_| ())
 }
 
-/// The SQL that servers still need, without running it.
+/// Returns the SQL that servers still need, without running it.
 ///
 /// # Errors
 ///
@@ -468,7 +471,7 @@ pub async fn plan(
     Ok(opening.shown(&opening.plan(&servers, &there).await?))
 }
 
-/// Runs the SQL that servers still need, and gives it.
+/// Runs the SQL that servers still need, and returns it.
 ///
 /// # Errors
 ///
@@ -488,7 +491,7 @@ pub async fn migrate(
 }
 
 impl Opening {
-    /// Connections to all servers.
+    /// Connects to all servers.
     async fn all(&self, servers: &[Server]) -> Result<Vec<Option<There>>, OpenError> {
         self.leases(servers).await.into_iter().map(|there| there.map(Some)).collect()
     }

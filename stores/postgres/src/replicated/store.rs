@@ -1,4 +1,4 @@
-//! The store: its servers, and what it does beside transactions.
+//! The store: its servers, and its work besides transactions.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
@@ -22,26 +22,26 @@ use crate::pool::Pool;
 use crate::session::{Step, StepResult};
 use crate::wire::{boolean, int, ints};
 
-/// Versions from here on are of writes that are not committed.
+/// Versions from here on belong to writes that are not committed.
 const TENTATIVE: u64 = 1 << 63;
 
-/// A store over several servers.
+/// A store on several servers.
 pub struct ReplicatedPostgres {
     core: Arc<Core>,
     capabilities: Capabilities,
 }
 
-/// What all transactions of a store share.
+/// The state shared by all transactions of a store.
 pub struct Core {
     pub(super) store: Name,
     pub(super) layout: Layout,
     /// In order of their names; the server at index `n` is number `n + 1` in tables.
     pub(super) servers: Vec<Server>,
     pub(super) names: Vec<Name>,
-    /// Whether the store says what servers have seen.
+    /// True if the store reports the updates that servers have seen.
     pub(super) is_counted: bool,
     opening: Opening,
-    /// How long outcomes are kept, as an interval.
+    /// The time that outcomes are kept, as an SQL interval.
     keep: String,
     tentative: AtomicU64,
     is_acknowledging: AtomicBool,
@@ -51,11 +51,11 @@ pub struct Core {
 pub struct Server {
     pub(super) name: Name,
     pub(super) pool: Arc<Pool>,
-    /// How the other servers reach it.
+    /// The address that the other servers use for it.
     pub(super) link: String,
-    /// Whether it was found to be set up.
+    /// True if it was found to be set up.
     pub(super) is_ready: AtomicBool,
-    /// Which of its outcomes are old.
+    /// The ages of its outcomes.
     pub(super) ageing: Ageing,
 }
 
@@ -63,12 +63,13 @@ impl ReplicatedPostgres {
     /// Opens the store that `schema` describes, over the servers of `config`. Must be called on a tokio
     /// runtime, on which the tasks of `world` run too.
     ///
-    /// Servers that are set up may be away: whoever stays there is told so.
+    /// Servers that are set up may be unreachable: sessions there receive an error.
     ///
     /// # Errors
     ///
-    /// When the store does not fit several servers, no server or, before all are set up, not every one can
-    /// be reached, a server's settings do not allow replication, or the program changes what is kept.
+    /// When the store does not fit several servers, no server can be reached, a server cannot be
+    /// reached before all are set up, a server's settings do not allow replication, or the program
+    /// changes a stored declaration.
     pub async fn connect(
         config: PostgresConfig,
         schema: StoreSchema,
@@ -105,7 +106,7 @@ impl ReplicatedPostgres {
         Ok(Arc::new(Self { core: Arc::new(core), capabilities }))
     }
 
-    /// The schema of our own tables, at every server.
+    /// Returns the schema of Mingle's own tables, the same at every server.
     pub fn schema(&self) -> &str {
         &self.core.layout.own
     }
@@ -157,7 +158,7 @@ impl Core {
         self.tentative.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Looks after a server that was away when the store was opened.
+    /// Sets up a server that was unreachable when the store was opened.
     async fn set_up(&self, server: usize) -> Result<(), StoreError> {
         let found = self.opening.open_late(&self.servers, server).await;
         found.map_err(|error| match error {
@@ -166,7 +167,7 @@ impl Core {
         })
     }
 
-    /// What is to be done after a commit, which nobody waits for.
+    /// Starts the background work after a commit.
     pub(super) fn committed(
         self: &Arc<Self>,
         server: usize,
@@ -183,7 +184,7 @@ impl Core {
         if !steps.is_empty() {
             let core = Arc::clone(self);
             self.servers[server].pool.world().spawn(Box::pin(async move {
-                // What is not removed now is removed the next time.
+                // Rows that are not removed now are removed the next time.
                 let _ = core.run(server, &steps).await;
             }));
         }
@@ -194,22 +195,23 @@ impl Core {
         }
     }
 
-    /// Whether a server keeps updates that some other may not have; none where it cannot be asked.
+    /// Returns true if a server keeps updates that another server may lack; none if it cannot be
+    /// asked.
     async fn keeps(&self, server: usize) -> Option<bool> {
         let sql = format!("SELECT EXISTS (SELECT FROM {})", self.layout.system("log"));
         let rows = self.run(server, &[Step::new(sql, Vec::new())]).await?.pop()?.ok()?;
         rows.first().map(|row| boolean(row, 0))
     }
 
-    /// Runs steps at a server, each for itself; none where one fails.
+    /// Runs independent steps at a server; none if one fails.
     async fn run(&self, server: usize, steps: &[Step]) -> Option<Vec<StepResult>> {
         let lease = self.servers[server].pool.lease().await.ok()?;
         lease.prepare(steps).await?.ok()?;
         lease.run_each(steps).await
     }
 
-    /// Lets a server say what it has, and gives what it was told by the others: of each server, by its
-    /// index. None where it cannot be asked.
+    /// Makes a server report its updates, and returns the reports that it has received: a vector
+    /// for each server, by its index. None if it cannot be asked.
     async fn known(&self, server: usize) -> Option<Vec<(usize, Vector)>> {
         let say = format!("SELECT {}()", self.layout.system("acknowledge"));
         let look = format!("SELECT server::bigint, vector FROM {}", self.layout.system("known"));
@@ -231,7 +233,8 @@ impl Core {
         if asked.iter().all(Option::is_none) {
             return Err(self.unavailable(0, "neither it nor any other server answers"));
         }
-        // What a server has told others survives its crash, which what it has applied just now may not.
+        // A server's crash may lose updates that it has just applied, but not those that it has
+        // reported to others.
         let mut known = vec![Vector(vec![0; count]); count];
         for (server, vector) in asked.into_iter().flatten().flatten() {
             let Some(best) = known.get_mut(server) else { continue };
@@ -248,7 +251,7 @@ impl Core {
         if asked.contains(&Ok(Outcome::Committed)) {
             return Ok(Outcome::Committed);
         }
-        // It took effect nowhere only if no server lets it any more.
+        // The commit took effect nowhere only if every server bars it.
         let is_barred = asked.iter().all(|asked| *asked == Ok(Outcome::NotCommitted));
         if is_barred {
             return Ok(Outcome::NotCommitted);
@@ -260,8 +263,8 @@ impl Core {
     }
 }
 
-/// Lets servers tell each other what they have, until nobody keeps anything any more that all have. It
-/// ends with the store.
+/// Makes servers report their updates to each other until no server keeps an update that all have.
+/// It ends with the store.
 async fn acknowledge(core: Weak<Core>, world: Arc<dyn World>) {
     let mut wait = ACKNOWLEDGE_AFTER;
     loop {
@@ -269,7 +272,7 @@ async fn acknowledge(core: Weak<Core>, world: Arc<dyn World>) {
         let Some(core) = core.upgrade() else { return };
         let all = || 0..core.servers.len();
         join_all(all().map(|server| core.known(server))).await;
-        // Whoever commits from now on begins anew.
+        // A commit from now on starts the task again.
         core.is_acknowledging.store(false, Ordering::Release);
         let is_kept = join_all(all().map(|server| core.keeps(server))).await;
         let is_over = is_kept.iter().all(|is_kept| *is_kept == Some(false));

@@ -1,5 +1,5 @@
-//! Transactions at one server. What is read comes from one snapshot there; what is flushed is kept here,
-//! since its rows would be in the way of what arrives from other servers.
+//! Transactions at one server. Reads come from one snapshot of the server. Flushed writes are kept
+//! in this process: their rows would block updates that arrive from other servers.
 
 use std::sync::Arc;
 
@@ -27,11 +27,11 @@ pub struct ReplicatedTransaction {
     pub(super) core: Arc<Core>,
     /// The index of its server.
     pub(super) server: usize,
-    /// What the server must have seen first.
+    /// The updates that the server must have seen first.
     pub(super) after: Vector,
-    /// Its connection, and what its snapshot has seen, once it has them.
+    /// Its connection, and the vector of its snapshot, once it has them.
     pub(super) open: Option<(Lease, Vector)>,
-    /// Why it can do nothing more; set while a call waits, in case it is given up.
+    /// The reason why it can do nothing more; set while a call waits, in case the call is dropped.
     pub(super) broken: Option<StoreError>,
     overlay: Overlay,
     pub(super) flushed: Vec<Write>,
@@ -40,7 +40,7 @@ pub struct ReplicatedTransaction {
 }
 
 impl ReplicatedTransaction {
-    /// A transaction that has not done anything yet.
+    /// Creates a transaction that has not done anything yet.
     pub fn new(core: &Arc<Core>, server: usize, after: Vector) -> Self {
         Self {
             core: Arc::clone(core),
@@ -54,7 +54,7 @@ impl ReplicatedTransaction {
         }
     }
 
-    /// A connection on which these steps are prepared.
+    /// Leases a connection on which these steps are prepared.
     pub(super) async fn lease(&self, steps: &[Step]) -> Result<Lease, StoreError> {
         let leased = self.core.servers[self.server].pool.lease().await;
         let lease = leased.map_err(|why| self.core.unavailable(self.server, &why))?;
@@ -73,7 +73,7 @@ impl ReplicatedTransaction {
         }
     }
 
-    /// Sends steps, of the snapshot that it has or that they begin, and gives the rows of each.
+    /// Sends steps in the snapshot that it has or that they begin, and returns the rows of each.
     async fn send(&mut self, steps: Vec<Step>) -> Result<Vec<Vec<Row>>, StoreError> {
         if let Some(broken) = &self.broken {
             return Err(broken.clone());
@@ -81,7 +81,7 @@ impl ReplicatedTransaction {
         self.broken = Some(self.core.unavailable(self.server, "a call was given up"));
         let sent = self.try_send(steps).await;
         self.broken = match &sent {
-            // Nothing was begun.
+            // No transaction was begun.
             Ok(_) | Err(StoreError::Behind { .. }) => None,
             Err(error) => Some(error.clone()),
         };
@@ -128,7 +128,7 @@ impl ReplicatedTransaction {
     async fn read_now(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
         let core = Arc::clone(&self.core);
         let refused = |why: String| core.refused(why);
-        // What does not fit is refused whether or not the server is asked.
+        // A read that does not fit is refused even if the server is not asked.
         Plan::new(&core.layout, reads).map_err(refused)?;
         if reads.is_empty() {
             return Ok(Vec::new());
@@ -176,7 +176,7 @@ impl ReplicatedTransaction {
         Ok(())
     }
 
-    /// Ends without having written anything. Whoever reads at a server has nothing to wait for then.
+    /// Ends a transaction that has written nothing. A reader at a server has nothing to wait for.
     pub(super) async fn end(mut self) -> Result<Committed, StoreError> {
         if let Some(broken) = self.broken.take() {
             return Err(broken);

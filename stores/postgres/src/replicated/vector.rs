@@ -1,4 +1,4 @@
-//! What servers have seen: of each, all updates up to a number.
+//! The updates that servers have seen: for each server all updates up to a number.
 
 use mingle_model::{Name, Stamp};
 
@@ -7,37 +7,37 @@ use mingle_model::{Name, Stamp};
 pub struct Vector(pub Vec<i64>);
 
 impl Vector {
-    /// As sessions carry it.
+    /// Converts it to the form that sessions carry.
     pub fn stamp(&self, names: &[Name]) -> Stamp {
         let numbers = self.0.iter().map(|number| u64::try_from(*number).unwrap_or_default());
         names.iter().cloned().zip(numbers).collect()
     }
 
-    /// From what a session carries; a server that it does not name has 0.
+    /// Converts it from a session's stamp; a server that the stamp does not name has 0.
     pub fn of(stamp: &Stamp, names: &[Name]) -> Self {
         let numbers = names.iter().map(|name| i64::try_from(stamp.of(name)).unwrap_or(i64::MAX));
         Self(numbers.collect())
     }
 
-    /// Whether all that `other` has is there.
+    /// True if it includes all updates in `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.0.iter().enumerate().all(|(index, number)| self.at(index) >= *number)
     }
 
-    /// The number of the server at this index, from 0.
+    /// Returns the number of the server at this index, from 0.
     pub fn at(&self, index: usize) -> i64 {
         self.0.get(index).copied().unwrap_or_default()
     }
 
-    /// As PostgreSQL writes an array.
+    /// Returns it as a PostgreSQL array literal.
     pub fn literal(&self) -> String {
         let numbers: Vec<String> = self.0.iter().map(ToString::to_string).collect();
         format!("{{{}}}", numbers.join(","))
     }
 }
 
-/// What every server has, from what the others know of each: `known` has for each server, by its index,
-/// what others were told. What a server itself has made needs nobody's word.
+/// Returns the updates that every server has. `known` holds for each server, by its index, the
+/// updates that the others know it to have. A server always has its own updates.
 pub fn everywhere(known: &[Vector]) -> Vector {
     let number = |origin: usize| {
         let others = known.iter().enumerate().filter(|(server, _)| *server != origin);

@@ -1,4 +1,4 @@
-//! From writes to what a server's `mingle_run` carries out.
+//! Conversion of writes to the parameters of a server's `mingle_run`.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::limits::{ADD_MAX, COMMIT_BYTES_MAX, VALUE_BYTES_MAX, WRITES_MAX};
 use crate::system::{WHOLE_STORE, details, record_id};
 use crate::wire::Param;
 
-/// What `mingle_run` knows, by the numbers that it has for them.
+/// The kinds of writes that `mingle_run` accepts, with its numbers.
 #[derive(Clone, Copy)]
 enum Kind {
     Touch = 1,
@@ -29,7 +29,7 @@ enum Kind {
     Forget = 11,
 }
 
-/// Writes in order, column by column.
+/// Writes in order, as columns.
 #[derive(Default)]
 pub struct Writes {
     kinds: Vec<u8>,
@@ -43,12 +43,12 @@ pub struct Writes {
     pub rows: BTreeSet<TransactionId>,
     /// Floors that are written.
     pub floors: Vec<TransactionId>,
-    /// Objects that exist by now.
+    /// Objects known to exist at this point.
     touched: BTreeSet<Digest>,
 }
 
 impl Writes {
-    /// The writes of a transaction.
+    /// Converts the writes of a transaction.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Writes {
         Ok(writes)
     }
 
-    /// As parameters, in the order in which `mingle_commit` takes them.
+    /// Returns the parameters in the order of `mingle_commit`.
     pub fn params(self) -> [Param; 5] {
         [
             Param::Bytes(self.kinds),
@@ -130,7 +130,7 @@ impl Writes {
         Ok(digest)
     }
 
-    /// A change of a field.
+    /// Adds the change of a field.
     fn field(&mut self, layout: &Layout, write: &Write) -> Result<(), String> {
         use Shape::{Counter, Log, Map, Register, Set};
         let (address, shapes): (&Address, &[Shape]) = match write {
@@ -206,7 +206,7 @@ impl Writes {
     }
 }
 
-/// Why a declared operation cannot be here.
+/// Returns the refusal of a declared operation.
 pub fn no_operation(operation: &str) -> String {
     format!("{operation}: a store over several servers has no operations of its own")
 }
@@ -218,18 +218,18 @@ fn added(amount: i128) -> Result<Vec<u8>, String> {
     Ok(amount.to_string().into_bytes())
 }
 
-/// A key or element as it is kept: equal ones alike.
+/// Returns the stored form of a key or element; equal values have the same form.
 pub fn encoded(value: &Value) -> Vec<u8> {
     let mut bytes = Vec::new();
     encoding::encode(value, &mut bytes);
     bytes
 }
 
-/// A value that is kept in a field.
+/// Decodes a value stored in a field.
 ///
 /// # Errors
 ///
-/// When it is none of the field's type.
+/// When it is not of the field's type.
 pub fn decoded(
     layout: &Layout,
     field: &Field,

@@ -1,4 +1,29 @@
-//! From writes to statements.
+//! Conversion of writes to statements.
+//!
+//! # The story of some writes
+//!
+//! A commit assigns `ana.balance` and `ana.name`, inserts an element into `bob.tags`, and writes two
+//! records. [`Writing::add`] checks the bounds and adds these statements:
+//!
+//! ```text
+//! lock      the row of ana: it will be changed           FOR NO KEY UPDATE
+//! lock      the row of bob: elements only, so shared     FOR SHARE
+//! columns   balance and name of ana, in one statement
+//! touch     makes bob exist, unless it is known to
+//! insert    the element into the table of bob.tags
+//! records   both, in one statement
+//! ```
+//!
+//! - **Locks** come first and in the order of the objects, so that transactions do not deadlock. If
+//!   only one object of Mingle's own tables is written, and every write changes its row, no separate
+//!   lock is needed.
+//! - **Neighbours are combined**: consecutive writes of different columns of one row, of records, or
+//!   of removals are combined. The order of other writes is kept: a command sees the writes before
+//!   it.
+//! - **Existence** is tracked in the sets of objects known to exist: the first write of any other
+//!   object makes it exist. A command may have any effect, so it clears these sets.
+//! - **Objects in existing tables** are locked by their anchor, a row of Mingle, and written by
+//!   `mapping`; [`Gathered`] moves the assignments of an object to its first write.
 
 mod own;
 mod system;
@@ -27,25 +52,27 @@ pub struct Writing<'a> {
     pub objects: BTreeSet<Ref>,
     /// Records that are written.
     pub records: BTreeSet<Vec<u8>>,
-    /// Under which id it takes effect, if nothing else does and nothing was written before.
+    /// The id under which the writes take effect, if only this commit uses the id and nothing was
+    /// written before.
     begins: Option<TransactionId>,
-    /// Whether any data is written, by whatever means.
+    /// True if any data is written, directly or by a command.
     pub has_data: bool,
-    /// Whether there is a witness row of the whole store.
+    /// True if a witness row of the whole store is written.
     pub concerns_store: bool,
-    /// Floors that are written: of these transactions, and those before them, nobody asks any more.
+    /// Written floors: no process asks any more for these transactions or earlier ones of their
+    /// origin.
     pub floors: Vec<TransactionId>,
-    /// Objects that exist by now.
+    /// Objects known to exist at this point.
     touched: BTreeSet<Ref>,
     /// Objects whose rows, or anchors, are changed.
     changed: BTreeSet<Ref>,
-    /// Objects of our own tables that the transaction has read, that exist and that nothing was done
-    /// to since.
+    /// Objects of Mingle's own tables that the transaction has read, that exist and that have not
+    /// been changed since.
     pub existing: BTreeSet<(Name, Digest)>,
 }
 
 impl<'a> Writing<'a> {
-    /// No writes yet, of a transaction in whose snapshot these objects of our own tables exist.
+    /// Starts without writes; `existing` are the objects of the tables of Mingle that exist.
     pub fn new(
         layout: &'a Layout,
         operations: &'a Operations,
@@ -67,7 +94,8 @@ impl<'a> Writing<'a> {
         }
     }
 
-    /// Of a commit under this id, which nothing else takes effect under: records of its own are new.
+    /// Sets the id of the commit, which no other commit uses: the transaction's own records are
+    /// new.
     pub fn under(mut self, id: Option<TransactionId>) -> Self {
         self.begins = id;
         self
@@ -112,9 +140,9 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Locks the rows of the objects that are written, in an order that all transactions keep, so
-    /// that they do not wait for each other in a circle. Those that only add elements share a row;
-    /// nobody gives the object a witness row in the meantime.
+    /// Locks the rows of the written objects, in one order for all transactions, so that they do
+    /// not deadlock. Writes that only add elements share the row lock; no transaction can add a
+    /// witness row to the object in the meantime.
     fn lock(&mut self, writes: &[Write]) -> Result<(), Refusal> {
         let mut objects: BTreeMap<&Ref, bool> = BTreeMap::new();
         let mut exclusive: BTreeSet<&Ref> = BTreeSet::new();
@@ -126,7 +154,7 @@ impl<'a> Writing<'a> {
                     exclusive.insert(object);
                     (object, true)
                 }
-                // Lines commit in the order of their positions, which they get under this lock.
+                // Lines commit in the order of their positions, which are assigned under this lock.
                 Write::Append(address, _) => {
                     exclusive.insert(&address.object);
                     (&address.object, true)
@@ -143,7 +171,7 @@ impl<'a> Writing<'a> {
             *objects.entry(object).or_default() |= changes;
         }
         if objects.len() == 1 && changes_rows {
-            // What changes its row locks it as well.
+            // The statement that changes the row locks it as well.
             objects.retain(|object, _| !self.is_own(object));
         }
         for (object, changes) in objects {
@@ -187,7 +215,7 @@ impl<'a> Writing<'a> {
             Write::Command { operation, arguments } => {
                 let operation = Operation::find(self.operations, operation)?;
                 operation.check_command()?;
-                // Who knows what it does.
+                // A command may have any effect.
                 self.touched.clear();
                 self.existing.clear();
                 self.steps.push(operation.step(self.layout, arguments)?);
@@ -197,7 +225,7 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// A change of a field.
+    /// Adds the change of a field.
     fn field(&mut self, write: &Write, assigned: Option<Assigned>) -> Result<(), Refusal> {
         use Shape::{Counter, Log, Map, Register, Set};
         let (address, shapes): (&Address, &[Shape]) = match write {
@@ -234,7 +262,8 @@ impl<'a> Writing<'a> {
         Ok(())
     }
 
-    /// Objects of mapped kinds are locked by a row of ours, which a witness row changes.
+    /// Locks an object of a mapped kind by its anchor, one of Mingle's rows; a witness row changes
+    /// the anchor.
     fn lock_anchor(&mut self, object: &Digest, changes: bool) {
         let anchors = self.layout.system("anchors");
         let id = vec![Param::Bytes(object.clone())];
@@ -279,15 +308,15 @@ impl<'a> Writing<'a> {
     }
 }
 
-/// Keeps an object's row from being changed by others; unless it will be changed, shares it with
-/// those that do the same.
+/// Prevents other transactions from changing an object's row. The lock is shared, unless the row
+/// will be changed.
 fn lock(table: &str, changes: bool) -> String {
     let mode = if changes { "NO KEY UPDATE" } else { "SHARE" };
     format!("SELECT FROM {table} WHERE mingle_id = $1::bytea FOR {mode}")
 }
 
-/// A commit takes effect only where objects of our own tables are as the transaction's snapshot has
-/// them.
+/// Returns the statements that fail unless the objects of Mingle's own tables are as in the
+/// transaction's snapshot.
 pub fn check_objects<'o>(
     layout: &Layout,
     objects: impl Iterator<Item = (&'o Name, &'o Digest)>,
@@ -298,7 +327,7 @@ pub fn check_objects<'o>(
             continue;
         };
         let id = vec![Param::Bytes(object.clone())];
-        // What is not there is taken and given back.
+        // The row of an absent object is inserted and deleted again.
         let take = format!(
             "INSERT INTO {table} (mingle_id, mingle_exists, mingle_changed) \
              VALUES ($1::bytea, false, -1) ON CONFLICT DO NOTHING"

@@ -1,4 +1,4 @@
-//! Writes of objects in our own tables.
+//! Writes of objects in Mingle's own tables.
 
 use mingle_model::{Ref, Value};
 use mingle_store::{Address, Refusal, Write};
@@ -10,7 +10,7 @@ use crate::session::Step;
 use crate::text::Text;
 use crate::wire::Param;
 
-/// The field of a write that changes a column of its object's row.
+/// Returns the field of a write that changes a column of its object's row.
 fn column_of(write: &Write) -> Option<&Address> {
     match write {
         Write::Assign(address, _) | Write::Add(address, _) => Some(address),
@@ -19,8 +19,8 @@ fn column_of(write: &Write) -> Option<&Address> {
 }
 
 impl Writing<'_> {
-    /// How many writes, from the first on, change columns of one object's row, each another one:
-    /// a single statement does them all.
+    /// Counts the leading writes that change different columns of one object's row: a single
+    /// statement does them all.
     pub(super) fn of_one_row(&self, writes: &[Write]) -> usize {
         let Some(first) = writes.first().and_then(column_of) else { return 0 };
         let place = self.layout.kinds.get(first.object.kind()).map(|kind| &kind.place);
@@ -36,7 +36,7 @@ impl Writing<'_> {
         writes.iter().take_while(is_together).count()
     }
 
-    /// Changes columns of an object's row, which exists from now on.
+    /// Changes columns of an object's row; the object exists afterwards.
     ///
     /// # Errors
     ///
@@ -72,7 +72,7 @@ impl Writing<'_> {
         let text = Text::Columns(kind.name.clone(), is_there, fields);
         let sql = self.layout.texts.get(text.clone(), || self.columns_text(kind, &text));
         self.touched.insert(object.clone());
-        // One statement changes a row once.
+        // One statement can change a row only once.
         let is_first = self.changed.insert(object.clone());
         self.steps.push(Step { is_part: is_first, ..Step::new(sql, params) });
         Ok(())
@@ -123,13 +123,13 @@ impl Writing<'_> {
         )
     }
 
-    /// Whether it is certain that the object exists by now.
+    /// True if the object is known to exist at this point.
     fn is_there(&self, kind: &Kind, object: &Ref) -> bool {
         self.touched.contains(object)
             || self.existing.contains(&(kind.name.clone(), object_digest(object)))
     }
 
-    /// The object exists from now on.
+    /// Makes the object exist.
     pub(super) fn touch(&mut self, kind: &Kind, object: &Ref) {
         if self.is_there(kind, object) {
             return;
@@ -173,7 +173,7 @@ impl Writing<'_> {
         self.existing.remove(&(kind.name.clone(), object_digest(object)));
     }
 
-    /// An element of a set, or an entry of a map.
+    /// Inserts an element of a set, or an entry of a map.
     pub(super) fn insert(
         &mut self,
         kind: &Kind,
@@ -214,7 +214,8 @@ impl Writing<'_> {
         self.push(sql, params);
     }
 
-    /// Removes what meets a condition, and notes when that was, if there is any such thing.
+    /// Removes the rows that meet a condition, and records the version of the removal if there were
+    /// any.
     pub(super) fn remove(
         &mut self,
         kind: &Kind,

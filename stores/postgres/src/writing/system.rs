@@ -20,7 +20,7 @@ fn is_announced(key: &RecordKey) -> bool {
     ANNOUNCED.contains(&key.kind)
 }
 
-/// How many writes, from the first on, are records of their own: one statement writes them all.
+/// Counts the leading writes that are records of different keys: one statement writes them all.
 pub(super) fn records_at_once(writes: &[Write]) -> usize {
     let mut keys = BTreeSet::new();
     let mut count = 0;
@@ -34,7 +34,7 @@ pub(super) fn records_at_once(writes: &[Write]) -> usize {
     count
 }
 
-/// How many writes, from the first on, only remove rows: a statement for each table removes them all.
+/// Counts the leading writes that only remove rows: one statement for each table removes them all.
 pub(super) fn removed_at_once(writes: &[Write]) -> usize {
     let removes = |write: &&Write| matches!(write, Write::Discard(_) | Write::Forget(_));
     writes.iter().take_while(removes).count()
@@ -79,7 +79,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Writes records that nobody announces, each another one.
+    /// Writes records of different keys that are not announced.
     ///
     /// # Errors
     ///
@@ -116,7 +116,7 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Writes a few records that are not there.
+    /// Writes a few records that do not exist yet.
     fn new_records(&mut self, ids: Vec<Vec<u8>>, values: Vec<Vec<u8>>) {
         let count = ids.len();
         let sql = self.layout.texts.get(Text::NewRecords(count), || {
@@ -139,7 +139,8 @@ impl Writing<'_> {
         self.steps.push(Step::part(sql, params.collect()));
     }
 
-    /// Whether a record can only be new: it is of the transaction that takes effect with this.
+    /// True if a record can only be new: it belongs to the transaction that takes effect with this
+    /// commit.
     fn is_new(&self, key: &RecordKey) -> bool {
         let is_its_own = matches!(key.kind, RecordKind::Intent | RecordKind::Fixed);
         let id = key.transaction().map(|(id, _)| id);
@@ -182,8 +183,8 @@ impl Writing<'_> {
         Ok(())
     }
 
-    /// Changes the row of an object that gets a witness row, unless that is changed in any case: whoever
-    /// writes the object at the same time, and does not know of it, finds out.
+    /// Changes the row of an object that gets a witness row, unless the row is changed in any case.
+    /// A concurrent writer of the object that does not know of the witness then conflicts.
     fn anchor(&mut self, kind: &Kind, object: &Ref) {
         if !self.changed.insert(object.clone()) {
             return;

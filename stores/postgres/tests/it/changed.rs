@@ -1,4 +1,4 @@
-//! Tables that were there before, and that change while the store is open.
+//! Existing tables that change while the store is open.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ fn at(field: u16) -> Address {
     Address { object: Ref::new("Parcel", Value::Int(1)), field }
 }
 
-/// Writes as the runtime does, which tries again after a conflict; how often it did.
+/// Writes like the runtime, which tries again after a conflict; returns the number of retries.
 async fn write_at_last(store: &dyn DataStore, one: Write) -> Result<usize, StoreError> {
     for attempt in 0..10 {
         match write(store, vec![one.clone()]).await {
@@ -56,7 +56,7 @@ async fn a_table_that_changes_is_described_anew() {
     let assign = |field, value: Value| Write::Assign(at(field), value);
     let register = |value: Value| Data::Register(Some(value));
 
-    // What fits nowhere is refused as before, and nothing is described anew.
+    // A value that fits no column is refused as before, and no table is described again.
     let large = Value::Int(5_000_000_000);
     let refused = write(&*store, vec![assign(WEIGHT, large.clone())]).await;
     assert!(

@@ -1,4 +1,4 @@
-//! The suite over PostgreSQL, at both levels.
+//! The conformance suite on PostgreSQL, at both levels.
 
 use crate::support;
 use std::collections::BTreeMap;

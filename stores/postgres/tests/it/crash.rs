@@ -1,4 +1,4 @@
-//! A server that dies and comes back.
+//! A server that crashes and restarts.
 
 use std::time::{Duration, Instant};
 

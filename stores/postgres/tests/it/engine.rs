@@ -1,4 +1,4 @@
-//! Round trips, answers that are lost, calls that are given up, connections that die.
+//! Round trips, lost answers, dropped calls, broken connections.
 
 use std::future::Future;
 use std::net::ToSocketAddrs as _;
@@ -17,7 +17,7 @@ use mingle_store::{
 };
 use mingle_store_postgres::{Postgres, PostgresConfig};
 
-/// A proxy before the server, and a configuration that goes through it.
+/// Starts a proxy in front of the server; returns it with a configuration that goes through it.
 async fn through_proxy() -> Option<(Proxy, PostgresConfig)> {
     let url = server().await?;
     let (before, rest) = url.split_once('@').map_or(("postgres://", &*url), |(b, r)| (b, r));
@@ -40,7 +40,7 @@ fn number(n: i64) -> Write {
     Write::Assign(at("a", 0), Value::Int(n))
 }
 
-/// Everything in one commit, which can be seen to be whole.
+/// Writes of one commit, whose atomicity a reader can check.
 fn nth(n: i64) -> Vec<Write> {
     let text = Value::from(format!("{n}"));
     vec![
@@ -61,7 +61,7 @@ fn all_reads() -> Vec<Read> {
     ]
 }
 
-/// How many commits of the series there are, if all are whole.
+/// Counts the commits of the series, and checks that all are whole.
 async fn count(store: &Postgres) -> u64 {
     let answers = read(store, &all_reads()).await.expect("the reads succeed");
     let Data::Counter(sum) = answers[0].data else { panic!("no sum") };
@@ -94,7 +94,7 @@ async fn one_round_trip_each_whatever_the_batch() {
         (0..20).flat_map(|n| [number(n), Write::Add(at(&key(1), 1), 1)]).collect();
     let commit =
         |sequence| Commit { id: Some(id(sequence)), writes: writes.clone(), ..Commit::default() };
-    // The least of several rounds counts: other load on the machine only adds to a time.
+    // Uses the minimum of several rounds: other load on the machine only adds to a time.
     let mut least: Vec<(&'static str, Duration)> = Vec::new();
     for round in 0..5u64 {
         // The first round prepares the statements of the only connection.
@@ -164,7 +164,7 @@ async fn an_answer_that_was_lost_is_known_by_its_outcome() {
         let after = count(&store).await;
         let expected = if after > before { Outcome::Committed } else { Outcome::NotCommitted };
         assert_eq!(outcome, expected, "{fault:?}");
-        // The server answers each statement, and may be cut off before it comes to `COMMIT`.
+        // The server answers each statement, and may be cut off before it reaches `COMMIT`.
         assert!(fault == Fault::LoseAnswer || outcome == Outcome::NotCommitted, "{fault:?}");
         let again = begin(&store).await.commit(commit).await;
         assert!(again.is_err(), "an id took effect twice: {again:?}");
@@ -183,7 +183,7 @@ async fn a_commit_that_took_effect_unheard_is_committed() {
     let own = direct.schema();
     let store = open(PostgresConfig { schema: Some(own), ..config }, notes(Level::Linearizable));
     let store = store.await;
-    // Everything is prepared by now, and goes out without waiting.
+    // All statements are prepared by now, and are sent without waiting.
     let first = Commit { id: Some(id(2)), writes: nth(0), ..Commit::default() };
     begin(&store).await.commit(first).await.expect("a commit");
     let open = begin(&store).await;
@@ -223,7 +223,7 @@ async fn what_cannot_be_reached_is_unavailable_and_comes_back() {
     assert_eq!(count(&store).await, 2);
 }
 
-/// Polls a future at most so often; none if it has not ended by then. It is dropped then.
+/// Polls a future at most `polls` times; returns none and drops it if it has not ended by then.
 async fn at_most<T>(polls: usize, future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let mut left = polls;
@@ -361,9 +361,9 @@ async fn old_outcomes_go_with_the_floor_and_are_not_guessed() {
     let expected = [
         (1, Outcome::Unknown),
         (2, Outcome::Unknown),
-        // It is not old.
+        // The outcome is not old.
         (3, Outcome::Committed),
-        // It is above the floor.
+        // The outcome is above the floor.
         (4, Outcome::Committed),
         (5, Outcome::NotCommitted),
     ];

@@ -1,5 +1,5 @@
-//! What commits demand of a process's fence and floor, seldom in each other's way; and what goes out as one
-//! statement, or by many names, or takes a shorter way.
+//! Conditions of commits on a process's fence and floor, and their rare conflicts; combined
+//! statements, reads of many names, and short paths.
 
 use crate::support::{at, notes, open, read, server, write};
 use mingle_model::{Level, Origin, Ref, RowKind, TransactionId, Value, WitnessRow};
@@ -16,7 +16,7 @@ fn record(kind: RecordKind) -> RecordKey {
     RecordKey::of_origin(kind, ORIGIN)
 }
 
-/// A transaction that has read, so that its snapshot is taken.
+/// Begins a transaction and reads, so that its snapshot is taken.
 async fn begun(store: &Postgres, sequence: u64) -> Box<dyn Transaction> {
     let mut begun = store.begin(&Session::default()).await.expect("a transaction");
     let object = format!("o{sequence}");
@@ -24,7 +24,7 @@ async fn begun(store: &Postgres, sequence: u64) -> Box<dyn Transaction> {
     begun
 }
 
-/// Commits as the first phase of a transaction over several stores does.
+/// Commits like the first phase of a transaction over several stores.
 async fn commit(begun: Box<dyn Transaction>, sequence: u64) -> Result<Committed, StoreError> {
     let id = TransactionId { origin: ORIGIN, sequence };
     let intent = RecordKey::of(RecordKind::Intent, id, 0);
@@ -43,7 +43,7 @@ async fn commit(begun: Box<dyn Transaction>, sequence: u64) -> Result<Committed,
 async fn store() -> Option<std::sync::Arc<Postgres>> {
     let url = server().await?;
     let store = open(PostgresConfig::at(url), notes(Level::Linearizable)).await;
-    // All objects are there, so that no two share what is not.
+    // All objects exist, so that no two transactions share the check of an absent row.
     for sequence in 1..=COUNT {
         let object = format!("o{sequence}");
         write(&*store, vec![Write::Assign(at(&object, 0), Value::Int(0))])
@@ -53,7 +53,7 @@ async fn store() -> Option<std::sync::Arc<Postgres>> {
     Some(store)
 }
 
-/// So many transactions at once.
+/// The number of concurrent transactions.
 const COUNT: u64 = 8;
 
 #[tokio::test]
@@ -84,7 +84,7 @@ async fn who_is_fenced_off_meanwhile_does_not_commit() {
         assert_eq!(commit(before, 1).await, Err(StoreError::Conflict), "{kind:?}, old snapshot");
         let after = begun(&store, 2).await;
         assert_eq!(commit(after, 2).await, Err(StoreError::Conflict), "{kind:?}, new snapshot");
-        // What was demanded and did not hold has left nothing.
+        // A condition that did not hold has left no trace.
         let intent =
             RecordKey::of(RecordKind::Intent, TransactionId { origin: ORIGIN, sequence: 2 }, 0);
         let left = read(&*store, &[Read::Record(intent)]).await.expect("it reads");
@@ -107,7 +107,7 @@ async fn a_fence_that_was_given_up_keeps_nobody_back() {
     drop(dropped);
     let mut tries = 0;
     while let Err(error) = commit(begun(&store, 1).await, 1).await {
-        // It is rolled back in the background.
+        // The transaction is rolled back in the background.
         tries += 1;
         assert!(tries < 20, "{error}");
     }
@@ -157,7 +157,7 @@ async fn many_rows_are_found_and_removed_by_name_as_few_are() {
         [assigned, Write::Record(intent(number), bytes.as_slice().into())]
     };
     write(&*store, (0..MANY).flat_map(put).collect()).await.expect("it writes");
-    // Each other one is missing among those that are asked for.
+    // Every second of the requested ones is missing.
     let asked = || (0..2 * MANY).step_by(2);
     let registers: Vec<Read> = asked().map(|number| Read::Register(at(&name(number), 0))).collect();
     let records: Vec<Read> = asked().map(|number| Read::Record(intent(number))).collect();

@@ -1,5 +1,6 @@
-//! What many clients have seen at once, checked: is there an order of all transactions that explains
-//! it, in which what ended before another began comes first?
+//! Histories of many concurrent clients, checked for strict serializability: an order of all
+//! transactions must explain the reads, and a transaction that ended before another began must
+//! precede it.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -17,7 +18,8 @@ const CLIENTS: u64 = 6;
 const TRANSACTIONS: usize = 60;
 const KEYS: usize = 8;
 
-/// A register for the first half of the keys, an entry of one map for the others.
+/// Returns the read of a key: a register for the first half of the keys, an entry of one map for
+/// the others.
 fn read_of(key: usize) -> Read {
     if key < KEYS / 2 {
         return Read::Register(at(&format!("k{key}"), 0));
@@ -51,7 +53,7 @@ impl Client {
         Operation { kind, key: key as i64, value, store, level, version: None }
     }
 
-    /// One transaction; none where it met a conflict.
+    /// Runs one transaction; none if it met a conflict.
     async fn transaction(&mut self) -> Option<Transaction> {
         let begin = self.now();
         let mut open = self.store.begin(&Session::default()).await.expect("a transaction");

@@ -1,4 +1,4 @@
-//! Names and texts end where they should, whatever stands in them.
+//! Names and texts with hostile content: each ends where it should.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::support::{self, open, read, server, unique, write};
 /// Longer names are cut by the server.
 const NAME_BYTES_MAX: usize = 63;
 
-/// A name in SQL, put together by the server itself.
+/// Returns a name in SQL, quoted by the server itself.
 async fn quoted(client: &Client, name: &str) -> String {
     let row = client.query_one("SELECT quote_ident($1::text)", &[&name]).await.expect("a name");
     row.get(0)
 }
 
-/// The names of all schemas with their tables, but for the server's own.
+/// Returns the names of all schemas with their tables, except the server's own.
 async fn everything(client: &Client) -> BTreeSet<(String, String)> {
     let sql = "SELECT n.nspname::text, c.relname::text FROM pg_namespace AS n \
                LEFT JOIN pg_class AS c ON c.relnamespace = n.oid AND c.relkind IN ('r', 'v') \
@@ -29,7 +29,7 @@ async fn everything(client: &Client) -> BTreeSet<(String, String)> {
     rows.iter().map(|row| (row.get(0), row.get(1))).collect()
 }
 
-/// A database of the test's own, so that what is there can be counted.
+/// Creates a database for this test alone, so that its contents can be counted.
 async fn database() -> Option<(String, Client)> {
     let url = server().await?;
     let (name, client) = (unique("hostile"), support::client(&url).await);
@@ -150,7 +150,8 @@ impl Names {
         }
     }
 
-    /// The statements that make the tables, with names in SQL as the server itself writes them.
+    /// Returns the statements that create the tables, with names in SQL as the server itself writes
+    /// them.
     async fn sql(&self, client: &Client) -> String {
         const TABLES: &str = "
             CREATE SCHEMA <schema>;
@@ -218,7 +219,7 @@ async fn mapped(client: &Client, random: &mut Random) -> ObjectMapping {
     }
 }
 
-/// Tables, columns and schemas of other applications are called as they like.
+/// Tables, columns and schemas of other applications may have any name.
 #[tokio::test]
 async fn hostile_names_of_tables_and_columns() {
     let Some((url, client)) = database().await else { return };
@@ -240,8 +241,8 @@ async fn hostile_names_of_tables_and_columns() {
     }
 }
 
-/// Our own tables: in a schema that is called as it likes, of objects and fields whose names mean
-/// something to the server.
+/// Mingle's own tables: in a schema with a hostile name, of objects and fields whose names have a
+/// meaning for the server.
 #[tokio::test]
 async fn hostile_names_of_our_own() {
     let Some((url, client)) = database().await else { return };
@@ -257,7 +258,7 @@ async fn hostile_names_of_our_own() {
         println!("seed {seed}");
         let mut random = Random::new(seed);
         let mut config = PostgresConfig::at(url.clone());
-        // One of them ends what PostgreSQL's functions are quoted with.
+        // One of the names is the end mark that quotes PostgreSQL functions.
         let own =
             if seed == 0 { "o$mingle$; --".to_owned() } else { random.name("own", NAME_BYTES_MAX) };
         config.schema = Some(own.clone());
@@ -275,7 +276,7 @@ async fn hostile_names_of_our_own() {
     }
 }
 
-/// Keys of objects may be called like a column of the server's.
+/// Keys of objects may have the name of a system column.
 #[tokio::test]
 async fn a_key_called_like_a_column_of_the_servers() {
     let Some(url) = server().await else { return };

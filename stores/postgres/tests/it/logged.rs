@@ -1,4 +1,4 @@
-//! What a server writes to its log: one error for each failure, however much was sent with it.
+//! The server's log: one error for each failure, however many statements were sent with it.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use mingle_store::{
 use mingle_store_postgres::{ObjectMapping, Postgres, PostgresConfig};
 use tokio_postgres::Client;
 
-/// So many objects are written in one commit: more than go together as one statement.
+/// Number of objects in one commit: more than fit into one combined statement.
 const MANY: i64 = 40;
 
-/// A server of the test's own, and what it has logged so far.
+/// A server for this test alone, and its log so far.
 struct Logged {
     server: Server,
     client: Client,
@@ -28,7 +28,7 @@ struct Logged {
 impl Logged {
     async fn start() -> Option<Self> {
         mingle_services::shared(Engine::Postgres).await?;
-        // One that this process did not start keeps its log elsewhere.
+        // A server that this process did not start keeps its log elsewhere.
         let Ok(server) = Server::start(Engine::Postgres).await else { return None };
         server.log()?;
         let client = client(server.url()).await;
@@ -45,7 +45,7 @@ impl Logged {
         config
     }
 
-    /// The lines since the last look. A mark that this writes comes after them.
+    /// Returns the lines since the last look. They end at a mark that this function writes.
     async fn lines(&mut self) -> Vec<String> {
         self.marks += 1;
         let mark = format!("mark {}", self.marks);
@@ -58,7 +58,7 @@ impl Logged {
             let log = self.server.log().expect("it is ours");
             let lines: Vec<&str> = log.lines().skip(self.seen).collect();
             if let Some(end) = lines.iter().position(|line| line.ends_with(&mark)) {
-                // The mark before is followed by lines that tell where it is from.
+                // The previous mark is followed by lines with its location.
                 let is_of_mark =
                     |line: &&str| line.contains("inline_code_block") || line.contains("RAISE LOG");
                 let others = lines[..end].iter().filter(|line| !is_of_mark(line));
@@ -71,7 +71,8 @@ impl Logged {
         }
     }
 
-    /// Sees that since the last look there was one error with each of these texts, and nothing else.
+    /// Checks that since the last look there was one error with each of these texts, and no other
+    /// line.
     async fn expect(&mut self, errors: &[&str]) {
         let lines = self.lines().await;
         let is_loud = |line: &&String| {
@@ -82,7 +83,7 @@ impl Logged {
         for (line, error) in loud.iter().zip(errors) {
             assert!(line.contains("ERROR:") && line.contains(error), "{error}: {lines:#?}");
         }
-        // An error is told of with its detail, hint, context and statement.
+        // An error is logged with its detail, hint, context and statement.
         assert!(lines.len() <= 8 * errors.len(), "{lines:#?}");
     }
 }
@@ -113,7 +114,8 @@ async fn a_conflict_is_one_error_in_the_log() {
     let store = logged.open().await;
     write(&*store, numbers(0)).await.expect("a commit");
     logged.lines().await;
-    // At a row that another transaction has changed since the snapshot, in the first statement of many.
+    // The failure is at a row that another transaction has changed since the snapshot, first in the
+    // first statement of many.
     for first in [0, MANY - 1] {
         let mut late = begin(&store).await;
         let reads: Vec<Read> =
@@ -123,7 +125,7 @@ async fn a_conflict_is_one_error_in_the_log() {
         let ended = late.commit(commit(numbers(2))).await;
         assert_eq!(ended.map(|_| ()), Err(StoreError::Conflict));
         logged.expect(&["could not serialize access"]).await;
-        // What the failed transaction held is free, and its connection is of use.
+        // The failed transaction has released its locks, and its connection is usable.
         write(&*store, numbers(3)).await.expect("a commit");
         logged.expect(&[]).await;
     }

@@ -1,4 +1,4 @@
-//! Logs in tables that were there before: lines commit in their order.
+//! Logs in existing tables: lines commit in their order.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -39,7 +39,7 @@ fn config(url: &str, name: &str) -> PostgresConfig {
     config
 }
 
-/// A store whose log's order is in a column of this sort.
+/// Opens a store whose log's order is in a column of this type.
 async fn book(url: &str, position: &str) -> Arc<Postgres> {
     let name = unique("book");
     let sql = format!(
@@ -71,7 +71,8 @@ async fn a_line_that_commits_later_never_stands_before_one_that_was_read() {
     for position in POSITIONS {
         let store = book(&url, position).await;
         let append = |line: String| vec![Write::Append(lines(), Value::from(line))];
-        // The first has its position, or what is to be its time, while the second one comes and goes, if it can.
+        // The first transaction has its position, or its future time, while the second one runs, if
+        // it can.
         let mut first = store.begin(&Session::default()).await.expect("a transaction");
         first.read(&[Read::LogSize(lines())]).await.expect("a read");
         first.flush(append("first".into())).await.expect("it is sent");
@@ -86,7 +87,7 @@ async fn a_line_that_commits_later_never_stands_before_one_that_was_read() {
                 }
             })
         };
-        // Time for the second one: it must not commit, however long that is.
+        // Gives the second one time: it must not commit, however long that is.
         for _ in 0..20 {
             let before = found(&store).await;
             assert!(before.is_empty(), "{position}: {before:?}");

@@ -1,4 +1,4 @@
-//! Stores in PostgreSQL.
+//! PostgreSQL stores.
 
 mod changed;
 mod conformance;

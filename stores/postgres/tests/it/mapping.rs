@@ -1,4 +1,4 @@
-//! Objects in tables that were there before.
+//! Objects in existing tables.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use mingle_store_postgres::{
 };
 use tokio_postgres::Client;
 
-/// What a program of some years ago has made.
+/// The tables of an older application.
 const LEGACY: &str = "
 CREATE TYPE legacy.tier AS ENUM ('basic', 'gold');
 CREATE TABLE legacy.customers (

@@ -1,4 +1,4 @@
-//! What a new version of a program may change, and who changes the tables.
+//! The changes that a new version of a program may make, and the migration of tables.
 
 use std::sync::Arc;
 

@@ -1,4 +1,4 @@
-//! Objects whose keys the database alone gives.
+//! Objects whose keys only the database can set.
 
 use std::collections::BTreeMap;
 

@@ -191,13 +191,13 @@ async fn a_command_meets_the_rows_of_the_whole_store() {
         seen: Vec::new(),
     };
     let set = |n: i64| vec![Write::Command { operation: "set".into(), arguments: vec![n.into()] }];
-    // The row comes after the snapshot.
+    // The row is inserted after the snapshot.
     let mut open = store.begin(&Session::default()).await.expect("a transaction");
     open.read(&[Read::Exists(Ref::new("Note", "x".into()))]).await.expect("a read");
     write(&*store, vec![Write::Witness(row.clone())]).await.expect("a row");
     let met = open.commit(Commit { writes: set(1), ..Commit::default() }).await;
     assert_eq!(met.map(|_| ()), Err(StoreError::Witnessed { rows: vec![row.clone()] }));
-    // A row that was never committed is none.
+    // A row that was never committed does not exist.
     let mut other = store.begin(&Session::default()).await.expect("a transaction");
     let never = WitnessRow { id: TransactionId { sequence: 2, ..row.id }, ..row.clone() };
     other.flush(vec![Write::Witness(never)]).await.expect("a flush");

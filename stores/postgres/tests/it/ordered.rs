@@ -1,4 +1,4 @@
-//! Writes of one commit take effect in their order, commands and tables that were there before included.
+//! Writes of one commit take effect in their order, including commands and existing tables.
 
 use std::collections::BTreeMap;
 
@@ -98,7 +98,7 @@ async fn store() -> Option<std::sync::Arc<Postgres>> {
     Some(store.unwrap_or_else(|error| panic!("{error}")))
 }
 
-/// Commits writes, of which so many are flushed before.
+/// Commits writes, of which the first `flushed` are flushed before.
 async fn commit(store: &Postgres, mut writes: Vec<Write>, flushed: usize) {
     let mut open = store.begin(&Session::default()).await.expect("it begins");
     let rest = writes.split_off(flushed);

@@ -1,4 +1,4 @@
-//! Programs over several stores, at least one of them in PostgreSQL, as the runtime runs them.
+//! Programs on several stores, at least one of them in PostgreSQL, run by the runtime.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,7 +15,8 @@ const ACCOUNTS: usize = 4;
 const CLIENTS: u64 = 8;
 const TRANSFERS: usize = 10;
 
-/// The bank with both stores in PostgreSQL, each in a schema of its own, and who counts rows there.
+/// The bank with both stores in PostgreSQL, each in a schema of its own, and a client that counts
+/// rows there.
 struct Bank {
     database: Database,
     url: String,
@@ -61,7 +62,7 @@ impl Bank {
         shown.expect("the store answers")
     }
 
-    /// Rows that transactions have left beside the data.
+    /// Counts the rows that transactions have left besides the data.
     async fn left(&self) -> i64 {
         let client = support::client(&self.url).await;
         let mut left = 0;
@@ -98,8 +99,8 @@ async fn transfers(bank: Arc<Bank>, seed: u64) -> u64 {
     moved
 }
 
-/// Two processes on one database move money from many clients: none is made or lost, each transfer
-/// has told both owners exactly once, and nothing is left of it in the end.
+/// Two processes on one database move money for many clients: no money is created or lost, each
+/// transfer has notified both owners exactly once, and no row of it is left in the end.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn money_is_neither_made_nor_lost() {
     let schemas = schemas();

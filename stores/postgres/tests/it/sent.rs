@@ -1,5 +1,5 @@
-//! What small transactions send to the server: each statement takes it about as long as a row's
-//! change does, and each round trip as long as the way there and back.
+//! The messages of small transactions to the server: each statement costs the server about as much
+//! as the change of a row, and each round trip costs the network delay.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -44,7 +44,7 @@ transaction both(account: ref Account, page: ref Page) {
 }
 ";
 
-/// The program, and who sees what it sends.
+/// The program, and the proxy that records its messages.
 struct Bench {
     watch: Watch,
     database: Database,
@@ -64,7 +64,7 @@ impl Bench {
              url = \"{before}{through}/{rest}\"\n[stores.pages]\n"
         );
         let mut binding = Binding::parse(&binding).expect("it is one");
-        // Nothing is sent but for the calls.
+        // Only the calls send messages.
         binding.settings.clean_after = Duration::from_hours(1);
         let program = mingle::compile(PROGRAM).expect("it compiles");
         let world = Arc::new(TokioWorld::new());
@@ -79,7 +79,8 @@ impl Bench {
         called.expect("nobody is in its way");
     }
 
-    /// What a transaction sends once its statements are prepared and its objects are there.
+    /// Returns the messages of a transaction, once its statements are prepared and its objects
+    /// exist.
     async fn sent(&mut self, transaction: &str, kinds: &[&str]) -> Vec<Trip> {
         self.call(transaction, kinds).await;
         self.watch.take();
@@ -88,12 +89,12 @@ impl Bench {
     }
 }
 
-/// How many statements there are, round trip by round trip.
+/// Returns the number of statements in each round trip.
 fn counts(trips: &[Trip]) -> Vec<usize> {
     trips.iter().map(Vec::len).collect()
 }
 
-// On one thread, so that what is sent together is seen together.
+// One thread, so that messages sent together are recorded together.
 #[tokio::test]
 async fn small_transactions_send_as_few_statements_as_one_would_by_hand() {
     let Some(mut bench) = Bench::open().await else { return };

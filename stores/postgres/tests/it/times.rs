@@ -1,4 +1,4 @@
-//! Times in columns that were there before: to the microsecond, and nothing that is none.
+//! Times in existing columns: exact to the microsecond, and every other content is refused.
 
 use std::collections::BTreeMap;
 
@@ -97,7 +97,7 @@ async fn times_are_exact_to_the_microsecond() {
     let last = Value::Time(Time::from_micros(seconds * 1_000_000 + 999_999));
     assert_eq!(data(&*store, Read::Register(at(EVENT, NAIVE))).await, register(last));
 
-    // What is in a set or a map is found, and is not put a second time.
+    // A time in a set or a map is found, and is not inserted a second time.
     let one = time("1999-12-31T23:59:59.999999Z");
     write(
         &*store,

@@ -1,4 +1,4 @@
-//! TLS: which modes take which servers.
+//! TLS: the servers that each mode accepts.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::ring;
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
 
-/// An authority, and what it vouches for.
+/// An authority with its certificate.
 struct Authority(CertifiedIssuer<'static, KeyPair>);
 
 impl Authority {
@@ -28,7 +28,7 @@ impl Authority {
         self.0.pem().into_bytes()
     }
 
-    /// Stands before the server, and speaks TLS for this name.
+    /// Puts a TLS front for this name before the server.
     async fn front(&self, name: &str, upstream: String) -> u16 {
         let key = KeyPair::generate().expect("a key");
         let params = CertificateParams::new(vec![name.to_owned()]).expect("a name");
@@ -52,7 +52,7 @@ impl Authority {
                 tokio::spawn(async move {
                     let mut request = [0; 8];
                     stream.read_exact(&mut request).await?;
-                    // Whoever does not ask for TLS is sent away.
+                    // A client that does not ask for TLS is rejected.
                     if request != [0, 0, 0, 8, 4, 210, 22, 47] {
                         return Ok(());
                     }

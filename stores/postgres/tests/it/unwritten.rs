@@ -1,4 +1,5 @@
-//! Tables of which a trigger, a rule or a policy keeps rows from being written: the commit is refused.
+//! Tables with a trigger, a rule or a policy that prevents a row from being written: the commit is
+//! refused.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -38,7 +39,7 @@ fn text(text: &str) -> Value {
     Value::from(text)
 }
 
-/// A page of each field's table, with two rows in each collection.
+/// Creates a page in each field's table, with two rows in each collection.
 fn tables(name: &str) -> String {
     let rows = |what: &str, columns: &str| {
         format!("CREATE TABLE {name}_{what} (page bigint NOT NULL, {columns});")
@@ -93,7 +94,8 @@ async fn opened(url: &str, own: &str, name: &str) -> Arc<Postgres> {
     open(config, program()).await
 }
 
-/// Every sort of write of a mapped object, with the part of the tables' names that it changes.
+/// Returns every kind of write of a mapped object, with the part of the tables' names that it
+/// changes.
 fn writes(id: i64) -> Vec<(&'static str, Write)> {
     vec![
         ("", Write::Assign(at(id, BODY), text("new"))),
@@ -113,7 +115,7 @@ fn writes(id: i64) -> Vec<(&'static str, Write)> {
     ]
 }
 
-/// All rows of the four tables, as text.
+/// Returns all rows of the four tables, as text.
 async fn all(client: &Client, name: &str) -> Vec<String> {
     let mut found = Vec::new();
     for table in
@@ -150,7 +152,7 @@ async fn a_trigger_that_keeps_rows_from_being_written_is_a_refusal_that_names_it
             "CREATE TRIGGER keeper BEFORE INSERT OR UPDATE OR DELETE ON {name}{table} FOR EACH ROW \
              WHEN (pg_trigger_depth() = 0) EXECUTE FUNCTION {name}_keep()"
         );
-        // Nothing is kept of the other half's row.
+        // The other half's row is not kept.
         let trigger = match table {
             "" => trigger.replace("WHEN (pg_trigger_depth() = 0)", ""),
             _ => trigger,
@@ -177,7 +179,7 @@ async fn a_trigger_that_keeps_rows_from_being_written_is_a_refusal_that_names_it
         assert!(reason.contains("trigger mover"), "{one:?} has another key: {reason}");
     }
     legacy.batch_execute(&format!("DROP TRIGGER mover ON {name}")).await.expect("it is gone");
-    // Without the trigger all of it is written.
+    // Without the trigger everything is written.
     let store = opened(&url, &own, &name).await;
     for (_, one) in writes(1) {
         write(&*store, vec![one.clone()]).await.unwrap_or_else(|error| panic!("{one:?}: {error}"));

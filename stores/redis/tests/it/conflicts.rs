@@ -1,5 +1,5 @@
-//! Which write is a conflict for whom: for each read and write at once, in keys of our own and in
-//! those of others.
+//! Conflicts between reads and concurrent writes, for each pair, in Mingle's own keys and in those
+//! of other applications.
 
 use std::collections::BTreeMap;
 
@@ -81,8 +81,8 @@ fn writes() -> Vec<Write> {
     ]
 }
 
-/// Each read, then each write by another, then a commit: if what was read is no longer so, it
-/// must be a conflict; if nothing of its field was written, it must be none.
+/// Runs each read, then each write by another client, then a commit. If the read's result has
+/// changed, the commit must be a conflict; if no write touched its field, it must succeed.
 async fn check(store: &Redis) {
     for write_ in writes() {
         for read in reads() {
@@ -180,7 +180,7 @@ async fn the_same_elements_in_another_order_are_no_conflict() {
     let again = open.read(&reads).await.expect("nothing has changed");
     assert_eq!(again, found);
     assert_eq!(again[0].data, Data::Values(vec![text("t1"), text("t2")]));
-    // But values that have changed places are something else.
+    // But two values that have changed places are a change.
     other_.run(&"HSET P:marks:ana k2 1 k1 2".replace("P:", &app)).await;
     assert_eq!(open.read(&reads).await, Err(StoreError::Conflict));
 }

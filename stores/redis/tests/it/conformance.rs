@@ -1,4 +1,4 @@
-//! The suite that every adapter must pass.
+//! The conformance suite that every adapter must pass.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::support::{config, connect};
 struct RedisFactory {
     level: Level,
     url: String,
-    /// How each open store was opened, by its address.
+    /// The configuration of each open store, by its address.
     configs: Mutex<BTreeMap<usize, RedisConfig>>,
 }
 

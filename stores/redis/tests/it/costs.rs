@@ -1,4 +1,4 @@
-//! What costs a round trip.
+//! The operations that cost a round trip.
 
 use mingle_services::{Engine, Server};
 use mingle_store::conformance::schema::{COUNT, NUMBER, TEXT, at, thing};
@@ -6,7 +6,7 @@ use mingle_store::{Commit, DataStore, Read, RecordKey, RecordKind, Session, Writ
 
 use crate::support::{Other, config, id, open, text};
 
-/// How many scripts a server has run.
+/// Returns the number of scripts that a server has run.
 async fn scripts(other: &mut Other) -> u64 {
     let redis::Value::BulkString(found) = other.run("INFO commandstats").await else {
         panic!("no statistics")
@@ -37,7 +37,7 @@ async fn each_batch_and_each_commit_is_one_round_trip() {
         record,
     ];
     let write = |writes| Commit { writes, ..Commit::default() };
-    // Batches of reads, flushes, and what is committed.
+    // Batches of reads, flushes, and the commit's writes.
     let cases = [
         (1, 0, vec![], 1, "a batch"),
         (3, 0, vec![], 3, "three batches"),

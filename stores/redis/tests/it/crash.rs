@@ -1,4 +1,4 @@
-//! A server that is killed, and comes back.
+//! A server that is killed and restarts.
 
 use std::sync::Arc;
 
@@ -16,7 +16,7 @@ async fn what_was_acknowledged_survives_kill_9() {
     let (mut acknowledged, mut sequence) = (Vec::new(), 0u64);
     for round in 0..3 {
         let (first, mut unknown, mut killing) = (sequence, Vec::new(), None);
-        // Commits until the server is gone; it is killed in the midst of them.
+        // Commits until the server is gone; it is killed in the middle of the series.
         loop {
             if sequence == first + 20 {
                 let server = Arc::clone(&server);

@@ -1,4 +1,4 @@
-//! Keys, names and arguments go to the server as they are, whatever stands in them.
+//! Keys, names and arguments with hostile content reach the server unchanged.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ const FRIENDS: u16 = 3;
 const MARKS: u16 = 4;
 const STATUS: u16 = 5;
 
-/// A key that this test alone uses; braces stand for the object's key, and no key has them.
+/// Returns a key for this test alone. Braces mark the object's key, and no key contains them.
 fn name(random: &mut Random, first: &str) -> String {
     random.name(first, 300).replace(['{', '}'], "(")
 }
@@ -38,11 +38,11 @@ fn program() -> StoreSchema {
     schema(vec![object("User", ("name", Type::String), &fields)])
 }
 
-/// What the keys and the columns of a mapping are called.
+/// The names of a mapping's keys and columns.
 struct Names {
     hash: (String, String),
     columns: [String; 2],
-    /// Of the inbox, the friends, the marks and the status.
+    /// The keys of the inbox, the friends, the marks and the status.
     keys: [(String, String); 4],
 }
 
@@ -161,7 +161,7 @@ async fn hostile_prefixes_of_our_own() {
     }
 }
 
-/// An argument of a command is one word, and no part of another.
+/// An argument of a command is exactly one word.
 #[tokio::test]
 async fn hostile_arguments_of_commands() {
     let Some(server) = mingle_services::shared(Engine::Redis).await else { return };

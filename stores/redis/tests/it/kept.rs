@@ -1,4 +1,4 @@
-//! What a person finds in the server.
+//! The stored keys, as an operator sees them.
 
 use mingle_model::{FieldType, Float, Ref, Time, Type, Value};
 use mingle_services::Engine;
@@ -65,7 +65,7 @@ async fn a_person_can_read_what_is_kept() {
     let tags = other.words(&["SMEMBERS", &format!("{prefix}User.tags:ana")]).await;
     assert_eq!(tags, redis::Value::Array(vec![bulk("x y")]));
     assert_eq!(data(&store, Read::Register(at(5))).await, Data::Register(Some(Value::NONE)));
-    // A deleted object leaves nothing but when that was.
+    // A deleted object leaves only the version of its deletion.
     write(&store, vec![Write::Delete(at(0).object)]).await.expect("it deletes");
     let left = other.words(&["KEYS", &format!("{prefix}User*")]).await;
     assert_eq!(left, redis::Value::Array(vec![bulk(&format!("{prefix}User!:ana"))]));
@@ -83,11 +83,11 @@ async fn counters_are_exact_however_large() {
         if bits & 64 != 0 {
             amount = -amount;
         }
-        // From time to time back to where a sum changes its sign, or its length.
+        // Sometimes back to a point where a sum changes its sign or its length.
         if round % 7 == 0 {
             amount = -sum + i128::from(bits % 3) - 1;
         }
-        // Or where every digit carries.
+        // Or to a point where every digit carries.
         if round % 11 == 0 {
             amount = 10i128.pow(20 + round % 6) - 1 - sum;
         } else if round % 11 == 1 {

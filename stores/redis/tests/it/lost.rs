@@ -1,4 +1,4 @@
-//! Connections that break, and answers that get lost.
+//! Connections that break, and lost answers.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ async fn nobody_waits_for_another_to_connect() {
     let mut held = open.read(&reads);
     let polled = held.as_mut().poll(&mut Context::from_waker(Waker::noop()));
     assert!(polled.is_pending(), "it has to connect anew");
-    // More than it takes to connect, however busy the machine is.
+    // More than the time to connect, even on a busy machine.
     let answered = tokio::time::timeout(Duration::from_secs(20), data(&store, reads[0].clone()));
     let answer = answered.await.expect("it does not wait for who does not look");
     assert_eq!(held.await.expect("it is answered as well")[0].data, answer);
@@ -87,7 +87,7 @@ async fn whatever_breaks_what_was_said_is_true() {
                 assert_ne!(outcome, Outcome::Unknown);
                 took_effect += i128::from(outcome == Outcome::Committed);
             }
-            // The connection that broke before is made anew.
+            // The connection that broke before is opened again.
             Err(StoreError::Unavailable { .. }) => {}
             Err(error) => panic!("{error}"),
         }

@@ -1,4 +1,4 @@
-//! The adapter over real servers.
+//! Tests of the adapter with real servers.
 
 mod conflicts;
 mod conformance;

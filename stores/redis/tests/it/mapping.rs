@@ -56,7 +56,7 @@ fn at(name: &str, field: u16) -> Address {
     Address { object: Ref::new("User", text(name)), field }
 }
 
-/// A store with the mapping, a client of the other application, and what its keys begin with.
+/// Returns a store with the mapping, a client of the other application, and its key prefix.
 async fn mapped(
     server: &Server,
     change: impl FnOnce(&mut ObjectMapping),
@@ -210,7 +210,7 @@ async fn times_to_live_are_left_alone() {
         let at = other.words(&["PEXPIRETIME", &format!("{app}{name}")]).await;
         assert_eq!(at, Reply::Int(far.parse().expect("a number")), "{name}");
     }
-    // What has run out is not there.
+    // An expired key counts as absent.
     other.words(&["PEXPIRE", &format!("{app}status:ana:all"), "0"]).await;
     assert_eq!(data(&store, Read::Register(at("ana", STATUS))).await, Data::Register(None));
 }
@@ -249,7 +249,7 @@ async fn what_others_write_in_between_is_a_conflict() {
         let result = writer.commit(commit).await;
         assert_eq!(result, Err(StoreError::Conflict), "a commit after {command}");
     }
-    // What was not read does not matter.
+    // A change of data that the transaction has not read does not matter.
     let mut open = store.begin(&Session::default()).await.expect("it begins");
     open.read(&[Read::Register(at("ana", MAIL))]).await.expect("it reads");
     other.run(&format!("HSET {app}user:ana another 1")).await;

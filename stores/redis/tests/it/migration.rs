@@ -1,4 +1,4 @@
-//! What a program may change of what is kept, and what it may not.
+//! The changes of stored declarations that a program may make, and those that it may not.
 
 use mingle_model::{FieldType, Level, Ref, Type, Value};
 use mingle_services::Engine;
@@ -72,7 +72,7 @@ async fn what_would_reinterpret_data_is_refused() {
     mapping.objects.insert("User".into(), ObjectMapping::at("user:{name}"));
     let (what, kept, _) = refused(&mapping, user(&[mail()])).await;
     assert_eq!((what.as_str(), kept.as_str()), ("object User", "in keys of our own"));
-    // Without any object left it may go.
+    // Once no object is left, the kind may be removed.
     write(&store, vec![Write::Delete(Ref::new("User", text("ana")))]).await.expect("it deletes");
     connect(config.clone(), moved).await.expect("it opens");
     connect(mapping, user(&[mail()])).await.expect("it opens");
@@ -90,14 +90,14 @@ async fn what_is_added_is_added_and_what_is_gone_stays() {
         Write::Insert(at("bob", 1), text("y")),
     ];
     write(&both, fill).await.expect("it writes");
-    // Another order, one field less, one more.
+    // Another order, one field removed, one added.
     let age = ("age", FieldType::Counter);
     let later = connect(config.clone(), user(&[age, mail()])).await.expect("it opens");
     assert_eq!(data(&later, Read::Register(at("ana", 1))).await, Data::Register(Some(text("a@b"))));
     assert_eq!(data(&later, Read::Counter(at("ana", 0))).await, Data::Counter(0));
     let bob = Ref::new("User", text("bob"));
     assert_eq!(data(&later, Read::Exists(bob.clone())).await, Data::Bool(true));
-    // A deletion takes along what the program no longer declares.
+    // A deletion also removes fields that the program no longer declares.
     write(&later, vec![Write::Delete(bob.clone()), Write::Create(bob)]).await.expect("it writes");
     assert_eq!(data(&both, Read::SetSize(at("bob", 1))).await, Data::Count(0));
     assert_eq!(data(&both, Read::SetSize(at("ana", 1))).await, Data::Count(1));

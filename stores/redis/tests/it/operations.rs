@@ -43,7 +43,7 @@ fn count() -> Address {
     Address { object: Ref::new("Thing", text("t")), field: 0 }
 }
 
-/// A store with a leaderboard, and what its keys begin with.
+/// Returns a store with a leaderboard, and its key prefix.
 async fn board(server: &Server) -> (Arc<Redis>, Other, String) {
     let app = fresh_prefix().replace("test", "app");
     let fill = |body: &str| body.replace("P:", &app);
@@ -195,7 +195,7 @@ async fn what_fails_after_a_command_takes_the_command_back() {
     let mut config = config(server.url());
     config.objects.insert("Thing".into(), mapping);
     let store = connect(config, schema).await.expect("it opens");
-    // The key is a list when types are looked at, and a string when a line is appended.
+    // The key is a list when types are checked, and a string when a line is appended.
     let append = || Write::Append(count(), text("line"));
     write(&store, vec![append()]).await.expect("it writes");
     let writes = vec![run("set", vec![text("new")]), run("set", vec![text("t")]), append()];
@@ -228,7 +228,9 @@ async fn what_cannot_be_done_is_said() {
     assert!(why.contains("cannot see what it wrote"), "{why}");
 }
 
-/// The server gets writes with the commit alone: a query first is answered, and one that would have to see
+/// The server receives writes only with the commit. A query before any write is answered; a query
+/// that would have to see flushed writes is refused. A transaction refused in this way writes
+/// nothing.
 /// them is refused. Nothing of a transaction that was refused so is written.
 #[tokio::test]
 async fn a_query_after_own_writes_is_refused_and_one_before_them_is_not() {
@@ -244,7 +246,7 @@ async fn a_query_after_own_writes_is_refused_and_one_before_them_is_not() {
             let why = refusal(open.read(&[query]).await);
             assert!(why.contains("cannot see what it wrote"), "{why}");
         }
-        // What an object holds is known but for what a command may have done to it.
+        // The content of an object is known, unless a command may have changed it.
         let read = open.read(&[Read::Counter(count())]).await;
         if is_command {
             assert!(refusal(read).contains("after a command"));

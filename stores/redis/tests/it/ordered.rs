@@ -1,4 +1,5 @@
-//! Writes of one commit take effect in their order, commands and keys of other applications included.
+//! Writes of one commit take effect in their order, including commands and keys of other
+//! applications.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -60,7 +61,7 @@ fn run(operation: &str, key: &str) -> Write {
     Write::Command { operation: operation.into(), arguments: vec![text(key)] }
 }
 
-/// Commits writes, of which so many are flushed before.
+/// Commits writes, of which the first `flushed` are flushed before.
 async fn commit(store: &Redis, mut writes: Vec<Write>, flushed: usize) {
     let mut open = store.begin(&Session::default()).await.expect("it begins");
     let rest = writes.split_off(flushed);
@@ -149,7 +150,8 @@ async fn mapped_writes_stand_before_and_after_a_deletion() {
     }
 }
 
-/// A value that the server cannot hold is the request's fault, and nothing of the commit stands.
+/// A value that the server cannot hold is an error of the request, and no write of the commit takes
+/// effect.
 #[tokio::test]
 async fn a_value_out_of_range_is_a_refusal() {
     let Some(store) = store().await else { return };

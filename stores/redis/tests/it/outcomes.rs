@@ -1,4 +1,4 @@
-//! Outcomes are kept for a while, and nothing false is said of those that are gone.
+//! Outcomes are kept for a while; for removed ones the store never reports a false outcome.
 
 use std::time::{Duration, Instant};
 
@@ -33,13 +33,13 @@ async fn old_outcomes_go_and_their_ids_never_take_effect_again() {
         sequence += 1;
     }
     let count = data(&store, Read::Counter(at("c", COUNT))).await;
-    // The one that was barred, those that took effect, and one that was never heard of.
+    // The barred id, the committed ids, and an id that was never used.
     for gone in [1, 2, 3, 4] {
         assert_eq!(store.outcome(id(gone)).await, Ok(Outcome::Unknown), "{gone}");
         assert_eq!(commit(&store, gone).await, Err(StoreError::Conflict), "{gone}");
     }
     assert_eq!(data(&store, Read::Counter(at("c", COUNT))).await, count);
-    // Ids of others, and later ones, are not concerned.
+    // Ids of other origins, and later ones, are not affected.
     assert_eq!(store.outcome(id(1 << 32)).await, Ok(Outcome::NotCommitted));
     assert_eq!(store.outcome(id(u64::MAX)).await, Ok(Outcome::NotCommitted));
     commit(&store, u64::MAX - 1).await.expect("it commits");

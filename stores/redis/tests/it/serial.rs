@@ -1,4 +1,4 @@
-//! Many at once, over several connections.
+//! Many concurrent transactions, over several connections.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -28,7 +28,8 @@ fn number(data: &Data) -> i64 {
     }
 }
 
-/// Moves some, with a read in a batch of its own for each account; whether it took effect.
+/// Moves an amount, with a separate batch to read each account; returns true if the transfer took
+/// effect.
 async fn transfer(store: &Redis, from: u64, to: u64, amount: i64) -> Result<bool, StoreError> {
     let mut open = store.begin(&Session::default()).await?;
     let mut found = Vec::new();
@@ -51,7 +52,7 @@ async fn transfer(store: &Redis, from: u64, to: u64, amount: i64) -> Result<bool
     }
 }
 
-/// What all accounts hold, read in two batches.
+/// Returns the total of all accounts, read in two batches.
 async fn total(store: &Redis) -> Result<Option<i64>, StoreError> {
     let mut open = store.begin(&Session::default()).await?;
     let all: Vec<Read> = (0..ACCOUNTS).map(|one| Read::Register(account(one))).collect();

@@ -1,4 +1,4 @@
-//! What is refused at the start, and what is only warned of.
+//! Settings that are refused at the start, and settings that only cause a warning.
 
 use mingle_model::Level;
 use mingle_proxy::Proxy;
@@ -24,7 +24,7 @@ async fn refused(config: RedisConfig) -> String {
     }
 }
 
-/// Refuses, unless that is accepted; then it warns.
+/// Checks that opening is refused, unless the loss is accepted; then it warns.
 async fn accepts(url: &str, said: &str) {
     let why = refused(config(url)).await;
     assert!(why.contains(said) && why.contains("accept_loss"), "{why}");
@@ -44,7 +44,7 @@ async fn a_server_that_may_lose_writes_is_refused_unless_that_is_accepted() {
     assert_eq!(safe.expect("it opens").warnings(), [""; 0]);
     other.run("CONFIG SET no-appendfsync-on-rewrite yes").await;
     accepts(server.url(), "no-appendfsync-on-rewrite yes").await;
-    // One who may not ask for settings cannot know.
+    // A client without the right to read the settings cannot know them.
     other.run("CONFIG SET no-appendfsync-on-rewrite no").await;
     other.run("ACL SETUSER app on >word ~* &* +@all -config").await;
     let url = server.url().replace("redis://", "redis://app:word@");
@@ -88,7 +88,7 @@ async fn a_replica_is_refused_and_one_that_becomes_one_serves_no_longer() {
     assert!(read.as_ref().is_err_and(is_away), "a replica answers: {read:?}");
     let written = crate::support::write(&store, write()).await;
     assert!(written.as_ref().is_err_and(is_away), "a replica commits: {written:?}");
-    // Once the address leads to the primary, it is asked without further ado.
+    // Once the address leads to the primary, the next request reaches it.
     proxy.set_upstream(first.addresses()[0]);
     crate::support::write(&store, write()).await.expect("the primary writes");
     // The primary warns of its replica, once it has noticed it.

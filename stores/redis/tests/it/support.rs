@@ -15,13 +15,13 @@ use mingle_store::{
 };
 use mingle_store_redis::{OpenError, Redis, RedisConfig};
 
-/// A prefix that no other test of any process uses.
+/// Returns a prefix that no other test of any process uses.
 pub fn fresh_prefix() -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     format!("test:{}:{}:", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed))
 }
 
-/// The settings of a store of its own at a server.
+/// Returns the settings of a separate store at a server.
 pub fn config(url: &str) -> RedisConfig {
     RedisConfig { prefix: Some(fresh_prefix()), ..RedisConfig::at(url) }
 }
@@ -31,7 +31,7 @@ pub async fn connect(config: RedisConfig, schema: StoreSchema) -> Result<Arc<Red
     Redis::connect(config, schema, Arc::new(TokioWorld::new())).await
 }
 
-/// The suite's store, at a server.
+/// Opens the suite's store at a server.
 pub async fn open(config: RedisConfig) -> Arc<Redis> {
     connect(config, store_schema(Level::Linearizable)).await.expect("the store opens")
 }
@@ -50,18 +50,18 @@ pub async fn read(store: &Redis, reads: &[Read]) -> Result<Vec<Answer>, StoreErr
     Ok(answers)
 }
 
-/// The data of one read.
+/// Returns the data of one read.
 pub async fn data(store: &Redis, read: Read) -> Data {
     let mut answers = self::read(store, &[read]).await.expect("it reads");
     answers.remove(0).data
 }
 
-/// A text.
+/// Returns a text value.
 pub fn text(text: &str) -> Value {
     Value::from(text)
 }
 
-/// A client of its own, for what other applications do.
+/// A separate client, which plays another application.
 pub struct Other(redis::aio::MultiplexedConnection);
 
 impl Other {
@@ -72,7 +72,7 @@ impl Other {
         Self(connection.expect("the server is there"))
     }
 
-    /// Runs a command, given as words apart by spaces.
+    /// Runs a command, given as words separated by spaces.
     pub async fn run(&mut self, command: &str) -> redis::Value {
         let words: Vec<&str> = command.split(' ').collect();
         self.words(&words).await
@@ -85,7 +85,7 @@ impl Other {
         self.0.send_packed_command(&command).await.expect("the server does it")
     }
 
-    /// A number in what the server says of itself, such as `total_commands_processed`.
+    /// Returns a number from the server's `INFO`, such as `total_commands_processed`.
     pub async fn info(&mut self, name: &str) -> u64 {
         let redis::Value::BulkString(found) = self.run("INFO").await else { return 0 };
         let found = String::from_utf8_lossy(&found).into_owned();
@@ -95,12 +95,12 @@ impl Other {
     }
 }
 
-/// A string that the server gives.
+/// Returns a string reply.
 pub fn bulk(text: &str) -> redis::Value {
     redis::Value::BulkString(text.as_bytes().to_vec())
 }
 
-/// An object with these fields, in store `suite`.
+/// Returns an object with these fields, in store `suite`.
 pub fn object(name: &str, key: (&str, Type), fields: &[(&str, FieldType)]) -> ObjectType {
     let field = |(name, field_type): &(&str, FieldType)| Field {
         name: (*name).into(),
@@ -120,7 +120,7 @@ pub fn object(name: &str, key: (&str, Type), fields: &[(&str, FieldType)]) -> Ob
     }
 }
 
-/// A schema with these objects.
+/// Returns a schema with these objects.
 pub fn schema(objects: Vec<ObjectType>) -> StoreSchema {
     let mut schema = Schema::default();
     for object in objects {
@@ -134,12 +134,12 @@ pub fn schema(objects: Vec<ObjectType>) -> StoreSchema {
     }
 }
 
-/// An id of some process.
+/// Returns an id of a test process.
 pub fn id(sequence: u64) -> TransactionId {
     TransactionId { origin: Origin(77), sequence }
 }
 
-/// Where a refusal's words are; the text of any other result.
+/// Returns the reason of a refusal, or the text of any other result.
 pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     match result {
         Err(StoreError::Refused { reason, .. }) => reason,
@@ -147,7 +147,7 @@ pub fn refusal<T: std::fmt::Debug>(result: Result<T, StoreError>) -> String {
     }
 }
 
-/// Asks again while the server is away, for a while.
+/// Asks again for a while if the server is away.
 pub async fn outcome(store: &Redis, id: TransactionId) -> Outcome {
     let deadline = Instant::now() + Duration::from_secs(30);
     loop {

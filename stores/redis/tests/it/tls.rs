@@ -1,4 +1,4 @@
-//! Connections that nobody listens to.
+//! Encrypted connections.
 
 use std::net::{Ipv4Addr, TcpListener};
 
@@ -38,7 +38,7 @@ async fn a_server_is_believed_by_its_certificate() {
     let store = open(known).await;
     write(&store, vec![Write::Add(at("a", COUNT), 3)]).await.expect("it writes");
     assert_eq!(data(&store, Read::Counter(at("a", COUNT))).await, Data::Counter(3));
-    // Without it, the server could be anybody.
+    // Without the authority, the server cannot be authenticated.
     let schema = mingle_store::conformance::schema::store_schema(mingle_model::Level::Linearizable);
     let unknown = crate::support::connect(config(&url), schema).await;
     assert!(matches!(unknown, Err(OpenError::Unavailable { .. })));

@@ -1,4 +1,4 @@
-//! Programs over several stores, of which connections break and processes die.
+//! Programs on several stores, while connections break and processes crash.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,7 +19,7 @@ use crate::support::{Other, fresh_prefix};
 
 const SEED: u64 = 8_080;
 
-/// Written with operations that count each time: twice would show.
+/// The program counts each operation, so a repeated one would be visible.
 const TEXT: &str = "store bank: linearizable; store feed: snapshot;
     object Account in bank { key owner: string; balance: int; }
     object Inbox in feed { key owner: string; unread: counter; lines: log<string>; }
@@ -38,7 +38,7 @@ const TEXT: &str = "store bank: linearizable; store feed: snapshot;
 const BINDING: &str = "[runtime]\ndeadline = \"5s\"\nhelp_after = \"100ms\"\n\
     lease = \"1s\"\nsweep_every = \"200ms\"";
 
-/// Where both stores are.
+/// The addresses of both stores.
 #[derive(Clone)]
 struct Place {
     url: String,
@@ -60,7 +60,7 @@ impl Place {
             ..RedisConfig::at(self.url.as_str())
         };
         loop {
-            // At the start, too, connections may break.
+            // Connections may break at the start, too.
             match Redis::connect(config.clone(), schema.clone(), Arc::new(TokioWorld::new())).await
             {
                 Ok(store) => return store,
@@ -95,7 +95,7 @@ async fn pay(database: &Database) -> Result<Json, Error> {
     call(database, "pay", &[("to", "ana"), ("inbox", "ana")]).await
 }
 
-/// A process of its own runtime, which is gone at once after a while.
+/// Runs a process with its own runtime, and drops it after a pause.
 fn die_after(place: Place, pause: Duration, done: Arc<AtomicU64>) {
     let runtime =
         tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build();
@@ -149,7 +149,7 @@ async fn all_or_nothing_whatever_breaks_and_whoever_dies() {
     check(&direct, &living, done.load(Ordering::Relaxed)).await;
 }
 
-/// Once all is finished, both stores tell of the same payments, each once.
+/// Checks that once all transactions are finished, both stores hold the same payments, each once.
 async fn check(direct: &Place, living: &[Database], done: u64) {
     let last = direct.process().await;
     last.recover().await.expect("it recovers");

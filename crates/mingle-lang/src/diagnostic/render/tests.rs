@@ -2,7 +2,7 @@ use super::*;
 use crate::diagnostic::{apply_edits, to_json};
 use crate::syntax::{Span, lex};
 
-/// The token of which `text` is the `nth` occurrence, from 0.
+/// Returns the token that is the `nth` occurrence of `text`, from 0.
 fn find(source: &Source, text: &str, nth: usize) -> Span {
     let indices = 0..source.tokens.len() as u32;
     let mut found = indices.filter(|index| source.token_text(*index) == text);
@@ -41,7 +41,7 @@ fn flow_error(source: &Source) -> Diagnostic {
         .with_help("move the object to a stronger store", vec![])
 }
 
-/// The source and all renderings of one diagnostic.
+/// Returns the source and all renderings of one diagnostic.
 fn renderings(source: &Source, diagnostic: &Diagnostic) -> String {
     let all = std::slice::from_ref(diagnostic);
     let json = serde_json::to_string_pretty(&to_json(source, "a.mingle", all, &[]));
@@ -150,7 +150,7 @@ fn check_span(source: &Source, span: Span) {
     to_json(source, "a", &all, &[]);
 }
 
-/// If the cost of a diagnostic grew with the program, this would not end within minutes.
+/// If the cost of a diagnostic grew with the program, this test would run for minutes.
 #[test]
 fn a_large_program_with_many_mistakes_is_rendered() {
     for line in ["let name = value; // é\n", "let name = value; "] {

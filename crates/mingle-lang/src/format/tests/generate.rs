@@ -1,4 +1,4 @@
-//! Random programs that parse, as tokens. What they mean does not matter here.
+//! Random programs that parse, as tokens. Their meaning does not matter here.
 
 /// A program's tokens; each choice is taken from `choices`, and 0 when they run out.
 pub(super) fn program(choices: Vec<u16>) -> Vec<String> {

@@ -1,10 +1,10 @@
-//! As much of the servers' protocols as it takes to ask them something.
+//! The part of the servers' protocols that the tests need.
 
 use std::io::{BufRead, BufReader, Error, ErrorKind, Read, Result, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-/// What is not as the protocol has it, or an error that the server sent.
+/// Returns the error for a message that violates the protocol, or for an error of the server.
 fn odd(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::InvalidData, what.into())
 }

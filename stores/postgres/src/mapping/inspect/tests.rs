@@ -1,4 +1,4 @@
-//! What a mapping may say of an object's fields.
+//! Tests of the mappings that are allowed for an object's fields.
 
 use mingle_model::Field;
 

@@ -1,5 +1,5 @@
-//! The embedded engine's causal replicas as the specification: after the same writes, apart and together,
-//! every server reads as its replica there.
+//! The embedded engine's causal replicas as the specification: after the same writes, apart and
+//! together, every server's reads equal those of its replica.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -14,7 +14,7 @@ use mingle_store_postgres::ReplicatedPostgres;
 use crate::replicated::cluster::{Cluster, NAMES};
 use crate::support::{RealWorld, at, notes, unique};
 
-/// A world whose time passes when it is told to.
+/// A world whose time passes only on demand.
 struct Still {
     real: Arc<dyn World>,
     seconds: AtomicU64,
@@ -93,7 +93,8 @@ fn all_reads() -> Vec<Read> {
     OBJECTS.into_iter().flat_map(of).collect()
 }
 
-/// Commits writes at a replica, of which so many are flushed first, and gives what is read in between.
+/// Commits writes at a replica, of which the first are flushed before, and returns the reads in
+/// between.
 async fn commit(
     store: &dyn DataStore,
     replica: usize,

@@ -1,4 +1,4 @@
-//! Three servers, and what tests do to them.
+//! Three servers, and the operations of tests on them.
 
 use std::fmt::Write as _;
 use std::time::{Duration, Instant};
@@ -9,21 +9,21 @@ use tokio_postgres::Client;
 
 use crate::support::client;
 
-/// How long anything may take that is only a matter of time.
+/// Maximum time to wait for an event that must happen.
 pub const PATIENCE: Duration = Duration::from_secs(20);
 
 /// The names of the servers.
 pub const NAMES: [&str; 3] = ["r1", "r2", "r3"];
 
-/// Three servers that may replicate to each other.
+/// Three servers that can replicate to each other.
 pub struct Cluster {
     pub servers: Vec<Server>,
-    /// A connection of the test's own to each.
+    /// The test's own connection to each server.
     pub clients: Vec<Client>,
 }
 
 impl Cluster {
-    /// Starts servers; none where there is no PostgreSQL here.
+    /// Starts servers; none if PostgreSQL is not installed here.
     pub async fn start() -> Option<Self> {
         let options = [
             ("wal_level", "logical"),
@@ -32,7 +32,7 @@ impl Cluster {
             ("max_replication_slots", "40"),
             ("max_wal_senders", "40"),
             ("wal_retrieve_retry_interval", "100ms"),
-            // In files that can be asked for.
+            // To files that SQL can read.
             ("logging_collector", "on"),
         ];
         let options = options
@@ -47,7 +47,7 @@ impl Cluster {
         Some(cluster)
     }
 
-    /// A store over the servers, in this schema.
+    /// Returns the configuration of a store on the servers, in this schema.
     pub fn config(&self, schema: &str) -> PostgresConfig {
         let mut config = PostgresConfig::at("");
         for (name, server) in NAMES.iter().zip(&self.servers) {
@@ -57,7 +57,7 @@ impl Cluster {
         config
     }
 
-    /// From now on what arrives waits until it is let through.
+    /// Holds back arriving updates from now on until they are let through.
     pub async fn hold(&self, schema: &str) {
         for client in &self.clients {
             let sql = format!("UPDATE \"{schema}\".mingle_state SET is_held = true");
@@ -65,7 +65,7 @@ impl Cluster {
         }
     }
 
-    /// What each server has made.
+    /// Returns the number of updates that each server has made.
     pub async fn made(&self, schema: &str) -> Vec<i64> {
         let mut made = Vec::new();
         for client in &self.clients {
@@ -75,7 +75,7 @@ impl Cluster {
         made
     }
 
-    /// Waits until at every server a query gives true; it may name the schema as `@`.
+    /// Waits until a query returns true at every server; it may name the schema as `@`.
     pub async fn wait(&self, schema: &str, query: &str) {
         let deadline = Instant::now() + PATIENCE;
         let query = query.replace('@', &format!("\"{schema}\""));
@@ -94,7 +94,7 @@ impl Cluster {
         }
     }
 
-    /// What every server has and waits for, for messages.
+    /// Returns the updates that every server has and waits for, for messages.
     async fn state(&self, schema: &str) -> String {
         let mut all = String::new();
         for (client, name) in self.clients.iter().zip(NAMES) {
@@ -118,7 +118,7 @@ impl Cluster {
         all + &self.complaints(&["ERROR", "WARNING", "conflict"]).await.join("\n")
     }
 
-    /// Waits until every server has got what was made so far, whether or not it has applied it.
+    /// Waits until every server has received all updates made so far, applied or not.
     pub async fn arrived(&self, schema: &str) {
         let mut query = "SELECT true".to_owned();
         for (server, number) in (1..).zip(self.made(schema).await) {
@@ -131,7 +131,7 @@ impl Cluster {
         self.wait(schema, &query).await;
     }
 
-    /// Waits until every server has applied what was made so far.
+    /// Waits until every server has applied all updates made so far.
     pub async fn applied(&self, schema: &str) {
         let made: Vec<String> = self.made(schema).await.iter().map(ToString::to_string).collect();
         let query =
@@ -139,7 +139,7 @@ impl Cluster {
         self.wait(schema, &query).await;
     }
 
-    /// Lets through at one server at most so many updates; all where no number is given.
+    /// Lets through at most `most` updates at one server; all if it is none.
     pub async fn drain(&self, schema: &str, server: usize, most: Option<i64>) {
         let most = most.map_or("NULL".to_owned(), |most| most.to_string());
         let sql = format!(
@@ -149,7 +149,7 @@ impl Cluster {
         self.clients[server].batch_execute(&sql).await.expect("updates are applied");
     }
 
-    /// Lets every server know what all others have.
+    /// Makes every server know the updates of all others.
     pub async fn acknowledged(&self, schema: &str) {
         for client in &self.clients {
             let sql = format!("SELECT \"{schema}\".mingle_acknowledge()");
@@ -158,7 +158,7 @@ impl Cluster {
         self.wait(schema, &self.acknowledgements(schema).await).await;
     }
 
-    /// A query whether a server was told the last that each other has said.
+    /// Returns a query that is true if a server has received the latest report of each other one.
     async fn acknowledgements(&self, schema: &str) -> String {
         let mut query = "SELECT true".to_owned();
         for (server, client) in (1..).zip(&self.clients) {
@@ -173,12 +173,12 @@ impl Cluster {
         query
     }
 
-    /// Connects to a server anew, after it was away.
+    /// Reconnects to a server after it was away.
     pub async fn reconnect(&mut self, server: usize) {
         self.clients[server] = client(self.servers[server].url()).await;
     }
 
-    /// Lets a server reach another one at this port from now on.
+    /// Makes a server reach another one at this port from now on.
     pub async fn reroute(&self, at: usize, from: usize, port: u16) {
         let url = self.servers[from].url();
         let sql = "SELECT subname::text FROM pg_subscription WHERE subconninfo = $1";
@@ -186,7 +186,7 @@ impl Cluster {
         let name: String = rows.first().expect("a subscription to it").get(0);
         let own = self.servers[from].addresses()[0].port();
         let url = url.replace(&format!(":{own}/"), &format!(":{port}/"));
-        // A worker that is just about to begin would still go the old way.
+        // A worker that is just starting would still use the old address.
         self.slot_is(from, &name, true).await;
         let off = format!("ALTER SUBSCRIPTION {name} DISABLE");
         self.clients[at].batch_execute(&off).await.expect("it is off");
@@ -197,7 +197,7 @@ impl Cluster {
         self.clients[at].batch_execute(&sql).await.expect("it is moved");
     }
 
-    /// Waits until a slot is used, or is not.
+    /// Waits until a slot is active, or inactive.
     async fn slot_is(&self, at: usize, name: &str, is_active: bool) {
         let sql = "SELECT active FROM pg_replication_slots WHERE slot_name = $1";
         let deadline = Instant::now() + PATIENCE;
@@ -211,7 +211,7 @@ impl Cluster {
         }
     }
 
-    /// What the servers' logs say that has these words in it.
+    /// Returns the lines of the servers' logs that contain these words.
     pub async fn complaints(&self, words: &[&str]) -> Vec<String> {
         let mut found = Vec::new();
         for client in &self.clients {
@@ -226,8 +226,8 @@ impl Cluster {
         found
     }
 
-    /// Waits until no server keeps an update any more, since all have applied it. A store that has
-    /// committed sees to it.
+    /// Waits until no server keeps an update any more, because all have applied it. A store that
+    /// has committed causes this.
     pub async fn emptied(&self, schema: &str) {
         self.applied(schema).await;
         let deadline = Instant::now() + PATIENCE;
@@ -272,7 +272,7 @@ impl Cluster {
                     "SELECT pg_drop_replication_slot(slot_name) FROM pg_replication_slots \
                      WHERE slot_name = '{slot}'"
                 );
-                // Whoever used it may not be gone yet.
+                // The last user may not have disconnected yet.
                 while client.batch_execute(&sql).await.is_err() {
                     assert!(Instant::now() < deadline, "the slot {slot} is still used");
                     tokio::time::sleep(Duration::from_millis(5)).await;

@@ -1,5 +1,5 @@
-//! The suite over three servers. What arrives is held back where it arrives, and let through step by
-//! step; it has always come by logical replication.
+//! The conformance suite on three servers. Arriving updates are held back at the receiver, and let
+//! through step by step; they always arrive by logical replication.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -13,7 +13,7 @@ use mingle_store_postgres::ReplicatedPostgres;
 use crate::replicated::cluster::Cluster;
 use crate::support::{RealWorld, unique};
 
-/// How many stores there are at once at most: each has workers at every server.
+/// Maximum number of stores at a time: each has workers at every server.
 const STORES_MAX: usize = 3;
 
 struct ReplicatedFactory {

@@ -1,4 +1,5 @@
-//! What must not be seen, whatever comes late; and what concurrent writers come to.
+//! Anomalies that must not be seen, however late an update arrives; and the results of concurrent
+//! writers.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -17,7 +18,7 @@ async fn open(cluster: &Cluster) -> Arc<ReplicatedPostgres> {
     store.unwrap_or_else(|error| panic!("{error}"))
 }
 
-/// A session of a server that has seen this.
+/// Returns a session of a server that has seen these updates.
 fn seen_at(server: usize, after: Stamp) -> Session {
     Session { after, ..Session::at(NAMES[server]) }
 }
@@ -43,7 +44,8 @@ async fn an_effect_waits_for_a_cause_that_comes_another_way() {
     let store = open(&cluster).await;
     let schema = store.schema().to_owned();
     let link = Proxy::start(cluster.servers[0].addresses()[0], 1).await.expect("a port");
-    // A worker that is told the new way begins at once, and what it connects before the link is down stays.
+    // A worker with the new address starts at once, and a connection that it opens before the link
+    // is down stays.
     link.down().await;
     cluster.reroute(2, 0, link.address().port()).await;
     let cause = write(&*store, 0, vec![Write::Assign(at("cause", 0), Value::Int(1))]).await;
@@ -62,7 +64,7 @@ async fn an_effect_waits_for_a_cause_that_comes_another_way() {
             Err(error) => panic!("{error}"),
         }
     }
-    // The effect is there, in wait of its cause.
+    // The effect has arrived, and waits for its cause.
     let waiting =
         "SELECT own <> 3 OR (SELECT count(*) = 1 FROM @.mingle_inbox) FROM @.mingle_state";
     cluster.wait(&schema, waiting).await;
@@ -144,7 +146,8 @@ async fn a_server_that_is_away_only_delays() {
     let at_first = store.begin(&Session::at(NAMES[0])).await.expect("a transaction");
     let stamp = at_first.commit(commit(1)).await.expect("a commit").stamp;
     assert_eq!(stamp.of("r1"), 1);
-    // Asked of all, found at one; what is at none of those that answer may be at the other.
+    // All servers are asked, and one has it; an outcome that the answering servers do not have may
+    // be at the other.
     assert_eq!(store.outcome(id(1)).await, Ok(Outcome::Committed));
     assert_eq!(store.outcome(id(2)).await, Ok(Outcome::Unknown));
     let away = store.begin(&Session::at(NAMES[2])).await.expect("a transaction");
@@ -153,7 +156,7 @@ async fn a_server_that_is_away_only_delays() {
         matches!(&error, StoreError::Unavailable { reason, .. } if reason.contains("r3")),
         "{error}"
     );
-    // A process that begins now does without it.
+    // A process that starts now does without it.
     let config = cluster.config(&schema);
     let other = ReplicatedPostgres::connect(config, notes(Level::Causal), RealWorld::make()).await;
     let other = other.unwrap_or_else(|error| panic!("{error}"));
@@ -209,8 +212,8 @@ async fn one_round_trip_each_and_none_for_the_end_of_reads() {
         .collect();
     let writes: Vec<Write> =
         (0..20).map(|n| Write::Assign(at(&format!("k{n}"), 0), Value::Int(n))).collect();
-    // The least of several rounds counts: one may open another connection, which takes round trips of
-    // its own, and what else runs on the machine adds to a time.
+    // Uses the minimum of several rounds: one may open another connection, which takes round trips
+    // of its own, and other load on the machine adds to a time.
     let mut least: Vec<(&'static str, f64, Duration)> = Vec::new();
     for is_warm in [false, true, true, true, true, true] {
         // The first round prepares the statements.

@@ -1,4 +1,4 @@
-//! What many sessions have seen at three servers, checked: does causal convergence explain it?
+//! Histories of many sessions at three servers, checked for causal convergence.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
@@ -19,7 +19,8 @@ const SESSIONS: u64 = 6;
 const TRANSACTIONS: usize = 100;
 const KEYS: usize = 6;
 
-/// A register for the first half of the keys, an entry of one map for the others.
+/// Returns the read of a key: a register for the first half of the keys, an entry of one map for
+/// the others.
 fn read_of(key: usize) -> Read {
     if key < KEYS / 2 {
         return Read::Register(at(&format!("k{key}"), 0));
@@ -39,7 +40,7 @@ fn operation(kind: Kind, key: usize, value: i64) -> Operation {
     Operation { kind, key: key as i64, value, store, level, version: None }
 }
 
-/// A session, which moves now and then.
+/// A session that sometimes moves to another server.
 struct Client {
     store: Arc<ReplicatedPostgres>,
     session: i64,
@@ -81,7 +82,7 @@ impl Client {
         Ok((found, stamp))
     }
 
-    /// One transaction; none where it came to nothing.
+    /// Runs one transaction; none if it failed.
     async fn transaction(&mut self) -> Option<Transaction> {
         if self.random.below(8) == 0 {
             self.server = self.random.below(NAMES.len());
@@ -121,7 +122,7 @@ impl Client {
         }
     }
 
-    /// Somebody else will be tried.
+    /// Another server will be tried.
     async fn give_up(&mut self, error: &StoreError) -> Option<Transaction> {
         let is_fine = matches!(
             error,
@@ -134,7 +135,7 @@ impl Client {
     }
 }
 
-/// Sessions at all servers, until all of them are done.
+/// Sessions at all servers, which run until all of them are done.
 struct Load {
     clients: Vec<tokio::task::JoinHandle<Vec<Transaction>>>,
     next: Arc<AtomicI64>,
@@ -168,7 +169,7 @@ impl Load {
         Self { clients: clients.collect(), next, done }
     }
 
-    /// Waits until so many transactions were tried.
+    /// Waits until `count` transactions were tried.
     async fn wait(&self, count: i64) {
         let deadline = Instant::now() + PATIENCE;
         while self.done.load(Ordering::Relaxed) < count {
@@ -177,7 +178,8 @@ impl Load {
         }
     }
 
-    /// Waits for the sessions, reads everything everywhere once it has come to rest, and checks.
+    /// Waits for the sessions, reads everything at every server once replication has finished, and
+    /// checks the history.
     async fn judge(self, cluster: &Cluster, store: &Arc<ReplicatedPostgres>, what: &str) {
         let mut transactions = Vec::new();
         for client in self.clients {
@@ -221,7 +223,8 @@ async fn sessions_see_causes_first_whatever_links_are_slow_or_cut() {
     let Some(cluster) = Cluster::start().await else { return };
     for seed in 1..=3 {
         let store = open(&cluster).await;
-        // What the first has made reaches the third by way of the second long before it comes itself.
+        // The first server's updates reach the third through the second long before they arrive
+        // directly.
         let slow = Proxy::start(cluster.servers[0].addresses()[0], seed).await.expect("a port");
         slow.set_round_trip(Delay::new(Duration::from_millis(200), Duration::ZERO));
         cluster.reroute(2, 0, slow.address().port()).await;

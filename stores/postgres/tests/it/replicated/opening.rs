@@ -1,4 +1,4 @@
-//! Setting up, again and again, and what is refused.
+//! Repeated setup, and setups that are refused.
 
 use std::sync::Arc;
 
@@ -55,7 +55,7 @@ async fn what_was_begun_is_finished_and_what_is_lost_is_made_again() {
     let refusing = PostgresConfig { migrate: Migrate::Refuse, ..config.clone() };
     let missing = refusal(&refusing, notes(Level::Causal)).await;
     assert!(missing.contains("CREATE PUBLICATION"), "{missing}");
-    // Several at once, each of which finds some of it done.
+    // Several at once, each of which finds a part done.
     let all = [open(&config), open(&config), open(&config)];
     let stores = futures_util::future::join_all(all).await;
     add(&*stores[0], 0, 1).await;
@@ -131,7 +131,7 @@ async fn what_does_not_fit_is_refused() {
     );
     let message = opened.await.map(|_| ()).expect_err("it is over several servers").to_string();
     assert!(message.contains("the format of the tables"), "{message}");
-    // As if it had been put back from a copy.
+    // As if it had been restored from a copy.
     let store = open(&config).await;
     add(&*store, 0, 1).await;
     cluster.applied(&name).await;
@@ -165,7 +165,7 @@ async fn servers_must_be_able_to_replicate() {
     assert!(message.contains("links.c"), "{message}");
 }
 
-/// Roles with the rights that the book says, and passwords.
+/// Roles with the rights that the book requires, and passwords.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn roles_that_are_no_superusers_are_enough() {
     let Some(cluster) = Cluster::start().await else { return };

@@ -1,4 +1,4 @@
-//! What several tests need.
+//! Support for several tests.
 #![allow(dead_code, reason = "each test uses a part of it")]
 
 use std::collections::BTreeMap;
@@ -56,12 +56,12 @@ impl World for RealWorld {
     }
 }
 
-/// The address of a server of this process; none where there is no PostgreSQL here.
+/// Returns the address of a server of this process; none if PostgreSQL is not installed here.
 pub async fn server() -> Option<String> {
     Some(mingle_services::shared(Engine::Postgres).await?.url().to_owned())
 }
 
-/// A connection of the test's own.
+/// Opens a connection of the test's own.
 pub async fn client(url: &str) -> Client {
     let (client, connection) =
         tokio_postgres::connect(url, NoTls).await.expect("the server takes connections");
@@ -69,7 +69,7 @@ pub async fn client(url: &str) -> Client {
     client
 }
 
-/// A name that nobody else has on this server.
+/// Returns a name that is unique on this server.
 pub fn unique(name: &str) -> String {
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
@@ -91,16 +91,16 @@ pub async fn read(store: &dyn DataStore, reads: &[Read]) -> Result<Vec<Answer>, 
     Ok(answers)
 }
 
-/// What one read gives.
+/// Returns the result of one read.
 pub async fn data(store: &dyn DataStore, one: Read) -> Data {
     let answers = read(store, &[one]).await.expect("the read succeeds");
     answers.into_iter().next().expect("one answer").data
 }
 
-/// Names and types of an object's fields.
+/// The names and types of an object's fields.
 pub type Fields<'a> = &'a [(&'a str, FieldType)];
 
-/// A schema of objects with these keys and fields, all in the store `shop`.
+/// Returns a schema of objects with these keys and fields, all in the store `shop`.
 pub fn schema(
     level: Level,
     structs: &[(&str, &[(&str, Type)])],
@@ -139,8 +139,8 @@ pub fn schema(
     }
 }
 
-/// Fields of every shape: `number` (0), `count` (1), `tags` (2), `marks` (3), `lines` (4), of
-/// objects `Note` with a string key.
+/// Returns a schema with fields of every shape: `number` (0), `count` (1), `tags` (2), `marks` (3),
+/// `lines` (4), of objects `Note` with a string key.
 pub fn notes(level: Level) -> StoreSchema {
     let fields = [
         ("number", FieldType::Register(Type::Int)),
@@ -152,7 +152,7 @@ pub fn notes(level: Level) -> StoreSchema {
     schema(level, &[], &[("Note", Type::String, &fields)])
 }
 
-/// A field of the `Note` with this key.
+/// Returns a field of the `Note` with this key.
 pub fn at(key: &str, field: u16) -> Address {
     Address { object: Ref::new("Note", Value::from(key)), field }
 }
