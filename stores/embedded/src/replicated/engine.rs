@@ -244,7 +244,8 @@ impl Settle for Engine {
 impl Engine {
     /// Applies the due updates at a replica.
     pub async fn deliver(self: &Arc<Self>, replica: u8) -> Result<(), StoreError> {
-        // Ends, since each round but the last applies a full batch of what was due at first.
+        // Terminates: each round except the last applies a full batch of the updates due at the
+        // start.
         let now = self.core.world.elapsed();
         while self.inbox.is_due(replica, now) {
             let slot = Slot::new();
