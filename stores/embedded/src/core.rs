@@ -1,4 +1,4 @@
-//! What both engines share: one store's rows, layout and world.
+//! The state that both engines share: one store's rows, layout and world.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
