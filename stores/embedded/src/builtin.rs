@@ -44,7 +44,7 @@ enum Verb {
     Add,
 }
 
-/// What a query comes down to.
+/// The question that a query asks.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Question {
     /// A read, and what to make of its answer.
@@ -123,7 +123,7 @@ impl Builtin {
         ))
     }
 
-    /// What a query with these arguments asks.
+    /// Returns the question of a query with these arguments.
     ///
     /// # Errors
     ///
@@ -152,7 +152,7 @@ impl Builtin {
         }))
     }
 
-    /// What a query gives, from what its read gave.
+    /// Returns the result of a query, from the answer to its read.
     pub fn result(&self, data: Data, layout: &Layout) -> Value {
         let int = |value: i128| {
             let clamped = value.clamp(i64::MIN.into(), i64::MAX.into());
@@ -175,7 +175,7 @@ impl Builtin {
         }
     }
 
-    /// What a command with these arguments writes.
+    /// Returns the write of a command with these arguments.
     ///
     /// # Errors
     ///

@@ -16,7 +16,7 @@ use crate::limits::FIELDS_MAX;
 
 const FORMAT: u64 = 3;
 
-/// What is kept of a schema.
+/// The stored part of a schema.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Catalog {
     level: String,

@@ -1,4 +1,4 @@
-//! How a store of this engine is set up, and why it could not be opened.
+//! The configuration of a store of this engine, and the errors of opening one.
 
 use std::fmt;
 use std::ops::Deref;
@@ -11,16 +11,16 @@ use mingle_store::Once;
 
 use crate::geo::GeoConfig;
 
-/// Which replicas updates can reach: a simulation cuts links, and mends them again.
+/// The links over which replicas send updates: a simulation cuts links, and mends them again.
 ///
 /// It is asked often, and must neither take long nor call the store. Only updates use links: the
 /// process that holds all replicas answers queries, guards and outcomes whether or not any are down.
 pub trait Links: Send + Sync {
-    /// Whether updates of replica `from` reach replica `to` now.
+    /// True if updates of replica `from` reach replica `to` now.
     fn is_up(&self, from: &str, to: &str) -> bool;
 }
 
-/// [`Links`] that a configuration shares with whoever cuts them. It equals only itself.
+/// [`Links`] that a configuration shares with the test that cuts them. It equals only itself.
 #[derive(Clone)]
 pub struct LinkTable(Arc<dyn Links>);
 
@@ -53,7 +53,7 @@ impl PartialEq for LinkTable {
 
 impl Eq for LinkTable {}
 
-/// Where a store keeps its rows, and how many replicas it has.
+/// The place of a store's rows, and its replicas.
 ///
 /// # Examples
 ///
@@ -70,9 +70,9 @@ pub struct EmbeddedConfig {
     pub folder: Option<PathBuf>,
     /// Names of the replicas; one at least, and one at most at a serializable level.
     pub replicas: Vec<Name>,
-    /// How long it takes until an update reaches the other replicas.
+    /// Time until an update reaches the other replicas.
     pub delay: Duration,
-    /// At most how much longer or shorter that takes, drawn for each update and replica.
+    /// Largest deviation from `delay`, drawn for each update and replica.
     pub jitter: Duration,
     /// How a later phase takes effect once: [`Once::Serial`], or at a replicated level also
     /// [`Once::Home`], as if the replicas could not agree: each judges guards by what it has itself.
@@ -103,7 +103,7 @@ impl EmbeddedConfig {
         Self { folder: Some(folder.into()), ..Self::in_memory() }
     }
 
-    /// So many replicas, named `r1`, `r2` and so on.
+    /// Sets the number of replicas, named `r1`, `r2` and so on.
     #[must_use]
     pub fn with_replicas(mut self, count: usize) -> Self {
         self.replicas = (1..=count).map(|n| format!("r{n}").into()).collect();
@@ -140,57 +140,57 @@ impl EmbeddedConfig {
     }
 }
 
-/// Why a store could not be opened.
+/// The reason why a store could not be opened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OpenError {
     /// The configuration makes no sense.
     Config {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// Another process, or another store of this one, has the folder open.
     Locked {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Its folder.
+        /// The folder of the store.
         folder: PathBuf,
     },
     /// The disk failed, or what it holds is no store.
     Storage {
-        /// Which store.
+        /// The store.
         store: Name,
         /// Its file.
         path: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         reason: String,
     },
     /// The folder of the stores cannot be read.
     Folder {
-        /// Which folder.
+        /// The folder.
         folder: PathBuf,
-        /// What the disk said.
+        /// The error of the disk.
         reason: String,
     },
-    /// The program declares otherwise what the store keeps.
+    /// The program's declaration differs from the stored one.
     Changed {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// What was changed, such as `field User.name`.
+        /// The changed item, such as `field User.name`.
         what: String,
-        /// What it was.
+        /// The stored declaration.
         kept: String,
-        /// What the program says.
+        /// The program's declaration.
         wanted: String,
     },
     /// A declared operation has a body that this engine does not understand.
     Operation {
-        /// Which store.
+        /// The store.
         store: Name,
-        /// Which operation.
+        /// The operation.
         operation: Name,
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }

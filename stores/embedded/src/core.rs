@@ -1,4 +1,4 @@
-//! What both engines share: one store's rows, layout and world.
+//! The state that both engines share: one store's rows, layout and world.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -26,12 +26,12 @@ pub struct Core {
     pub storage: Box<dyn Storage>,
     /// Clock, tasks and randomness.
     pub world: Arc<dyn World>,
-    /// Whether the disk has failed: what it holds then is known only after it has been opened
+    /// The health of the disk. After a failure, its contents are known only once it is opened
     /// again, so nothing is served until then.
     pub health: Health,
-    /// Where the search for old outcomes is.
+    /// The position of the search for old outcomes.
     pub outcomes: Sweep,
-    /// How often the disk was opened again.
+    /// Number of times the disk was opened again.
     openings: AtomicU64,
 }
 
@@ -49,13 +49,13 @@ impl Core {
         Self { store, layout, builtins, storage, world, health, outcomes, openings }
     }
 
-    /// Whether the disk has failed, and was not opened again since.
+    /// True if the disk has failed and was not opened again since.
     pub fn is_broken(&self) -> bool {
         self.health.is_broken()
     }
 
-    /// How often the disk was opened again: what a transaction has seen counts only as long as this
-    /// stays the same.
+    /// Returns how often the disk was opened again: a transaction's reads count only while this
+    /// number stays the same.
     pub fn openings(&self) -> u64 {
         self.openings.load(Ordering::Acquire)
     }
@@ -69,7 +69,7 @@ impl Core {
         self.health.trouble().map_or(Ok(()), |why| Err(self.unavailable(why)))
     }
 
-    /// Refuses what began before the disk failed.
+    /// Refuses a transaction that began before the disk failed.
     ///
     /// # Errors
     ///
@@ -98,18 +98,18 @@ impl Core {
         let why = match error.kind {
             StorageErrorKind::Failed => format!("its disk failed: {error}"),
             StorageErrorKind::Damaged => error.to_string(),
-            // That was noted when it failed.
+            // It was noted when the disk failed.
             StorageErrorKind::Closed => return self.unavailable(error.to_string()),
         };
         self.health.fail(why.clone(), self.world.elapsed());
         self.unavailable(why)
     }
 
-    /// Opens the disk again after a failure, and has `reload` take from it what is kept in memory.
+    /// Opens the disk again after a failure; `reload` restores the state kept in memory from it.
     ///
     /// # Errors
     ///
-    /// Why that fails.
+    /// The reason why that fails.
     pub fn reopen(
         &self,
         reload: impl FnOnce(&dyn View) -> Result<(), StorageError>,
@@ -124,7 +124,7 @@ impl Core {
         Ok(())
     }
 
-    /// Runs what reads rows: one of a disk that makes no sense is an error, and stops the store.
+    /// Runs work that reads rows: a panic over rows of a disk is an error, and stops the store.
     ///
     /// # Errors
     ///
@@ -139,7 +139,7 @@ impl Core {
         contain(work).unwrap_or_else(|panic| Err(self.fail(&StorageError::damaged(panic))))
     }
 
-    /// The error for what failed within a transaction.
+    /// Converts a failure within a transaction to the store's error.
     pub fn failure(&self, failure: Failure) -> StoreError {
         match failure {
             Failure::Storage(error) => self.fail(&error),
@@ -168,12 +168,12 @@ impl Core {
     }
 }
 
-/// What can go wrong in the middle of a transaction.
+/// The kinds of failure within a transaction.
 #[derive(Clone, Debug)]
 pub enum Failure {
     /// The disk failed.
     Storage(StorageError),
-    /// The store says no.
+    /// The store refuses.
     Refused(String),
 }
 

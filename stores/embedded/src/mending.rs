@@ -12,7 +12,7 @@ use crate::core::Core;
 use crate::limits::REOPEN_EVERY;
 use crate::storage::StorageError;
 
-/// Whether a store's disk works.
+/// The health of a store's disk.
 #[derive(Default)]
 pub struct Health(Mutex<State>);
 
@@ -32,12 +32,12 @@ impl Health {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Whether the disk has failed.
+    /// True if the disk has failed.
     pub fn is_broken(&self) -> bool {
         !matches!(*self.lock(), State::Well)
     }
 
-    /// Why nothing is served, if nothing is.
+    /// Returns the reason why nothing is served; none if the disk works.
     pub fn trouble(&self) -> Option<String> {
         match &*self.lock() {
             State::Well => None,
@@ -108,7 +108,7 @@ pub trait Mend: Send + Sync + 'static {
     ///
     /// # Errors
     ///
-    /// Why that fails.
+    /// The reason why that fails.
     fn reopen(&self) -> Result<(), StorageError>;
 }
 

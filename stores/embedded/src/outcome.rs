@@ -1,9 +1,9 @@
-//! What became of a commit with an id.
+//! Outcomes of commits with an id.
 //!
-//! One row for each id, inserted by its commit, or by the first that asks: then it is barred. Rows are
-//! removed once they are old, a few with each commit that adds one. Up to which number the ids of an origin
-//! are gone is kept, one small row for each origin; of those without a row nothing is said any more, and
-//! none takes effect. A clock that jumps lets rows go sooner or later, no more.
+//! Each id has one row, inserted by its commit, or by the first query: then the id is barred. Old
+//! rows are removed, a few with each commit that adds one. For each origin, one small row holds the
+//! number up to which ids are gone; an id up to there without a row has an unknown outcome, and its
+//! commit cannot take effect. If the clock jumps, rows are only removed sooner or later.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -17,12 +17,12 @@ use crate::limits::{OUTCOMES_KEPT, OUTCOMES_SWEPT};
 use crate::storage::overlay::Draft;
 use crate::storage::{Bytes, Direction, StorageError, View};
 
-/// Where the search for old outcomes goes on.
+/// The position at which the search for old outcomes continues.
 #[derive(Default)]
 pub struct Sweep(Mutex<Option<Bytes>>);
 
-/// Why a commit with this id must not take effect, if it must not: it has already, or somebody
-/// was told that it did not, or nothing is known of it any more.
+/// Returns the reason why a commit with this id must not take effect: it has already, or a helper
+/// was told that it did not, or its row is gone. None if it may take effect.
 ///
 /// # Errors
 ///
@@ -56,7 +56,7 @@ pub fn note(
     Ok(())
 }
 
-/// What became of `id`. One that is not there is barred first, so that the answer stays true.
+/// Returns the outcome of `id`. An unknown id is barred first, so that the answer stays true.
 ///
 /// # Errors
 ///
@@ -79,14 +79,14 @@ fn put(core: &Core, draft: &mut Draft<'_>, id: TransactionId, fate: Fate) {
     draft.put(key::outcome(id), row.encode());
 }
 
-/// Whether the row of an id may have been removed.
+/// True if the row of an id may have been removed.
 fn is_gone(draft: &Draft<'_>, id: TransactionId) -> Result<bool, StorageError> {
     let gone = draft.get(&key::outcomes_gone(id))?;
     Ok(gone.is_some_and(|row| key::number(&row) >= id.sequence))
 }
 
-/// Looks at a few outcomes, in turn, and removes those that are old. It looks at more of them than
-/// commits add.
+/// Checks a few outcomes in turn and removes the old ones. It checks more outcomes than commits
+/// add.
 fn sweep(core: &Core, draft: &mut Draft<'_>) -> Result<(), StorageError> {
     let mut next = core.outcomes.0.lock().unwrap_or_else(PoisonError::into_inner);
     let mut found: Vec<(Bytes, FateRow)> = Vec::with_capacity(OUTCOMES_SWEPT + 1);
@@ -98,7 +98,7 @@ fn sweep(core: &Core, draft: &mut Draft<'_>) -> Result<(), StorageError> {
     let now = seconds(&*core.world);
     for (row_key, row) in found {
         match row.at {
-            // One of an earlier version is kept from now on.
+            // The time of a row of an earlier version counts from now on.
             None => draft.put(row_key, FateRow { at: Some(now), ..row }.encode()),
             Some(at) if at + OUTCOMES_KEPT.as_secs() < now => {
                 let id = key::outcome_id(&row_key);

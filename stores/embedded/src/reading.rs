@@ -14,7 +14,7 @@ use crate::storage::overlay::Overlay;
 use crate::storage::{Bytes, Changes, Direction, View, prefix_end};
 use crate::witness;
 
-/// What a transaction has read of its snapshot.
+/// The units that a transaction has read of its snapshot.
 #[derive(Debug, Default)]
 pub struct ReadSet {
     /// Key of each unit's row, and the version that it had; 0 where there was no row.

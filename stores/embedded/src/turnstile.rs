@@ -1,15 +1,15 @@
 //! Commits pass one after another; those that wait for a disk pass it together.
 //!
-//! A commit is validated and applied while no other is, which is what orders them. On a disk the
-//! wait is for `fsync`, so whoever gets in takes along all who wait, and one `fsync` does for
-//! them all.
+//! A commit is validated and applied while no other is, which orders the commits. On a disk, a
+//! commit waits for `fsync`, so the thread that gets through takes along all waiting jobs, and one
+//! `fsync` serves all of them.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::core::Core;
 use crate::limits::GROUP_MAX;
 
-/// Where a job's result is put.
+/// The place for a job's result.
 pub struct Slot<T>(Mutex<Option<T>>);
 
 impl<T> Slot<T> {
@@ -42,21 +42,21 @@ impl<J> Default for Turnstile<J> {
 
 /// An engine that settles jobs in groups.
 pub trait Settle: Send + Sync + 'static {
-    /// One commit, or whatever else writes.
+    /// A commit, or another job that writes.
     type Job: Send + 'static;
 
     /// The store.
     fn core(&self) -> &Core;
 
-    /// Where its jobs pass.
+    /// Returns the turnstile of its jobs.
     fn turnstile(&self) -> &Turnstile<Self::Job>;
 
-    /// Does all jobs in this order and in one commit of the storage, and fills their slots.
+    /// Runs all jobs in this order in one commit of the storage, and fills their slots.
     fn settle(&self, jobs: Vec<Self::Job>);
 }
 
-/// Has a job done, on a thread that may block if the storage is a disk; gives what was put into
-/// the job's slot.
+/// Runs a job, on a thread that may block if the storage is a disk; returns the result from the
+/// job's slot.
 pub async fn submit<E: Settle, T>(engine: &Arc<E>, slot: Arc<Slot<T>>, job: E::Job) -> T {
     let turnstile = engine.turnstile();
     if engine.core().storage.is_durable() {
@@ -73,7 +73,7 @@ pub async fn submit<E: Settle, T>(engine: &Arc<E>, slot: Arc<Slot<T>>, job: E::J
 
 const CORRUPT: &str = "no commit before this one found the store corrupt";
 
-/// Goes through the gate until nobody waits who was there before.
+/// Settles groups of jobs until none of those that waited before remains.
 fn drain<E: Settle>(engine: &E) {
     let turnstile = engine.turnstile();
     let _gate = turnstile.gate.lock().expect(CORRUPT);

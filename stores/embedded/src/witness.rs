@@ -52,8 +52,8 @@ pub fn rows(
     Ok(rows)
 }
 
-/// All rows of whatever object in order of their transactions, from one on, until there are
-/// `limit`; of each transaction all.
+/// Returns the rows of all objects in order of their transactions, from one transaction on, until
+/// there are `limit`; of each transaction all rows.
 ///
 /// # Errors
 ///
@@ -91,8 +91,8 @@ fn decode(layout: &Layout, rest: &[u8]) -> WitnessRow {
     row::decode_witness(object, rest)
 }
 
-/// All rows of the objects whose data `commit` writes and of the whole store, if it does not know
-/// every one: whoever overwrites a write must know what to wait for (MixT §5.4).
+/// Returns all rows of the written objects and of the whole store, if the commit does not know
+/// every one: a transaction that overwrites a write must know what to wait for (MixT §5.4).
 ///
 /// # Errors
 ///

@@ -1,4 +1,4 @@
-//! Where each row lives.
+//! The keys of all rows.
 //!
 //! | key | row |
 //! | --- | --- |
@@ -35,22 +35,22 @@ use super::order;
 /// The catalog's key.
 pub const CATALOG: &[u8] = b"c";
 
-/// The key of what the copies are: replicas or data centers.
+/// The key of the form of the copies: replicas or data centers.
 pub const FORM: &[u8] = b"h";
 
-/// The key of what is declared of which transactions conflict.
+/// The key of the declared conflicts between transactions.
 pub const CONFLICTS: &[u8] = b"x";
 
-/// What the keys of witness rows begin with after section and replica.
+/// The start of the keys of witness rows, after section and replica.
 pub const WITNESSES: [u8; 5] = [0; 5];
 
-/// How many bytes of a key name a transaction.
+/// Number of bytes of a transaction id in a key.
 const TRANSACTION: usize = 24;
 
 /// The key of the number of commits.
 pub const COMMITS: &[u8] = b"m";
 
-/// What the keys of outcomes begin with.
+/// The prefix of the keys of outcomes.
 pub const OUTCOMES: &[u8] = b"o";
 
 /// The key of a commit's outcome.
@@ -107,7 +107,7 @@ pub fn number(key: &[u8]) -> u64 {
     u64::from_be_bytes(*tail)
 }
 
-/// The prefix of what a replica has to remove later.
+/// Returns the prefix of the removals that a replica has to make later.
 pub fn early(replica: u8) -> Vec<u8> {
     vec![b'e', replica]
 }

@@ -1,8 +1,8 @@
-//! What stands in rows.
+//! The contents of rows.
 //!
-//! Every row under `d` and `k` begins with the version of the commit that wrote it. What a
-//! reader needs stands next, the same in every engine; what only a replicated engine needs to
-//! merge comes last, and a reader does not look at it.
+//! Every row under `d` and `k` begins with the version of the commit that wrote it. The part for
+//! readers follows, the same in every engine; the part that only a replicated engine needs to merge
+//! comes last, and readers skip it.
 
 use mingle_model::{Name, Origin, Ref, RowKind, Stamp, TransactionId, WitnessRow};
 
@@ -72,13 +72,13 @@ impl Header {
     }
 }
 
-/// Whether an object exists. The row stays when the object is deleted, so that the version of
-/// what is not there any more is known: one small row for each object that there ever was.
+/// The existence of an object. The row stays when the object is deleted, so that the version of
+/// deleted data is known: one small row for each object that ever existed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Presence {
     /// When `exists` last changed.
     pub version: u64,
-    /// Whether it exists.
+    /// True if it exists.
     pub exists: bool,
     /// When it was last deleted: the version of its fields that are not there.
     pub deleted_at: u64,
@@ -157,21 +157,21 @@ pub fn read_name(reader: &mut Reader<'_>) -> Name {
     std::str::from_utf8(reader.bytes()).expect("names were written as UTF-8: it is corrupt").into()
 }
 
-/// What became of a commit with an id.
+/// The outcome of a commit with an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
     /// It took effect.
     Committed,
-    /// Somebody was told that it did not, so it must not any more.
+    /// A helper was told that it did not take effect, so it must not take effect later.
     Barred,
 }
 
 /// The row of a commit with an id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct FateRow {
-    /// What became of it.
+    /// The outcome.
     pub fate: Fate,
-    /// When that was, in seconds since 1970; an earlier version did not write it.
+    /// The time of the outcome, in seconds since 1970; an earlier version did not write it.
     pub at: Option<u64>,
 }
 

@@ -1,7 +1,7 @@
 //! From the states of items to answers.
 //!
-//! A version is a number that is another one once what was read has changed; of later ones it is not
-//! the greater.
+//! A version is a number that changes when the value that was read changes. Versions are not
+//! ordered: a later version need not be the greater number.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use mingle_store::{Bytes, Data, Read};
 
 const FITS: &str = "an item has the type that its key says";
 
-/// What a read of one item gives, and the version of that.
+/// Returns the answer to a read of one item, and its version.
 pub fn data(read: &Read, state: &State) -> (Data, u64) {
     match read {
         Read::Exists(_) => {
@@ -78,12 +78,12 @@ fn register(state: &State) -> (Option<&Value>, u64) {
     (register.value(), version)
 }
 
-/// Whether an object exists, by its presence.
+/// True if an object exists, by its presence item.
 pub fn exists(state: &State) -> bool {
     register(state).0.is_some()
 }
 
-/// The bytes of a record, if it is there.
+/// Returns the bytes of a record, if it exists.
 pub fn record(state: &State) -> Option<Bytes> {
     match register(state).0 {
         Some(Value::Bytes(bytes)) => Some(Arc::clone(bytes)),
@@ -91,7 +91,7 @@ pub fn record(state: &State) -> Option<Bytes> {
     }
 }
 
-/// Whether an outcome was noted, and which.
+/// Returns the noted outcome: true if committed, false if barred, none if nothing was noted.
 pub fn outcome(state: &State) -> Option<bool> {
     match register(state).0 {
         Some(Value::Bool(has_committed)) => Some(*has_committed),
@@ -99,7 +99,7 @@ pub fn outcome(state: &State) -> Option<bool> {
     }
 }
 
-/// The witness rows of an object, of the whole store, or of a transaction, in order.
+/// Returns the witness rows of an object, of the whole store, or of a transaction, in order.
 pub fn rows(state: &State) -> Vec<WitnessRow> {
     let rows = state.as_set().expect(FITS).iter().map(|row| match row {
         Value::Bytes(bytes) => {
@@ -112,7 +112,7 @@ pub fn rows(state: &State) -> Vec<WitnessRow> {
     rows
 }
 
-/// A witness row as an element.
+/// Encodes a witness row as an element of a set.
 pub fn row(row: &WitnessRow) -> Value {
     let bytes = postcard::to_stdvec(row).expect("a row has nothing that cannot be written");
     Value::Bytes(bytes.into())

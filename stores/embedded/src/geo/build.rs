@@ -11,17 +11,18 @@ use super::answer;
 use super::name::{self, Thing};
 use crate::layout::{Layout, Shape};
 
-/// The core adds 64 bits at a time; one write may take so many additions.
+/// Maximal number of additions of one write; one addition of the core takes 64 bits.
 const ADDS_MAX: i128 = 1_000;
 
-/// The witness rows that transactions to be forgotten have left, by transaction.
+/// The witness rows left by transactions that are to be forgotten, by transaction.
 pub type Left = BTreeMap<TransactionId, Vec<WitnessRow>>;
 
-/// What prepared writes come to, where the objects of these presences are known to exist.
+/// Returns the updates for prepared writes; objects with a presence in `present` are known to
+/// exist.
 ///
 /// # Errors
 ///
-/// When the core cannot hold one of them.
+/// When the core cannot store one of the writes.
 pub fn build(
     layout: &Layout,
     writes: &[Write],
@@ -41,15 +42,15 @@ struct Build<'a> {
     layout: &'a Layout,
     operation: Option<OperationId>,
     left: &'a Left,
-    /// Presences that need not be written: they stand already.
+    /// Presence items that exist already and need not be written.
     present: &'a BTreeSet<Key>,
     updates: Vec<Update>,
-    /// Witness rows of these writes.
+    /// Witness rows added by these writes.
     added: Vec<&'a WitnessRow>,
 }
 
 impl<'a> Build<'a> {
-    /// Whoever runs the operation gives its parts the same places.
+    /// Adds an update; every execution of an operation gives its parts the same positions.
     fn push(&mut self, key: Key, op: Op) {
         let position = self.updates.len() as u32;
         let id = self.operation.map(|OperationId { id, phase }| OpId {
@@ -98,11 +99,11 @@ impl<'a> Build<'a> {
         Ok(())
     }
 
-    /// The object exists from now on.
+    /// Writes the presence of an object, so that it exists from now on.
     fn touch(&mut self, object: &Ref) -> Result<Thing, String> {
         let thing = Thing::of(self.layout, Some(object))?;
         let presence = thing.presence();
-        // Once is enough, unless the object was deleted in between.
+        // One write suffices, unless the object was deleted in between.
         let last = self.updates.iter().rfind(|update| update.key == presence);
         let is_there = last.map_or(self.present.contains(&presence), |last| last.op != Op::Erase);
         if !is_there {
@@ -138,7 +139,7 @@ impl<'a> Build<'a> {
         }
     }
 
-    /// Everything that the object ever had goes.
+    /// Removes all fields and the presence of an object.
     fn delete(&mut self, object: &Ref) -> Result<(), String> {
         let thing = Thing::of(self.layout, Some(object))?;
         let kind = thing.kind();

@@ -20,21 +20,22 @@ use super::space::Space;
 pub struct Client {
     net: Arc<Net>,
     dc: DcId,
-    /// Which incarnation of it.
+    /// The incarnation of the data center.
     incarnation: u32,
     number: u64,
-    /// Whose items it reads and writes.
+    /// The space of the items that it reads and writes.
     space: Space,
     session: Session,
-    /// The commit that was sent and is not answered.
+    /// The commit that was sent and is not answered yet.
     committing: Option<TransactionId>,
-    /// Not all of its past is known to be here: nobody else may have it.
+    /// True while its past may not all be at this data center; no other transaction may use it
+    /// then.
     is_detached: bool,
-    /// It waits for certification.
+    /// True while it waits for certification.
     is_certifying: bool,
 }
 
-/// Why a call came to nothing.
+/// The reason why a call failed.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Trouble {
     /// The data center does not run.
@@ -43,7 +44,7 @@ pub enum Trouble {
     Alone(DcId),
     /// The core refuses.
     Refused(Refusal),
-    /// The commit may or may not have taken effect: its number in the core.
+    /// The commit may or may not have taken effect; its number in the core.
     Unknown(TransactionId, Refusal),
 }
 
@@ -54,11 +55,11 @@ pub struct Done {
 }
 
 impl Client {
-    /// A new session at a data center.
+    /// Creates a session at a data center.
     pub fn new(net: &Arc<Net>, dc: DcId, partitions: u16, space: Space) -> Self {
         let (number, ready, incarnation) =
             net.with(|inner| (inner.add_client(), inner.ready(dc), inner.incarnation(dc)));
-        // Were a process given the random numbers of an earlier one, its ids would still be others.
+        // Even if a process draws the random numbers of an earlier one, its ids differ.
         let [high, low] = [net.world.random(), net.world.random() ^ ready.0].map(u128::from);
         let config = SessionConfig::new(Origin(high << 64 | low), dc, partitions);
         let config = SessionConfig { incarnation, ..config };
@@ -75,53 +76,53 @@ impl Client {
         }
     }
 
-    /// The data center.
+    /// Returns the data center.
     pub fn dc(&self) -> DcId {
         self.dc
     }
 
-    /// Which incarnation of it.
+    /// Returns the incarnation of the data center.
     pub fn incarnation(&self) -> u32 {
         self.incarnation
     }
 
-    /// Reads and writes the items of this store from now on.
+    /// Switches to the items of this store.
     pub fn enter(&mut self, space: &Space) {
         self.space.clone_from(space);
     }
 
-    /// The number in the core of the commit that was sent last and not answered.
+    /// Returns the core's number of the commit that was sent last and not answered.
     pub fn committing(&self) -> Option<TransactionId> {
         self.committing
     }
 
-    /// What it has read and written.
+    /// Returns the vector of all that it has read and written.
     pub fn past(&self) -> Vector {
         self.session.past_vec()
     }
 
-    /// Whether another transaction can begin with it.
+    /// True if another transaction can use it.
     pub fn is_idle(&self) -> bool {
         !self.is_detached && self.session.is_idle() && self.session.unanswered().is_none()
     }
 
-    /// Takes back what the running transaction wrote.
+    /// Removes the writes of the running transaction.
     pub fn take_back(&mut self) {
         self.session.take_back();
     }
 
-    /// Gives up the running transaction.
+    /// Ends the running transaction without a commit.
     pub fn rollback(&mut self) {
         self.session.rollback();
     }
 
-    /// Sees at least `past` from now on: waits until all of it is here.
+    /// Waits until all of `past` is at the data center; later reads see at least that.
     pub async fn reach(&mut self, past: &Vector) -> Result<(), Trouble> {
         if self.past().covers(past) {
             return Ok(());
         }
         let (dc, incarnation) = (self.dc, self.incarnation);
-        // Nothing is in it that was cut off before: whoever made it has seen to that.
+        // The caller made sure that `past` contains nothing that was cut off before.
         let epoch = self.net.with(|inner| inner.members().epoch());
         self.session.join(&Token { dc, incarnation, past_vec: *past, epoch, newest: epoch });
         self.is_detached = true;
@@ -130,7 +131,7 @@ impl Client {
         Ok(())
     }
 
-    /// The states of items, all of one snapshot, with the transaction's own writes.
+    /// Reads the states of items from one snapshot, with the transaction's own writes.
     pub async fn read(&mut self, keys: Vec<Key>) -> Result<Vec<Arc<State>>, Trouble> {
         let keys = keys.into_iter().map(|key| self.space.key(key)).collect();
         match self.call(|session, now, out| session.read(now, keys, out)).await? {
@@ -139,13 +140,13 @@ impl Client {
         }
     }
 
-    /// Writes; nobody else sees it before the commit.
+    /// Buffers writes; other transactions do not see them before the commit.
     pub fn write(&mut self, updates: Vec<Update>) -> Result<(), Trouble> {
         let updates = self.space.updates(updates);
         self.put(updates)
     }
 
-    /// Writes items of the engine.
+    /// Writes items by the engine's keys.
     fn put(&mut self, updates: Vec<Update>) -> Result<(), Trouble> {
         let session = &mut self.session;
         self.net.with(|inner| {
@@ -154,7 +155,7 @@ impl Client {
         })
     }
 
-    /// Commits what was written.
+    /// Commits the writes.
     pub async fn commit(&mut self) -> Result<Done, Trouble> {
         match self.call(Session::commit).await? {
             Event::Committed { commit_vec, .. } => Ok(Done { commit_vec }),
@@ -168,8 +169,8 @@ impl Client {
         self.net.with(|inner| session.begin_strong(inner.now())).map_err(misused)
     }
 
-    /// Commits the strong transaction, with these writes and no others, if nobody has got in the
-    /// way of what it touches.
+    /// Commits the strong transaction with exactly these writes, if no unseen transaction conflicts
+    /// with its touches.
     pub async fn certify(
         &mut self,
         touches: Vec<Touch>,
@@ -180,7 +181,7 @@ impl Client {
         self.certify_all(touches, updates).await
     }
 
-    /// The same of items of the engine.
+    /// Certifies with the engine's keys.
     pub async fn certify_all(
         &mut self,
         touches: Vec<Touch>,
@@ -203,7 +204,7 @@ impl Client {
         let mut out = Vec::new();
         self.committing = None;
         net.with(|inner| {
-            // What an earlier call was answered too late.
+            // Drop answers that came too late for an earlier call.
             while inner.receive(self.number).is_some() {}
             begin(&mut self.session, inner.now(), &mut out)
         })
@@ -218,7 +219,7 @@ impl Client {
         }
     }
 
-    /// Sends what is to be sent, and takes what has come, until there is an event.
+    /// Sends outgoing messages and handles incoming ones until there is an event.
     fn exchange(
         &mut self,
         inner: &mut Inner,
@@ -255,7 +256,7 @@ impl Client {
         }
     }
 
-    /// Whether its data center has stopped, or another incarnation has taken its place.
+    /// True if its data center has stopped, or another incarnation has replaced it.
     fn is_over(&self, inner: &Inner) -> bool {
         !inner.is_up(self.dc) || inner.incarnation(self.dc) != self.incarnation
     }
@@ -264,7 +265,7 @@ impl Client {
         self.is_certifying && inner.lacking(self.dc).is_some()
     }
 
-    /// The data center is gone, or alone, and with it what the session has under way.
+    /// Returns the error of a call whose data center is down or alone.
     fn cut_off(&mut self) -> Trouble {
         match self.committing {
             Some(id) => Trouble::Unknown(id, Refusal::TimedOut { on: None }),
@@ -273,7 +274,7 @@ impl Client {
         }
     }
 
-    /// Waits for an answer, or for the time to send again.
+    /// Waits for an answer, or until it is time to send again.
     async fn wait(&mut self) {
         let at = self.session.wake_at_us().map_or(Duration::ZERO, Duration::from_micros);
         let pause = at.saturating_sub(self.net.world.elapsed());
@@ -291,7 +292,8 @@ impl Client {
     }
 }
 
-/// A call cannot begin: an earlier one was given up in the middle, and so is the transaction.
+/// Returns the error of a call that cannot begin because an earlier one was dropped midway, and
+/// with it the transaction.
 fn misused(error: CallError) -> Trouble {
     debug_assert_ne!(error, CallError::WrongKind, "writes are checked");
     Trouble::Refused(Refusal::Busy)

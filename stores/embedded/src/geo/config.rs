@@ -1,4 +1,4 @@
-//! Which data centers a store has, and how far they are from each other.
+//! The data centers of a store and the distances between them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,11 +10,11 @@ use mingle_store::wrap::distance::Distance;
 
 use super::relation::Pairs;
 
-/// What strong transactions are called in what a session has seen: no data center is called so.
+/// The name of the strong clock in the stamps of sessions: no data center may have this name.
 pub const STRONG_NAME: &str = "*";
 
-/// In what a session has seen, the incarnation of a data center that was admitted again is its name,
-/// this, and its number.
+/// In the stamps of sessions, the incarnation of a data center that was admitted again is the name
+/// of the data center, this mark, and the incarnation's number.
 pub const AGAIN_MARK: char = '#';
 
 /// A store over several data centers.
@@ -35,27 +35,28 @@ pub const AGAIN_MARK: char = '#';
 pub struct GeoConfig {
     /// Names of the data centers, 1 to 7.
     pub datacenters: Vec<Name>,
-    /// Into how many partitions the data of each are cut.
+    /// Number of partitions of the data of each data center.
     pub partitions: u16,
-    /// What `f + 1` data centers have is visible everywhere and survives the loss of `f`; the most
-    /// of which there are `2f + 1` data centers, if none.
+    /// Data held by `f + 1` data centers are visible everywhere and survive the loss of `f` of
+    /// them. If none: the largest `f` for which there are `2f + 1` data centers.
     pub f: Option<u8>,
-    /// What a round trip between two data centers takes, where `distances` says nothing of them.
+    /// Round-trip time between two data centers without an entry in `distances`.
     pub distance: Distance,
-    /// The same by pair of names, the lesser first.
+    /// Round-trip times by pair of names, the lesser first.
     pub distances: BTreeMap<(Name, Name), Distance>,
-    /// How long a transaction waits until what its session has seen elsewhere has come, before it
-    /// is told that its data center is behind.
+    /// Longest time that a transaction waits for updates that its session has seen elsewhere; after
+    /// it, the transaction fails because its data center is behind.
     pub attach_wait: Duration,
-    /// Whether its transactions are strong: those of a linearizable store are, whatever this says.
+    /// True if its transactions are strong; opening the store sets it from the store's level.
     pub is_strong: bool,
-    /// Which transactions of the program conflict, in a linearizable store: of two of a pair that use
-    /// an object in common, one has seen the other. None means that any two conflict.
+    /// Pairs of the program's transactions that conflict, in a linearizable store: of two
+    /// transactions of a pair that use a common object, one has seen the other. None means that any
+    /// two conflict.
     pub conflicts: Option<Pairs>,
 }
 
 impl GeoConfig {
-    /// Data centers of these names, one partition, no distance.
+    /// Creates a configuration with data centers of these names, one partition and no distance.
     pub fn new<N: Into<Name>>(datacenters: impl IntoIterator<Item = N>) -> Self {
         Self {
             datacenters: datacenters.into_iter().map(Into::into).collect(),
@@ -69,35 +70,35 @@ impl GeoConfig {
         }
     }
 
-    /// A round trip between any two takes so long.
+    /// Sets the round-trip time between any two data centers.
     #[must_use]
     pub fn with_distance(mut self, distance: Distance) -> Self {
         self.distance = distance;
         self
     }
 
-    /// A round trip between these two takes so long.
+    /// Sets the round-trip time between these two data centers.
     #[must_use]
     pub fn with_distance_between(mut self, one: &str, other: &str, distance: Distance) -> Self {
         self.distances.insert(pair(one, other), distance);
         self
     }
 
-    /// A transaction waits so long for what its session has seen elsewhere.
+    /// Sets the longest time that a transaction waits for updates its session has seen elsewhere.
     #[must_use]
     pub fn with_attach_wait(mut self, attach_wait: Duration) -> Self {
         self.attach_wait = attach_wait;
         self
     }
 
-    /// So many partitions.
+    /// Sets the number of partitions.
     #[must_use]
     pub fn with_partitions(mut self, partitions: u16) -> Self {
         self.partitions = partitions;
         self
     }
 
-    /// Of its transactions, these pairs conflict and no others.
+    /// Declares the pairs of its transactions that conflict; no other pairs do.
     #[must_use]
     pub fn with_conflicts<N: Into<Name>>(
         mut self,
@@ -111,22 +112,22 @@ impl GeoConfig {
         self
     }
 
-    /// What a round trip between these two takes.
+    /// Returns the round-trip time between two data centers.
     pub fn between(&self, one: &str, other: &str) -> Distance {
         self.distances.get(&pair(one, other)).copied().unwrap_or(self.distance)
     }
 
-    /// The longest round trip between two of them.
+    /// Returns the longest round-trip time between two data centers, jitter included.
     pub fn farthest(&self) -> Duration {
         let all = self.distances.values().chain([&self.distance]);
         all.map(|distance| distance.mean + distance.jitter).max().unwrap_or_default()
     }
 
-    /// Whether all of this makes sense.
+    /// Checks the configuration.
     ///
     /// # Errors
     ///
-    /// What does not, and what was expected.
+    /// The first invalid setting, with the expected values.
     pub fn check(&self) -> Result<(), String> {
         let count = self.datacenters.len();
         if count == 0 || count > DCS_MAX {

@@ -1,9 +1,10 @@
 //! Logs of replicas in a folder.
 //!
-//! What replicas want written waits here; a task writes all of it in one commit of the storage, then
-//! says so. A log that has grown to several times what the replica holds is written anew, in the same
-//! commit that removes it. Vectors alone wait for something else to be written: a replica that lost
-//! them has all that they speak of, and finds that out again.
+//! Records that replicas want written wait here. A task writes all of them in one commit of the
+//! storage and then reports that. A log that has grown to several times the size of the replica's
+//! state is written anew, in the commit that removes the old log. Records of vectors alone wait
+//! until another record is written: a replica that lost its vectors still has the transactions they
+//! describe, and computes the vectors again.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -18,65 +19,65 @@ use super::net::{Inner, Net};
 use crate::core::Core;
 use crate::storage::{Changes, Direction, StorageError, View};
 
-/// A record takes rows of at most so many bytes.
+/// Maximal size of a row, in bytes; a longer record takes several rows.
 const ROW_BYTES_MAX: usize = 1 << 20;
 
-/// A log is not written anew before it has so many bytes.
+/// A log smaller than this, in bytes, is not written anew.
 const REWRITE_BYTES_MIN: usize = 4 << 20;
 
-/// Nor before it has grown to so many times what it was when it was last written anew.
+/// A log is not written anew before it has grown by this factor since the last time.
 const REWRITE_GROWTH: usize = 3;
 
-/// Whose log.
+/// A data center and a partition, which identify a replica and its log.
 pub type Place = (DcId, PartitionId);
 
-/// What waits to be written, and where logs stand.
+/// The records that wait to be written, and the state of each log.
 pub struct Disk {
-    /// Whom to wake when there is something to write.
+    /// Wakes the writer when there are records to write.
     pub signal: Arc<Signal>,
     waiting: Vec<(Place, u32, Persist)>,
-    /// What is being written.
+    /// The records that are being written now.
     writing: Vec<Written>,
-    /// Vectors that are not written.
+    /// The newest vectors of each replica that are not written.
     unwritten: BTreeMap<Place, Record>,
     logs: BTreeMap<Place, Log>,
-    /// Data centers that begin anew, with empty logs but for these records: which incarnations.
+    /// Data centers that start anew: each of their logs is replaced by one record.
     renewed: Vec<Renewed>,
-    /// Counts what is to be written, what of that is being written, and what is.
+    /// Numbers of writes: queued so far, of these taken by the writer, and of these finished.
     pushed: u64,
     taken: u64,
     done: u64,
 }
 
-/// A data center that begins anew.
+/// A data center that starts anew.
 struct Renewed {
     dc: DcId,
     incarnation: u32,
     record: Record,
 }
 
-/// What a log holds: records, in their order, or why it cannot be used.
+/// The contents of a log: records in their order, or the reason why the log cannot be used.
 pub type Loaded = Result<Vec<Record>, String>;
 
-/// What is sent once it is written.
+/// A finished write, and the messages to send after it.
 pub struct Written {
-    /// By which replica.
+    /// The replica that wrote it.
     pub place: Place,
-    /// Of which incarnation of its data center.
+    /// The incarnation of the replica's data center.
     pub incarnation: u32,
-    /// The index of what was written.
+    /// The index of the written records.
     pub index: u64,
-    /// What to send.
+    /// The messages to send.
     pub then: Vec<Envelope>,
 }
 
-/// One log: rows of these numbers, from the first on and before the next.
+/// One log: rows with numbers from `first` on and below `next`.
 #[derive(Clone, Copy, Debug, Default)]
 struct Log {
     first: u64,
     next: u64,
     bytes: usize,
-    /// How many bytes it had when it was written anew.
+    /// Size in bytes when it was last written anew.
     base: usize,
 }
 
@@ -90,7 +91,7 @@ impl Log {
         self.bytes += bytes.len();
         let mut chunks = bytes.chunks(ROW_BYTES_MAX).peekable();
         while let Some(chunk) = chunks.next() {
-            // The first byte says whether the record goes on in the next row.
+            // The first byte says if the record continues in the next row.
             let mut row = vec![u8::from(chunks.peek().is_some())];
             row.extend_from_slice(chunk);
             changes.insert(key(place, self.next).into(), Some(row.into()));
@@ -112,7 +113,7 @@ fn prefix((dc, partition): Place) -> Vec<u8> {
     prefix
 }
 
-/// The row that counts how often a data center began anew.
+/// Returns the key of the row that counts how often a data center started anew.
 fn incarnation_key(dc: DcId) -> Vec<u8> {
     vec![b'n', dc.0]
 }
@@ -124,7 +125,7 @@ fn key(place: Place, number: u64) -> Vec<u8> {
 }
 
 impl Disk {
-    /// Logs that are empty, or as they were loaded.
+    /// Creates the state without any log; [`Disk::load`] adds logs.
     pub fn new() -> Self {
         Self {
             signal: Arc::default(),
@@ -139,7 +140,7 @@ impl Disk {
         }
     }
 
-    /// Whether there is any log.
+    /// True if there is any log.
     ///
     /// # Errors
     ///
@@ -153,18 +154,18 @@ impl Disk {
         Ok(found)
     }
 
-    /// How often a data center began anew.
+    /// Returns how often a data center started anew.
     ///
     /// # Errors
     ///
-    /// When the disk fails, or the row is none of this engine's.
+    /// When the disk fails, or the row was not written by this engine.
     pub fn incarnation(dc: DcId, view: &dyn View) -> Result<u32, StorageError> {
         let Some(row) = view.get(&incarnation_key(dc))? else { return Ok(0) };
         let bytes = (*row).try_into().map_err(|_| StorageError::new("a row of another version"))?;
         Ok(u32::from_be_bytes(bytes))
     }
 
-    /// What the log of a replica holds.
+    /// Reads the log of a replica.
     ///
     /// # Errors
     ///
@@ -182,7 +183,7 @@ impl Disk {
             }
             log.next = number + 1;
             let Some((goes_on, rest)) = row.split_first().filter(|_| !broken) else {
-                // To the end, all the same: whoever gives the log up removes all of it.
+                // Visit all rows: replacing the log must remove every one.
                 broken = true;
                 return true;
             };
@@ -200,7 +201,7 @@ impl Disk {
         log.base = log.bytes;
         let rows = log.next - log.first;
         self.logs.insert(place, log);
-        // A row in the middle that is gone may have been a whole record.
+        // A missing row in the middle may have been a whole record.
         if broken || !bytes.is_empty() || rows != count {
             let partition = place.1.0;
             return Ok(Err(format!(
@@ -210,8 +211,8 @@ impl Disk {
         Ok(Ok(records))
     }
 
-    /// A data center begins anew: in place of its logs this record stands in each. What its replicas
-    /// still wanted written is dropped.
+    /// Starts a data center anew: each of its logs is replaced by this record. Records that its
+    /// replicas still wanted written are dropped.
     pub fn renew(&mut self, dc: DcId, incarnation: u32, record: Record) {
         self.waiting.retain(|(place, ..)| place.0 != dc);
         self.unwritten.retain(|place, _| place.0 != dc);
@@ -220,12 +221,12 @@ impl Disk {
         self.signal.raise();
     }
 
-    /// Counts what is to be written so far, and what of that is.
+    /// Returns the number of writes queued so far, and of these the finished ones.
     pub fn progress(&self) -> (u64, u64) {
         (self.pushed, self.done)
     }
 
-    /// Takes what a replica wants written; gives it back if nothing need be.
+    /// Queues records that a replica wants written; returns them if they need not be written.
     pub fn push(&mut self, place: Place, incarnation: u32, persist: Persist) -> Option<Persist> {
         let is_busy = self.waiting.iter().any(|(of, ..)| *of == place)
             || self.writing.iter().any(|written| written.place == place);
@@ -241,8 +242,8 @@ impl Disk {
         None
     }
 
-    /// What is to be written now; `checkpoint` gives records that make a replica as it is. None if
-    /// there is nothing.
+    /// Takes the changes to write now; `checkpoint` returns records that restore a replica to its
+    /// current state. None if there is nothing to write.
     fn take(&mut self, checkpoint: &dyn Fn(Place) -> Vec<Record>) -> Option<Changes> {
         if self.waiting.is_empty() && self.renewed.is_empty() {
             return None;
@@ -254,7 +255,7 @@ impl Disk {
             let log = self.logs.entry(place).or_default();
             if log.is_long() && !renewed.contains(&place) {
                 renewed.push(place);
-                // All that still waits is part of it.
+                // The checkpoint contains all records that still wait.
                 log.clear(place, &mut changes);
                 for record in checkpoint(place) {
                     log.append(place, &record, &mut changes);
@@ -286,19 +287,19 @@ impl Disk {
         }
     }
 
-    /// About how many bytes the logs have.
+    /// Returns the approximate size of the logs in bytes.
     pub fn bytes(&self) -> usize {
         self.logs.values().map(|log| log.bytes).sum()
     }
 
-    /// What has been written.
+    /// Takes the writes that have just finished.
     fn written(&mut self) -> Vec<Written> {
         self.done = self.taken;
         std::mem::take(&mut self.writing)
     }
 }
 
-/// Begins to write, until the store is dropped.
+/// Starts the writer, which runs until the store is dropped.
 pub fn start(net: &Arc<Net>, core: &Arc<Core>, signal: Arc<Signal>) {
     core.world.spawn(Box::pin(write(Arc::downgrade(net), Arc::downgrade(core), signal)));
 }
@@ -340,7 +341,7 @@ async fn write(net: Weak<Net>, core: Weak<Core>, signal: Arc<Signal>) {
     }
 }
 
-/// Whether the changes stand on the disk.
+/// Commits the changes; returns true if they are on the disk.
 async fn commit(core: &Arc<Core>, changes: Changes) -> bool {
     let is_safe = Arc::new(AtomicBool::new(false));
     let (done, writer) = (Arc::clone(&is_safe), Arc::clone(core));

@@ -1,4 +1,4 @@
-//! What is done with time, when nobody asks: messages arrive, replicas tick.
+//! The background task: without calls of clients, messages still arrive and replicas still tick.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, PoisonError, Weak};
@@ -17,7 +17,7 @@ struct Raised {
 }
 
 impl Signal {
-    /// Wakes whoever waits, now or next.
+    /// Wakes the waiting task, or the next task that waits.
     pub fn raise(&self) {
         let mut raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         raised.is_raised = true;
@@ -26,7 +26,7 @@ impl Signal {
         }
     }
 
-    /// Whether it was raised; if not, the waker is woken once it is.
+    /// True if it was raised; if not, `waker` is woken once it is.
     pub fn take(&self, waker: &Waker) -> bool {
         let mut raised = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         if std::mem::take(&mut raised.is_raised) {
@@ -37,7 +37,7 @@ impl Signal {
     }
 }
 
-/// Begins to drive, until the store is dropped.
+/// Starts the driver, which runs until the store is dropped.
 pub fn start(net: &Arc<Net>) {
     let (weak, signal) = (Arc::downgrade(net), Arc::clone(&net.signal));
     net.world.spawn(Box::pin(drive(weak, signal)));

@@ -1,4 +1,4 @@
-//! What became of commits, as long as somebody may ask.
+//! Outcomes of commits, kept as long as a helper may ask for them.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -7,32 +7,34 @@ use std::time::Duration;
 use mingle_geo::DcId;
 use mingle_model::{Origin, TransactionId};
 
-/// How long it is known what became of a commit.
+/// Retention time of a known outcome.
 const KEPT_FOR: Duration = Duration::from_mins(10);
 
-/// What became of one commit.
+/// The outcome of one commit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fate {
-    /// It is under way.
+    /// The commit is under way.
     Running,
-    /// Its data center stopped before it answered: which, which incarnation, and its number in the core.
+    /// The data center stopped before it answered: its id, its incarnation, and the commit's number
+    /// in the core.
     Lost(DcId, u32, TransactionId),
-    /// It took effect.
+    /// The commit took effect.
     Committed,
-    /// Somebody was told that it did not, so it must not.
+    /// A helper was told that the commit did not take effect, so it must not take effect later.
     Barred,
 }
 
-/// By id.
+/// The known outcomes, by transaction id.
 #[derive(Default)]
 pub struct Fates(Mutex<Known>);
 
 #[derive(Default)]
 struct Known {
     fates: BTreeMap<TransactionId, Fate>,
-    /// When each came to be known, oldest first.
+    /// The times at which fates became known, oldest first.
     since: VecDeque<(Duration, TransactionId)>,
-    /// Of each origin, nothing is known up to this number but what stands above.
+    /// Highest forgotten sequence number per origin: up to it, only the entries of `fates` are
+    /// known.
     forgotten: BTreeMap<Origin, u64>,
 }
 
@@ -41,42 +43,43 @@ impl Fates {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What became of it, if that is known.
+    /// Returns the fate of a commit, if it is known.
     pub fn get(&self, id: TransactionId) -> Option<Fate> {
         self.lock().fates.get(&id).copied()
     }
 
-    /// It is under way; false if it must not be.
+    /// Marks a commit as under way; returns false if it must not take effect.
     pub fn begin(&self, id: TransactionId, now: Duration) -> bool {
         let mut known = self.lock();
         match known.fates.get(&id) {
             Some(Fate::Barred) => return false,
-            // Somebody may have been told so long ago.
+            // A helper may have been told so before the entry was forgotten.
             None if known.has_forgotten(id) => return false,
-            // A later copy of what has taken effect changes nothing of that.
+            // A later copy does not change the fate of a commit that took effect.
             Some(Fate::Committed | Fate::Lost(..)) => {}
             Some(Fate::Running) | None => known.set(id, Fate::Running, now),
         }
         true
     }
 
-    /// Whether it may have been known once.
+    /// True if the fate may have been known once and was forgotten.
     pub fn is_forgotten(&self, id: TransactionId) -> bool {
         self.lock().has_forgotten(id)
     }
 
-    /// The disk was opened again: what was under way then is asked of it.
+    /// Forgets commits that were under way when the disk was opened again: the disk is asked about
+    /// them.
     pub fn reopen(&self) {
         let mut known = self.lock();
         known.fates.retain(|_, fate| matches!(fate, Fate::Committed | Fate::Barred));
     }
 
-    /// Nobody was told after all that it did not take effect.
+    /// Removes a bar: no helper was told after all that the commit did not take effect.
     pub fn forget(&self, id: TransactionId) {
         self.lock().fates.remove(&id);
     }
 
-    /// It has ended so; none if it did not take effect, but may when it is tried again.
+    /// Notes how a commit ended; `None` if it did not take effect but may do so when retried.
     pub fn end(&self, id: TransactionId, fate: Option<Fate>, now: Duration) {
         let mut known = self.lock();
         match fate {

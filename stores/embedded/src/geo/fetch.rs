@@ -27,12 +27,12 @@ impl Fetch {
         });
     }
 
-    /// All of them.
+    /// Returns all keys.
     pub fn keys(&self) -> Vec<Key> {
         self.keys.clone()
     }
 
-    /// With what was read.
+    /// Combines the keys with the states read for them.
     pub fn found(self, states: Vec<Arc<State>>) -> Found {
         Found { places: self.places, states }
     }
@@ -45,17 +45,17 @@ pub struct Found {
 }
 
 impl Found {
-    /// The state of an item that was asked for.
+    /// Returns the state of an item that was fetched.
     pub fn get(&self, key: &Key) -> &State {
         &self.states[self.places[key]]
     }
 }
 
-/// The item that a read asks for, if it asks for one.
+/// Returns the item that a read needs; none for queries and scans.
 ///
 /// # Errors
 ///
-/// When it does not fit the objects of this store.
+/// When the read does not fit the objects of this store.
 pub fn item(layout: &Layout, read: &Read) -> Result<Option<Key>, String> {
     let field = |address: &Address, shape: Shape| {
         let id = layout.field(address, &[shape])?.id;
@@ -79,7 +79,7 @@ pub fn item(layout: &Layout, read: &Read) -> Result<Option<Key>, String> {
     }
 }
 
-/// The item of the witness rows of an object, or of the whole store.
+/// Returns the item that holds the witness rows of an object, or of the whole store.
 ///
 /// # Errors
 ///

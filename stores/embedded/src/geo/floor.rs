@@ -8,7 +8,7 @@ use mingle_store::{RecordKind, Write};
 use super::store::Shared;
 
 impl Shared {
-    /// Tells all replicas of floors that were raised: they need not remember so many ids.
+    /// Tells all replicas about raised floors, so that they can forget the ids below.
     pub fn raise_floors(&self, writes: &[Write]) {
         let floors = writes.iter().filter_map(|write| match write {
             Write::Record(key, value) if key.kind == RecordKind::Floor => {

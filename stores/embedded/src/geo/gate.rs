@@ -1,10 +1,10 @@
-//! Commits in one data center take turns, so that what one demands still holds when it commits.
+//! Commits in one data center take turns, so that a commit's conditions still hold when it commits.
 
 use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::{Poll, Waker};
 
-/// One passes at a time.
+/// A lock for futures: one holder at a time.
 #[derive(Default)]
 pub struct Gate(Mutex<Turn>);
 
@@ -14,7 +14,7 @@ struct Turn {
     waiting: Vec<Waker>,
 }
 
-/// Whoever has it has passed; others may once it is dropped.
+/// The right to commit; dropping it lets the next waiting commit pass.
 pub struct Pass(Arc<Gate>);
 
 impl Gate {
@@ -22,7 +22,7 @@ impl Gate {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Passes once nobody else has.
+    /// Waits until no other commit holds the gate, then takes it.
     pub async fn pass(self: &Arc<Self>) -> Pass {
         poll_fn(|context| {
             let mut turn = self.lock();
@@ -42,7 +42,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         let mut turn = self.0.lock();
         turn.is_taken = false;
-        // All of them: one may have lost interest.
+        // Wake all of them: a single woken waiter may have been dropped.
         for waker in turn.waiting.drain(..) {
             waker.wake();
         }

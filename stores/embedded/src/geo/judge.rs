@@ -1,4 +1,4 @@
-//! What a commit demands, judged by what its data center has.
+//! Checks of a commit's guards and witness rows against the state of its data center.
 
 use std::collections::BTreeSet;
 
@@ -12,7 +12,7 @@ use super::fetch::{self, Fetch, Found};
 use super::name;
 use crate::layout::Layout;
 
-/// Adds the items by which a commit is judged.
+/// Adds the items needed to judge a commit.
 ///
 /// # Errors
 ///
@@ -43,7 +43,7 @@ fn rows_keys(layout: &Layout, commit: &Commit) -> Result<Vec<Key>, String> {
     objects.map(|object| fetch::rows(layout, object)).collect()
 }
 
-/// Why a commit must not take effect, if it must not.
+/// Returns the reason why a commit must not take effect; none if it may.
 pub fn object(layout: &Layout, commit: &Commit, found: &Found) -> Option<StoreError> {
     let holds = |guard: &Guard| {
         let record = answer::record(found.get(&name::record(record_of(guard))));

@@ -1,8 +1,9 @@
-//! Data centers that are gone for good: giving one up, and bringing it back.
+//! Data centers that are gone for good: giving one up, and admitting it again.
 //!
-//! Both are what the core does (`mingle_geo::members`). The others agree on how much of it stays; what
-//! only it had is lost, everywhere alike, and sessions that have seen some of that are told. It comes
-//! back with empty disks, as another incarnation, and takes over what the others have.
+//! The core implements both (`mingle_geo::members`). The other data centers agree on how much of
+//! its data stays. Data that only it had are lost, at all data centers alike, and sessions that
+//! have seen lost data are told. It comes back with empty disks, as another incarnation, and copies
+//! the data of the others.
 
 use std::time::Duration;
 
@@ -14,54 +15,54 @@ use mingle_store::StoreError;
 use super::net::{Change, Inner, Phase};
 use super::store::{GeoStore, Shared};
 
-/// Whoever waits for a change looks again after this long.
+/// Interval at which a caller that waits for a change looks again.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// What is not answered is asked again after this long.
+/// Interval at which an unanswered request for a change is repeated.
 const ASK_EVERY: Duration = Duration::from_millis(500);
 
-/// A change that takes longer goes on by itself; whoever waits for it is told.
+/// Longest wait for a change; after it, the change goes on by itself and the caller gets an error.
 const CHANGE_WAIT_MAX: Duration = Duration::from_secs(20);
 
-/// A data center of a store, as [`GeoStore::status`] has it.
+/// The status of a data center, as returned by [`GeoStore::status`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DatacenterStatus {
     /// Its name.
     pub name: Name,
-    /// How often it was admitted again.
+    /// Number of times it was admitted again.
     pub incarnation: u32,
-    /// How it stands.
+    /// Its state.
     pub state: DatacenterState,
 }
 
-/// How a data center stands.
+/// The state of a data center.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DatacenterState {
     /// It runs.
     Up,
-    /// It was stopped, and has all that it had.
+    /// It was stopped, and still has all its data.
     Down,
-    /// What it had is gone, or cannot be read: why. It never serves again; it is to be given up.
+    /// Its data are gone or cannot be read, for this reason. It never serves again and must be
+    /// given up.
     Lost(String),
-    /// It is being given up: the others have not all said what they have of it.
+    /// It is being given up: the others have not all reported the data they have of it.
     BeingGivenUp,
     /// It was given up.
     GivenUp,
-    /// It was admitted again, and takes over what the others have: of so many partitions it has, of
-    /// so many in all.
+    /// It was admitted again and is copying the data of the others.
     ComingUp {
-        /// So many it has.
+        /// Number of partitions copied so far.
         taken_over: u16,
-        /// So many there are.
+        /// Number of partitions in all.
         partitions: u16,
     },
 }
 
 impl DatacenterState {
-    /// Every word for one.
+    /// The words for all states.
     pub const WORDS: [&str; 6] = ["up", "down", "lost", "being given up", "given up", "coming up"];
 
-    /// The word for it, one of [`WORDS`](Self::WORDS).
+    /// Returns the word for this state, one of [`WORDS`](Self::WORDS).
     pub fn word(&self) -> &'static str {
         let place = match self {
             Self::Up => 0,
@@ -75,27 +76,27 @@ impl DatacenterState {
     }
 }
 
-/// What [`GeoStore::give_up`] came to.
+/// The result of [`GeoStore::give_up`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GivenUp {
-    /// Which incarnation of the data center was given up.
+    /// The incarnation of the data center that was given up.
     pub incarnation: u32,
-    /// What stays of it was committed up to here, in microseconds since 1970.
+    /// Commits of it up to this time are kept, in microseconds since 1970.
     pub cut_us: u64,
-    /// So many transactions only it had, and they are gone; none if its own data are gone too, so that
-    /// nobody can tell.
+    /// Number of transactions that only it had, which are lost; none if its own data are gone too,
+    /// so that the number is unknown.
     pub lost: Option<usize>,
 }
 
-/// What [`GeoStore::admit`] came to.
+/// The result of [`GeoStore::admit`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Admitted {
-    /// Which incarnation of the data center runs now.
+    /// The incarnation of the data center that runs now.
     pub incarnation: u32,
 }
 
 impl GeoStore {
-    /// How each data center stands.
+    /// Returns the status of each data center.
     pub fn status(&self) -> Vec<DatacenterStatus> {
         let shared = &self.shared;
         let partitions = shared.config.partitions;
@@ -116,22 +117,21 @@ impl GeoStore {
         statuses.collect()
     }
 
-    /// Whether its data centers are also those of another store: what becomes of one becomes of it for
-    /// both.
+    /// True if both stores share their data centers: giving up or admitting one applies to both.
     pub fn shares_datacenters_with(&self, other: &Self) -> bool {
         self.shared.engine.id() == other.shared.engine.id()
     }
 
-    /// Gives up a data center that does not run, for good: the others agree on what they have of it.
-    /// That stays; whatever else it had is lost, and is never accepted again. It can be
+    /// Gives up a data center that does not run, for good: the others agree on the data they have
+    /// of it. These data stay; any other data it had are lost and never accepted again. It can be
     /// [admitted](Self::admit) again, with empty disks.
     ///
-    /// What was begun and takes longer than 20 s goes on by itself.
+    /// A change that takes longer than 20 s goes on by itself.
     ///
     /// # Errors
     ///
-    /// When there is none of this name, it runs, or it was given up before; when too few of the others
-    /// run and reach each other, or they do not agree in time.
+    /// When no data center has this name, it runs, or it was given up before; when too few of the
+    /// others run and reach each other, or they do not agree in time.
     ///
     /// # Examples
     ///
@@ -186,17 +186,17 @@ impl GeoStore {
         Ok(GivenUp { incarnation, cut_us: at.micros(), lost })
     }
 
-    /// Brings back a data center that was given up: with empty disks, as another incarnation. It takes
-    /// over what the others have, and serves from then on. One that was admitted and has not got so
-    /// far yet is waited for.
+    /// Brings back a data center that was given up: with empty disks, as another incarnation. It
+    /// copies the data of the others, and serves from then on. If it was admitted before and is
+    /// still copying, this call waits for it.
     ///
-    /// What was begun and takes longer than 20 s goes on by itself: [`status`](Self::status) tells how
-    /// far it has come.
+    /// A change that takes longer than 20 s goes on by itself: [`status`](Self::status) tells its
+    /// progress.
     ///
     /// # Errors
     ///
-    /// When there is none of this name, or it was not given up; when too few of the others run and
-    /// reach each other, or it does not come up in time.
+    /// When no data center has this name, or it was not given up; when too few of the others run
+    /// and reach each other, or it does not come up in time.
     pub async fn admit(&self, datacenter: &str) -> Result<Admitted, StoreError> {
         let shared = &self.shared;
         let dc = shared.dc(datacenter)?;
@@ -232,7 +232,7 @@ impl GeoStore {
         Ok(Admitted { incarnation })
     }
 
-    /// What it was is removed before anybody hears of what it will be.
+    /// Removes the old incarnation's data before any other replica hears of the new incarnation.
     async fn begin_anew(&self, dc: DcId, incarnation: u32) -> Result<(), StoreError> {
         let shared = &self.shared;
         shared
@@ -250,7 +250,7 @@ impl GeoStore {
 }
 
 impl Shared {
-    /// The error of a data center that does not run.
+    /// Returns the error for a data center that does not run.
     pub(super) fn down(&self, dc: DcId) -> StoreError {
         let name = self.name(dc);
         let reason = match self.net.with(|inner| inner.phase(dc)) {
@@ -268,7 +268,7 @@ impl Shared {
         self.core.unavailable(reason)
     }
 
-    /// The error of a data center that does not serve yet.
+    /// Returns the error for a data center that does not serve yet.
     pub(super) fn not_ready(&self, dc: DcId, waited: Duration) -> StoreError {
         let name = self.name(dc);
         let reason = match self.net.with(|inner| inner.phase(dc)) {
@@ -281,7 +281,7 @@ impl Shared {
         self.core.unavailable(reason)
     }
 
-    /// Whether a data center that was stopped can start with what it had.
+    /// Checks that a data center that was stopped can start with the data it had.
     pub(super) fn check_may_start(&self, dc: DcId) -> Result<(), StoreError> {
         match self.net.with(|inner| inner.phase(dc)) {
             Phase::Up | Phase::Down | Phase::ComingUp(_) => Ok(()),
@@ -289,7 +289,7 @@ impl Shared {
         }
     }
 
-    /// Whether all that a session has seen is still to be had, or may come.
+    /// Checks that nothing that a session has seen is lost; it may still be on its way.
     pub(super) fn check_kept(&self, after: &Stamp) -> Result<(), StoreError> {
         let Some((dc, seen, cut)) = self.net.with(|inner| inner.lost_of(after)) else {
             return Ok(());
@@ -302,7 +302,7 @@ impl Shared {
         )))
     }
 
-    /// Whether enough of the others can be asked for a change of a data center.
+    /// Checks that enough other data centers can agree on a change of this one.
     fn check_others(&self, dc: DcId) -> Result<(), StoreError> {
         let name = self.name(dc);
         if self.config.datacenters.len() < 2 {
@@ -324,7 +324,8 @@ impl Shared {
         )))
     }
 
-    /// Asks for a change until it is made, known to all who can be reached, and on their disks.
+    /// Asks for a change until it is made and all reachable data centers know it and have it on
+    /// disk.
     async fn change(&self, change: Change, is_made: impl Fn() -> bool) -> Result<(), StoreError> {
         let (Change::GiveUp(dc, _) | Change::Admit(dc, _)) = change;
         let client = self.net.with(Inner::add_client);
@@ -359,7 +360,7 @@ impl Shared {
         self.on_disk().await
     }
 
-    /// Waits until what was to be written so far is written.
+    /// Waits until everything queued so far is written to disk.
     async fn on_disk(&self) -> Result<(), StoreError> {
         let (until, _) = self.net.with(Inner::written);
         let is_there = || self.core.is_broken() || self.net.with(Inner::written).1 >= until;
@@ -371,7 +372,7 @@ impl Shared {
         Err(self.core.unavailable(format!("its disk has not written after {CHANGE_WAIT_MAX:?}")))
     }
 
-    /// Waits until something is so, but not for ever; says whether it is.
+    /// Waits until the predicate holds, at most `CHANGE_WAIT_MAX`; returns its last value.
     async fn wait(&self, mut is_so: impl FnMut() -> bool) -> bool {
         let begin = self.core.world.elapsed();
         loop {

@@ -1,4 +1,4 @@
-//! Which item of the core something is.
+//! Names of items in the core: the mapping from objects, records and rows to items.
 //!
 //! | section | item | what it is |
 //! | --- | --- | --- |
@@ -9,9 +9,10 @@
 //! | `r` kind key | register | a record |
 //! | `c` transaction | register | whether the commit of this id took effect |
 //!
-//! What stands in braces decides the partition, so all of an object is in one. An object is its
-//! kind's durable id and its key. Bytes are escaped so that no brace is among them and their order
-//! stays: within a section, items are in the order of what they name.
+//! The part in braces decides the partition, so all items of an object are in one partition. An
+//! object is the durable id of its kind, and its key. Bytes are escaped so that no brace is among
+//! them and their order stays: within a section, items are in the order of the objects or records
+//! that they name.
 
 use mingle_geo::{Key, Kind};
 use mingle_model::{Name, Ref, TransactionId, Value};
@@ -28,11 +29,11 @@ pub struct Thing {
 }
 
 impl Thing {
-    /// The name of an object; of the whole store if none.
+    /// Returns the name of an object, or of the whole store if `object` is none.
     ///
     /// # Errors
     ///
-    /// When no such kind lives here.
+    /// When no such kind lives in this store.
     pub fn of(layout: &Layout, object: Option<&Ref>) -> Result<Self, String> {
         let Some(object) = object else { return Ok(Self { kind: 0, key: Vec::new() }) };
         let kind = layout.kind(object.kind())?.id;
@@ -41,7 +42,7 @@ impl Thing {
         Ok(Self { kind, key })
     }
 
-    /// The kind's id.
+    /// Returns the durable id of the kind.
     pub fn kind(&self) -> u32 {
         self.kind
     }
@@ -56,30 +57,30 @@ impl Thing {
         name
     }
 
-    /// Whether it exists.
+    /// Returns the item that says if the object exists.
     pub fn presence(&self) -> Key {
         Key::new(Kind::Register, self.tagged(b'p', &self.kind.to_be_bytes()))
     }
 
-    /// A field, by its durable id.
+    /// Returns the item of a field, given by its durable id.
     pub fn field(&self, field: u16, shape: Shape) -> Key {
         let mut name = self.tagged(b'f', &[]);
         escape(&field.to_be_bytes(), &mut name);
         Key::new(kind_of(shape), name)
     }
 
-    /// Its witness rows.
+    /// Returns the item of the object's witness rows.
     pub fn rows(&self) -> Key {
         Key::new(Kind::Set, self.tagged(b'w', &[]))
     }
 
-    /// Its witness rows of one transaction.
+    /// Returns the item of the object's witness rows of one transaction.
     pub fn rows_of(&self, id: TransactionId) -> Key {
         Key::new(Kind::Set, self.tagged(b'i', &key::transaction(id)))
     }
 }
 
-/// The type of the item that a field is.
+/// Returns the data type of the item that stores a field.
 pub fn kind_of(shape: Shape) -> Kind {
     match shape {
         Shape::Register => Kind::Register,
@@ -90,31 +91,32 @@ pub fn kind_of(shape: Shape) -> Kind {
     }
 }
 
-/// A record.
+/// Returns the item of a record.
 pub fn record(record: &RecordKey) -> Key {
     let mut name = records(record.kind);
     escape(&record.key, &mut name);
     Key::new(Kind::Register, name)
 }
 
-/// What the names of all records of a kind begin with.
+/// Returns the common prefix of the names of all records of a kind.
 pub fn records(kind: RecordKind) -> Vec<u8> {
     vec![b'r', kind.code()]
 }
 
-/// The key of the record that this item is.
+/// Returns the key of the record that is stored in the item of this name.
 pub fn record_key(name: &[u8]) -> Vec<u8> {
     unescape(name.get(2..).unwrap_or_default())
 }
 
-/// The outcome of the commit with this id.
+/// Returns the item of the outcome of the commit with this id.
 pub fn outcome(id: TransactionId) -> Key {
     let mut name = vec![b'c'];
     escape(&key::transaction(id), &mut name);
     Key::new(Kind::Register, name)
 }
 
-/// What the names of witness rows by transaction begin with: of one transaction, or of all.
+/// Returns the common prefix of the names of witness rows by transaction: of one transaction, or of
+/// all.
 pub fn rows_by_transaction(id: Option<TransactionId>) -> Vec<u8> {
     let mut name = vec![b'i'];
     if let Some(id) = id {
@@ -123,7 +125,7 @@ pub fn rows_by_transaction(id: Option<TransactionId>) -> Vec<u8> {
     name
 }
 
-/// What the names of the presences of a kind begin with.
+/// Returns the common prefix of the names of the presences of a kind.
 pub fn presences(kind: u32) -> Vec<u8> {
     let mut name = vec![b'p'];
     escape(&kind.to_be_bytes(), &mut name);
@@ -131,8 +133,8 @@ pub fn presences(kind: u32) -> Vec<u8> {
     name
 }
 
-/// An element of a collection, or an entry of a map: nothing is kept under this name, but strong
-/// transactions say by it what they use.
+/// Returns a key for an element of a set or an entry of a map. No item has this name; strong
+/// transactions use it to declare which elements they use.
 pub fn element(item: &Key, element: &Value) -> Key {
     let mut name = item.name.to_vec();
     name.push(b'{');
@@ -142,14 +144,14 @@ pub fn element(item: &Key, element: &Value) -> Key {
     Key::new(item.kind, name)
 }
 
-/// Whether an item is of the program's data, a part of it or a list of it, rather than of what is kept
-/// beside it.
+/// True if an item belongs to the program's data (or is a part or a list of such data), false for
+/// the runtime's own data such as witness rows and records.
 pub fn is_data(item: &Key) -> bool {
     matches!(item.name.first(), Some(b'f' | b'p'))
 }
 
-/// What the key ends in that stands for an item and two transactions. No item, element or list is
-/// called so: they have no two braces in a row.
+/// Returns the suffix of a key that stands for an item and a pair of transactions. No item, element
+/// or list has such a name: their names never have two braces in a row.
 pub fn pair(one: &Name, other: &Name) -> Vec<u8> {
     let mut end = b"{{".to_vec();
     escape(one.as_bytes(), &mut end);
@@ -158,8 +160,8 @@ pub fn pair(one: &Name, other: &Name) -> Vec<u8> {
     end
 }
 
-/// The list that an item stands in, if somebody lists such items: objects of a kind by their
-/// presence, and the witness rows of a transaction.
+/// Returns the list that contains an item, for the two kinds of items that are listed: objects of a
+/// kind by their presence, and the witness rows of a transaction.
 pub fn list_of(item: &Key) -> Option<Key> {
     let is_listed = matches!(item.name.first(), Some(b'p' | b'i'));
     let end = item.name.iter().position(|byte| *byte == b'{').filter(|_| is_listed)?;
@@ -167,19 +169,20 @@ pub fn list_of(item: &Key) -> Option<Key> {
     Some(list(prefix))
 }
 
-/// The list of the items whose names begin so.
+/// Returns the key of the list of all items whose names begin with `prefix`.
 pub fn list(prefix: &[u8]) -> Key {
     Key::new(Kind::Set, prefix)
 }
 
-/// The key of the object whose presence has this name, in which so many bytes name the kind.
+/// Returns the key of the object whose presence has this name; its first `prefix` bytes name the
+/// kind.
 pub fn object_key(name: &[u8], prefix: usize) -> Value {
     let tag = name.get(prefix..).unwrap_or_default();
     let tag = unescape(tag.strip_suffix(b"}").unwrap_or(tag));
     order::decode(&mut tag.get(4..).unwrap_or_default())
 }
 
-/// The bytes of `{`, `|` and `}` stand as `|` and 0, 1 or 2.
+/// Replaces the bytes `{`, `|` and `}` by `|` followed by 0, 1 or 2.
 fn escape(bytes: &[u8], name: &mut Vec<u8>) {
     for byte in bytes {
         match byte {

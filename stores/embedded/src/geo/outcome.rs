@@ -1,7 +1,7 @@
-//! What became of commits: asked, and noted with them.
+//! Outcomes of commits: queries, and notes written with the commits.
 //!
-//! While this process lives it knows of all commits that went through it. A store that is kept has an
-//! item for each id too, which travels with what the commit wrote.
+//! While this process lives, it knows all commits that went through it. A store on disk also has an
+//! item for each id, which is replicated together with the commit's writes.
 
 use mingle_geo::{DcId, Op, Outcome as Ended, Update};
 use mingle_model::{TransactionId, Value};
@@ -19,14 +19,14 @@ impl Shared {
         self.core.storage.is_durable()
     }
 
-    /// Adds the item that says what became of a commit.
+    /// Adds the item that holds the outcome of a commit.
     pub fn fetch_outcome(&self, id: Option<TransactionId>, fetch: &mut Fetch) {
         if let Some(id) = id.filter(|_| self.is_kept()) {
             fetch.add(name::outcome(id));
         }
     }
 
-    /// Refuses a commit of which somebody was told that it is none.
+    /// Refuses a commit if a helper was told that it did not take effect.
     pub fn check_outcome(
         &self,
         id: Option<TransactionId>,
@@ -66,8 +66,8 @@ impl Shared {
         self.fates.end(id, fate, self.core.world.elapsed());
     }
 
-    /// What became of a commit. One of which nothing is known is barred first, so that the answer
-    /// stays true.
+    /// Returns the outcome of a commit. A commit of which nothing is known is barred first, so that
+    /// the answer stays true.
     pub async fn outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         if self.is_strong() {
             return self.ask_strong(id).await;
@@ -80,7 +80,8 @@ impl Shared {
                 let is_cut_off = self.net.with(|inner| inner.cut(dc, incarnation)).is_some();
                 match is_cut_off {
                     false => self.after_loss(dc, number),
-                    // What is left of it is at the others, with what says so.
+                    // The other data centers hold the remaining data, including the note of the
+                    // outcome.
                     true if self.is_kept() => self.kept_outcome(id).await?,
                     true => self.net.with(|inner| inner.ended_elsewhere(dc, &number)),
                 }
@@ -109,7 +110,7 @@ impl Shared {
         self.fates.end(id, Some(fate), self.core.world.elapsed());
     }
 
-    /// What became of a commit whose data center stopped before it answered.
+    /// Returns the outcome of a commit whose data center stopped before it answered.
     fn after_loss(&self, dc: DcId, number: TransactionId) -> Outcome {
         self.net.with(|inner| match inner.ended(dc, &number) {
             _ if !inner.is_up(dc) => Outcome::Unknown,
@@ -119,18 +120,18 @@ impl Shared {
         })
     }
 
-    /// What became of a commit of an earlier process; if nothing is known of it, every data center
-    /// notes that it must not take effect.
+    /// Returns the outcome of a commit of an earlier process; if nothing is known of it, every data
+    /// center notes that it must not take effect.
     async fn kept_outcome(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         let count = self.config.datacenters.len() as u8;
         let mut lacking = Vec::new();
         let all = (0..count).map(DcId);
-        // What was given up has nothing to say any more: what it had and others have not is lost.
+        // A data center that was given up is not asked: data that only it had are lost.
         let alive = all.filter(|dc| self.net.with(|inner| inner.phase(*dc)) != Phase::GivenUp);
         for dc in alive {
             let mut client = self.client(dc, &mingle_model::Stamp::default()).await?;
             let mut last = self.last(dc);
-            // What is left of those that were given up may say more.
+            // Data kept from data centers that were given up may include the note.
             last.join(&self.net.with(|inner| inner.cuts()));
             let trouble = |trouble| self.trouble(trouble, Some(id));
             client.reach(&last).await.map_err(trouble)?;

@@ -1,19 +1,20 @@
-//! Which transactions of the program conflict, where somebody has declared it (`UniStore` §3: the
+//! The declared relation of conflicts between transactions of the program (`UniStore` §3: the
 //! relation that the programmer provides).
 //!
-//! Without a declaration any two transactions conflict by what they use ([`super::touch`]). With one,
-//! two that the program names conflict by what they use of the program's data if their pair is
-//! declared, and not otherwise. Everything else is as without it: what the runtime keeps for itself
-//! (witness rows, records, notes of ids), and transactions that nobody names.
+//! Without a declaration, any two transactions conflict by the items they use ([`super::touch`]).
+//! With a declaration, two named transactions conflict by the program data they use if their pair
+//! is declared, and not otherwise. The rest is as without a declaration: the runtime's own data
+//! (witness rows, records, notes of ids), and transactions without a name.
 //!
-//! What a vote says must be a function of the log, and a declaration may change from one start to the
-//! next. So the relation of labels is fixed ([`conflicts`]), and what is declared is said by what a
-//! transaction touches:
+//! A vote must be a function of the log, but a declaration may change from one start to the next.
+//! So the relation of labels is fixed ([`conflicts`]), and the declaration is encoded in the
+//! touches of a transaction:
 //!
 //! - the item, under a label that says that the transaction is named and by which declaration: it
-//!   conflicts with transactions that are not named, and with those that another declaration names;
-//! - for each declared pair to which it belongs, a key that stands for the item and the pair, under a
-//!   label that says which of the two it is.
+//!   conflicts with transactions without a name, and with transactions named by another
+//!   declaration;
+//! - for each declared pair that contains the transaction, a key that stands for the item and the
+//!   pair, under a label that says which of the two it is.
 
 use std::collections::BTreeSet;
 
@@ -26,31 +27,32 @@ use super::touch::{Use, Uses};
 use crate::encoding::key;
 use crate::storage::{Changes, Storage, StorageError};
 
-/// Declarations that follow each other are told apart, up to so many: nothing is undecided for so
-/// long that one would meet what another of its number has left.
+/// Successive declarations are told apart by a number modulo this. No transaction stays undecided
+/// for so long that a declaration meets the remains of an earlier one of the same number.
 const GENERATIONS: u8 = 3;
 
-/// Pairs of transactions that conflict, as somebody has declared them: the lesser name first.
+/// The declared pairs of conflicting transactions: the lesser name first.
 pub type Pairs = BTreeSet<(Name, Name)>;
 
-/// What is declared.
+/// The declaration of conflicts, with its generation.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Relation {
     generation: u8,
     pairs: Pairs,
 }
 
-/// What is declared of one transaction.
+/// The part of the declaration that concerns one transaction.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
     generation: u8,
-    /// What the keys that stand for an item and a pair end in, and which of the two it is.
+    /// For each pair of the transaction: the suffix of keys that stand for an item and the pair,
+    /// and the transaction's side of the pair.
     pairs: Vec<(Vec<u8>, Side)>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Side {
-    /// It is in conflict with itself.
+    /// The transaction conflicts with itself.
     Both,
     One,
     Other,
@@ -71,8 +73,8 @@ fn named(generation: u8, how: Use) -> Label {
 }
 
 impl Relation {
-    /// What is declared, once it is noted that it is: a declaration that is not the one of the last
-    /// time gets another number.
+    /// Stores the declaration and returns it: a declaration that differs from the previous one gets
+    /// the next generation.
     pub fn keep(storage: &dyn Storage, pairs: &Pairs) -> Result<Self, StorageError> {
         let lines = pairs.iter().map(|(one, other)| format!("{one} {other}\n"));
         let text: String = lines.collect();
@@ -90,7 +92,7 @@ impl Relation {
         Ok(Self { generation, pairs: pairs.clone() })
     }
 
-    /// What is declared of a transaction.
+    /// Returns the role of a transaction in the declaration.
     pub fn role(&self, transaction: &Name) -> Role {
         let pairs = self.pairs.iter().filter_map(|pair| {
             let (one, other) = pair;
@@ -107,8 +109,8 @@ impl Relation {
 }
 
 impl Role {
-    /// What a transaction that uses this touches. Nothing, if it only reads data and is in no pair:
-    /// any snapshot will do.
+    /// Returns the touches of a transaction with these uses. None if it only reads data and is in
+    /// no pair: then any snapshot will do.
     pub fn touches(&self, uses: Uses, updates: &[Update]) -> Vec<Touch> {
         let is_free = |(key, how): (&Key, &Use)| name::is_data(key) && how.access() == Access::Read;
         if self.pairs.is_empty() && updates.is_empty() && uses.iter().all(is_free) {
@@ -131,7 +133,7 @@ impl Role {
     }
 }
 
-/// Which labels conflict on one key, whatever is declared.
+/// Returns the pairs of labels that conflict on one key, independent of the declaration.
 pub fn conflicts() -> Conflicts {
     let both = Use::CONFLICTS.iter().flat_map(|(one, other)| [(*one, *other), (*other, *one)]);
     let mut pairs: Vec<(Label, Label)> = Vec::new();
@@ -195,7 +197,8 @@ mod tests {
         }
     }
 
-    /// What is no data of the program's conflicts as ever, and so does who has no name.
+    /// Items that are not program data conflict as without a declaration, and so do transactions
+    /// without a name.
     #[test]
     fn nothing_else_is_declared() {
         let storage = MemoryStorage::default();

@@ -1,4 +1,5 @@
-//! The disk is opened again after a failure: all data centers begin again with what their logs have.
+//! Opening the disk again after a failure: all data centers restart from the contents of their
+//! logs.
 
 use std::sync::Arc;
 
@@ -11,8 +12,8 @@ use crate::mending::{Mend, serve};
 use crate::storage::StorageError;
 
 impl Shared {
-    /// Sees that the store serves. The data centers that several stores share are on the disk of the
-    /// first of them.
+    /// Makes sure that the store serves. The data centers that several stores share are on the disk
+    /// of the first of these stores.
     ///
     /// # Errors
     ///
@@ -34,7 +35,7 @@ impl Mend for Shared {
 
     fn reopen(&self) -> Result<(), StorageError> {
         if !self.space.prefix().is_empty() {
-            // The logs are those of another store.
+            // The logs belong to another store.
             return self.core.reopen(|_| Ok(()));
         }
         self.core.reopen(|view| {

@@ -1,5 +1,5 @@
-//! What a store keeps of each of its data centers: where commits take turns, what was committed there,
-//! and sessions for the next transactions.
+//! State that a store keeps for each of its data centers: the gate where commits take turns, the
+//! vector of committed transactions, and idle sessions for the next transactions.
 
 use std::cmp::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -10,18 +10,18 @@ use super::client::Client;
 use super::gate::Gate;
 use super::store::Shared;
 
-/// What is kept of one.
+/// The state of one data center.
 #[derive(Default)]
 pub struct Site {
     gate: Arc<Gate>,
-    /// What clients of this incarnation of it have committed.
+    /// The incarnation of the data center, and the vector that clients of it have committed.
     last: Mutex<(u32, Vector)>,
-    /// Sessions that nobody uses.
+    /// Sessions that no transaction uses.
     idle: Mutex<Vec<Client>>,
 }
 
 impl Shared {
-    /// A session that nobody uses, of the incarnation that there is.
+    /// Takes an idle session of the current incarnation; ends sessions of earlier incarnations.
     pub(super) fn idle(&self, dc: DcId) -> Option<Client> {
         let incarnation = self.net.with(|inner| inner.incarnation(dc));
         let idle = &self.sites[usize::from(dc.0)].idle;
@@ -35,7 +35,7 @@ impl Shared {
         client
     }
 
-    /// Ends the sessions that no client uses.
+    /// Ends all idle sessions.
     pub(super) fn drop_idle(&self) {
         for site in &self.sites {
             let idle =
@@ -54,12 +54,12 @@ impl Shared {
         }
     }
 
-    /// Where commits of a data center take turns.
+    /// Returns the gate where commits of a data center take turns.
     pub fn gate(&self, dc: DcId) -> Arc<Gate> {
         Arc::clone(&self.sites[usize::from(dc.0)].gate)
     }
 
-    /// What has been committed in a data center.
+    /// Returns the vector of all commits in the current incarnation of a data center.
     pub fn last(&self, dc: DcId) -> Vector {
         let incarnation = self.net.with(|inner| inner.incarnation(dc));
         let last = &self.sites[usize::from(dc.0)].last;
@@ -67,17 +67,17 @@ impl Shared {
         if of == incarnation { last } else { Vector::ZERO }
     }
 
-    /// A transaction was committed in a data center, which all may see there.
+    /// Notes a commit in a data center that is visible to all transactions there.
     pub fn committed(&self, dc: DcId, commit_vec: &Vector) {
         self.committed_in((dc, self.net.with(|inner| inner.incarnation(dc))), commit_vec);
     }
 
-    /// A transaction of this client was committed.
+    /// Notes a commit of this client.
     pub fn committed_by(&self, client: &Client, commit_vec: &Vector) {
         self.committed_in((client.dc(), client.incarnation()), commit_vec);
     }
 
-    /// As if a transaction had been committed in every data center.
+    /// Notes a commit vector for every data center, as if a transaction had committed in each.
     pub(super) fn committed_everywhere(&self, commit_vec: &Vector) {
         (0..self.sites.len() as u8).for_each(|dc| self.committed(DcId(dc), commit_vec));
     }

@@ -1,9 +1,8 @@
-//! Stores that live in one engine, and whose items are whose.
+//! Stores that share one engine, and the items of each.
 //!
-//! The data centers of a store can have other stores too: their replicas are the same, and so are
-//! their clocks, snapshots and certification. So one transaction can run over several of them. The
-//! names of a store's items begin with the store's name, but for those of the one that was there
-//! first.
+//! The data centers of a store can have other stores too: these share the replicas, and therefore
+//! clocks, snapshots and certification. So one transaction can run over several of them. The names
+//! of a store's items begin with the store's name, except for the engine's first store.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -16,20 +15,20 @@ use mingle_store::EngineId;
 
 use super::store::Shared;
 
-/// No section's name begins with this.
+/// No section's name begins with this byte.
 const MARK: u8 = 1;
 
-/// Whose items these are.
+/// The prefix of the names of a store's items.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Space(Arc<[u8]>);
 
 impl Space {
-    /// Of the store that was there first.
+    /// Returns the space of the engine's first store.
     pub fn first() -> Self {
         Self::default()
     }
 
-    /// Of a store that was added.
+    /// Returns the space of a store that was added.
     pub fn of(store: &Name) -> Self {
         let mut mark = vec![MARK];
         mark.extend(store.as_bytes());
@@ -37,12 +36,12 @@ impl Space {
         Self(mark.into())
     }
 
-    /// What the names of its items begin with.
+    /// Returns the prefix of the names of its items.
     pub fn prefix(&self) -> &[u8] {
         &self.0
     }
 
-    /// The item of the engine.
+    /// Returns the engine's key of an item of this store.
     pub fn key(&self, key: Key) -> Key {
         if self.0.is_empty() {
             return key;
@@ -50,7 +49,7 @@ impl Space {
         Key::new(key.kind, [&self.0, &*key.name].concat())
     }
 
-    /// The item of this store.
+    /// Returns this store's key of an item of the engine.
     pub fn own(&self, key: Key) -> Key {
         if self.0.is_empty() {
             return key;
@@ -58,7 +57,7 @@ impl Space {
         Key::new(key.kind, key.name.strip_prefix(&*self.0).unwrap_or(&key.name))
     }
 
-    /// The same of operations.
+    /// Maps the keys of updates to the engine's keys.
     pub fn updates(&self, mut updates: Vec<Update>) -> Vec<Update> {
         if !self.0.is_empty() {
             for update in &mut updates {
@@ -68,23 +67,23 @@ impl Space {
         updates
     }
 
-    /// The same of what a strong transaction uses.
+    /// Maps the keys of touches to the engine's keys.
     pub fn touches(&self, touches: Vec<Touch>) -> Vec<Touch> {
         touches.into_iter().map(|touch| Touch { key: self.key(touch.key), ..touch }).collect()
     }
 }
 
-/// What the stores of one engine share besides its replicas.
+/// The state that the stores of one engine share besides its replicas.
 pub struct Engine {
     id: EngineId,
     is_shared: AtomicBool,
     members: Mutex<Vec<Weak<Shared>>>,
-    /// How often transactions were in conflict, by name.
+    /// Number of conflicts, by transaction name.
     conflicts: Mutex<BTreeMap<Name, u64>>,
 }
 
 impl Engine {
-    /// An engine of no store.
+    /// Creates an engine without stores.
     pub fn new() -> Self {
         static NEXT: AtomicU64 = AtomicU64::new(1);
         let id = EngineId(NEXT.fetch_add(1, Ordering::Relaxed));
@@ -92,42 +91,42 @@ impl Engine {
         Self { id, is_shared: AtomicBool::new(false), members, conflicts }
     }
 
-    /// Tells it apart from others in this process.
+    /// Returns the id, unique in this process.
     pub fn id(&self) -> EngineId {
         self.id
     }
 
-    /// Whether several stores live in it.
+    /// True if several stores share it.
     pub fn is_shared(&self) -> bool {
         self.is_shared.load(Ordering::Acquire)
     }
 
-    /// Another store lives in it.
+    /// Adds a store.
     pub fn add(&self, member: &Arc<Shared>) {
         let mut members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.push(Arc::downgrade(member));
         self.is_shared.store(members.len() > 1, Ordering::Release);
     }
 
-    /// A transaction of this name was in conflict.
+    /// Counts a conflict of a transaction of this name.
     pub fn note_conflict(&self, transaction: &Name) {
         let mut conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
         *conflicts.entry(transaction.clone()).or_default() += 1;
     }
 
-    /// How often transactions of this name were in conflict.
+    /// Returns the number of conflicts of transactions of this name.
     pub fn conflicts_of(&self, transaction: &str) -> u64 {
         let conflicts = self.conflicts.lock().unwrap_or_else(PoisonError::into_inner);
         conflicts.get(transaction).copied().unwrap_or(0)
     }
 
-    /// All stores that live here, the one that was there first before the others.
+    /// Returns all its stores, the first one first.
     pub fn members(&self) -> Vec<Arc<Shared>> {
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.iter().filter_map(Weak::upgrade).collect()
     }
 
-    /// The store of this name, if it lives here.
+    /// Returns the store of this name, if it is in this engine.
     pub fn member(&self, store: &str) -> Option<Arc<Shared>> {
         let members = self.members.lock().unwrap_or_else(PoisonError::into_inner);
         members.iter().filter_map(Weak::upgrade).find(|member| *member.core.store == *store)

@@ -26,10 +26,10 @@ use crate::config::LinkTable;
 use crate::core::Core;
 use crate::storage::StorageError;
 
-/// Who waits for what its session has seen looks again after this long.
+/// Interval at which a transaction that waits for updates seen by its session looks again.
 const ATTACH_STEP: Duration = Duration::from_millis(2);
 
-/// At most so long a data center takes to find together once the store is opened.
+/// Longest time that a data center takes to catch up after the store is opened.
 const READY_WAIT_MAX: Duration = Duration::from_secs(5);
 
 /// A store over several data centers.
@@ -38,31 +38,31 @@ pub struct GeoStore {
     capabilities: Capabilities,
 }
 
-/// What transactions share.
+/// The state that transactions share.
 pub struct Shared {
     /// The store.
     pub core: Arc<Core>,
     /// The replicas.
     pub net: Arc<Net>,
-    /// What became of commits.
+    /// Known outcomes of commits.
     pub fates: Fates,
     pub(super) config: GeoConfig,
-    /// Which items are its own.
+    /// The space of its items.
     pub space: Space,
-    /// Which transactions conflict, where that is declared.
+    /// The declared relation of conflicts, if any.
     pub relation: Option<Relation>,
-    /// What it shares with other stores.
+    /// The state shared with other stores of the engine.
     pub engine: Arc<Engine>,
-    /// By data center.
+    /// State by data center.
     pub(super) sites: Vec<Site>,
 }
 
 impl GeoStore {
-    /// The store over replicas that have what its storage has.
+    /// Creates the store, with replicas restored from its storage.
     ///
     /// # Errors
     ///
-    /// When the disk fails, or what it holds is no store.
+    /// When the disk fails, or its contents are no store.
     pub(crate) fn new(
         core: Core,
         level: Level,
@@ -81,7 +81,7 @@ impl GeoStore {
         Self::over(core, level, config.clone(), (net, engine, Space::first()))
     }
 
-    /// Another store in the engine of this one: the same data centers, and other items.
+    /// Adds another store to the engine of this one: with the same data centers, and its own items.
     ///
     /// # Errors
     ///
@@ -111,7 +111,7 @@ impl GeoStore {
             atomic_commit: true,
             serializable: config.is_strong && relation.is_none(),
             once: if config.is_strong { Once::Serial } else { Once::ById },
-            // That of a data center which stops before it has answered.
+            // An answer is lost when its data center stops first.
             may_lose_answers: true,
             floor_suffices: false,
             replicas: config.datacenters.clone(),
@@ -125,48 +125,48 @@ impl GeoStore {
         Ok(Self { shared, capabilities })
     }
 
-    /// Whether it is kept in a folder.
+    /// True if the store is kept in a folder.
     pub(crate) fn is_kept(&self) -> bool {
         self.shared.core.storage.is_durable()
     }
 
-    /// The data centers, and how far they are from each other.
+    /// Returns the data centers and the distances between them.
     pub(crate) fn config(&self) -> &GeoConfig {
         &self.shared.config
     }
 
-    /// Names of the data centers.
+    /// Returns the names of the data centers.
     pub fn datacenters(&self) -> &[Name] {
         &self.shared.config.datacenters
     }
 
-    /// Whether a data center runs.
+    /// True if a data center runs.
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When no data center has this name.
     pub fn is_up(&self, datacenter: &str) -> Result<bool, StoreError> {
         let dc = self.shared.dc(datacenter)?;
         Ok(self.shared.net.with(|inner| inner.is_up(dc)))
     }
 
-    /// Stops a data center: its replicas, and whatever its clients have under way. What has left it
-    /// goes on its way. Transactions there find it unavailable from now on.
+    /// Stops a data center: its replicas, and all work of its clients. Messages that have left it
+    /// still arrive. Transactions there find it unavailable from now on.
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When no data center has this name.
     pub fn kill(&self, datacenter: &str) -> Result<(), StoreError> {
         let dc = self.shared.dc(datacenter)?;
         self.shared.net.with(|inner| inner.set_up(dc, false));
         Ok(())
     }
 
-    /// Starts a data center that was stopped, with all that it had.
+    /// Starts a data center that was stopped, with all its data.
     ///
     /// # Errors
     ///
-    /// When there is none of this name, it has lost its data, or it was given up.
+    /// When no data center has this name, it has lost its data, or it was given up.
     pub fn start(&self, datacenter: &str) -> Result<(), StoreError> {
         let dc = self.shared.dc(datacenter)?;
         self.shared.check_may_start(dc)?;
@@ -174,29 +174,31 @@ impl GeoStore {
         Ok(())
     }
 
-    /// What a data center has to show: whoever has seen no more can go on there.
+    /// Returns the stamp visible in a data center: a session that has seen no more can continue
+    /// there.
     ///
     /// # Errors
     ///
-    /// When there is none of this name.
+    /// When no data center has this name.
     pub fn visible(&self, datacenter: &str) -> Result<Stamp, StoreError> {
         let dc = self.shared.dc(datacenter)?;
         Ok(self.shared.net.with(|inner| inner.stamp(&inner.visible(dc))))
     }
 
-    /// About how many bytes the logs of all replicas take on the disk; 0 where nothing is kept.
+    /// Returns the approximate size of all replicas' logs on disk in bytes; 0 without a disk.
     pub fn log_bytes(&self) -> usize {
         let bytes = self.shared.net.with(|inner| inner.with_disk(|disk, _| disk.bytes()));
         bytes.unwrap_or(0)
     }
 
-    /// How often transactions of this name had not seen, when they were certified, what they conflict
-    /// with, and began again or were certified again; at all stores of this engine.
+    /// Returns how often transactions of this name failed certification because they had not seen a
+    /// conflicting transaction, and then began again or were certified again; over all stores of
+    /// this engine.
     pub fn conflicts_of(&self, transaction: &str) -> u64 {
         self.shared.engine.conflicts_of(transaction)
     }
 
-    /// What the core wanted known: clocks that are wrong, data centers that lag. The last hundred.
+    /// Returns the last hundred alarms of the core: wrong clocks, data centers that lag.
     pub fn alarms(&self) -> Vec<String> {
         self.shared.net.with(|inner| inner.alarms())
     }
@@ -263,16 +265,17 @@ impl DataStore for GeoStore {
 }
 
 impl Shared {
-    /// Whether transactions are strong.
+    /// True if transactions are strong.
     pub fn is_strong(&self) -> bool {
         self.config.is_strong
     }
 
-    /// Whether a data center reaches as many as agree on the order of strong transactions.
+    /// Checks that a data center reaches enough others to agree on the order of strong
+    /// transactions.
     ///
     /// # Errors
     ///
-    /// [`StoreError::Unavailable`], with the names of those that it does not reach.
+    /// [`StoreError::Unavailable`], with the names of the data centers it does not reach.
     pub fn check_quorum(&self, dc: DcId) -> Result<(), StoreError> {
         match self.net.with(|inner| inner.lacking(dc)) {
             None => Ok(()),
@@ -287,7 +290,8 @@ impl Shared {
         }
     }
 
-    /// Waits until whoever begins in a data center sees this, but not for longer; says whether it does.
+    /// Waits, at most `most`, until every new strong transaction in a data center sees `vector`;
+    /// returns true if so.
     pub async fn catch_up(&self, dc: DcId, vector: &Vector, most: Duration) -> bool {
         let begin = self.core.world.elapsed();
         loop {
@@ -319,7 +323,7 @@ impl Shared {
 
     fn begin(self: &Arc<Self>, session: &Session) -> Result<GeoTransaction, StoreError> {
         self.core.check()?;
-        // Whoever says nothing is served by the first that runs.
+        // A session without a replica is served by the first data center that runs.
         let first = || {
             self.net.with(|inner| {
                 let whole = inner.running().find(|dc| !inner.is_coming_up(*dc));
@@ -349,8 +353,8 @@ impl Shared {
         Ok(GeoTransaction::new(self, dc, session.after.clone(), session.transaction.clone()))
     }
 
-    /// Whether a data center serves anybody. One that comes up does not yet: who asks it is told so at
-    /// once, as with one that is down, and may turn to another.
+    /// Checks that a data center serves. One that is coming up does not serve yet: as with one that
+    /// is down, the client gets an error at once and may use another.
     fn check_up(&self, dc: DcId) -> Result<(), StoreError> {
         match self.net.with(|inner| (inner.is_up(dc), inner.is_coming_up(dc))) {
             (true, false) => Ok(()),
@@ -359,7 +363,8 @@ impl Shared {
         }
     }
 
-    /// A session of the core at a data center that has all of `after`; waits a while for that.
+    /// Returns a session of the core at a data center that has all of `after`; waits for that if
+    /// necessary.
     pub async fn client(&self, dc: DcId, after: &Stamp) -> Result<Client, StoreError> {
         let is_counted = self.config.datacenters.len() > 1;
         let (begin, seen) = (self.core.world.elapsed(), after);
@@ -368,7 +373,7 @@ impl Shared {
             self.check_up(dc)?;
             let is_ready = self.net.with(|inner| inner.is_ready(dc));
             let (after, visible) = self.net.with(|inner| (inner.vector(seen), inner.visible(dc)));
-            // What is of this data center is here, wherever it stands.
+            // Its own commits are here, with any timestamp.
             let is_here = !is_counted || visible.with(dc, after[dc]).covers(&after);
             if is_ready && is_here {
                 break after;
@@ -387,7 +392,7 @@ impl Shared {
         };
         if self.is_strong() {
             self.check_quorum(dc)?;
-            // Else it would be in conflict with what was committed here.
+            // Otherwise it would conflict with earlier commits of this data center.
             if !self.catch_up(dc, &self.last(dc), READY_WAIT_MAX).await {
                 self.check_quorum(dc)?;
                 let name = self.name(dc);
@@ -404,7 +409,7 @@ impl Shared {
         Ok(client)
     }
 
-    /// Reads items, as many at once as the core takes.
+    /// Reads items, in batches of at most the core's limit.
     pub async fn read(&self, client: &mut Client, fetch: Fetch) -> Result<Found, StoreError> {
         let mut states = Vec::new();
         for keys in fetch.keys().chunks(READ_KEYS_MAX) {
@@ -414,7 +419,7 @@ impl Shared {
         Ok(fetch.found(states))
     }
 
-    /// The error for what the core said.
+    /// Converts a failure of the core to an error of the store.
     pub fn trouble(&self, trouble: Trouble, id: Option<TransactionId>) -> StoreError {
         match trouble {
             Trouble::Down(_) if self.core.is_broken() => {
@@ -437,24 +442,25 @@ impl Shared {
         }
     }
 
-    /// Whether it matters what a session has seen. Whoever is in conflict with all that it has not
-    /// seen sees all that was acknowledged; whoever then reads a causal store of the same engine, or
-    /// is not in conflict with everybody, must not see less.
+    /// True if the stamps of sessions matter. A strong transaction that conflicts with all unseen
+    /// ones sees all acknowledged commits without a stamp. But a session that then reads a causal
+    /// store of the same engine, or whose transaction conflicts with only some others, must not see
+    /// less.
     pub(super) fn has_stamps(&self) -> bool {
         !self.is_strong() || self.engine.is_shared() || self.relation.is_some()
     }
 
-    /// Whether there is nothing to say of what sessions have seen.
+    /// True if sessions carry no stamps.
     fn is_silent(&self) -> bool {
         self.config.datacenters.len() < 2 || !self.has_stamps()
     }
 
-    /// What a vector says that all may see, where there are several data centers.
+    /// Converts a vector that is visible to all to a stamp, where there are several data centers.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
         if self.is_silent() { Stamp::default() } else { self.net.with(|inner| inner.stamp(vector)) }
     }
 
-    /// What a client's vector says.
+    /// Converts a client's vector to a stamp.
     pub fn stamp_of(&self, vector: &Vector, client: &Client) -> Stamp {
         if self.is_silent() {
             return Stamp::default();
@@ -463,9 +469,9 @@ impl Shared {
         self.net.with(|inner| inner.stamp_of(vector, Some(home)))
     }
 
-    /// The core takes so many operations at once.
+    /// Checks that the core can take this many operations in one commit.
     pub fn check_count(&self, updates: &[Update]) -> Result<(), StoreError> {
-        // One more notes the outcome.
+        // One operation is reserved for the outcome.
         let (found, most) = (updates.len(), UPDATES_MAX - 1);
         if found > most {
             return Err(self.core.refused(format!(

@@ -1,16 +1,17 @@
-//! Strong transactions: how those of a linearizable store commit.
+//! Strong transactions: the commit protocol of a linearizable store.
 //!
-//! A transaction runs on a snapshot of its data center and is certified: of two that conflict, one has
-//! seen the other. What it uses is all that it read or wrote ([`super::touch`]), the records that its
-//! guards speak of, the witness rows that it must know, and the note of its id: so all of that holds
-//! when it commits, wherever that was changed. Reading alone is certified too.
+//! A transaction runs on a snapshot of its data center and is certified: of two that conflict, one
+//! has seen the other. It uses everything that it read or wrote ([`super::touch`]), the records of
+//! its guards, the witness rows that it must know, and the note of its id: so all of these still
+//! hold when it commits, at whichever data center they were changed. A transaction that only reads
+//! is certified too.
 //!
-//! Where somebody got in between, but all that the transaction was answered is the same on a newer
-//! snapshot, it is certified again on that one. So blind writes and guards wait their turn instead of
-//! being in conflict, and so do those who only read, if they say which read is their last.
+//! If a conflicting transaction committed in between, but all answers are the same on a newer
+//! snapshot, the transaction is certified again on that one. So blind writes and guards wait
+//! instead of failing, and so do transactions that only read, if they mark their last read.
 //!
-//! The note of an id is written with what the commit writes. Whoever asks what became of it and finds
-//! none writes the opposite, as a strong transaction: of the two, one comes first.
+//! The note of an id is written with the commit's writes. A helper that asks for the outcome and
+//! finds no note writes the opposite note, as a strong transaction: of the two, one comes first.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -32,14 +33,14 @@ use super::{answer, judge};
 use crate::builtin::Question;
 use crate::writing;
 
-/// Who was in conflict waits at most so long until it sees what it was in conflict with.
+/// Longest time that a transaction waits until it sees the one that it conflicted with.
 const CONFLICT_WAIT_MAX: Duration = Duration::from_secs(2);
 
-/// What can be certified again although others got in between is, so often.
+/// Maximal number of certifications of one transaction.
 pub(super) const TRIES_MAX: usize = 8;
 
 impl GeoTransaction {
-    /// Takes note of an answer.
+    /// Notes an answer, to be compared on a newer snapshot.
     pub(super) fn note_given(&mut self, question: Question, answer: &(Data, u64)) {
         if self.shared.is_strong() {
             let answer = self.own.is_empty().then(|| answer.clone());
@@ -47,8 +48,8 @@ impl GeoTransaction {
         }
     }
 
-    /// Answers, and commits with that. Nobody has been told yet, so what was changed in between is read
-    /// again.
+    /// Answers the last reads and commits. The client has no answer yet, so values that changed in
+    /// between are read again.
     pub(super) async fn answer_last(&mut self, reads: &[Read]) -> Result<Vec<Answer>, StoreError> {
         if !self.flushed.is_empty() {
             return self.answers(reads).await;
@@ -71,7 +72,7 @@ impl GeoTransaction {
         Err(StoreError::Conflict)
     }
 
-    /// Commits, if nobody has changed what it rests on.
+    /// Commits, if nothing that the transaction used has changed.
     pub(super) async fn certify(mut self, mut commit: Commit) -> Result<Committed, StoreError> {
         self.prepare(std::mem::take(&mut commit.writes))?;
         let shared = Arc::clone(&self.shared);
@@ -98,7 +99,8 @@ impl GeoTransaction {
         Err(StoreError::Conflict)
     }
 
-    /// What was answered with its own writes is known without them from now on.
+    /// Asks again, without the transaction's own writes, the questions that were answered with
+    /// them.
     pub(super) async fn forget_own(&mut self) -> Result<(), StoreError> {
         self.settle().await?.take_back();
         self.own.clear();
@@ -111,10 +113,10 @@ impl GeoTransaction {
         Ok(())
     }
 
-    /// Goes on with a snapshot that covers `until`, if it would have been answered the same there.
+    /// Continues on a snapshot that covers `until`, if all answers are the same there.
     pub(super) async fn renew(&mut self, until: &Vector) -> Result<(), StoreError> {
         let shared = Arc::clone(&self.shared);
-        // It would go on asking for what may not come.
+        // Its session would go on asking for updates that may not arrive.
         self.client = None;
         if !shared.catch_up(self.dc, until, CONFLICT_WAIT_MAX).await {
             return Err(StoreError::Conflict);
@@ -122,7 +124,7 @@ impl GeoTransaction {
         self.is_answered_alike().await
     }
 
-    /// Whether all that it was answered is so on its snapshot.
+    /// Checks that all earlier answers are the same on the current snapshot.
     pub(super) async fn is_answered_alike(&mut self) -> Result<(), StoreError> {
         for place in 0..self.given.len() {
             let (question, before) = self.given[place].clone();
@@ -133,7 +135,7 @@ impl GeoTransaction {
         Ok(())
     }
 
-    /// What its writes come to, judged by what its data center has now.
+    /// Returns the updates of its writes, judged by the current state of its data center.
     pub(super) async fn updates(&mut self, commit: &Commit) -> Result<Vec<Update>, StoreError> {
         if commit.is_empty() && commit.id.is_none() {
             return Ok(Vec::new());
@@ -153,7 +155,8 @@ impl GeoTransaction {
         Ok(updates)
     }
 
-    /// Refuses at once what need not be certified, by what its data center has now; all of it is used.
+    /// Rejects a commit early by the current state of its data center; notes all items that it
+    /// uses.
     async fn judge(&mut self, commit: &Commit) -> Result<(), StoreError> {
         let shared = Arc::clone(&self.shared);
         let layout = &shared.core.layout;
@@ -178,7 +181,7 @@ impl GeoTransaction {
                 shared.give_back(fresh);
                 return Ok(());
             };
-            // What is in the way here may be gone elsewhere.
+            // The obstacle seen here may be gone at another data center.
             let mut uses = Uses::default();
             fetch.keys().into_iter().for_each(|key| uses.add(key, Use::Read));
             let certified = fresh.certify(uses.touches(), Vec::new()).await;
@@ -190,8 +193,8 @@ impl GeoTransaction {
         Err(StoreError::Conflict)
     }
 
-    /// The presences of those objects that a commit writes and that exist: these stay as they are, so
-    /// that writes of two fields are in nobody's way.
+    /// Returns the presences of the existing objects that a commit writes: these presences are not
+    /// written, so that writes of two fields do not conflict.
     async fn present(&mut self, commit: &Commit) -> Result<BTreeSet<Key>, StoreError> {
         let shared = Arc::clone(&self.shared);
         let objects: BTreeSet<&Ref> = commit.writes.iter().filter_map(Write::object).collect();
@@ -208,7 +211,8 @@ impl GeoTransaction {
         Ok(keys.into_iter().filter(|key| answer::exists(found.get(key))).collect())
     }
 
-    /// Has it certified: its commit vector, or what it would have had to see.
+    /// Certifies the transaction: returns its commit vector, or the vector that it would have had
+    /// to see.
     async fn decide(
         &mut self,
         commit: &Commit,
@@ -227,7 +231,7 @@ impl GeoTransaction {
         Ok(decided)
     }
 
-    /// By what it is certified, with these updates.
+    /// Returns the touches for certification with these updates.
     pub(super) fn touches(&self, updates: &[Update]) -> Vec<Touch> {
         let relation = self.shared.relation.as_ref().zip(self.transaction.as_ref());
         match relation.map(|(relation, transaction)| relation.role(transaction)) {
@@ -236,7 +240,7 @@ impl GeoTransaction {
         }
     }
 
-    /// Counts those that had not seen what they were in conflict with.
+    /// Counts a transaction that had not seen a conflicting one.
     pub(super) fn note_conflict(&self, is_conflict: bool) {
         if let Some(transaction) = self.transaction.as_ref().filter(|_| is_conflict) {
             self.shared.engine.note_conflict(transaction);
@@ -245,14 +249,15 @@ impl GeoTransaction {
 }
 
 impl Shared {
-    /// What a transaction of this commit vector has come to.
+    /// Returns the result of a transaction with this commit vector.
     pub(super) fn strongly_committed(&self, commit_vec: &Vector) -> Committed {
         let (timestamp, origin) = (commit_vec[DcId::STRONG], DcId::STRONG);
         let version = mingle_geo::Version { timestamp, origin, index: 0 };
         Committed { version: Version(version.digest()), stamp: self.stamp(commit_vec) }
     }
 
-    /// What came of certification: the commit vector, or what the transaction would have had to see.
+    /// Converts the result of certification: the commit vector, or the vector that the transaction
+    /// would have had to see.
     pub(super) fn decided(
         &self,
         dc: DcId,
@@ -273,7 +278,7 @@ impl Shared {
         }
     }
 
-    /// Why a commit must not take effect, if it must not.
+    /// Returns the reason why a commit must not take effect; none if it may.
     fn objection(&self, commit: &Commit, found: &Found) -> Option<StoreError> {
         let noted = |id| answer::outcome(found.get(&name::outcome(id)));
         match commit.id.map(|id| (id, noted(id))) {
@@ -283,8 +288,8 @@ impl Shared {
         }
     }
 
-    /// What became of a commit of a strong store. If it is not known to have taken effect, it is
-    /// barred, unless it comes first.
+    /// Returns the outcome of a commit of a strong store. If no note of the commit is found, the
+    /// commit is barred, unless it comes first.
     pub(super) async fn ask_strong(&self, id: TransactionId) -> Result<Outcome, StoreError> {
         for _ in 0..TRIES_MAX {
             let dc = self.net.with(|inner| {
@@ -298,7 +303,7 @@ impl Shared {
             let states = client.read(vec![name::outcome(id)]).await.map_err(trouble)?;
             if let Some(has_committed) = states.first().and_then(|state| answer::outcome(state)) {
                 if has_committed {
-                    // Whoever asks goes on with it, wherever that is.
+                    // The asking helper continues from it, at any data center.
                     self.committed_everywhere(&client.past());
                 }
                 self.give_back(client);
@@ -326,7 +331,7 @@ impl Shared {
     }
 }
 
-/// Notes whether the commit of this id took effect.
+/// Returns the update that notes if the commit of this id took effect.
 fn note(id: TransactionId, has_committed: bool) -> Update {
     let op = Op::Write(Value::Bool(has_committed));
     Update { key: name::outcome(id), op, id: None }

@@ -1,10 +1,10 @@
-//! What a strong transaction uses, by which it conflicts with others.
+//! The items that a strong transaction uses; conflicts between transactions are derived from them.
 //!
-//! An item may be a whole collection, but elements of it are used one by one: so an item is used as a
-//! whole or in part, and whoever uses a part names the element too. Additions to a counter and lines
-//! of a log are parts that nobody names: they do not conflict with each other, since certification
-//! puts them in an order that all replicas follow. Whoever lists the names of items uses the list as a
-//! whole, and whoever adds to them or takes away uses a part of it.
+//! An item may be a whole collection, but its elements are used one by one. So an item is used as a
+//! whole or in part, and a transaction that uses a part names the element too. Additions to a
+//! counter and lines of a log are parts without a name: they do not conflict with each other, since
+//! certification puts them in an order that all replicas follow. A transaction that lists the names
+//! of items uses the list as a whole; one that adds or removes items uses a part of the list.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use mingle_store::Read;
 
 use super::name;
 
-/// How an item is used.
+/// The way in which a transaction uses an item.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Use {
     /// A part of it is read.
@@ -36,7 +36,7 @@ impl Use {
         }
     }
 
-    /// Which two uses of one item conflict.
+    /// The pairs of uses of one item that conflict.
     pub const CONFLICTS: [(Self, Self); 5] = [
         (Self::Write, Self::Write),
         (Self::Write, Self::WritePart),
@@ -45,7 +45,7 @@ impl Use {
         (Self::WritePart, Self::Read),
     ];
 
-    /// What certification knows it by.
+    /// Returns the label that certification knows this use by.
     pub fn label(self) -> &'static str {
         match self {
             Self::ReadPart => "read part",
@@ -55,7 +55,7 @@ impl Use {
         }
     }
 
-    /// Whether it writes.
+    /// Returns the access of this use: write for the writing uses, read for the others.
     pub fn access(self) -> Access {
         match self {
             Self::ReadPart | Self::Read => Access::Read,
@@ -64,22 +64,22 @@ impl Use {
     }
 }
 
-/// All that a transaction uses.
+/// All items that a transaction uses, each with its use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Uses(BTreeMap<Key, Use>);
 
 impl Uses {
-    /// Whether it uses nothing.
+    /// True if no item is used.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// It uses this item too.
+    /// Adds a use of an item; two uses of the same item are joined.
     pub fn add(&mut self, key: Key, how: Use) {
         self.0.entry(key).and_modify(|before| *before = before.join(how)).or_insert(how);
     }
 
-    /// What a read of this item looks at.
+    /// Adds the uses of a read of this item.
     pub fn read(&mut self, read: &Read, item: &Key) {
         match read {
             Read::Contains(_, element) | Read::Entry(_, element) => {
@@ -90,7 +90,7 @@ impl Uses {
         }
     }
 
-    /// What these operations change.
+    /// Adds the uses of these updates.
     pub fn write(&mut self, updates: &[Update]) {
         for Update { key, op, .. } in updates {
             match op {
@@ -112,17 +112,17 @@ impl Uses {
         self.add(name::element(key, element), Use::Write);
     }
 
-    /// Each item, and how it is used.
+    /// Returns each item with its use.
     pub fn iter(&self) -> impl Iterator<Item = (&Key, &Use)> {
         self.0.iter()
     }
 
-    /// The same, taken apart.
+    /// Returns each item with its use, by value.
     pub fn into_items(self) -> impl Iterator<Item = (Key, Use)> {
         self.0.into_iter()
     }
 
-    /// All of it, for certification.
+    /// Returns all uses as touches for certification.
     pub fn touches(self) -> Vec<Touch> {
         let touch = |(key, how): (Key, Use)| Touch {
             key,
@@ -169,7 +169,7 @@ mod tests {
         }
     }
 
-    /// Two uses together are in the way of whatever either of them is in the way of.
+    /// Two joined uses conflict with every use that either of them conflicts with.
     #[test]
     fn what_is_used_twice_is_used_in_both_ways() {
         let all = [Use::ReadPart, Use::WritePart, Use::Read, Use::Write];

@@ -20,33 +20,33 @@ use crate::builtin::{self, Question};
 use crate::limits::KEYS_MAX;
 use crate::writing;
 
-/// A scan reads so many items at once.
+/// Number of items that a scan reads at once.
 const SCAN_ITEMS: usize = 1_000;
 
 /// A transaction in one data center.
 pub struct GeoTransaction {
     pub(super) shared: Arc<Shared>,
     pub(super) dc: DcId,
-    /// What the data center must have first.
+    /// The stamp that the data center must have first.
     pub(super) after: Stamp,
-    /// What the program calls it, if it is of the program.
+    /// Its name in the program, if it has one.
     pub(super) transaction: Option<Name>,
     pub(super) client: Option<Client>,
     pub(super) flushed: Vec<Write>,
     /// Items that the flushed writes change.
     pub(super) own: BTreeSet<Key>,
-    /// Of the last answer.
+    /// The version of the last answer.
     pub(super) seen: u64,
-    /// By which it is certified, where it is strong.
+    /// The items that it uses, for certification in a strong store.
     pub(super) uses: Uses,
-    /// It is a part of a transaction over several stores, which begins and ends it.
+    /// True if it is a part of a transaction over several stores, which begins and ends it.
     pub(super) is_part: bool,
-    /// What it was asked, and answered without its own writes, as far as that is known.
+    /// Its questions, and their answers without its own writes where those are known.
     pub(super) given: Vec<(Question, Option<(Data, u64)>)>,
 }
 
 impl GeoTransaction {
-    /// A transaction that has not done anything yet.
+    /// Creates a transaction that has done nothing yet.
     pub fn new(shared: &Arc<Shared>, dc: DcId, after: Stamp, transaction: Option<Name>) -> Self {
         Self {
             shared: Arc::clone(shared),
@@ -63,7 +63,7 @@ impl GeoTransaction {
         }
     }
 
-    /// Takes the snapshot, if that has not been done.
+    /// Takes the snapshot, unless that was done.
     pub(super) async fn settle(&mut self) -> Result<&mut Client, StoreError> {
         let client = match self.client.take() {
             Some(client) => client,
@@ -154,7 +154,7 @@ impl GeoTransaction {
         shared.read(client, fetch).await
     }
 
-    /// What a strong query gives: it sees what any running data center has acknowledged.
+    /// Answers a query, which is strong: it sees all that any running data center has acknowledged.
     async fn query(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
         if self.shared.is_strong() {
             let answer = self.ask(question.clone()).await?;
@@ -177,7 +177,7 @@ impl GeoTransaction {
         own.ask(question).await
     }
 
-    /// What a query gives on this transaction's snapshot.
+    /// Answers a query on this transaction's snapshot.
     pub(super) async fn ask(&mut self, question: Question) -> Result<(Data, u64), StoreError> {
         match question {
             Question::Keys(kind) => self.keys(&kind).await,
@@ -194,7 +194,7 @@ impl GeoTransaction {
         }
     }
 
-    /// The keys of all objects of a kind.
+    /// Returns the keys of all objects of a kind.
     async fn keys(&mut self, kind: &Name) -> Result<(Data, u64), StoreError> {
         let shared = Arc::clone(&self.shared);
         let id = shared.core.layout.kind(kind).map_err(|why| shared.core.refused(why))?.id;
@@ -259,7 +259,8 @@ impl GeoTransaction {
         Ok(rows)
     }
 
-    /// Visits the items from `first` on whose names begin with `prefix`, as long as `visit` says so.
+    /// Visits the items from `first` on whose names begin with `prefix`, while `visit` returns
+    /// true.
     async fn scan(
         &mut self,
         mut first: Key,
@@ -304,7 +305,7 @@ impl GeoTransaction {
         }
     }
 
-    /// What the transactions that flushed writes forget have left.
+    /// Returns the witness rows of the transactions that flushed writes forget.
     pub(super) async fn left(&mut self) -> Result<Left, StoreError> {
         let forgotten = self.flushed.iter().filter_map(|write| match write {
             Write::Forget(id) => Some(*id),
@@ -334,7 +335,7 @@ impl GeoTransaction {
         Ok(())
     }
 
-    /// Makes nothing visible yet, but to this transaction's own reads.
+    /// Makes writes visible to this transaction's own reads only.
     async fn show(&mut self, writes: Vec<Write>) -> Result<(), StoreError> {
         self.settle().await?;
         let before = self.flushed.len();
@@ -383,8 +384,8 @@ impl GeoTransaction {
         committed
     }
 
-    /// What is demanded is judged by what the data center has now; what is taken away is what the
-    /// transaction's snapshot has.
+    /// Judges the commit's conditions by the current state of the data center; removals take only
+    /// values that the transaction's snapshot has.
     async fn commit_now(&mut self, commit: &Commit) -> Result<Committed, StoreError> {
         let shared = Arc::clone(&self.shared);
         let refused = |why| shared.core.refused(why);

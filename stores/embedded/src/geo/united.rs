@@ -1,12 +1,13 @@
 //! One strong transaction over several stores of one engine.
 //!
-//! Its parts read one snapshot, by one session of the core, which goes from part to part. What the
-//! parts of linearizable stores use is certified, as in [`super::strong`]; the updates of causal
-//! stores go with it and merge with those of others, as causal updates do. So it takes effect at once
-//! or not at all, and nobody else need know of it to finish it.
+//! Its parts read one snapshot through one session of the core, which is passed from part to part.
+//! The items that parts of linearizable stores use are certified, as in [`super::strong`]; the
+//! updates of causal stores are sent with the same commit and merge with concurrent updates, as
+//! causal updates do. So the transaction takes effect at once or not at all, and no helper is
+//! needed to finish it.
 //!
-//! What the commit of a causal part demands of witness rows is judged by what its data center has
-//! just before. Rows that come in between are not replaced, so nobody misses them.
+//! The witness conditions of a causal part are judged just before, against the state of its data
+//! center. Rows that arrive in between are not replaced, so no transaction misses them.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -25,18 +26,18 @@ use crate::writing;
 
 /// A transaction over several stores.
 pub struct UnitedTransaction {
-    /// That of the store with which it was begun is the first.
+    /// The first part belongs to the store at which the transaction was begun.
     parts: Vec<GeoTransaction>,
     /// The part that has the session.
     at: usize,
 }
 
 impl UnitedTransaction {
-    /// A transaction that begins with this part.
+    /// Creates a transaction that begins with this part.
     ///
     /// # Errors
     ///
-    /// When its store is not linearizable, or alone in its engine.
+    /// When its store is not linearizable, or does not share its engine.
     pub fn new(mut first: GeoTransaction) -> Result<Self, StoreError> {
         let shared = &first.shared;
         if !shared.is_strong() || !shared.engine.is_shared() {
@@ -47,7 +48,7 @@ impl UnitedTransaction {
         Ok(Self { parts: vec![first], at: 0 })
     }
 
-    /// The place of a store's part.
+    /// Returns the index of a store's part; adds the part if necessary.
     fn place(&mut self, store: &str) -> Result<usize, StoreError> {
         if let Some(place) = self.parts.iter().position(|part| *part.shared.core.store == *store) {
             return Ok(place);
@@ -64,7 +65,7 @@ impl UnitedTransaction {
         Ok(self.parts.len() - 1)
     }
 
-    /// Goes on in the part of this place; the first one takes the snapshot.
+    /// Moves the session to the part at this index; the first part takes the snapshot.
     async fn enter(&mut self, place: usize) -> Result<&mut GeoTransaction, StoreError> {
         if self.parts[self.at].client.is_none() {
             self.at = 0;
@@ -112,7 +113,7 @@ impl UnitedTransaction {
                     for place in 0..self.parts.len() {
                         let part = self.enter(place).await?;
                         if part.shared.is_strong() {
-                            // The first one takes a new snapshot, the others go on with it.
+                            // The first part takes a new snapshot, the others use the same one.
                             part.renew_if(place == 0, &until).await?;
                         }
                     }
@@ -122,7 +123,7 @@ impl UnitedTransaction {
         Err(StoreError::Conflict)
     }
 
-    /// Has it certified: what it comes to, or what it would have had to see.
+    /// Certifies the commit: returns its result, or the vector that it would have had to see.
     async fn certify(
         &mut self,
         commits: &[Commit],
@@ -150,7 +151,7 @@ impl UnitedTransaction {
         }
         first.check_quorum(dc)?;
         let certified = self.enter(0).await?.settle().await?.certify_all(touches, updates).await;
-        // Whether it wrote decides what an answer that was lost means.
+        // If an answer was lost, the writes decide how to report that.
         let whole = Commit {
             id: commits[0].id,
             writes: commits.iter().flat_map(|commit| commit.writes.clone()).collect(),
@@ -174,8 +175,8 @@ impl UnitedTransaction {
 }
 
 impl GeoTransaction {
-    /// Goes on with what has been answered, on a new snapshot that covers `until` or on the one that
-    /// another part has taken.
+    /// Checks the earlier answers on another snapshot: a new one that covers `until`, or the one
+    /// that another part has taken.
     async fn renew_if(
         &mut self,
         takes: bool,
@@ -184,7 +185,7 @@ impl GeoTransaction {
         if takes { self.renew(until).await } else { self.is_answered_alike().await }
     }
 
-    /// What the writes of a causal part come to, judged by what its data center has now.
+    /// Returns the updates of a causal part, judged by the current state of its data center.
     async fn merged(&mut self, commit: &Commit) -> Result<Vec<Update>, StoreError> {
         if commit.is_empty() {
             return Ok(Vec::new());
@@ -209,7 +210,8 @@ impl GeoTransaction {
 }
 
 impl Drop for UnitedTransaction {
-    /// The session is that of strong transactions, who may have to wait for what it has seen.
+    /// The session goes to the store of the first part: its strong transactions may have to wait
+    /// for updates that this session has seen.
     fn drop(&mut self) {
         let client = self.parts[self.at].client.take();
         self.parts[0].client = client;

@@ -11,7 +11,7 @@ use crate::encoding::row::{self, Header};
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
 
-/// Where an update is applied.
+/// The target of an update.
 pub struct Apply<'a, 'b> {
     /// The store.
     pub core: &'a Core,
@@ -19,9 +19,9 @@ pub struct Apply<'a, 'b> {
     pub draft: &'a mut Draft<'b>,
     /// Index of the replica.
     pub replica: u8,
-    /// The version that what the update changes has here.
+    /// The version that the changed rows get at this replica.
     pub version: u64,
-    /// What the replica has seen, the update included.
+    /// The updates that the replica has seen, this one included.
     pub seen: Context,
 }
 
@@ -59,7 +59,7 @@ pub fn apply(
     Ok(())
 }
 
-/// A replica's state; `like` tells how many replicas there are.
+/// Returns a replica's state; `like` gives the number of replicas.
 fn state(draft: &Draft<'_>, replica: u8, like: &Context) -> Result<ReplicaState, StorageError> {
     let row = draft.get(&key::replica(replica))?;
     Ok(row.map_or_else(|| ReplicaState::new(like.origins()), |row| ReplicaState::decode(&row)))
@@ -131,7 +131,7 @@ impl Apply<'_, '_> {
         }
     }
 
-    /// Notes that a collection was changed and has so many more elements.
+    /// Notes a change of a collection and adds `change` to its count.
     pub fn change_header(&mut self, field: &[u8], change: i64) -> Result<(), StorageError> {
         let key = key::header(&self.own(b'd', field));
         self.change_count(key, change)

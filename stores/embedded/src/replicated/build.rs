@@ -1,7 +1,7 @@
 //! Makes an update of a transaction's writes.
 //!
-//! Since an update is applied as a whole, only the net effect counts: what a later write of the
-//! transaction undoes is left out, and nothing in an update removes what the same update adds.
+//! An update is applied as a whole, so only the net effect counts: a write that a later write of
+//! the transaction undoes is left out, and an update never removes what it adds itself.
 
 use std::collections::BTreeMap;
 
@@ -25,7 +25,7 @@ struct Build<'a, 'b> {
     core: &'a Core,
     draft: &'a Draft<'b>,
     replica: u8,
-    /// Whether each object that was written exists after it.
+    /// Existence of each written object after the transaction.
     objects: BTreeMap<Key, bool>,
     scopes: BTreeMap<Key, Scope>,
     units: BTreeMap<Key, (UnitKind, Option<Vec<u8>>)>,
@@ -33,7 +33,7 @@ struct Build<'a, 'b> {
     lines: Vec<(Key, Vec<u8>)>,
 }
 
-/// The update that prepared `writes` come to, at a replica in this state.
+/// Returns the update for prepared `writes`, at a replica in this state.
 ///
 /// # Errors
 ///
@@ -110,7 +110,7 @@ impl Build<'_, '_> {
         Ok(())
     }
 
-    /// Forgets the rows that are here, and those that the transaction itself has added.
+    /// Forgets the rows at this replica, and those that the transaction itself has added.
     fn forget(&mut self, id: TransactionId) -> Result<(), StorageError> {
         let index = key::by_transaction(self.replica, Some(id));
         for (key, (kind, added)) in &mut self.units {
@@ -129,7 +129,7 @@ impl Build<'_, '_> {
         self.units.insert(key, (UnitKind::Register, added));
     }
 
-    /// The object's prefix; it exists from now on.
+    /// Returns the object's prefix, and notes that the object exists from now on.
     fn touch(&mut self, object: &Ref) -> Key {
         let place = self.core.layout.place(0, object).expect(CHECKED);
         let prefix = place.prefix[2..].to_vec();
@@ -196,7 +196,7 @@ impl Build<'_, '_> {
     }
 }
 
-/// What a deletion takes from the counters of an object.
+/// Adds to a deletion the adds to remove from the object's counters.
 fn counters(
     core: &Core,
     draft: &Draft<'_>,

@@ -1,4 +1,4 @@
-//! What a replica has seen.
+//! The updates that a replica has seen.
 
 use std::collections::BTreeSet;
 
@@ -19,24 +19,24 @@ struct Seen {
 }
 
 impl Context {
-    /// Nothing, of so many origins.
+    /// Creates an empty context for this many origins.
     pub fn new(origins: usize) -> Self {
         Self { origins: vec![Seen::default(); origins] }
     }
 
-    /// How many origins there are.
+    /// Returns the number of origins.
     pub fn origins(&self) -> usize {
         self.origins.len()
     }
 
-    /// Whether this update is among them.
+    /// True if the context contains this update.
     pub fn contains(&self, origin: u8, sequence: u64) -> bool {
         self.origins
             .get(usize::from(origin))
             .is_some_and(|seen| sequence <= seen.prefix || seen.extras.contains(&sequence))
     }
 
-    /// Up to which number all updates of this origin are among them.
+    /// Returns the number up to which the context contains all updates of this origin.
     pub fn prefix(&self, origin: u8) -> u64 {
         self.origins.get(usize::from(origin)).map_or(0, |seen| seen.prefix)
     }
@@ -50,7 +50,7 @@ impl Context {
         }
     }
 
-    /// Whether all of `other` is among them.
+    /// True if the context contains all updates of `other`.
     pub fn covers(&self, other: &Self) -> bool {
         other.origins.iter().enumerate().all(|(origin, theirs)| {
             let origin = u8::try_from(origin).expect("replicas are bounded by REPLICAS_MAX");

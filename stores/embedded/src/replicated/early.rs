@@ -1,4 +1,4 @@
-//! Removals that came before what they remove.
+//! Removals that arrived before the dots they remove.
 
 use super::context::Context;
 use super::update::{Dot, Update};
@@ -7,14 +7,14 @@ use crate::encoding::wire::{Reader, Writer};
 use crate::storage::overlay::Draft;
 use crate::storage::{Bytes, StorageError};
 
-/// What one update has to remove at a replica once it arrives.
+/// The dots that one update has to remove at a replica once they arrive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Early {
-    /// What the update's replica had seen.
+    /// The updates that the update's replica had seen.
     context: Context,
-    /// Prefixes under which all that `context` covers goes.
+    /// Prefixes under which everything that `context` covers is removed.
     scopes: Vec<Vec<u8>>,
-    /// Single writes of units that go.
+    /// Single writes of units to remove.
     dots: Vec<(Dot, Vec<u8>)>,
 }
 
@@ -24,7 +24,7 @@ pub struct EarlyRemovals {
 }
 
 impl EarlyRemovals {
-    /// Those at a replica of this index.
+    /// Loads the early removals at the replica of this index.
     ///
     /// # Errors
     ///
@@ -35,7 +35,7 @@ impl EarlyRemovals {
         Ok(Self { rows: rows.into_iter().map(decode).collect() })
     }
 
-    /// Whether what the update `dot` writes at `key` was removed before it came.
+    /// True if the write of update `dot` at `key` was removed before it arrived.
     pub fn remove(&self, dot: Dot, key: &[u8]) -> bool {
         self.rows.iter().any(|(_, early)| {
             let is_in_scope = || early.scopes.iter().any(|scope| key.starts_with(scope));
@@ -44,8 +44,8 @@ impl EarlyRemovals {
         })
     }
 
-    /// Keeps what `update` has to remove later, and forgets what has all come. `seen` is what the
-    /// replica has seen, `update` included.
+    /// Stores the removals that `update` has to make later, and forgets those that are complete.
+    /// `seen` has all updates the replica has seen, `update` included.
     pub fn settle(mut self, draft: &mut Draft<'_>, replica: u8, update: &Update, seen: &Context) {
         let early = Early::of(update, seen);
         if !early.is_over(seen) {
@@ -72,7 +72,7 @@ impl Early {
         }
     }
 
-    /// Whether nothing can come any more that it would remove.
+    /// True if everything that it removes has arrived.
     fn is_over(&self, seen: &Context) -> bool {
         let mut dots = self.dots.iter();
         dots.all(|(dot, _)| seen.contains(dot.origin, dot.sequence))

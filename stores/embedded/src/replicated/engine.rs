@@ -34,28 +34,28 @@ pub struct ReplicatedStore {
     capabilities: Capabilities,
 }
 
-/// What transactions share.
+/// The state that transactions share.
 pub struct Engine {
     /// The store.
     pub core: Core,
     turnstile: Turnstile<Job>,
     inbox: Inbox,
     replicas: usize,
-    /// Whether updates wait for those that their origin had seen.
+    /// True if updates wait for those that their origin had seen.
     is_causal: bool,
-    /// Names of the replicas, where the store says what they have seen; else none.
+    /// Names of the replicas, if the store counts the updates they have seen; else empty.
     pub counted: Vec<Name>,
-    /// Whether guards are judged by what was last committed at any replica.
+    /// True if guards are judged by the records as last committed at any replica.
     is_serial: bool,
-    /// Versions of writes that were flushed and are not committed.
+    /// Next version for writes that are flushed and not committed.
     tentative: AtomicU64,
 }
 
-/// What passes the turnstile.
+/// A job for the turnstile.
 pub enum Job {
     /// Commits at a replica.
     Commit(CommitJob),
-    /// Applies what is due at a replica; gives how many updates that was.
+    /// Applies the due updates at a replica; the result is their number.
     Deliver(u8, Arc<Slot<Result<usize, StoreError>>>),
     /// Asks for an outcome.
     Outcome(TransactionId, Arc<Slot<Result<Outcome, StoreError>>>),
@@ -63,21 +63,21 @@ pub enum Job {
 
 /// A commit.
 pub struct CommitJob {
-    /// Where.
+    /// The replica.
     pub replica: u8,
-    /// With all writes, flushed ones included, prepared.
+    /// The commit with all writes, flushed ones included, prepared.
     pub commit: Commit,
     /// The newest version that was read.
     pub seen: u64,
-    /// Where the answer goes.
+    /// Receives the answer.
     pub slot: Arc<Slot<Result<Committed, StoreError>>>,
 }
 
-/// Versions from here on are of writes that are not committed.
+/// Versions from here on belong to uncommitted writes.
 pub const TENTATIVE: u64 = 1 << 63;
 
 impl ReplicatedStore {
-    /// The store over rows that fit its layout.
+    /// Creates the store over rows that fit its layout.
     ///
     /// # Errors
     ///
@@ -164,16 +164,16 @@ impl DataStore for ReplicatedStore {
     }
 }
 
-/// What happens to the queues, once a group is safe.
+/// Changes to the queues, made once a group is safe.
 #[derive(Default)]
 struct Moves {
-    /// Updates that were made, by replica that lacks them: their numbers and origins.
+    /// New updates, by replica that lacks them: their numbers and origins.
     sent: Vec<(u8, u64, u8)>,
-    /// Updates that were applied, by replica.
+    /// Applied updates, by replica.
     delivered: Vec<(u8, Vec<(Duration, u64)>)>,
 }
 
-/// What a job comes to, once the group it is in is safe.
+/// The result of a job, valid once its group is safe.
 enum Verdict {
     Committed(Committed),
     Delivered(usize),
@@ -181,7 +181,7 @@ enum Verdict {
     Failed(StoreError),
 }
 
-/// Nothing was written, so every job has failed for certain.
+/// Fails every job: nothing was written, so this is certain.
 fn refuse(jobs: &[Job], error: &StoreError) -> (Vec<Verdict>, bool) {
     (jobs.iter().map(|_| Verdict::Failed(error.clone())).collect(), false)
 }
@@ -242,9 +242,10 @@ impl Settle for Engine {
 }
 
 impl Engine {
-    /// Applies what is due at a replica.
+    /// Applies the due updates at a replica.
     pub async fn deliver(self: &Arc<Self>, replica: u8) -> Result<(), StoreError> {
-        // Ends, since each round but the last applies a full batch of what was due at first.
+        // Terminates: each round except the last applies a full batch of the updates due at the
+        // start.
         let now = self.core.world.elapsed();
         while self.inbox.is_due(replica, now) {
             let slot = Slot::new();
@@ -256,7 +257,7 @@ impl Engine {
         Ok(())
     }
 
-    /// A verdict for each job, and whether what they rest on is safe.
+    /// Returns a verdict for each job, and true if the changes are safe.
     fn judge(&self, jobs: &[Job], moves: &mut Moves) -> (Vec<Verdict>, bool) {
         let snapshot = match self.core.snapshot() {
             Ok(snapshot) => snapshot,
@@ -334,7 +335,7 @@ impl Engine {
         Ok(Verdict::Committed(Committed { version: Version(version), stamp }))
     }
 
-    /// Why a commit must not take effect, if it must not.
+    /// Returns the reason why a commit must not take effect; none if it may.
     fn object(
         &self,
         draft: &Draft<'_>,
@@ -382,7 +383,7 @@ impl Engine {
                 }
             }
             waiting = left;
-            // At a causal store an update may have made way for one that came due before it.
+            // At a causal store, an update may allow one that came due before it.
             if delivered.len() == before || delivered.len() == DELIVERIES_PER_COMMIT_MAX {
                 let count = delivered.len();
                 moves.delivered.push((replica, delivered));
@@ -391,7 +392,7 @@ impl Engine {
         }
     }
 
-    /// Applies an update at a replica, unless it has to wait for others; whether it is applied.
+    /// Applies an update at a replica, unless it must wait for others; returns true if applied.
     fn deliver_one(
         &self,
         draft: &mut Draft<'_>,
@@ -419,28 +420,28 @@ impl Engine {
         Ok(true)
     }
 
-    /// How far a replica is.
+    /// Returns the state of a replica.
     pub fn state(&self, view: &dyn View, replica: u8) -> Result<ReplicaState, StorageError> {
         let row = view.get(&key::replica(replica))?;
         Ok(row.map_or_else(|| ReplicaState::new(self.replicas), |row| ReplicaState::decode(&row)))
     }
 
-    /// Applies an update, under the next version of the replica, which it returns.
+    /// Applies an update, under the replica's next version, which it returns.
     pub fn receive(
         &self,
         draft: &mut Draft<'_>,
         replica: u8,
         update: &Update,
     ) -> Result<u64, StorageError> {
-        // Distinct for each replica, since what one replica has at its version is not what
-        // another has at the same.
+        // Versions differ between replicas, since two replicas can hold different data after the
+        // same number of updates.
         let count = self.state(draft, replica)?.count + 1;
         let version = count * self.replicas as u64 + u64::from(replica);
         apply(&self.core, draft, replica, version, update)?;
         Ok(version)
     }
 
-    /// Applies flushed writes where only their transaction sees them.
+    /// Applies flushed writes in a draft that only their transaction sees.
     pub fn tentative(
         &self,
         draft: &mut Draft<'_>,
@@ -457,10 +458,10 @@ impl Engine {
     }
 }
 
-/// Why an update of which a queue knows is there.
+/// The message for a queued update that is missing.
 pub const KEPT: &str = "an update stays until no queue has it: the store is corrupt";
 
-/// The update of this number.
+/// Loads the update of this number.
 pub fn load(draft: &Draft<'_>, number: u64) -> Result<Update, StorageError> {
     let row = draft.get(&key::update(number))?;
     Ok(Update::decode(&row.expect(KEPT)))

@@ -1,7 +1,7 @@
-//! Which updates are on their way to which replica, and when they are due.
+//! Updates on their way to replicas, and the times at which they are due.
 //!
-//! The updates themselves are rows; only their numbers and origins are kept here, and found again
-//! when the store is opened. One that is due waits on while the link from its origin is down.
+//! The updates themselves are rows; only their numbers and origins are kept here, and restored when
+//! the store is opened. An update that is due waits while the link from its origin is down.
 
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -17,7 +17,7 @@ use crate::storage::{Direction, StorageError, View};
 
 /// The queues of all replicas.
 pub struct Inbox {
-    /// For each replica, when each update is due and its number, and where it comes from.
+    /// For each replica: the origin of each update, by due time and number.
     queues: Mutex<Vec<BTreeMap<(Duration, u64), u8>>>,
     replicas: Vec<Name>,
     links: Option<LinkTable>,
@@ -26,7 +26,7 @@ pub struct Inbox {
 }
 
 impl Inbox {
-    /// The queues as they were left. After a restart all updates are on their way anew.
+    /// Restores the queues from the rows. After a restart all updates are on their way anew.
     ///
     /// # Errors
     ///
@@ -47,7 +47,7 @@ impl Inbox {
         Ok(inbox)
     }
 
-    /// As they were left, in the place of what is here.
+    /// Replaces the queues by those restored from the rows.
     ///
     /// # Errors
     ///
@@ -75,7 +75,7 @@ impl Inbox {
         self.queues.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An update is on its way to a replica from its origin.
+    /// Sends an update to a replica from its origin.
     pub fn send(&self, replica: u8, number: u64, origin: u8, world: &dyn World) {
         let mut due = world.elapsed() + self.delay;
         if !self.jitter.is_zero() {
@@ -86,23 +86,23 @@ impl Inbox {
         self.queues()[usize::from(replica)].insert((due, number), origin);
     }
 
-    /// Whether any update is due at a replica that can reach it.
+    /// True if any update is due at a replica and its link is up.
     pub fn is_due(&self, replica: u8, now: Duration) -> bool {
         self.arrived(replica, now, |arrived| arrived.next().is_some())
     }
 
-    /// Whether more than this many updates are on their way to a replica, and the first is due.
+    /// True if more than this many updates are on their way to a replica, and the first is due.
     pub fn is_behind(&self, replica: u8, now: Duration, count: usize) -> bool {
         let length = self.queues()[usize::from(replica)].len();
         length > count && self.is_due(replica, now)
     }
 
-    /// The updates that are due at a replica and can reach it, in the order in which they came due.
+    /// Returns the updates that are due at a replica and whose links are up, by due time.
     pub fn due(&self, replica: u8, now: Duration) -> Vec<(Duration, u64)> {
         self.arrived(replica, now, |arrived| arrived.collect())
     }
 
-    /// What is due at a replica and whose link is up.
+    /// Passes the updates that are due and whose links are up to `take`.
     fn arrived<T>(
         &self,
         replica: u8,
@@ -121,7 +121,7 @@ impl Inbox {
         take(&mut arrived)
     }
 
-    /// Updates have been applied.
+    /// Removes applied updates from the queue.
     pub fn delivered(&self, replica: u8, updates: &[(Duration, u64)]) {
         let mut queues = self.queues();
         for update in updates {

@@ -1,9 +1,9 @@
 //! Records as they were last committed at any replica.
 //!
-//! They are kept beside what the replicas have, and delivered to nobody. A store that is
+//! They are stored beside the replicas' rows, and not delivered. A store that is
 //! [`mingle_store::Once::Serial`] judges guards by them. There the commits of one record have an
-//! order, so a later one has a higher timestamp too: replicas end up with the record that guards
-//! were judged by, and not with one that it was written over.
+//! order, so a later one also has a higher timestamp: replicas converge to the record that guards
+//! were judged by, and not to one that it overwrote.
 
 use mingle_store::Write;
 
@@ -11,7 +11,7 @@ use crate::encoding::{key, row};
 use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
 
-/// The highest timestamp at which a record that is written was last committed; 0 if none was.
+/// Returns the highest timestamp of the last commits of the records to be written; 0 if none.
 ///
 /// # Errors
 ///
@@ -27,7 +27,7 @@ pub fn timestamp(view: &dyn View, writes: &[Write]) -> Result<u64, StorageError>
     Ok(highest)
 }
 
-/// Keeps the records that a commit writes at this timestamp.
+/// Stores the records that a commit writes at this timestamp.
 pub fn note(draft: &mut Draft<'_>, timestamp: u64, writes: &[Write]) {
     for write in writes {
         match write {

@@ -1,4 +1,4 @@
-//! Deletes objects and clears collections, as far as the update had seen them.
+//! Deletion of objects and clearing of collections, limited to the data that the update had seen.
 
 use super::apply::Apply;
 use super::context::Context;
@@ -9,7 +9,7 @@ use crate::layout::Shape;
 use crate::storage::{Bytes, StorageError};
 
 impl Apply<'_, '_> {
-    /// Removes all under a scope that `context` covers.
+    /// Removes everything under a scope that `context` covers.
     ///
     /// # Errors
     ///
@@ -51,7 +51,7 @@ impl Apply<'_, '_> {
         Ok(())
     }
 
-    /// Removes what `context` covers of one row of an object.
+    /// Removes everything that `context` covers in one row of an object.
     fn purge(
         &mut self,
         object: &[u8],
@@ -114,12 +114,12 @@ impl Apply<'_, '_> {
     }
 }
 
-/// An element of the collection whose prefix has this length.
+/// Returns the unit kind of an element of the collection whose prefix has this length.
 pub fn element_kind(field: usize) -> UnitKind {
     UnitKind::Element(u32::try_from(field).expect("keys are bounded by ENCODED_BYTES_MAX"))
 }
 
-/// The scope that clears a collection.
+/// Returns the scope that clears a collection.
 pub fn collection_scope(field: &[u8], is_log: bool) -> Scope {
     Scope { prefix: key::elements(field), object: None, is_log }
 }

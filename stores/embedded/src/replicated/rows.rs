@@ -1,4 +1,4 @@
-//! What stands in the rows of a replica beyond what readers look at.
+//! The parts of a replica's rows that readers skip.
 
 use super::context::Context;
 use super::tally::Tally;
@@ -6,19 +6,19 @@ use super::update::Dot;
 use crate::encoding::row::{self, Presence};
 use crate::encoding::wire::{Reader, Writer};
 
-/// One write of a unit that no later one has taken the place of.
+/// One write of a unit that no later write has replaced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Sibling {
     /// Lamport timestamp of its update.
     pub timestamp: u64,
-    /// Its update.
+    /// The dot of its update.
     pub dot: Dot,
     /// The value; empty for elements.
     pub value: Vec<u8>,
 }
 
-/// A register's, entry's or element's row: the last writer's value where readers look, then
-/// everything else.
+/// Encodes the row of a register, entry or element: first the last writer's value, for readers,
+/// then everything else.
 pub fn encode_unit(version: u64, mut siblings: Vec<Sibling>) -> Vec<u8> {
     siblings.sort_by_key(|sibling| std::cmp::Reverse((sibling.timestamp, sibling.dot)));
     let mut writer = Writer(row::unit(version, &siblings[0].value));
@@ -46,7 +46,7 @@ pub fn decode_unit(row: &[u8]) -> Vec<Sibling> {
     siblings.collect()
 }
 
-/// A presence's row: what readers look at, then the dots.
+/// Encodes the row of a presence: first the part for readers, then the dots.
 pub fn encode_presence(presence: Presence, dots: &[Dot]) -> Vec<u8> {
     let mut writer = presence.encode();
     writer.count(dots.len());
@@ -79,7 +79,7 @@ pub fn decode_counter(row: &[u8]) -> Tally {
     Tally::decode(&mut reader)
 }
 
-/// The end of a line's key: it orders the lines.
+/// Returns the end of a line's key, which orders the lines.
 pub fn line_key(timestamp: u64, dot: Dot, index: u32) -> [u8; 21] {
     let mut key = [0; 21];
     key[..8].copy_from_slice(&timestamp.to_be_bytes());
@@ -96,19 +96,19 @@ pub fn line_dot(key: &[u8]) -> Dot {
     Dot { origin: tail[8], sequence: u64::from_be_bytes(sequence) }
 }
 
-/// How far a replica is.
+/// The state of a replica.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReplicaState {
-    /// How many updates were applied, its own included.
+    /// Number of updates applied, its own included.
     pub count: u64,
-    /// The highest Lamport timestamp that it has met.
+    /// The highest Lamport timestamp that it has seen.
     pub clock: u64,
-    /// What it has seen.
+    /// The updates that it has seen.
     pub context: Context,
 }
 
 impl ReplicaState {
-    /// Before the first update.
+    /// Returns the state before the first update.
     pub fn new(replicas: usize) -> Self {
         Self { count: 0, clock: 0, context: Context::new(replicas) }
     }

@@ -1,7 +1,7 @@
-//! What replicas have seen, as sessions carry it.
+//! Stamps: the updates that replicas have seen, as carried by sessions.
 //!
-//! Only causal stores with several replicas say it: there a replica has seen of each origin all
-//! updates up to some number.
+//! Only causal stores with several replicas use stamps: there, a replica has seen all updates of
+//! each origin up to some number.
 
 use std::sync::Arc;
 
@@ -13,13 +13,13 @@ use super::engine::Engine;
 use crate::storage::{StorageError, View};
 
 impl Engine {
-    /// What a replica with this context has seen.
+    /// Returns the stamp of a replica with this context.
     pub fn stamp(&self, context: &Context) -> Stamp {
         let counted = (0..).zip(&self.counted);
         counted.map(|(origin, name)| (name.clone(), context.prefix(origin))).collect()
     }
 
-    /// What a replica has seen in `view`.
+    /// Returns the stamp of a replica in `view`.
     ///
     /// # Errors
     ///
@@ -55,7 +55,7 @@ impl Engine {
         })
     }
 
-    /// What all replicas have seen, once all that is due is applied.
+    /// Returns the stamp of all that every replica has seen, after applying all due updates.
     ///
     /// # Errors
     ///

@@ -1,9 +1,9 @@
-//! Counters that are exact whatever order their adds and removals come in.
+//! Counters that are exact in any order of their adds and removals.
 //!
-//! For each origin the tally has the sum of all adds up to some number, and single adds beyond
-//! it. A removal says the same of what its replica had seen: so many adds with that sum, and
-//! single ones. Of several removals the one that reaches furthest contains the others, so the
-//! tally need only keep that one, and the single adds beyond it.
+//! For each origin the tally has the sum of all adds up to some number, and single adds beyond it.
+//! A removal has the same form for the adds that its replica had seen: a sum up to some number, and
+//! single adds beyond it. Of several removals, the one that reaches furthest contains the others,
+//! so the tally keeps only that one, and the single adds beyond it.
 
 use std::collections::BTreeMap;
 
@@ -31,7 +31,7 @@ pub struct Sum {
     extras: BTreeMap<u64, i128>,
 }
 
-/// What a removal takes away: the adds that its replica had seen, by origin.
+/// The adds that a removal's replica had seen, by origin; the removal takes these away.
 pub type Removal = BTreeMap<u8, Sum>;
 
 impl Sum {
@@ -94,14 +94,15 @@ impl Part {
 }
 
 impl Tally {
-    /// Adds what an update adds; `seen` is what the replica has seen, this update included.
+    /// Adds the amount of an update; `seen` has all updates the replica has seen, this one
+    /// included.
     pub fn add(&mut self, origin: u8, sequence: u64, amount: i128, seen: &Context) {
         let part = self.parts.entry(origin).or_default();
         part.added.extras.insert(sequence, amount);
         self.fold(seen);
     }
 
-    /// Takes away what a removal takes.
+    /// Applies a removal.
     pub fn remove(&mut self, removal: &Removal, seen: &Context) {
         for (origin, sum) in removal {
             self.parts.entry(*origin).or_default().removed.join(sum);
@@ -115,7 +116,7 @@ impl Tally {
         }
     }
 
-    /// A removal of all that a replica has seen.
+    /// Returns a removal of all adds that a replica has seen.
     pub fn removal(mut self, seen: &Context) -> Removal {
         self.fold(seen);
         let parts = self.parts.into_iter();
@@ -128,7 +129,7 @@ impl Tally {
         live.fold(0, i128::wrapping_add)
     }
 
-    /// The row form, after what stands before it.
+    /// Appends the row form.
     pub fn encode(&self, writer: &mut Writer) {
         writer.count(self.parts.len());
         for (origin, part) in &self.parts {

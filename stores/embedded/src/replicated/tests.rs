@@ -270,7 +270,7 @@ impl Specification {
         });
     }
 
-    /// Whether the write at `later` had seen the one at `earlier`.
+    /// True if the write at `later` had seen the one at `earlier`.
     fn saw(&self, later: Position, earlier: Position) -> bool {
         let (by, of) = (&self.commits[later.0], &self.commits[earlier.0]);
         if later.0 == earlier.0 {

@@ -17,13 +17,13 @@ use crate::writing;
 /// A transaction at one replica.
 pub struct ReplicatedTransaction {
     engine: Arc<Engine>,
-    /// How often the disk had been opened again when it began.
+    /// Number of times the disk had been opened again when it began.
     openings: u64,
     replica: u8,
-    /// What the replica must have seen first.
+    /// The stamp that the replica must have seen first.
     after: Stamp,
     snapshot: Option<Snapshot>,
-    /// What the flushed writes change.
+    /// The changes of the flushed writes.
     changes: Changes,
     flushed: Vec<Write>,
     /// The newest version that was read.
@@ -31,7 +31,7 @@ pub struct ReplicatedTransaction {
 }
 
 impl ReplicatedTransaction {
-    /// A transaction that has not done anything yet.
+    /// Creates a transaction that has done nothing yet.
     pub fn new(engine: &Arc<Engine>, replica: u8, after: &Stamp) -> Self {
         Self {
             engine: Arc::clone(engine),

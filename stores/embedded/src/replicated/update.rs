@@ -1,12 +1,12 @@
-//! What one replica tells the others of a commit.
+//! The update of one commit, which a replica sends to the others.
 //!
-//! Keys stand without their section and replica, so that each replica puts its own before them.
+//! Keys omit their section and replica; each replica prepends its own.
 
 use super::context::Context;
 use super::tally::{self, Removal};
 use crate::encoding::wire::{Reader, Writer};
 
-/// Names an update: at which replica, and the how manieth there, from 1.
+/// The name of an update: its replica, and its number there, from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Dot {
     /// Index of the replica.
@@ -22,7 +22,7 @@ pub struct Update {
     pub dot: Dot,
     /// Its Lamport timestamp, above those of all that its replica had seen.
     pub timestamp: u64,
-    /// What its replica had seen.
+    /// The updates that its replica had seen.
     pub context: Context,
     /// Objects deleted and collections cleared; applied before all else.
     pub scopes: Vec<Scope>,
@@ -45,14 +45,14 @@ pub struct Scope {
     pub is_log: bool,
 }
 
-/// What the deletion of an object says beyond its prefix.
+/// The part of an object's deletion beyond its prefix.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ObjectScope {
-    /// What to take from each counter.
+    /// The adds to remove from each counter.
     pub counters: Vec<(Vec<u8>, Removal)>,
 }
 
-/// What kind of unit a change is to.
+/// The kind of unit that a change applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum UnitKind {
     /// An object's presence.
@@ -68,7 +68,7 @@ pub enum UnitKind {
 /// A change to one unit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UnitChange {
-    /// What it is.
+    /// The kind of unit.
     pub kind: UnitKind,
     /// Its key.
     pub key: Vec<u8>,
@@ -92,7 +92,7 @@ impl Dot {
 }
 
 impl Update {
-    /// The origin in a row.
+    /// Returns the origin of an update in a row.
     pub fn origin(row: &[u8]) -> u8 {
         Dot::decode(&mut Reader(row)).origin
     }

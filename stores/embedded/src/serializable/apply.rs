@@ -12,7 +12,7 @@ use crate::storage::overlay::Draft;
 use crate::storage::{StorageError, View};
 use crate::witness;
 
-/// Where an applied write ends up.
+/// The target of the applied writes.
 pub struct Apply<'a, 'b> {
     /// The store.
     pub core: &'a Core,

@@ -106,7 +106,7 @@ struct SerializableTransaction {
     /// How often the disk had been opened again when it began.
     openings: u64,
     snapshot: Option<Snapshot>,
-    /// What the flushed writes change.
+    /// The changes of the flushed writes.
     changes: Changes,
     flushed: Vec<Write>,
     read_set: ReadSet,
@@ -200,7 +200,7 @@ fn committed(version: u64) -> Committed {
     Committed { version: Version(version), stamp: Stamp::default() }
 }
 
-/// What a job comes to, once the group it is in is safe.
+/// The result of a job, valid once its group is safe.
 enum Verdict {
     Committed(Committed),
     Outcome(Outcome),
@@ -254,7 +254,7 @@ impl Settle for Engine {
 }
 
 impl Engine {
-    /// A verdict for each job, and whether what they rest on is safe.
+    /// Returns a verdict for each job, and true if the changes are safe.
     fn judge(&self, jobs: &[Job]) -> (Vec<Verdict>, bool) {
         let snapshot = match self.core.snapshot() {
             Ok(snapshot) => snapshot,

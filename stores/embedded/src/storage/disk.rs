@@ -46,7 +46,7 @@ struct Open {
     _lock: Option<File>,
 }
 
-/// Where a database is, to be opened again and again.
+/// The place of a database, which can be opened again and again.
 trait Place: Send + Sync {
     /// Keeps others out.
     fn lock(&self) -> Result<Option<File>, DiskError>;
@@ -63,14 +63,14 @@ trait Place: Send + Sync {
     fn file(&self, access: Access) -> Result<Box<dyn StorageBackend>, DiskError>;
 }
 
-/// What a file is opened for.
+/// The access that a file is opened with.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Access {
     Read,
     Write,
 }
 
-/// Why a file could not be opened.
+/// The reason why a file could not be opened.
 #[derive(Debug)]
 pub enum DiskError {
     /// Someone else has it open.
@@ -106,8 +106,8 @@ impl fmt::Display for DiskError {
 impl DiskStorage {
     /// Opens the file at `path`, made if there is none and `may_make` says so.
     ///
-    /// A file is made beside its place and put there once it is safe, so whoever loses power
-    /// during that has either no file or a whole one.
+    /// A file is created beside its place and moved there once it is safe, so after a loss of power
+    /// there is either no file or a whole one.
     ///
     /// # Errors
     ///

@@ -1,4 +1,4 @@
-//! A file whose bytes are compared with what was read or written before.
+//! A file whose bytes are compared with the bytes read or written before.
 //!
 //! redb has a checksum of each page in the page above it, and verifies them when a file is opened, but not when
 //! a page is read later. What goes bad on the disk in between would be shown as if it had been written: redb
@@ -73,7 +73,7 @@ fn grow(sums: &mut Vec<AtomicU64>, count: u64) {
     }
 }
 
-/// Forgets the sum of the block in which a file ended or ends: it has other bytes now.
+/// Forgets the sum of the block in which a file ended or ends: its bytes change.
 fn ends_elsewhere(sums: &mut [AtomicU64], end: u64) {
     let known = sums.get_mut((end / BLOCK) as usize).filter(|_| !end.is_multiple_of(BLOCK));
     if let Some(known) = known {
@@ -85,7 +85,7 @@ fn ends_elsewhere(sums: &mut [AtomicU64], end: u64) {
 fn compare(sums: &[AtomicU64], number: u64, bytes: &[u8]) -> io::Result<()> {
     let Some(known) = sums.get(number as usize) else { return Ok(()) };
     let found = sum(bytes);
-    // Whoever reads the same block at once notes the same.
+    // A concurrent reader of the same block notes the same sum.
     let before = known.compare_exchange(UNKNOWN, found, Ordering::AcqRel, Ordering::Acquire);
     match before {
         Err(before) if before != found => {

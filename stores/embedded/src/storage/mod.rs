@@ -22,10 +22,10 @@ pub type Bytes = Arc<[u8]>;
 /// Rows by key; `None` removes.
 pub type Changes = std::collections::BTreeMap<Bytes, Option<Bytes>>;
 
-/// What a scan calls for each row; it returns whether to go on.
+/// The callback of a scan for each row; it returns true to go on.
 pub type Visit<'a> = dyn FnMut(&[u8], &[u8]) -> bool + 'a;
 
-/// Which way a scan goes.
+/// The direction of a scan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
     /// By ascending keys.
@@ -43,8 +43,8 @@ pub trait View {
     /// When the disk fails.
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError>;
 
-    /// Visits the rows whose keys start with `prefix`, in order of their keys, as long as `visit`
-    /// says so. With `from`, only keys that are not below it.
+    /// Visits the rows whose keys start with `prefix`, in order of their keys, while `visit`
+    /// returns true. With `from`, only keys that are not below it.
     ///
     /// # Errors
     ///
@@ -78,7 +78,7 @@ pub trait Storage: Send + Sync {
     /// storage before it is opened again.
     fn commit(&self, changes: Changes) -> Result<(), StorageError>;
 
-    /// Whether rows survive this process, for which a commit blocks on a disk.
+    /// True if rows survive this process; a commit then blocks on a disk.
     fn is_durable(&self) -> bool;
 
     /// Lets go of the disk, after a failure: nothing can be read or written until it is opened again.
@@ -97,30 +97,30 @@ pub trait Storage: Send + Sync {
 /// A disk that failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StorageError {
-    /// What failed.
+    /// The kind of failure.
     pub kind: StorageErrorKind,
-    /// What the disk said.
+    /// The error message.
     pub message: String,
 }
 
-/// What failed.
+/// The kinds of failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StorageErrorKind {
     /// The disk, or the system.
     Failed,
-    /// What is on the disk is not what was written.
+    /// The contents of the disk are not the bytes that were written.
     Damaged,
     /// Nothing: the disk was closed since the snapshot was taken.
     Closed,
 }
 
 impl StorageError {
-    /// Wraps what a library said.
+    /// Wraps an error of a library.
     pub fn new(cause: impl fmt::Display) -> Self {
         Self { kind: StorageErrorKind::Failed, message: cause.to_string() }
     }
 
-    /// What is on the disk is not what was written.
+    /// Creates an error for contents that differ from the bytes that were written.
     pub fn damaged(cause: impl fmt::Display) -> Self {
         Self { kind: StorageErrorKind::Damaged, message: cause.to_string() }
     }
@@ -131,7 +131,7 @@ impl StorageError {
         Self { kind: StorageErrorKind::Closed, message }
     }
 
-    /// What redb said.
+    /// Converts an error of redb.
     pub fn of(cause: impl Into<redb::Error>) -> Self {
         match cause.into() {
             redb::Error::Corrupted(why) => Self::damaged(why),

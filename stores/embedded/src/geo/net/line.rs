@@ -1,21 +1,22 @@
-//! Connections between data centers, where their order matters: consensus takes it that what is sent
-//! over one arrives in order, or else that both ends are told that it was lost.
+//! Connections between data centers, for stores in which the order matters: consensus expects that
+//! messages over one connection arrive in order, or that both ends are told that it was lost.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use mingle_geo::DcId;
 
-/// The connections of a store, by the two data centers, the lesser first.
+/// The connections of a store, by pair of data centers, the lesser first.
 #[derive(Default)]
 pub struct Lines(BTreeMap<(DcId, DcId), Line>);
 
 #[derive(Default)]
 struct Line {
-    /// How often it was lost.
+    /// Number of times it was lost.
     life: u64,
     is_lost: bool,
-    /// When what was sent last arrives: at the lesser one, at the other.
+    /// Arrival time of the message sent last, in each direction: to the lesser data center, to the
+    /// other.
     arrives: [Duration; 2],
 }
 
@@ -24,8 +25,8 @@ impl Lines {
         self.0.entry((one.min(other), one.max(other))).or_default()
     }
 
-    /// When something arrives that is sent to arrive at `due`, and on which life of the connection;
-    /// none while that is lost.
+    /// Returns the arrival time of a message due at `due`, and the current life of the connection;
+    /// none while the connection is lost.
     pub fn carry(&mut self, from: DcId, to: DcId, due: Duration) -> Option<(Duration, u64)> {
         let line = self.line(from, to);
         if line.is_lost {
@@ -36,13 +37,13 @@ impl Lines {
         Some((*arrives, line.life))
     }
 
-    /// Whether what was sent on this life of a connection still arrives.
+    /// True if messages sent on this life of a connection still arrive.
     pub fn is_alive(&mut self, one: DcId, other: DcId, life: u64) -> bool {
         let line = self.line(one, other);
         !line.is_lost && line.life == life
     }
 
-    /// Something on its way was lost, and with it the connection.
+    /// Notes that a message was lost, and the connection with it.
     pub fn lose(&mut self, one: DcId, other: DcId) {
         let line = self.line(one, other);
         if !line.is_lost {
@@ -50,7 +51,7 @@ impl Lines {
         }
     }
 
-    /// Makes connections that were lost stand again, where they can; gives these.
+    /// Restores lost connections where `can` allows it; returns these.
     pub fn mend(&mut self, can: impl Fn(DcId, DcId) -> bool) -> Vec<(DcId, DcId)> {
         let mut mended = Vec::new();
         for (pair, line) in &mut self.0 {

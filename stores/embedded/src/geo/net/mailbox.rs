@@ -1,4 +1,4 @@
-//! Where the answers to clients arrive.
+//! Mailboxes of clients: queues for the answers of replicas.
 
 use std::collections::VecDeque;
 use std::task::Waker;
@@ -8,7 +8,7 @@ use mingle_geo::message::Message;
 
 use super::Inner;
 
-/// Where the answers to a client arrive.
+/// The queue of answers to one client.
 #[derive(Default)]
 pub struct Mailbox {
     pub queue: VecDeque<(Address, Message)>,
@@ -16,31 +16,32 @@ pub struct Mailbox {
 }
 
 impl Inner {
-    /// A new client, to which messages can be written.
+    /// Adds a client, which can receive messages.
     pub fn add_client(&mut self) -> u64 {
         self.next += 1;
         self.clients.insert(self.next, Mailbox::default());
         self.next
     }
 
-    /// Forgets a client.
+    /// Removes a client.
     pub fn remove_client(&mut self, client: u64) {
         self.clients.remove(&client);
     }
 
-    /// The next answer to a client.
+    /// Takes the next answer to a client.
     pub fn receive(&mut self, client: u64) -> Option<(Address, Message)> {
         self.clients.get_mut(&client)?.queue.pop_front()
     }
 
-    /// Whether there is an answer to a client, which is woken otherwise once there is.
+    /// True if there is an answer to a client, or no such client; if not, `waker` is woken once one
+    /// arrives.
     pub fn has_mail(&mut self, client: u64, waker: &Waker) -> bool {
         let Some(mailbox) = self.clients.get_mut(&client) else { return true };
         mailbox.waker = Some(waker.clone());
         !mailbox.queue.is_empty()
     }
 
-    /// Has all clients look again.
+    /// Wakes all clients, so that they look again.
     pub(super) fn wake_clients(&mut self) {
         for mailbox in self.clients.values_mut() {
             if let Some(waker) = mailbox.waker.take() {

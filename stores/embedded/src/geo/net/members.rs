@@ -1,8 +1,8 @@
-//! Which data centers belong to the store: how one is given up, and how it comes back.
+//! Membership of data centers: giving one up, and admitting it again.
 //!
-//! A store that certifies agrees on it by consensus, like a system of servers does. Where nothing is
-//! certified nobody has a log to agree in; there this process, which has all data centers, follows
-//! the same entries itself, and asks as many data centers to report.
+//! A store that certifies agrees on membership by consensus, like a system of servers does. A store
+//! without certification has no log to agree in; there this process, which has all data centers,
+//! applies the same entries itself, and requires reports from as many data centers.
 
 use mingle_geo::certify::Entry;
 use mingle_geo::members::{Membership, Quorum, Standing};
@@ -16,37 +16,37 @@ use mingle_store::Outcome;
 use super::Inner;
 use super::site::Site;
 
-/// The partition whose replicas agree on members.
+/// The partition whose replicas agree on membership.
 const FIRST: PartitionId = PartitionId(0);
 
-/// What is asked of the data centers that are left.
+/// A change that is asked of the remaining data centers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
-    /// To give up this incarnation.
+    /// Give up this incarnation.
     GiveUp(DcId, u32),
-    /// To admit this one.
+    /// Admit this incarnation.
     Admit(DcId, u32),
 }
 
-/// How a data center stands.
+/// The state of a data center.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Phase {
     /// It belongs to the store, and runs.
     Up,
     /// It belongs to the store, and was stopped.
     Down,
-    /// It belongs to the store, and what it had is gone: why.
+    /// It belongs to the store, and its data are gone, for this reason.
     Lost(String),
-    /// It is being given up: the others have not all said what they have of it.
+    /// It is being given up: the others have not all reported the data they have of it.
     BeingGivenUp,
     /// It was given up.
     GivenUp,
-    /// It was admitted again, and so many of its partitions have taken over what the others have.
+    /// It was admitted again, and this many of its partitions have copied the data of the others.
     ComingUp(u16),
 }
 
 impl Inner {
-    /// What stands on the disks, when the store is opened.
+    /// Restores the membership from the replicas' records when the store is opened.
     pub(super) fn recall_members(&mut self) {
         let replicas = self.sites.iter().flat_map(|site| &site.replicas);
         let newest = replicas.map(|replica| replica.members()).max_by_key(|it| it.epoch());
@@ -65,23 +65,23 @@ impl Inner {
         }
     }
 
-    /// How many others have a say when one is given up.
+    /// Returns the quorum for giving up a data center.
     fn quorum(&self) -> Quorum {
         let settings = self.sites[0].replicas[0].config();
         Quorum::of(settings.dc_count, settings.f)
     }
 
-    /// Who belongs to the store, as far as any data center knows.
+    /// Returns the newest membership that any data center knows.
     pub fn members(&self) -> &Members {
         &self.members
     }
 
-    /// Where an incarnation was cut off, if it was.
+    /// Returns the timestamp at which an incarnation was cut off; none if it was not.
     pub fn cut(&self, dc: DcId, incarnation: u32) -> Option<Timestamp> {
         self.members.cut_of(dc, incarnation)
     }
 
-    /// Where those were cut off that were given up last.
+    /// Returns the newest cut of each data center that was given up.
     pub fn cuts(&self) -> Vector {
         let mut cuts = Vector::ZERO;
         for cut in self.members.cuts_after(0) {
@@ -90,7 +90,8 @@ impl Inner {
         cuts
     }
 
-    /// How a transaction of a data center that was given up ended, if others know.
+    /// Returns how a transaction of a data center that was given up ended, as far as the others
+    /// know.
     pub fn ended_elsewhere(&self, dc: DcId, id: &TransactionId) -> Outcome {
         let others = self.others_of(dc).into_iter();
         let mut ended = others.filter_map(|(other, _)| self.ended(other, id).0);
@@ -101,18 +102,18 @@ impl Inner {
         }
     }
 
-    /// Which incarnation of a data center there is.
+    /// Returns the current incarnation of a data center.
     pub fn incarnation(&self, dc: DcId) -> u32 {
         self.sites[usize::from(dc.0)].incarnation
     }
 
-    /// Whether a data center has not yet taken over what the others have.
+    /// True if a data center is still copying the data of the others.
     pub fn is_coming_up(&self, dc: DcId) -> bool {
         let site = &self.sites[usize::from(dc.0)];
         site.incarnation > 0 && site.come_up() < self.config.partitions
     }
 
-    /// How a data center stands.
+    /// Returns the state of a data center.
     pub fn phase(&self, dc: DcId) -> Phase {
         let site = &self.sites[usize::from(dc.0)];
         match (self.members.of(dc).standing, &site.lost) {
@@ -125,7 +126,7 @@ impl Inner {
         }
     }
 
-    /// The others that run and belong to the store, with those that they reach.
+    /// Returns the other members that run, each with the members that it reaches.
     fn others_of(&self, dc: DcId) -> Vec<(DcId, Vec<DcId>)> {
         let others: Vec<DcId> =
             self.running().filter(|other| *other != dc && self.members.is_in(*other)).collect();
@@ -135,8 +136,8 @@ impl Inner {
         others.iter().map(reached).collect()
     }
 
-    /// Who speaks for the others when a data center is given up or comes back: one that reaches most.
-    /// And how many it reaches with itself, and how many it needs.
+    /// Returns the speaker for a change of a data center: another member that reaches the most
+    /// members, with these (itself included); and the number of members that the change needs.
     fn speaker(&self, dc: DcId) -> (Option<(DcId, Vec<DcId>)>, usize) {
         let reports = usize::from(self.quorum().reports);
         let majority = self.sites.len() / 2 + 1;
@@ -145,15 +146,15 @@ impl Inner {
         (others.rev().max_by_key(|(_, reached)| reached.len()), needed)
     }
 
-    /// Those that a change of a data center can be asked of, if they are too few; and how many it
-    /// takes.
+    /// Returns the members that can take part in a change of a data center, if they are too few,
+    /// and the number that the change needs.
     pub fn too_few_without(&self, dc: DcId) -> Option<(Vec<DcId>, usize)> {
         let (speaker, needed) = self.speaker(dc);
         let reached = speaker.map_or_else(Vec::new, |(_, reached)| reached);
         (reached.len() < needed).then_some((reached, needed))
     }
 
-    /// Asks for a change; to be asked again until it is made.
+    /// Asks for a change; the caller repeats this until the change is made.
     pub fn ask(&mut self, client: u64, change: Change) {
         let (Change::GiveUp(dc, incarnation) | Change::Admit(dc, incarnation)) = change;
         self.stay_busy();
@@ -174,7 +175,7 @@ impl Inner {
         self.send(Address::Client(client), Envelope { to, message });
     }
 
-    /// Why a change was refused, if the answer has come.
+    /// Returns why a change was refused, if that answer has arrived.
     pub fn refused(&mut self, client: u64) -> Option<Refusal> {
         while let Some((_, message)) = self.receive(client) {
             if let Message::MembersReply(MembersReply { result: Err(refusal), .. }) = message {
@@ -184,7 +185,7 @@ impl Inner {
         None
     }
 
-    /// Without certification: takes reports, and tells what came of them.
+    /// Without certification: collects reports, and tells replicas the new membership.
     pub(super) fn agree(&mut self) {
         let Some(mut agreed) = self.agreed.take() else { return };
         if agreed.members().epoch() == 0 {
@@ -193,7 +194,7 @@ impl Inner {
         }
         let given_up = (0..self.sites.len()).map(|dc| DcId(dc as u8));
         let given_up = given_up.filter(|dc| !agreed.members().is_in(*dc)).collect::<Vec<_>>();
-        // They reach each other, or one of them that speaks for them.
+        // They reach each other, or they are the speaker and the data centers it reaches.
         let reached = match given_up.first() {
             Some(dc) => self.speaker(*dc).0.map_or_else(Vec::new, |(_, reached)| reached),
             None => self.running().collect(),
@@ -212,11 +213,11 @@ impl Inner {
         self.agreed = Some(agreed);
     }
 
-    /// Puts a new incarnation in the place of one that was given up: with empty disks, and stopped.
+    /// Replaces an incarnation that was given up by a new one, with empty disks and stopped.
     ///
     /// # Errors
     ///
-    /// Why the core does not take the settings.
+    /// The reason why the core rejects the settings.
     pub fn renew(&mut self, dc: DcId) -> Result<(), String> {
         let incarnation = self.members.of(dc).incarnation + 1;
         let record = Record::Members(self.members.clone());
@@ -225,7 +226,7 @@ impl Inner {
         let new = new.map_err(|error| error.message)?;
         self.set_up(dc, false);
         self.sites[usize::from(dc.0)] = Site { is_up: false, ..new };
-        // What was sent to the one before, or by it, is gone with it.
+        // Messages from and to the earlier incarnation are dropped.
         let is_of_dc = |address: Address| matches!(address, Address::Replica(of, _) if of == dc);
         self.travelling
             .retain(|_, on_the_way| !is_of_dc(on_the_way.from) && !is_of_dc(on_the_way.to));
@@ -234,12 +235,12 @@ impl Inner {
         Ok(())
     }
 
-    /// Counts what is to be written so far, and what of that is; nothing where nothing is kept.
+    /// Returns the number of queued and of finished writes; zeros without a disk.
     pub fn written(&mut self) -> (u64, u64) {
         self.with_disk(|disk, _| disk.progress()).unwrap_or_default()
     }
 
-    /// Whether all data centers that run and can be reached by those that are left know of all changes.
+    /// True if all running data centers that the speaker reaches know all changes of membership.
     pub fn have_heard(&self, dc: DcId) -> bool {
         let (Some((_, reached)), _) = self.speaker(dc) else { return false };
         reached.iter().all(|by| {
@@ -248,8 +249,8 @@ impl Inner {
         })
     }
 
-    /// How many transactions only a data center that was cut off had, if it still has them: nobody
-    /// else ever will.
+    /// Returns the number of transactions that only a cut-off data center had, if it still has its
+    /// data: no other data center will ever receive them.
     pub fn lost_with(&self, dc: DcId, cut: Timestamp) -> Option<usize> {
         let site = &self.sites[usize::from(dc.0)];
         if site.lost.is_some() {
@@ -269,7 +270,7 @@ impl Inner {
         Some(lost.len())
     }
 
-    /// What those who are left show, together.
+    /// Returns the join of the vectors visible in the remaining data centers.
     pub fn shown_by_others(&self, dc: DcId) -> Vector {
         let (speaker, _) = self.speaker(dc);
         let mut shown = Vector::ZERO;

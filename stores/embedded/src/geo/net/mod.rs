@@ -1,8 +1,8 @@
-//! The replicas of all data centers, and what is on its way between them.
+//! The replicas of all data centers, and the messages on their way between them.
 //!
-//! Within a data center a message arrives at once; between two it takes half of what a round trip
-//! takes, and one whose link is down is lost, which the core expects. Whatever is due is done when
-//! somebody asks, and by the driver otherwise.
+//! Within a data center a message arrives at once. Between two data centers it takes half a round
+//! trip, and a message is lost while its link is down, which the core expects. Due work is done
+//! when a client calls, and by the driver otherwise.
 
 mod line;
 mod mailbox;
@@ -35,39 +35,39 @@ use site::Site;
 
 pub use members::{Change, Phase};
 
-/// While nothing happens, time passes in steps that grow up to this.
+/// Longest step of time while nothing happens; steps grow up to this.
 const PAUSE_MAX: Duration = Duration::from_secs(1);
 
-/// After anything has happened, steps stay short for so long.
+/// Time for which steps stay short after an event.
 const BUSY_FOR: Duration = Duration::from_millis(200);
 
-/// So many alarms are kept.
+/// Maximal number of alarms kept; the oldest is dropped.
 const ALARMS_MAX: usize = 100;
 
 /// All data centers of a store.
 pub struct Net {
-    /// Whom to wake when something comes to be due earlier than expected.
+    /// Wakes the driver when work becomes due earlier than expected.
     pub signal: Arc<Signal>,
     /// Clock, tasks and randomness.
     pub world: Arc<dyn World>,
     inner: Mutex<Inner>,
 }
 
-/// What [`Net`] guards.
+/// The state that [`Net`] guards.
 pub struct Inner {
     world: Arc<dyn World>,
     config: GeoConfig,
     links: Option<LinkTable>,
     sites: Vec<Site>,
-    /// Who belongs to the system, as far as any replica knows.
+    /// The membership with the newest epoch that any replica knows.
     members: Members,
-    /// Of a store that certifies nothing: what its data centers agree on, which this process sees to.
+    /// The agreed membership of a store without certification; this process maintains it.
     agreed: Option<Membership>,
-    /// By when it arrives.
+    /// Messages between data centers, by arrival time and number.
     travelling: BTreeMap<(Duration, u64), Travelling>,
-    /// Of a strong store; others do not care in which order messages arrive.
+    /// The ordered connections of a strong store; other stores accept messages in any order.
     lines: Lines,
-    /// What arrives now.
+    /// Inputs that arrive now.
     local: VecDeque<(DcId, PartitionId, Input)>,
     clients: BTreeMap<u64, Mailbox>,
     /// Numbers messages and clients.
@@ -76,9 +76,9 @@ pub struct Inner {
     tick: Duration,
     pause: Duration,
     busy_until: Duration,
-    /// When the driver will look.
+    /// Time at which the driver runs next.
     driver_due: Duration,
-    /// None where nothing is kept.
+    /// The logs on disk; none for a store in memory.
     disk: Option<Disk>,
     alarms: VecDeque<String>,
 }
@@ -87,16 +87,16 @@ struct Travelling {
     from: Address,
     to: Address,
     message: Message,
-    /// Of the connection.
+    /// The life of the connection on which the message was sent.
     life: u64,
 }
 
 impl Net {
-    /// All data centers, with what `storage` has of them; empty if they are not kept.
+    /// Loads all data centers from `storage`; new and empty without storage.
     ///
     /// # Errors
     ///
-    /// The setting of the core that is out of bounds, or what is wrong with the storage.
+    /// The setting of the core that is out of bounds, or the fault of the storage.
     pub fn new(
         config: &GeoConfig,
         links: Option<LinkTable>,
@@ -109,7 +109,7 @@ impl Net {
         Ok(Self { signal: Arc::default(), world, inner: Mutex::new(inner) })
     }
 
-    /// Has all data centers begin again with what the disk has of them. Their clients find out.
+    /// Restarts all data centers from the logs on disk. Their clients notice it.
     ///
     /// # Errors
     ///
@@ -125,7 +125,7 @@ impl Net {
         let before = std::mem::replace(&mut *inner, fresh);
         inner.stay_busy();
         drop(inner);
-        // Its writer finds that another one has taken its place.
+        // The old writer notices that another one has replaced it.
         if let Some(disk) = before.disk {
             disk.signal.raise();
         }
@@ -137,7 +137,7 @@ impl Net {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Does what is due, and then this.
+    /// Does all due work, then runs `work`.
     pub fn with<T>(&self, work: impl FnOnce(&mut Inner) -> T) -> T {
         let mut inner = self.lock();
         inner.advance();
@@ -150,7 +150,7 @@ impl Net {
         result
     }
 
-    /// Does what is due, and says when there is something to do next, if nobody asks before.
+    /// Does all due work, and returns the time of the next work if no client calls before.
     pub fn drive(&self) -> Duration {
         let mut inner = self.lock();
         inner.advance();
@@ -161,7 +161,7 @@ impl Net {
 
 impl Drop for Net {
     fn drop(&mut self) {
-        // The driver finds nobody, and ends; so does the writer.
+        // The driver and the writer find the network gone, and end.
         self.signal.raise();
         if let Some(disk) = &self.lock().disk {
             disk.signal.raise();
@@ -170,7 +170,7 @@ impl Drop for Net {
 }
 
 impl Inner {
-    /// All data centers, with what the disk has of them.
+    /// Loads all data centers from the logs on disk.
     fn load(
         config: &GeoConfig,
         links: Option<LinkTable>,
@@ -214,7 +214,7 @@ impl Inner {
         Ok(inner)
     }
 
-    /// The time for the core.
+    /// Returns the time for the core.
     pub fn now(&self) -> Now {
         let wall_us = u64::try_from(self.world.now().micros()).unwrap_or(0);
         let mono_us = u64::try_from(self.world.elapsed().as_micros()).unwrap_or(u64::MAX);
@@ -226,7 +226,7 @@ impl Inner {
         first.map_or(self.tick_at, |first| first.min(self.tick_at))
     }
 
-    /// Does what is due, in order.
+    /// Does all due work, in order.
     fn advance(&mut self) {
         let now = self.world.elapsed();
         loop {
@@ -243,7 +243,7 @@ impl Inner {
         }
     }
 
-    /// Handles all that arrives now.
+    /// Handles all inputs that arrive now.
     pub fn settle(&mut self) {
         while let Some((dc, partition, input)) = self.local.pop_front() {
             self.handle(dc, partition, input);
@@ -274,7 +274,7 @@ impl Inner {
         self.tick_at = now + step;
     }
 
-    /// Something has happened: the next steps are short.
+    /// Notes an event: the next steps are short.
     pub fn stay_busy(&mut self) {
         let now = self.world.elapsed();
         self.busy_until = now + BUSY_FOR;
@@ -286,7 +286,7 @@ impl Inner {
         let now = self.now();
         let site = &mut self.sites[usize::from(dc.0)];
         let is_up = site.is_up;
-        // What was being written when it stopped is written.
+        // Writes that were under way when the data center stopped are still confirmed.
         if !is_up && !matches!(input, Input::Persisted { .. }) {
             return;
         }
@@ -298,7 +298,7 @@ impl Inner {
             self.members = replica.members().clone();
         }
         if replica.known_vec()[DcId::STRONG] > had {
-            // Its neighbours are to hear of it soon.
+            // Its neighbours should learn this soon.
             self.stay_busy();
         }
         let from = Address::Replica(dc, partition);
@@ -323,7 +323,7 @@ impl Inner {
         }
     }
 
-    /// Goes on once something stands on the disk.
+    /// Continues after a write: sends the messages that waited for it.
     pub fn on_written(&mut self, written: Written) {
         let Written { place: (dc, partition), incarnation, index, then } = written;
         if incarnation != self.incarnation(dc) {
@@ -337,7 +337,8 @@ impl Inner {
         self.local.push_back((dc, partition, Input::Persisted { index }));
     }
 
-    /// Does something with the disk, and what makes a replica as it is now; none if nothing is kept.
+    /// Runs `work` with the disk and a function that returns a replica's checkpoint; none without a
+    /// disk.
     pub fn with_disk<T>(
         &mut self,
         work: impl FnOnce(&mut Disk, &dyn Fn(Place) -> Vec<Record>) -> T,
@@ -349,12 +350,12 @@ impl Inner {
         self.disk.as_mut().map(|disk| work(disk, &checkpoint))
     }
 
-    /// Whether what this signal wakes writes the logs: another one does, once they were loaded again.
+    /// True if the task woken by this signal writes the logs: after a reload, another task does.
     pub fn is_written_by(&self, signal: &Arc<Signal>) -> bool {
         self.disk.as_ref().is_some_and(|disk| Arc::ptr_eq(&disk.signal, signal))
     }
 
-    /// The disk has failed: nothing goes on.
+    /// Stops all data centers after a failure of the disk.
     pub fn stop(&mut self) {
         for dc in 0..self.sites.len() {
             self.set_up(DcId(dc as u8), false);
@@ -369,12 +370,12 @@ impl Inner {
         self.alarms.push_back(format!("{name}: {alarm:?}"));
     }
 
-    /// What the core wanted known, the last so many.
+    /// Returns the newest alarms of the core, at most a hundred.
     pub fn alarms(&self) -> Vec<String> {
         self.alarms.iter().cloned().collect()
     }
 
-    /// Sends a message on its way.
+    /// Sends a message.
     pub fn send(&mut self, from: Address, envelope: Envelope) {
         let Envelope { to, message } = envelope;
         match (from, to) {
@@ -433,7 +434,7 @@ impl Inner {
         }
     }
 
-    /// Connections that were lost and can stand again do, and both ends are told.
+    /// Restores lost connections where possible, and tells both ends.
     fn mend_lines(&mut self) {
         let mut lines = std::mem::take(&mut self.lines);
         let mended = lines.mend(|one, other| self.reaches(one, other));
@@ -452,12 +453,12 @@ impl Inner {
         self.links.as_ref().is_none_or(|links| links.is_up(from, to))
     }
 
-    /// Whether a data center runs.
+    /// True if a data center runs.
     pub fn is_up(&self, dc: DcId) -> bool {
         self.sites[usize::from(dc.0)].is_up
     }
 
-    /// Stops or starts a data center. Its clients find out.
+    /// Stops or starts a data center. Its clients notice it.
     pub fn set_up(&mut self, dc: DcId, is_up: bool) {
         self.sites[usize::from(dc.0)].is_up = is_up;
         for other in (0..self.sites.len()).map(|other| DcId(other as u8)) {
@@ -469,7 +470,7 @@ impl Inner {
         self.stay_busy();
     }
 
-    /// The data centers that run.
+    /// Returns the data centers that run.
     pub fn running(&self) -> impl Iterator<Item = DcId> {
         let sites = (0..).zip(&self.sites);
         sites.filter(|(_, site)| site.is_up).map(|(dc, _)| DcId(dc))

@@ -1,4 +1,4 @@
-//! A replica, and its part in certification where its store is strong.
+//! A replica, which takes part in certification if its store is strong.
 
 use std::ops::Deref;
 use std::time::Duration;
@@ -11,15 +11,16 @@ use crate::geo::relation;
 
 /// The replica of one partition in one data center.
 pub enum Node {
-    /// Of a causal store.
+    /// A replica of a causal store.
     Causal(Box<Replica>),
-    /// Of a store whose transactions are strong.
+    /// A replica of a store with strong transactions.
     Strong(Box<StrongReplica>),
 }
 
 impl Node {
-    /// The replica that wrote these records; of a new one, none. One that has none and is not new has
-    /// lost them, and does nothing.
+    /// Restores the replica that wrote these records, or creates a new one from no records. A
+    /// replica of a strong store that has no records and is not new has lost them, and does
+    /// nothing.
     ///
     /// # Errors
     ///
@@ -50,7 +51,8 @@ impl Node {
         }
     }
 
-    /// Whether it has what its incarnation begins with, and takes part in certification if anybody does.
+    /// True if it has its incarnation's initial state and, in a strong store, takes part in
+    /// certification.
     pub fn is_member(&self) -> bool {
         let is_certifying = match self {
             Self::Causal(_) => true,
@@ -59,7 +61,7 @@ impl Node {
         is_certifying && !self.is_coming_up()
     }
 
-    /// Records that make a replica like this one.
+    /// Returns records that restore a replica to the state of this one.
     pub fn checkpoint(&self) -> Vec<Record> {
         match self {
             Self::Causal(replica) => replica.checkpoint(),
@@ -79,7 +81,8 @@ impl Deref for Node {
     }
 }
 
-/// Whoever stands first in the list of data centers leads, if it can.
+/// Creates the settings of the group: an earlier data center in the list has a higher priority to
+/// lead.
 fn group(config: &Config, geo: &GeoConfig) -> GroupConfig {
     let certifier = CertifierConfig::new(config.partition, relation::conflicts());
     let usual = GroupConfig::new(config.dc, config.dc_count, certifier);
@@ -93,5 +96,5 @@ fn group(config: &Config, geo: &GeoConfig) -> GroupConfig {
     }
 }
 
-/// How long a strong store lets pass between ticks, so that a leader that is lost is noticed.
+/// Longest time between ticks in a strong store, so that the loss of a leader is noticed.
 pub const PAUSE_MAX_STRONG: Duration = Duration::from_millis(100);

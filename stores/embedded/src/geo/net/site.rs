@@ -1,4 +1,4 @@
-//! A data center: its replicas, and why it cannot serve, where it cannot.
+//! A data center: its replicas, and the reason why it cannot serve, if there is one.
 
 use mingle_geo::{Config, DcId, PartitionId, Record, Vector};
 use mingle_model::Name;
@@ -12,21 +12,21 @@ use crate::storage::{StorageError, View};
 pub struct Site {
     pub name: Name,
     pub is_up: bool,
-    /// How often it began anew: the incarnation of its replicas.
+    /// Number of times it started anew: the incarnation of its replicas.
     pub incarnation: u32,
-    /// Why what it had is gone, if it is: this incarnation never starts again.
+    /// The reason why its data are gone, if they are: this incarnation never starts again.
     pub lost: Option<String>,
     pub replicas: Vec<Node>,
-    /// After a restart nobody begins here who would not see all of this.
+    /// After a restart, no client begins here before all of this is visible.
     pub ready: Vector,
 }
 
 impl Site {
-    /// A data center as its logs have it; without a disk, a new one.
+    /// Restores a data center from its logs; without a disk, creates a new one.
     ///
     /// # Errors
     ///
-    /// The setting of the core that is out of bounds, or what is wrong with the storage.
+    /// The setting of the core that is out of bounds, or the fault of the storage.
     pub fn open(
         dc: DcId,
         config: &GeoConfig,
@@ -35,7 +35,7 @@ impl Site {
         let mut site = Self::new(dc, config, 0, &[])?;
         let Some((disk, view)) = disk else { return Ok(site) };
         site.incarnation = Disk::incarnation(dc, view)?;
-        // What only part of a data center has was whole once: in a store that is new, nothing is.
+        // In a new store no log exists. If any log exists, a missing one was lost.
         let must_have_log = Disk::has_any(view)?;
         for partition in (0..config.partitions).map(PartitionId) {
             let own = settings(dc, partition, config, site.incarnation);
@@ -61,7 +61,7 @@ impl Site {
         Ok(site)
     }
 
-    /// An incarnation of a data center that has nothing but these records.
+    /// Creates an incarnation of a data center that has only these records.
     ///
     /// # Errors
     ///
@@ -86,7 +86,8 @@ impl Site {
         })
     }
 
-    /// Of so many partitions the replicas have taken over what the others have, and take their part.
+    /// Returns the number of partitions whose replicas have copied the data of the others and are
+    /// members.
     pub fn come_up(&self) -> u16 {
         let up = self.replicas.iter().filter(|replica| replica.is_member());
         up.count() as u16

@@ -1,4 +1,4 @@
-//! What data centers have, for whoever begins there and for who watches.
+//! The data visible in each data center, for new sessions and for monitoring.
 
 use std::collections::BTreeMap;
 
@@ -9,32 +9,33 @@ use super::{Inner, Phase};
 use crate::geo::config::{AGAIN_MARK, STRONG_NAME};
 
 impl Inner {
-    /// Whether a data center has found together since the store was opened: what it acknowledged
-    /// before is seen by whoever begins there.
+    /// True if a data center has caught up since the store was opened: a new session there sees all
+    /// that the data center acknowledged before.
     pub fn is_ready(&self, dc: DcId) -> bool {
         !self.is_coming_up(dc) && self.visible(dc).covers(&self.sites[usize::from(dc.0)].ready)
     }
 
-    /// Above all that a data center had given out when the store was opened.
+    /// Returns an upper bound of the timestamps that a data center had issued when the store was
+    /// opened.
     pub fn ready(&self, dc: DcId) -> Timestamp {
         self.sites[usize::from(dc.0)].ready[dc]
     }
 
-    /// What whoever begins in a data center is sure to see.
+    /// Returns the vector that every new session in a data center sees at least.
     pub fn visible(&self, dc: DcId) -> Vector {
         let replicas = self.sites[usize::from(dc.0)].replicas.iter();
         let seen = replicas.map(|replica| {
             let stable = replica.stable_vec();
             let strong = stable[DcId::STRONG];
             let mut seen = replica.uniform_vec().with(dc, stable[dc]).with(DcId::STRONG, strong);
-            // What a state transfer brought need not be known to be stable.
+            // Data from a state transfer count although they are not known to be stable.
             seen.join(&replica.folded_vec());
             seen
         });
         meet(seen)
     }
 
-    /// What a strong transaction that begins in a data center is sure to see.
+    /// Returns the vector that every new strong transaction in a data center sees at least.
     pub fn strongly_visible(&self, dc: DcId) -> Vector {
         let replicas = self.sites[usize::from(dc.0)].replicas.iter();
         meet(replicas.map(|replica| {
@@ -45,14 +46,14 @@ impl Inner {
         }))
     }
 
-    /// Whether two data centers run, and messages pass both ways.
+    /// True if both data centers run, and messages pass both ways.
     pub fn reaches(&self, one: DcId, other: DcId) -> bool {
         let are_linked = one == other || self.is_linked(one, other) && self.is_linked(other, one);
         self.is_up(one) && self.is_up(other) && are_linked
     }
 
-    /// Those that a data center does not reach, if it reaches too few to commit a strong
-    /// transaction; and how many it needs, itself included.
+    /// Returns the data centers that this one does not reach, if it reaches too few to commit a
+    /// strong transaction; and the number it needs, itself included.
     pub fn lacking(&self, dc: DcId) -> Option<(Vec<DcId>, usize)> {
         let all = (0..self.sites.len()).map(|dc| DcId(dc as u8));
         let away: Vec<DcId> = all.filter(|to| !self.reaches(dc, *to)).collect();
@@ -61,8 +62,8 @@ impl Inner {
         (self.sites.len() - away.len() < needed).then_some((away, needed))
     }
 
-    /// What whoever begins in any data center is sure to see: of those that are given up for good,
-    /// nobody lacks anything that is still to come.
+    /// Returns the stamp that every new session in any data center sees at least. A data center
+    /// that was given up is marked as ended once all others have its remaining data.
     pub fn everywhere(&self) -> Stamp {
         let all = (0..self.sites.len()).map(|dc| DcId(dc as u8));
         let alive = all.filter(|dc| self.phase(*dc) != Phase::GivenUp);
@@ -73,14 +74,14 @@ impl Inner {
                 .filter_map(move |incarnation| Some((incarnation, self.cut(dc, incarnation)?)));
             cuts.map(|(incarnation, cut)| (stamp_name(&site.name, incarnation), cut))
         });
-        // Only once what is left of it is everywhere.
+        // Only once its remaining data are in every data center.
         let over = over.filter(|(name, cut)| stamp.of(name) >= cut.0);
         let names = over.map(|(name, _)| (name, Stamp::ENDED));
         let rest = stamp.iter().map(|(name, at)| (name.clone(), at));
         rest.chain(names).collect::<BTreeMap<Name, u64>>().into_iter().collect()
     }
 
-    /// Beyond this, none of the running data centers has acknowledged anything of its own.
+    /// Returns an upper bound of the running data centers' own commits that were acknowledged.
     pub fn acknowledged(&self) -> Vector {
         let mut acknowledged = Vector::ZERO;
         for dc in self.running() {
@@ -92,13 +93,13 @@ impl Inner {
         acknowledged
     }
 
-    /// What a vector says, by name; of a data center that was given up and admitted again, by the
-    /// name of each incarnation.
+    /// Converts a vector to a stamp, which has names; a data center that was given up and admitted
+    /// again has one name per incarnation.
     pub fn stamp(&self, vector: &Vector) -> Stamp {
         self.stamp_of(vector, None)
     }
 
-    /// The same of what a client of this incarnation of a data center has.
+    /// Converts the vector of a client of this incarnation of a data center to a stamp.
     pub fn stamp_of(&self, vector: &Vector, home: Option<(DcId, u32)>) -> Stamp {
         let mut own = Vec::new();
         for (dc, site) in (0..).map(DcId).zip(&self.sites) {
@@ -119,12 +120,12 @@ impl Inner {
                 own.push((stamp_name(&site.name, newest), at.0));
             }
         }
-        // Without strong transactions there is nothing to say of them.
+        // Without strong transactions the stamp has no entry for them.
         let strong = Some((Name::from(STRONG_NAME), vector[DcId::STRONG].0));
         own.into_iter().chain(strong.filter(|(_, at)| *at > 0)).collect()
     }
 
-    /// The vector that a stamp says; names of others are left out, and so is what is lost.
+    /// Converts a stamp to a vector; unknown names and lost commits are left out.
     pub fn vector(&self, stamp: &Stamp) -> Vector {
         let mut vector = Vector::ZERO;
         for (dc, site) in (0..).map(DcId).zip(&self.sites) {
@@ -138,8 +139,8 @@ impl Inner {
         vector
     }
 
-    /// What a stamp says of data centers that never comes, since it was given up: of which, how far
-    /// it was seen, and how much of it is left.
+    /// Returns the first data center of which the stamp names lost commits: its id, the timestamp
+    /// seen there, and the timestamp up to which its commits are kept.
     pub fn lost_of(&self, stamp: &Stamp) -> Option<(DcId, Timestamp, Timestamp)> {
         let sites = (0..).map(DcId).zip(&self.sites);
         sites.into_iter().find_map(|(dc, site)| {
@@ -151,7 +152,7 @@ impl Inner {
         })
     }
 
-    /// A stamp without what is lost.
+    /// Returns the stamp without lost commits.
     pub fn kept(&self, stamp: &Stamp) -> Stamp {
         let sites = (0..).map(DcId).zip(&self.sites);
         let mut most = BTreeMap::new();
@@ -168,7 +169,7 @@ impl Inner {
         kept.collect()
     }
 
-    /// Whether a stamp can speak of this name.
+    /// True if a stamp can contain this name.
     pub fn is_known(&self, name: &str) -> bool {
         let sites = (0..).map(DcId).zip(&self.sites);
         let mut names = sites.flat_map(|(dc, site)| {
@@ -178,8 +179,8 @@ impl Inner {
         name == STRONG_NAME || names.any(|known| *known == *name)
     }
 
-    /// The names of items of a data center from `first` on as long as they begin with `prefix`,
-    /// in order: at most so many.
+    /// Returns at most `most` names of items of a data center, from `first` on, that begin with
+    /// `prefix`, in order.
     pub fn items(&self, dc: DcId, first: &Key, prefix: &[u8], most: usize) -> Vec<Key> {
         let replicas = self.sites[usize::from(dc.0)].replicas.iter();
         let mut found: Vec<Key> = Vec::new();
@@ -193,8 +194,8 @@ impl Inner {
         found
     }
 
-    /// How a transaction of the core ended, if a data center remembers; whether it may still end
-    /// there otherwise.
+    /// Returns the outcome of a transaction of the core, if a data center remembers it, and true if
+    /// the transaction may still be undecided there.
     pub fn ended(&self, dc: DcId, id: &TransactionId) -> (Option<mingle_geo::Outcome>, bool) {
         let replicas = &self.sites[usize::from(dc.0)].replicas;
         let outcome = replicas.iter().find_map(|replica| replica.outcome(id));
@@ -203,7 +204,7 @@ impl Inner {
     }
 }
 
-/// What an incarnation of a data center is called in what a session has seen.
+/// Returns the name of an incarnation of a data center in stamps.
 fn stamp_name(name: &Name, incarnation: u32) -> Name {
     match incarnation {
         0 => name.clone(),
