@@ -74,8 +74,7 @@ impl Core {
         let mut changes = self.changes_of(own, commit, &known, &dots).map_err(refused)?;
         let listed = self.unlisted(&changes);
         let decided = commit.id.filter(|_| self.outcomes == Outcomes::Decided);
-        // Set if other processes may carry out the rest, so that not sending it does not undo the
-        // commit.
+        // Set if other processes may carry out the rest: not sending it does not undo the commit.
         let mut is_begun = taken.is_some() || decided.is_some();
         changes.extend(listed.iter().cloned());
         if taken.is_some() || decided.is_some() || takes_several(&changes) {
