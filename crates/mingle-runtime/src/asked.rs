@@ -74,7 +74,7 @@ impl Runtime {
     }
 }
 
-/// Asks for another call's writes under the same key, once a conflict or loss made that possible.
+/// Asks if another call with the same key has written, once an earlier try was obstructed.
 pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
     let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
     Some((Read::Record(key.record(0)), Asked::Called))

@@ -72,7 +72,7 @@ pub(crate) struct Visit {
     pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
     pub(crate) is_fenced: bool,
-    /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
+    /// The phase leaves nothing at its store for any answers: its last reads may end it.
     pub(crate) leaves_nothing: bool,
     /// The answers are needed after the run.
     pub(crate) keeps_answers: bool,

@@ -86,7 +86,7 @@ impl Known {
         self.seen_with.entry((store, id)).or_insert_with(|| seen.clone());
     }
 
-    /// True if the witness was known when `count` witnesses were known.
+    /// True if the witness was among the first `count` witnesses learned.
     pub(crate) fn was_visible(
         &self,
         store: usize,

@@ -251,8 +251,8 @@ impl Own {
 
     /// Returns the floors that can be raised for omitted witnesses. A floor rises as far as all
     /// transactions are over, and as far as every witness at the store is or was omitted at the
-    /// same replica. Another replica may lack what that one has: it must wait until a floor is
-    /// everywhere, and its transactions are cleaned up.
+    /// same replica. Another replica may lack witnesses of that one: it must wait until a floor
+    /// is everywhere, and its transactions are cleaned up.
     pub(crate) fn due(&self) -> Vec<Due> {
         let mut due: BTreeMap<usize, Due> = BTreeMap::new();
         let mut replicas: BTreeMap<usize, &Option<Name>> = BTreeMap::new();

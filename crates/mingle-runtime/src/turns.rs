@@ -1,9 +1,9 @@
 //! Long computation, in turns with other tasks.
 //!
-//! A machine that has used up a slice asks for a turn. Before it gets one, its driver sees whether the
-//! call still wants the result: one whose caller has gone away is cancelled, and one whose deadline has
-//! passed ends with [`Error::Deadline`]. A transaction that has to be finished since it has begun computes on
-//! for its helper, for which no caller waits.
+//! A machine that has used up a slice asks for a turn. First its driver checks that the call still
+//! wants the result: a call whose caller has gone away is cancelled, and one whose deadline has
+//! passed ends with [`Error::Deadline`]. A transaction that must be finished, since it has begun,
+//! computes on for its helper, for which no caller waits.
 
 use std::time::Duration;
 
@@ -16,7 +16,7 @@ use crate::machine::{Machine, Need};
 use crate::phase::Control;
 use crate::runtime::Runtime;
 
-/// The task's turns to compute, and when they end.
+/// The task's turns to compute, and the time at which they end.
 pub(crate) struct Turns<'a> {
     shared: Option<&'a Shared>,
     /// The moment at which computation ends, and the time it had until then; none for a task that has to
