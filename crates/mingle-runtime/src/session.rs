@@ -231,9 +231,9 @@ impl Session {
         self.state().worklist.join(&theirs.worklist);
     }
 
-    /// Forgets the data that the session has seen of a store beyond `visible`. Use it if it will not
-    /// come, or not soon, since the data center that had it is gone. No lost write is repeated.
-    /// Returns true if the session had seen such data.
+    /// Forgets the data that the session has seen of a store beyond `visible`. Use it if this data
+    /// will not come, or not soon, since the data center that had it is gone. No lost write is
+    /// repeated. Returns true if the session had seen such data.
     ///
     /// # Examples
     ///

@@ -19,8 +19,8 @@ use crate::runtime::Runtime;
 /// The task's turns to compute, and the time at which they end.
 pub(crate) struct Turns<'a> {
     shared: Option<&'a Shared>,
-    /// The moment at which computation ends, and the time it had until then; none for a task that has to
-    /// finish what was begun.
+    /// The moment at which computation ends, and the time it had until then; none for a task that
+    /// must finish a transaction that has begun.
     until: Option<(Duration, Duration)>,
     doing: Option<&'a Doing>,
     current: Option<Turn>,
