@@ -3,7 +3,7 @@
 //!
 //! The result is checked once the first phase is known. The transactions that it has met, and waits
 //! for at the next store, must have been visible there before these reads began, and the stamp
-//! asked for must be the one that it has seen. Otherwise the phase reads anew, as if there were no
+//! asked for must cover all that it has seen. Otherwise the phase reads anew, as if there were no
 //! early reads.
 
 use std::future::{Future, poll_fn};

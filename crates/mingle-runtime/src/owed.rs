@@ -1,8 +1,8 @@
 //! Commit witnesses that are not written because the floor of their origin stands for them.
 //!
 //! Where a store counts one of several copies of a phase, the commit witness of a transaction's
-//! last phase only tells other processes that they need not wait for it any more, and need not run
-//! the phase again. The floor of its origin tells them the same. So where
+//! last phase only tells other processes that they need not wait for the transaction any more, and
+//! need not run the phase again. The floor of its origin tells them the same. So where
 //! [`mingle_store::Capabilities::floor_suffices`], the process that began the transaction omits
 //! that witness, and soon raises the floor for all transactions that are over by then. A witness
 //! that would have to wait too long for the floor, because an earlier transaction is not over, is

@@ -24,7 +24,7 @@ pub struct Answered {
     pub answers: u64,
     /// The total time of these answers.
     pub took: Duration,
-    /// Requests that failed, of transactions too, by [`metrics::reason`].
+    /// Failed requests, those of transactions included, by [`metrics::reason`].
     pub errors: BTreeMap<&'static str, u64>,
 }
 

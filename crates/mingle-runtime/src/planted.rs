@@ -13,7 +13,7 @@ pub enum Planted {
     BlindWrites,
     /// Awaited transactions are not passed on (P4).
     NoInheritance,
-    /// A witness row replaces those that were there (P4).
+    /// A witness row replaces the existing ones (P4).
     RowsReplaced,
     /// The last phase leaves no witness rows (P4).
     NoRowsInLastPhase,
@@ -21,11 +21,11 @@ pub enum Planted {
     IntentAfterCommit,
     /// There is no intent (P3).
     NoIntent,
-    /// A commit witness does not demand that there is none (P3).
+    /// A commit witness is written without the guard that none exists (P3).
     UnguardedWitness,
     /// The commit witness is written before the effects, by itself (P3).
     WitnessBeforeEffects,
-    /// A helper neither looks at the floor nor demands anything of it (P3).
+    /// A helper neither reads the floor nor guards its commit with it (P3).
     HelperSkipsFloor,
     /// The floor is raised after commit witnesses are deleted (P3).
     FloorAfterDeletion,
@@ -35,7 +35,7 @@ pub enum Planted {
     MiddleValuesNotKept,
     /// Each helper has a time of day and random numbers of its own (P3).
     HelperDrawsAnew,
-    /// Two helpers may do different things under one operation id (P3).
+    /// Two helpers may send different operations under one operation id (P3).
     OperationsDiffer,
     /// A commit whose answer was lost is taken for not committed (P3).
     LostMeansNotCommitted,

@@ -61,9 +61,9 @@ impl World for TokioWorld {
         self.start.elapsed()
     }
 
-    /// Short sleeps are precise to a tenth of a millisecond: tokio's own timers count whole
-    /// milliseconds, which doubles a distance of one. Long sleeps, mostly limits that are never
-    /// reached, use tokio's timers: setting one wakes no thread, unlike a timer of `async-io`.
+    /// Sleeps, precise to a tenth of a millisecond if the sleep is short: tokio's own timers count
+    /// whole milliseconds, which doubles a distance of one. Long sleeps, mostly limits that are
+    /// never reached, use tokio's timers: setting one wakes no thread, unlike one of `async-io`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         if duration >= LONG {
             let _entered = self.handle.enter();
@@ -89,8 +89,8 @@ impl World for TokioWorld {
         tokio::runtime::Handle::try_current().is_ok_and(|here| here.id() == self.handle.id())
     }
 
-    /// One task fewer than there are worker threads computes at a time. Each yields to connections
-    /// and timers first, and then waits for its turn.
+    /// Waits for a turn. One task fewer than there are worker threads computes at a time. Each
+    /// yields to connections and timers first, and then waits for its turn.
     fn turn(&self) -> BoxFuture<'static, Turn> {
         let turns = self.turns.clone();
         Box::pin(async move {

@@ -27,13 +27,13 @@ pub(crate) struct Turns<'a> {
 }
 
 impl<'a> Turns<'a> {
-    /// Turns up to the deadline of a call or a helper.
+    /// Creates turns up to the deadline of a call or a helper.
     pub(crate) fn of(control: &'a Control<'_>) -> Self {
         let until = control.ends_computation.then_some((control.deadline, control.patience));
         Self { shared: control.shared, until, doing: Some(&control.doing), current: None }
     }
 
-    /// Turns of a task that ends by other means than a deadline.
+    /// Creates turns for a task that ends by other means than a deadline.
     pub(crate) fn without_deadline() -> Self {
         Self { shared: None, until: None, doing: None, current: None }
     }

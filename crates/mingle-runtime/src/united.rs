@@ -255,7 +255,7 @@ impl Runtime {
         Ok(Attempt::Done(whole.reports))
     }
 
-    /// Commits the whole. If the answer does not arrive, asks the store for it.
+    /// Commits the whole. If the answer does not arrive, asks the store for the outcome.
     async fn commit_united(
         &self,
         execution: &mut Execution,

@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
         Ok(need)
     }
 
-    /// A query sees the writes made before it, so they are sent first.
+    /// Runs a query. It sees the writes made before it, so they are sent first.
     fn run_query(&mut self, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
         if !self.overlay.is_empty() {
             self.at -= 1;
