@@ -1,10 +1,10 @@
-//! Reading ahead: what the next phase reads is asked before the transaction is decided.
+//! Reading ahead: the next phase's reads are sent before the transaction is decided.
 //!
-//! Where a store counts one of several copies of a phase, the answers that the phase was given must be fixed
-//! before anybody acts on them. Asked before the first commit they ride in it, and take no commit of
-//! their own. Nothing rests on it: where the store does not answer at once, where somebody has to be
-//! waited for, or where the caller waits for the first commit alone, the phase reads when it
-//! runs, and its answers are fixed then.
+//! Where a store counts one of several copies of a phase, the answers to the phase must be fixed
+//! before any process acts on them. If they are read before the first commit, they are stored in
+//! that commit and need no commit of their own. This is only an optimisation: if the store does not
+//! answer at once, if the phase must wait for another transaction, or if the caller waits for the
+//! first commit alone, the phase reads when it runs, and its answers are fixed then.
 
 use std::future::poll_fn;
 use std::pin::pin;
@@ -32,39 +32,39 @@ use crate::transaction::{Begun, Execution};
 use crate::turns::Turns;
 use crate::worklist::Worklist;
 
-/// What the next phase has read.
+/// The reads and answers of the next phase.
 pub(crate) struct Ahead {
     /// The phase's index.
     pub(crate) index: usize,
     pub(crate) fixed: Fixed,
-    /// Witness rows of what was read.
+    /// Witness rows of the data that was read.
     pub(crate) rows: Vec<WitnessRow>,
     pub(crate) round_trips: u32,
-    /// What has read, where the phase can go on in it.
+    /// The store transaction that read, if the phase can continue in it.
     pub(crate) begun: Kept,
-    /// When that began, by the world's clock.
+    /// The time at which it began, by the world's clock.
     pub(crate) since: Duration,
-    /// The replica that was asked, and what it was asked to have seen.
+    /// The replica that was asked, and the stamp that it had to have seen.
     replica: Option<Name>,
     after: Stamp,
-    /// How many commit witnesses had been seen when it began, and which ones it has seen.
+    /// The number of commit witnesses seen when it began, and those that it has seen itself.
     visible_count: u64,
     satisfied: Vec<TransactionId>,
 }
 
-/// What came of asking for what the next phase reads.
+/// The result of the next phase's reads.
 pub(crate) enum Found {
     Read(Box<Ahead>),
-    /// It would have to wait for somebody.
+    /// The phase would have to wait for another transaction.
     Waits,
-    /// Its store does not answer at once.
+    /// The store does not answer at once.
     Away,
-    /// Whatever it is, the phase meets it when it runs.
+    /// Any other failure; the phase meets it again when it runs.
     Failed,
 }
 
-/// A transaction at a store that is kept until somebody goes on with it. Nobody looks at it meanwhile, so
-/// several threads may.
+/// An open store transaction, kept until a phase continues in it. No thread uses it meanwhile, so
+/// it may be shared between threads.
 #[derive(Default)]
 pub(crate) struct Kept(Mutex<Option<Box<dyn Transaction>>>);
 
@@ -75,9 +75,10 @@ impl Kept {
 }
 
 impl Runtime {
-    /// Reads for the phase after the one of this index, if that decides the transaction and is about to
-    /// commit; what was read `early` need not be read again. What was read is written with that commit. All
-    /// of it is boxed: few transactions do that, and the futures of all would be larger.
+    /// Reads for the phase after the one of this index, if that one decides the transaction and is
+    /// about to commit. Data that was read `early` is not read again. The answers are written with
+    /// that commit. All of it is boxed: few transactions do that, and otherwise all futures would
+    /// be larger.
     pub(crate) async fn read_ahead(
         &self,
         execution: &Execution,
@@ -139,7 +140,7 @@ impl Runtime {
         }
     }
 
-    /// The store at which a phase may read before the first commit.
+    /// Returns the store at which a phase may read before the first commit.
     pub(crate) fn reads_ahead_at(&self, later: &Execution, index: usize) -> Option<usize> {
         let phase = later.plan.phases.get(index)?;
         let store = phase.store.filter(|_| phase.code.iter().any(visits))?.index();
@@ -149,7 +150,8 @@ impl Runtime {
         is_asked.then_some(store)
     }
 
-    /// Asks for what a phase reads; `is_decided` if nothing of it can keep the first phase from its commit.
+    /// Sends a phase's reads; `is_decided` if nothing in it can keep the first phase from its
+    /// commit.
     pub(crate) async fn ask_ahead(
         &self,
         later: &Execution,
@@ -171,8 +173,9 @@ impl Runtime {
         }
     }
 
-    /// Whether what was read before the first phase was known is what the next one would read now: whom
-    /// it has to wait for was there before, and the replica was asked to have seen as much.
+    /// True if reads made before the first phase was known equal those that the next phase would
+    /// make now: the transactions to wait for were visible before, and the replica had to have seen
+    /// as much.
     fn stands(&self, ahead: &Ahead, later: &Execution, store: usize) -> bool {
         let name = &self.stores[store].capabilities().store;
         let replica = ahead.replica.as_ref();
@@ -185,7 +188,7 @@ impl Runtime {
             && ahead.after.covers(&self.after(later, store, None))
     }
 
-    /// What a phase reads; none if it has to wait for somebody.
+    /// Performs the reads of a phase; none if it has to wait for another transaction.
     async fn read_as(
         &self,
         later: &Execution,
@@ -208,7 +211,7 @@ impl Runtime {
             return Ok(None);
         }
         let fixed = self.to_fix(&visit).await?;
-        // A snapshot that is older than the first commit would not do for a store that keeps an order.
+        // A snapshot older than the first commit would not do for a store that keeps an order.
         let goes_on =
             self.stores[store].capabilities().level == Level::Eventual && visit.flushed.is_empty();
         Ok(Some(Ahead {
@@ -226,7 +229,7 @@ impl Runtime {
     }
 }
 
-/// The transaction as it will be once a phase has committed.
+/// Returns the execution as it will be once a phase has committed.
 pub(crate) fn later(
     execution: &Execution,
     begun: Begun,

@@ -1,4 +1,4 @@
-//! What an attempt asks of its store besides what its phase reads.
+//! The questions of an attempt to its store besides the reads of its phase.
 
 use mingle_model::TransactionId;
 use mingle_store::{Data, Read, RecordKey, RecordKind};
@@ -9,29 +9,30 @@ use crate::runtime::Runtime;
 use crate::transaction::Execution;
 use crate::worklist::Awaited;
 
-/// What an attempt asks of its store besides what the phase reads.
+/// A question of an attempt to its store besides the reads of its phase.
 pub(crate) enum Asked {
-    /// Whether the commit witness of a transaction that is waited for is visible.
+    /// Is the commit witness of an awaited transaction visible?
     Witness(TransactionId, Awaited),
-    /// Whether the floor of its origin is above it.
+    /// Is the floor of its origin above it?
     Floor(TransactionId),
-    /// Whether somebody else has run the phase.
+    /// Has another process run the phase?
     OwnWitness,
-    /// Whether somebody else has finished the transaction.
+    /// Has another process finished the transaction?
     OwnFloor,
-    /// Whether the origin may not begin transactions any more: by its fence, and by its floor.
+    /// Is the origin barred from beginning transactions: by its fence, and by its floor?
     Fence,
     FloorAsFence,
-    /// Whether another call with the same key has written.
+    /// Has another call with the same key written?
     Called,
-    /// Whether what an endorsement read is still so.
+    /// Is the data that an endorsement read unchanged?
     Endorsed(Data),
     /// The witness rows of the whole store, for a query.
     OpenRows,
 }
 
 impl Runtime {
-    /// What it has to know of itself: whether others have run it, or keep it from running.
+    /// Returns the questions about the transaction itself: whether other processes have run it, or
+    /// keep it from running.
     pub(crate) fn own_reads(&self, execution: &Execution, tries: &Tries) -> Vec<(Read, Asked)> {
         let mut asked = Vec::new();
         let record = |kind, id| Read::Record(RecordKey::of(kind, id, 0));
@@ -57,7 +58,8 @@ impl Runtime {
         asked
     }
 
-    /// What an endorsement read at the store of a phase, and must still be so.
+    /// Returns the reads of an endorsement at the store of a phase, whose answers must be
+    /// unchanged.
     pub(crate) fn endorsed_reads(&self, execution: &Execution, index: usize) -> Vec<(Read, Asked)> {
         let is_checked = match self.planted {
             Planted::EndorsementUnchecked => false,
@@ -72,7 +74,7 @@ impl Runtime {
     }
 }
 
-/// Whether another call with the same key has written, once something was in the way.
+/// Asks if another call with the same key has written, once an earlier try was obstructed.
 pub(crate) fn called_read(execution: &Execution, tries: &Tries) -> Option<(Read, Asked)> {
     let key = execution.key.filter(|_| tries.look && !execution.has_written)?;
     Some((Read::Record(key.record(0)), Asked::Called))

@@ -1,4 +1,4 @@
-//! One attempt at a phase: what it asks first, its run, and its commit.
+//! One attempt at a phase: its first questions to the store, its run, and its commit.
 
 use std::pin::pin;
 use std::time::Duration;
@@ -30,17 +30,17 @@ use crate::transaction::Execution;
 use crate::turns::Turns;
 use crate::worklist::Awaited;
 
-/// How an attempt ended, if no store failed.
+/// The outcome of an attempt in which no store failed.
 pub(crate) enum Step {
     /// The phase has committed.
     Done,
-    /// Its transaction was finished and cleaned up by others.
+    /// The transaction was finished and cleaned up by another process.
     Over,
-    /// Its transaction starts over.
+    /// The transaction starts over.
     StartOver,
-    /// The same again, at once.
+    /// The attempt is repeated at once.
     Again,
-    /// It has to wait for these first.
+    /// The attempt must first wait for these transactions.
     Wait(Vec<(TransactionId, Awaited)>),
 }
 
@@ -49,46 +49,46 @@ pub(crate) struct Visit {
     /// The store's index in the runtime.
     pub(crate) store: usize,
     pub(crate) name: Name,
-    /// The replica at which it runs.
+    /// The replica at which the attempt runs.
     pub(crate) replica: Option<Name>,
     pub(crate) asked: Vec<(Read, Asked)>,
-    /// Witness rows of what was read.
+    /// Witness rows of the data that was read.
     pub(crate) rows: Vec<WitnessRow>,
-    /// Witness rows that this runtime itself has left on what is written, at some replica.
+    /// Witness rows that this runtime itself left, at some replica, on the objects written.
     pub(crate) remembered: Vec<WitnessRow>,
-    /// What was read.
+    /// The reads of the phase.
     pub(crate) reads: Vec<Read>,
     /// Answers, batch by batch.
     pub(crate) answers: Vec<Vec<Data>>,
-    /// The latest version among the answers, or among those that were fixed.
+    /// The latest version among the answers, or among the fixed answers.
     pub(crate) version: u64,
-    /// Writes were sent ahead.
+    /// Writes that were sent before the commit.
     pub(crate) flushed: Vec<Write>,
     /// The transaction's own id, if it has one yet.
     own: Option<TransactionId>,
-    /// Who was waited for and is visible.
+    /// Awaited transactions that are visible here.
     pub(crate) satisfied: Vec<TransactionId>,
-    /// What the phase's own commit witness says, if somebody else ran it.
+    /// The phase's commit witness, if another process ran the phase.
     pub(crate) taken: Option<Witness>,
     /// The origin may not begin transactions any more.
     pub(crate) is_fenced: bool,
-    /// The phase leaves nothing at its store, whatever it reads: its last reads may end it.
+    /// The phase leaves nothing at its store for any answers: its last reads may end it.
     pub(crate) leaves_nothing: bool,
-    /// What it was answered is needed once it has run.
+    /// The answers are needed after the run.
     pub(crate) keeps_answers: bool,
-    /// Since when, if it goes on in what was read ahead, before anybody could help: nobody else need
-    /// have been here.
+    /// The time of the reads, if the attempt continues in the store transaction that read ahead: it
+    /// began before any helper could act, so no other process need have run the phase.
     pub(crate) goes_on: Option<Duration>,
 }
 
 impl Visit {
-    /// What was read, and the answers.
+    /// Returns the reads with their answers.
     pub(crate) fn read(&self) -> Vec<(Read, Data)> {
         let answers = self.answers.iter().flatten().cloned();
         self.reads.iter().cloned().zip(answers).collect()
     }
 
-    /// Whom it waited for here, and has seen, the transaction waits for no more.
+    /// Drops the awaited transactions that were seen here from the wait set.
     pub(crate) fn note_satisfied(&mut self, execution: &mut Execution) {
         for id in std::mem::take(&mut self.satisfied) {
             if let Some(awaited) = execution.worklist.is_over(&self.name, id) {
@@ -98,7 +98,7 @@ impl Visit {
     }
 }
 
-/// What came of the questions and the run.
+/// The result of the questions and the run.
 enum Driven {
     Step(Step),
     Finished(Finished),
@@ -148,7 +148,7 @@ impl Runtime {
             return Ok(self.start_as_another(execution));
         }
         if let Some(witness) = visit.taken.take() {
-            // What somebody else has written here, the session has from now on seen.
+            // The session has now seen the other process's writes here.
             let seen = transaction.commit(Commit::default()).await.map_err(Error::Store)?;
             execution.worklist.saw(self.stamped(store), &seen.stamp);
             return Ok(self.take_over(execution, tries, witness, report));
@@ -185,7 +185,7 @@ impl Runtime {
         })
     }
 
-    /// A transaction at a store, or at the place that the application's transaction has there.
+    /// Begins a transaction at a store, or in the host transaction if that has this store.
     async fn begin_at(
         &self,
         execution: &Execution,
@@ -196,7 +196,7 @@ impl Runtime {
         site.begin(session).await.map_err(Error::Store)
     }
 
-    /// Whether what a transaction did is known to be seen there.
+    /// True if the effects of a transaction are known to be visible at the replica.
     fn is_known_there(
         &self,
         execution: &Execution,
@@ -204,7 +204,7 @@ impl Runtime {
         replica: Option<&Name>,
         id: TransactionId,
     ) -> bool {
-        // The snapshot of the application's transaction may be older than what is known.
+        // The snapshot of the host transaction may be older than the known facts.
         execution.hosted_at(store).is_none() && self.known().is_visible(store, replica, id)
     }
 
@@ -218,7 +218,7 @@ impl Runtime {
         self.machine_within(execution, index, facts, first_write.is_some_and(|first| index > first))
     }
 
-    /// A machine that keeps to the bounds of a run, unless the transaction was decided before.
+    /// Creates a machine that is bounded by the run limits, unless the transaction was decided.
     pub(crate) fn machine_within<'a>(
         &self,
         execution: &'a Execution,
@@ -233,7 +233,7 @@ impl Runtime {
             phase: &plan.phases[index],
             facts,
             earlier: &execution.recorded,
-            // Beside a store, whoever sends the phase need not be trusted to say so.
+            // A worker need not trust the sender of a phase on this point.
             unbounded: !self.is_beside && is_decided,
         };
         let mut machine = Machine::new(start, &execution.arguments, &self.settings);
@@ -248,7 +248,7 @@ impl Runtime {
         execution.facts.clone()
     }
 
-    /// A phase that visits no store computes, and is done.
+    /// Computes a phase that visits no store.
     pub(crate) async fn run_locally(
         &self,
         execution: &mut Execution,
@@ -271,7 +271,7 @@ impl Runtime {
         }
     }
 
-    /// The index of a store of the execution's program.
+    /// Returns the index of a store of the execution's program.
     fn site(&self, execution: &Execution, store: StoreId) -> Result<usize, Error> {
         if execution.hash == self.hash {
             return Ok(store.index());
@@ -292,7 +292,7 @@ impl Runtime {
         if execution.plan.isolated { Step::StartOver } else { Step::Again }
     }
 
-    /// Somebody else has run the phase, or has seen to it that it never runs.
+    /// Handles a phase that another process has run, or has excluded from ever running.
     fn take_over(
         &self,
         execution: &mut Execution,
@@ -320,7 +320,7 @@ impl Runtime {
         Step::Done
     }
 
-    /// What an attempt has to ask first.
+    /// Prepares an attempt with the questions that it asks first.
     pub(crate) fn visit(
         &self,
         execution: &Execution,
@@ -336,8 +336,8 @@ impl Runtime {
             |id: TransactionId| Read::Record(RecordKey::of_origin(RecordKind::Floor, id.origin));
         let is_checked = self.planted != Planted::NoWitnessCheck;
         for (id, awaited) in execution.worklist.waits_at(&name).filter(|_| is_checked) {
-            // Whoever waits for this transaction itself has to wait: where two have met at two
-            // stores in opposite orders, neither could come first everywhere.
+            // A transaction that itself waits for this one is skipped: if two transactions met at
+            // two stores in opposite orders, neither could come first everywhere.
             if execution.id == Some(id)
                 || execution.chain.contains(&id)
                 || self.is_known_there(execution, store, replica.as_ref(), id)
@@ -374,7 +374,7 @@ impl Runtime {
         }
     }
 
-    /// Where the phase runs.
+    /// Returns the replica at which the phase runs.
     pub(crate) fn replica(
         &self,
         execution: &Execution,
@@ -429,7 +429,7 @@ impl Runtime {
                     visit.satisfied.push(*id);
                 }
                 Asked::OwnFloor if is_below(visit.own) => step = Some(Step::Over),
-                // From the start, it is answered from the record.
+                // After starting over, the call is answered from the record.
                 Asked::Called if record.is_some() => step = Some(Step::StartOver),
                 Asked::Fence => visit.is_fenced |= record.is_some(),
                 Asked::FloorAsFence => visit.is_fenced |= is_below(visit.own),
@@ -448,7 +448,7 @@ impl Runtime {
     }
 }
 
-/// The commit witness whose first part this is.
+/// Reads the whole commit witness that has this first part.
 async fn read_witness(
     transaction: &mut dyn Transaction,
     id: TransactionId,
@@ -458,7 +458,7 @@ async fn read_witness(
     decode(&bytes).map_err(|Unreadable| unreadable("commit witness", id))
 }
 
-/// Whether it needs its store.
+/// True if the instruction needs its store.
 pub(crate) fn visits(instr: &Instr) -> bool {
     match instr {
         Instr::Fetch(_) | Instr::Read { .. } | Instr::Write { .. } => true,
@@ -467,7 +467,7 @@ pub(crate) fn visits(instr: &Instr) -> bool {
     }
 }
 
-/// Whether it reads its store.
+/// True if the instruction reads its store.
 pub(crate) fn reads(instr: &Instr) -> bool {
     match instr {
         Instr::Fetch(_) | Instr::Read { .. } => true,

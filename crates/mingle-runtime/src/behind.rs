@@ -1,4 +1,4 @@
-//! What a runtime does behind its callers' backs for as long as it is there: signs of life, and sweeps.
+//! The runtime's permanent background tasks: signs of life, and sweeps.
 
 use std::future::Future;
 use std::sync::Arc;
@@ -8,20 +8,20 @@ use crate::runtime::Runtime;
 use crate::sweep::Swept;
 
 impl Runtime {
-    /// Starts to look, now and then, for what others have left behind, for as long as the runtime
-    /// is there.
+    /// Starts the periodic sweeps for records that other origins have left, for as long as the
+    /// runtime exists.
     pub fn start_sweeps(self: &Arc<Self>) {
         if self.planted == Planted::NobodyHelps {
             return;
         }
-        // Signs of life wait for nothing else: a sweep may take long.
+        // Signs of life have a task of their own: a sweep may take long.
         self.now_and_then(|runtime| async move {
             runtime.beat().await;
             let ended = runtime.end_lease().await;
             runtime.note_failed("removing the sign of life", &ended);
         });
         self.now_and_then(|runtime| async move {
-            // What fails is tried again next time.
+            // Failed steps are tried again next time.
             let recovered = runtime.recover_own(false, &mut Swept::default()).await;
             runtime.note_failed("finishing what is parked", &recovered);
             let swept = runtime.sweep_now(false, false).await;
@@ -29,7 +29,7 @@ impl Runtime {
         });
     }
 
-    /// Does something again and again, about as often as sweeps are.
+    /// Repeats some work about as often as sweeps.
     fn now_and_then<F>(&self, work: impl Fn(Arc<Self>) -> F + Send + Sync + 'static)
     where
         F: Future<Output = ()> + Send + 'static,

@@ -1,16 +1,19 @@
 //! Deadlines of requests to stores.
 //!
-//! A store that never answers must not keep a call beyond its deadline, however long its adapter would wait. So each
-//! attempt at a phase ends with the deadline:
+//! A store that never answers must not keep a call beyond its deadline, however long its adapter
+//! would wait. So each attempt at a phase ends with the deadline:
 //!
-//! - before its commit it is dropped. Nothing was written, or it will be tried again; the error is
-//!   [`StoreError::Unavailable`] and names the store, where that is, and for how long it has not answered. Where the store
-//!   has answered most of the time, such as with conflicts, the error is what it has said last.
-//! - a commit that was sent is never taken for one that was not. It goes on behind the caller's back, and its result is
-//!   [`StoreError::Unknown`]; the store is asked for it, for [`ASKED_AFTER_DEADLINE`] if there is no time left.
-//! - computation ends by itself ([`turns`](crate::turns)), with an error of its own.
+//! - An attempt that has not sent its commit is dropped. Nothing was written, or it will be tried
+//!   again. The error is [`StoreError::Unavailable`]; it names the store, its address, and the time
+//!   without answers. If the store has answered most of the time, for example with conflicts, the
+//!   error is its last one.
+//! - A commit that was sent never counts as not sent. It goes on in the background, and its result
+//!   is [`StoreError::Unknown`]. The store is asked for the outcome, for [`ASKED_AFTER_DEADLINE`]
+//!   if no time is left.
+//! - Computation ends by itself ([`turns`](crate::turns)), with an error of its own.
 //!
-//! Requests outside any attempt, such as those of sweeps and clean-up, have the deadline of a call each.
+//! Requests outside any attempt, for example by sweeps and clean-up, each have the deadline of a
+//! call.
 
 use std::future::{Future, poll_fn};
 use std::pin::{Pin, pin};
@@ -25,24 +28,24 @@ use crate::limits::ASKED_AFTER_DEADLINE;
 use crate::phase::Control;
 use crate::runtime::Runtime;
 
-/// Waits for a store that may be given up.
+/// The attempt waits for a store; the wait may be given up.
 const ASKS: u8 = 0;
-/// Computes, which ends by itself.
+/// The attempt computes, which ends by itself.
 const COMPUTES: u8 = 1;
-/// Has sent a commit, which is not given up.
+/// The attempt has sent a commit, which is not given up.
 const COMMITS: u8 = 2;
 
-/// What an attempt does at present.
+/// The present activity of an attempt.
 #[derive(Default)]
 pub(crate) struct Doing(AtomicU8);
 
 impl Doing {
-    /// It computes until the guard is dropped.
+    /// Marks the attempt as computing until the guard is dropped.
     pub(crate) fn computes(&self) -> DoingGuard<'_> {
         self.begin(COMPUTES)
     }
 
-    /// It commits until the guard is dropped.
+    /// Marks the attempt as committing until the guard is dropped.
     pub(crate) fn commits(&self) -> DoingGuard<'_> {
         self.begin(COMMITS)
     }
@@ -56,7 +59,7 @@ impl Doing {
     }
 }
 
-/// Ends what an attempt does.
+/// A guard that ends an activity of an attempt.
 pub(crate) struct DoingGuard<'a> {
     doing: &'a Doing,
     before: u8,
@@ -69,7 +72,7 @@ impl Drop for DoingGuard<'_> {
 }
 
 impl Runtime {
-    /// The result of a future; none if the deadline comes first.
+    /// Returns the result of a future; none if the deadline comes first.
     pub(crate) async fn by<T>(
         &self,
         deadline: Duration,
@@ -78,7 +81,7 @@ impl Runtime {
         self.by_unless(deadline, || true, pin!(future)).await
     }
 
-    /// The result of an attempt; none if the deadline comes first, and it neither computes nor commits.
+    /// Returns the result of an attempt; none if the deadline comes first while it asks a store.
     pub(crate) async fn attempt_by<T>(
         &self,
         control: &Control<'_>,
@@ -93,7 +96,7 @@ impl Runtime {
         may_end: impl Fn() -> bool,
         mut future: Pin<&mut impl Future<Output = T>>,
     ) -> Option<T> {
-        // Most often it is ready at once, or long before.
+        // Usually the future is ready at once, or long before the deadline.
         let mut alarm: Option<BoxFuture<'static, ()>> = None;
         let mut is_late = false;
         poll_fn(|context| {
@@ -111,7 +114,8 @@ impl Runtime {
         .await
     }
 
-    /// The result of a future that goes on behind the caller's back after the deadline; none then.
+    /// Returns the result of a future; none after the deadline, when the future goes on in the
+    /// background.
     pub(crate) async fn by_or_behind<T: Send + 'static>(
         &self,
         deadline: Duration,
@@ -126,12 +130,12 @@ impl Runtime {
         found
     }
 
-    /// When a question ends that is asked once at least: what became of a commit.
+    /// Returns the end of the questions for a commit's outcome, which is asked for at least once.
     pub(crate) fn asked_until(&self, deadline: Duration) -> Duration {
         deadline.max(self.world.elapsed().saturating_add(ASKED_AFTER_DEADLINE))
     }
 
-    /// What is said of a store that has not answered since a moment.
+    /// Returns the error for a store that has not answered since `since`.
     pub(crate) fn silent(
         &self,
         store: usize,
@@ -149,7 +153,7 @@ impl Runtime {
         }
     }
 
-    /// An error of a store that is out of reach, with the place where it is.
+    /// Adds the place of a store that is out of reach to its error.
     pub(crate) fn located(
         &self,
         store: usize,
@@ -163,7 +167,8 @@ impl Runtime {
         StoreError::Unavailable { store: name, reason: format!("{place}{reason}") }
     }
 
-    /// Where a store is, or its replica, at the beginning of a message: `replica eu at 10.0.0.7:5432: `.
+    /// Returns the place of a store or replica as the prefix of a message, for example
+    /// `replica eu at 10.0.0.7:5432: `.
     pub(crate) fn place(&self, store: usize, replica: Option<&Name>) -> String {
         let node = self.stores[store].place(replica);
         match (replica, node) {

@@ -1,11 +1,13 @@
-//! Stores that are away, and calls that are not begun for that.
+//! Circuit breakers: calls that need a store that is away are refused at once.
 //!
-//! A transaction that has committed at its first store waits for a later one that is away, and transactions that meet
-//! its objects wait with it. So a store that is away would hold up more and more transactions that never visit it. Once a
-//! store, or a replica, has failed for [`AWAY_AFTER`] and has not answered anything meanwhile, its circuit is open:
-//! a call that would have to visit it is refused before it writes anything, at once, with the store's name and the
-//! time since when. One that waits for an earlier store alone (`until`) is not. A background task asks
-//! until the store answers, and closes the circuit. What has begun goes on trying all the same.
+//! A transaction that has committed at its first store waits for a later store that is away, and
+//! transactions that access its objects wait with it. So a store that is away would hold up more
+//! and more transactions that never visit it. Once a store, or a replica, has failed for
+//! [`AWAY_AFTER`] without any answer, its circuit is open: a call that would have to visit it is
+//! refused at once, before it writes anything, with the store's name and the time without answers.
+//! A call that waits for an earlier store alone (`until`) is not refused. A background task asks
+//! until the store answers, and closes the circuit. Transactions that have begun keep trying all
+//! the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -38,12 +40,12 @@ struct Failing {
     is_open: bool,
 }
 
-/// Which places fail.
+/// The places that fail.
 #[derive(Default)]
 pub(crate) struct Circuits(BTreeMap<Place, Failing>);
 
 impl Circuits {
-    /// A place has failed at some time. Whether its circuit opens with that.
+    /// Records a failure of a place; true if its circuit opens with this failure.
     fn fails(&mut self, place: &Place, now: Duration, reason: String) -> bool {
         let failing = self.0.entry(place.clone()).or_insert_with(|| Failing {
             since: now,
@@ -57,9 +59,9 @@ impl Circuits {
         is_away && !std::mem::replace(&mut failing.is_open, true)
     }
 
-    /// A place has answered. Whether its circuit was open.
+    /// Records an answer of a place; true if its circuit was open.
     fn answers(&mut self, place: &Place) -> bool {
-        // Most often none fails.
+        // Usually no place fails.
         !self.0.is_empty() && self.0.remove(place).is_some_and(|failing| failing.is_open)
     }
 
@@ -75,9 +77,9 @@ pub struct Away {
     pub store: Name,
     /// Its replica; none for the one copy.
     pub replica: Option<Name>,
-    /// For how long.
+    /// The time for which it has not answered.
     pub since: Duration,
-    /// What it failed with last.
+    /// The last error.
     pub reason: String,
 }
 
@@ -106,7 +108,7 @@ impl Away {
 }
 
 impl Away {
-    /// Where another transaction has to be waited for, and waits for this.
+    /// Builds the error for a transaction that waits at `at` for `id`, which must visit this store.
     fn holds_up(&self, id: TransactionId, at: &Name) -> StoreError {
         let (seconds, last) = (self.since.as_secs(), &self.reason);
         StoreError::Unavailable {
@@ -119,7 +121,7 @@ impl Away {
 }
 
 impl Runtime {
-    /// The stores and replicas that do not answer at present.
+    /// Returns the stores and replicas that do not answer at present.
     pub fn away(&self) -> Vec<Away> {
         let now = self.world.elapsed();
         let circuits = self.circuits();
@@ -136,7 +138,7 @@ impl Runtime {
         }
     }
 
-    /// Refuses a call that has to visit what is away, before anything is written.
+    /// Refuses a call that has to visit a store that is away, before anything is written.
     pub(crate) fn refuse_if_away(&self, plan: &Plan, call: &Call) -> Result<(), Error> {
         if self.circuits().0.is_empty() {
             return Ok(());
@@ -157,9 +159,9 @@ impl Runtime {
         Ok(())
     }
 
-    /// Refuses a transaction before its first commit if it would have to wait, at a store of `later`, for one that
-    /// cannot get there, since it has to visit first what is away. It would be half done, and others would wait
-    /// for it in turn.
+    /// Refuses a transaction before its first commit if it would have to wait, at a store of
+    /// `later`, for a transaction that must first visit a store that is away. Otherwise it would be
+    /// half done, and others would wait for it in turn.
     pub(crate) async fn refuse_behind_away(
         &self,
         execution: &Execution,
@@ -199,8 +201,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Ends a wait of a transaction that has written nothing yet for others that cannot come, since they have to
-    /// visit first what is away.
+    /// Ends the wait of a transaction that has written nothing yet, if the awaited transactions
+    /// must first visit a store that is away.
     pub(crate) fn refuse_wait_for_away(
         &self,
         execution: &Execution,
@@ -230,13 +232,14 @@ impl Runtime {
         open.map(|((store, _), _)| *store).collect()
     }
 
-    /// Whether the store or replica that a phase visits, of a session that stays at `home`, is away.
+    /// Returns the failure of the store or replica that a phase of a session at `home` visits, if
+    /// any.
     fn away_for(&self, store: usize, home: Option<&Name>, is_later: bool) -> Option<Away> {
         let capabilities = self.stores[store].capabilities();
         let own = (store, self.replica_at(store, home));
         let (now, circuits) = (self.world.elapsed(), self.circuits());
         let failing = circuits.open(&own)?;
-        // A later phase goes elsewhere where that is the same.
+        // A later phase goes to another replica if all replicas are equally good.
         let is_anywhere = capabilities.once == Once::ById
             || capabilities.serializable
             || capabilities.level == Level::Linearizable;
@@ -247,7 +250,7 @@ impl Runtime {
         Some(self.away_of(&own, failing, now))
     }
 
-    /// Takes note of how a place has answered.
+    /// Records the answer or error of a place.
     pub(crate) fn note_answer<T>(
         &self,
         store: usize,
@@ -304,7 +307,7 @@ impl Runtime {
                     from: [].as_slice().into(),
                     limit: 1,
                 }];
-                // What it answers is noted there.
+                // The answer is recorded in `read_records`.
                 let _ = runtime.read_records(place.0, place.1.clone(), &read).await;
             }
         }));

@@ -1,9 +1,9 @@
-//! What this origin has begun, and how it is cleaned up once it is over.
+//! Clean-up of this origin's transactions once they are over.
 //!
 //! First every replica of every visited store must have the commit witnesses, or the floor that
-//! stands for those that were left out (`owed`); then the origin's floor is raised at each store, and
-//! every replica must have that; then commit witnesses and witness rows are deleted, and last the
-//! intent. So whoever slept through all of it finds the witness or the floor.
+//! stands for the omitted ones (`owed`). Then the origin's floor is raised at each store, and every
+//! replica must have it. Then commit witnesses and witness rows are deleted, and last the intent.
+//! So a process that slept through all of it finds the witness or the floor.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Weak;
@@ -20,7 +20,7 @@ use crate::planted::Planted;
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 
-/// How a round of cleaning went.
+/// The result of a round of cleaning.
 enum Round {
     /// Nothing can be cleaned.
     Idle,
@@ -30,23 +30,23 @@ enum Round {
     Waits,
 }
 
-/// What a store is asked of transactions that are to be cleaned up.
+/// The records that a store is asked for before clean-up.
 struct Asked {
-    /// For the commit witnesses of these.
+    /// The transactions whose commit witnesses are asked for.
     witnesses: Vec<(TransactionId, Wanted)>,
-    /// For the floor above these, in place of their commit witnesses.
+    /// The transactions for which the floor must stand above them, in place of a commit witness.
     owed: Vec<u64>,
 }
 
-/// Whether a commit witness must be at a replica.
+/// The condition under which a replica may lack a commit witness.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Wanted {
-    /// If somebody put one there.
+    /// It may always lack it: perhaps no process left one.
     Maybe,
-    /// Unless it is below the floor: it was everywhere before that was raised.
+    /// It may lack it only below the floor: it was everywhere before the floor was raised.
     Yes,
-    /// Unless clean-up or a sweep has removed it: a floor was raised over it before it was
-    /// everywhere.
+    /// It may lack it only if clean-up or a sweep has removed it: a floor was raised over it before
+    /// it was everywhere.
     ByItself,
 }
 
@@ -71,31 +71,31 @@ impl Asked {
 }
 
 impl Runtime {
-    /// Whether all that this runtime has begun is over and cleaned up, so that it has left nothing
-    /// but floors.
+    /// True if all that this runtime has begun is over and cleaned up, so that only floors are left
+    /// of it.
     pub fn is_clean(&self) -> bool {
         let own = self.own();
         own.is_clean() && own.leased.is_empty()
     }
 
-    /// How many transactions of this runtime are not finished and cleaned up.
+    /// Returns the number of transactions of this runtime that are not finished and cleaned up.
     pub fn open(&self) -> usize {
         self.own().open()
     }
 
-    /// Whether nothing that this runtime has begun goes on by itself: it is clean, or waits for
-    /// what is parked.
+    /// True if no transaction of this runtime goes on by itself: it is clean, or waits for parked
+    /// transactions.
     pub fn is_at_rest(&self) -> bool {
         self.own().is_at_rest()
     }
 
-    /// An id for a transaction that others may have to finish, or wait for.
+    /// Allocates an id for a transaction that others may have to finish, or wait for.
     pub(crate) fn allocate(&self) -> TransactionId {
         let now = self.world.elapsed();
         self.own().allocate(now)
     }
 
-    /// A transaction of this origin is over.
+    /// Takes note that a transaction of this origin is over.
     pub(crate) fn is_over(&self, id: TransactionId, left: Left) {
         let (is_first_owed, is_first_ready) = {
             let mut own = self.own();
@@ -148,16 +148,15 @@ impl Runtime {
         self.note_failed("clean-up", &cleaned);
         match cleaned {
             Ok(true) => Round::Cleaned,
-            // What failed is tried again.
+            // Failed steps are tried again.
             Ok(false) | Err(_) => Round::Waits,
         }
     }
 
-    /// Cleans up after transactions that are over, as far as they are over everywhere; whether
-    /// that was any.
+    /// Cleans up after the transactions that are over everywhere; true if there was any.
     async fn clean(&self, mut ready: Vec<(TransactionId, Left)>) -> Result<bool, StoreError> {
-        // A floor that is on its way is waited for: one that is raised again and again, while more
-        // transactions end, is never everywhere.
+        // A floor on its way is waited for. If it were raised again and again while more
+        // transactions end, it would never be everywhere.
         let raised = self.own().raised;
         if ready.first().is_some_and(|(first, _)| first.sequence <= raised) {
             ready.retain(|(id, _)| id.sequence <= raised);
@@ -173,7 +172,8 @@ impl Runtime {
         if !self.is_raised(last, &stores).await? {
             return Ok(false);
         }
-        // Before they are gone: who still remembers one would pass it on, and nobody would remove that.
+        // Done before the deletion: a runtime that still remembers a row would pass it on, and no
+        // process would remove the new row.
         self.known().drop_rows(last);
         if !matches!(self.planted, Planted::FloorAfterDeletion | Planted::NothingDeleted) {
             self.delete(&ready, &parts).await?;
@@ -188,8 +188,8 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Cuts the list before the first transaction that some replica lacks something of. Gives the
-    /// number of parts of each commit witness.
+    /// Cuts the list before the first transaction of which some replica lacks something. Returns
+    /// the number of parts of each commit witness.
     async fn cut_at_what_is_missing(
         &self,
         ready: &mut Vec<(TransactionId, Left)>,
@@ -199,7 +199,8 @@ impl Runtime {
         for store in 0..self.stores.len() {
             self.cut_at_what_is_missing_at(store, ready, &mut parts).await?;
         }
-        // That took its time: what may have been written meanwhile is looked for the next time.
+        // That took time: witnesses that may have been written meanwhile are looked for in the next
+        // round.
         let now = self.world.elapsed();
         let may_be_there = |(id, left): &(TransactionId, Left)| {
             let owed = left.owed.as_ref();
@@ -235,7 +236,7 @@ impl Runtime {
         let mut copies: BTreeMap<TransactionId, Bytes> = BTreeMap::new();
         for replica in self.replicas_to_check(store) {
             let mut answers = self.read_records(store, replica, &reads).await?;
-            // What a sweep has deleted since the floor was raised was everywhere before.
+            // A witness that a sweep has deleted since the floor was raised was everywhere before.
             let raised = match answers.pop() {
                 Some(Data::Record(Some(found))) => read_floor(&found),
                 _ => 0,
@@ -270,9 +271,9 @@ impl Runtime {
         Ok(())
     }
 
-    /// Transactions whose commit witness was written after all, and is gone from the replica that it
-    /// was written at: the sweep of another process found the floor of this origin over it at every
-    /// replica, and so removed it. It will not come back, and the floor does for it from then on.
+    /// Returns the transactions whose late commit witness is gone from the replica where it was
+    /// written. The sweep of another process found the floor of this origin over it at every
+    /// replica, and removed it. It will not come back, and the floor stands for it from then on.
     async fn gone_where_written(
         &self,
         store: usize,
@@ -303,12 +304,12 @@ impl Runtime {
         Ok(gone)
     }
 
-    /// Where a commit witness was left out, others may have written it if they have had the time.
+    /// Finds the omitted commit witnesses that other processes have had time to write.
     fn look_for_what_is_old(&self, ready: &mut [(TransactionId, Left)]) {
         let now = self.world.elapsed();
         for (_, left) in ready {
             if let Some(owed) = left.owed.take_if(|owed| self.is_old(owed, now)) {
-                // Its floor does for it, too.
+                // The floor at its store stands for it, too.
                 left.rows.insert(owed.store);
             }
         }
@@ -318,7 +319,8 @@ impl Runtime {
         !owed.is_written && (owed.is_tried || owed.since + self.settings.fresh_for() <= now)
     }
 
-    /// Cuts the list before the first transaction whose session had seen what some replica lacks.
+    /// Cuts the list before the first transaction whose session had seen writes that some replica
+    /// lacks.
     async fn cut_at_what_is_unseen(
         &self,
         ready: &mut Vec<(TransactionId, Left)>,
@@ -347,12 +349,12 @@ impl Runtime {
         replicas
     }
 
-    /// Writes the floor at stores.
+    /// Raises the floor at the stores.
     async fn raise(&self, last: TransactionId, stores: &BTreeSet<usize>) -> Result<(), StoreError> {
         if self.own().raised >= last.sequence && self.own().origin == last.origin {
             return Ok(());
         }
-        // Where it has to reach replicas it goes first, and is on its way meanwhile.
+        // Stores with several replicas come first: the floor is on its way there meanwhile.
         let (many, one): (Vec<usize>, Vec<usize>) =
             stores.iter().partition(|store| self.is_many(**store));
         for store in many.into_iter().chain(one) {
@@ -367,7 +369,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Deletes what transactions have left: their intents last.
+    /// Deletes the records that the transactions have left; their intents last.
     async fn delete(
         &self,
         ready: &[(TransactionId, Left)],
@@ -406,7 +408,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// Asks, behind everybody's back, what every replica of a store has seen.
+    /// Asks in the background for the stamp that every replica of a store has seen.
     pub(crate) fn ask_everywhere(&self, store: usize) {
         let (me, site) = (self.me.clone(), self.stores[store].clone());
         let now = self.world.elapsed();

@@ -1,4 +1,4 @@
-//! The end of an attempt: what goes to the store with the phase's writes, and its commit.
+//! The end of an attempt: the records sent with the phase's writes, and the commit.
 
 use std::collections::{BTreeSet, HashSet};
 
@@ -31,11 +31,11 @@ pub(crate) struct Concluding<'a, 'c> {
     pub(crate) visit: Visit,
     pub(crate) transaction: Box<dyn Transaction>,
     pub(crate) finished: Finished,
-    /// What reads for the next phase meanwhile.
+    /// The reads for the next phase, which run meanwhile.
     pub(crate) early: Option<Box<Early>>,
 }
 
-/// A commit, and what follows for its transaction once it has taken effect.
+/// A commit, and the data needed once it has taken effect.
 pub(crate) struct Concluded {
     pub(crate) index: usize,
     pub(crate) role: Role,
@@ -47,7 +47,8 @@ pub(crate) struct Concluded {
 }
 
 impl Runtime {
-    /// Whether a phase has only read, met nobody, and waits for nobody: most that only read.
+    /// True if a phase has only read, found no witness row, and waits for no transaction. Most
+    /// phases that only read are of this kind.
     pub(crate) fn has_only_read(
         &self,
         execution: &Execution,
@@ -64,7 +65,7 @@ impl Runtime {
             && self.planted == Planted::None
     }
 
-    /// Ends a phase that [has only read](Self::has_only_read): as [`Self::conclude`], which would find
+    /// Ends a phase that [has only read](Self::has_only_read). [`Self::conclude`] would find
     /// nothing more to do.
     pub(crate) async fn conclude_read(
         &self,
@@ -87,7 +88,7 @@ impl Runtime {
         Ok(Step::Done)
     }
 
-    /// Commits what a phase has done.
+    /// Commits the effects of a phase.
     pub(crate) async fn conclude(
         &self,
         execution: &mut Execution,
@@ -148,8 +149,8 @@ impl Runtime {
         }
     }
 
-    /// Whether what the phase was answered is fixed, where it has to be: else it is run again, on what
-    /// somebody else has fixed.
+    /// Returns true if the answers of the phase are fixed, or need not be. If false, the phase is
+    /// run again on the answers that another process has fixed.
     async fn may_go_on(
         &self,
         execution: &Execution,
@@ -165,7 +166,7 @@ impl Runtime {
         Ok(is_ours)
     }
 
-    /// None where it takes effect with the transaction that it is a part of.
+    /// Applies a commit, or holds it (and returns none) if it takes effect with a host transaction.
     fn has_concluded(
         &self,
         execution: &mut Execution,
@@ -180,7 +181,7 @@ impl Runtime {
         Some(self.take_effect(execution, concluded))
     }
 
-    /// The commit of a phase has taken effect.
+    /// Updates the execution after the commit of a phase has taken effect.
     pub(crate) fn take_effect(&self, execution: &mut Execution, concluded: Concluded) -> Visit {
         let Concluded { index, role, visit, draft, finished, committed, is_decisive } = concluded;
         execution.has_written |= is_decisive;
@@ -196,8 +197,8 @@ impl Runtime {
         visit
     }
 
-    /// Adds the witness rows that this runtime has itself left on what is written: the store need
-    /// not tell it of them.
+    /// Adds the witness rows that this runtime itself left on the objects written: the store need
+    /// not report them.
     pub(crate) fn remember_rows(&self, visit: &mut Visit, written: &BTreeSet<Option<Ref>>) {
         let known = self.known();
         let told: HashSet<&WitnessRow> = visit.rows.iter().collect();
@@ -233,10 +234,10 @@ impl Runtime {
         let capabilities = self.stores[visit.store].capabilities();
         writes.append(&mut draft.writes);
         if self.is_beside && writes.is_empty() && !visit.flushed.is_empty() {
-            // Whoever sent the phase asks by its id, which a commit without writes does not leave.
+            // The sender of the phase asks by its id, which a commit without writes does not leave.
             writes.push(Write::Discard(RecordKey::of(RecordKind::Parked, self.allocate(), 0)));
         }
-        // What becomes of a transaction of the application's has to be asked in any case.
+        // The outcome of a host transaction must be asked for in any case.
         let is_asked = execution.host.is_some() && !visit.flushed.is_empty();
         let writes_some = is_asked || !writes.is_empty();
         let asks = capabilities.may_lose_answers && role != Role::Later && writes_some;
@@ -263,14 +264,14 @@ impl Runtime {
         }
     }
 
-    /// When the phases of a transaction that begins now take place: later than all that this
+    /// Returns the time from which the phases of a new transaction count: later than all that this
     /// process has seen at stores whose writes bear timestamps.
     pub(crate) fn time_of_phases(&self) -> u64 {
         let now = u64::try_from(self.world.now().micros()).unwrap_or(0);
         self.stores.iter().map(|store| store.time()).fold(now, u64::max)
     }
 
-    /// Commits; where the answer of a commit that decides is lost, asks until it is known or the
+    /// Commits. If the answer of a deciding commit is lost, asks until the outcome is known or the
     /// deadline has passed.
     async fn commit(
         &self,
@@ -323,7 +324,7 @@ impl Runtime {
     }
 
     /// Adds the commit witnesses, and the rows beside them, of a transaction whose first writing
-    /// phase is the one of this index, at this store.
+    /// phase has this index and runs at this store.
     pub(crate) fn leaves_witnesses(
         &self,
         execution: &Execution,
@@ -391,7 +392,7 @@ impl Runtime {
         written.map(|()| Step::Done).map_err(Error::Store)
     }
 
-    /// All witness rows of a store: what the planted fault of that name claims to know.
+    /// Returns all witness rows of a store, which the planted fault `BlindWrites` claims to know.
     async fn all_known(&self, visit: &Visit) -> BTreeSet<TransactionId> {
         let from = TransactionId { origin: mingle_model::Origin(0), sequence: 0 };
         let all = [Read::Witnesses { from, limit: usize::MAX }];
@@ -404,13 +405,13 @@ impl Runtime {
     }
 }
 
-/// When a phase takes place: the same whoever runs it, after the phases before it, and after all
-/// that it was answered.
+/// Returns the time of a phase: the same in every process that runs it, later than the phases
+/// before it, and later than all versions that it was answered.
 fn time_of(execution: &Execution, index: usize, visit: &Visit) -> u64 {
     execution.time.max(visit.version).saturating_add(1 + index as u64)
 }
 
-/// What follows when the commit of a phase did not take effect.
+/// Decides the next step after the commit of a phase did not take effect.
 fn not_committed(
     execution: &Execution,
     control: &Control<'_>,
@@ -421,13 +422,13 @@ fn not_committed(
         shared.commit_failed();
     }
     if execution.plan.isolated && execution.id.is_none() {
-        // Its read witnesses stand under the id that it has lost.
+        // Its read witnesses carry the id that it has lost.
         return Ok(Step::StartOver);
     }
     Err(error)
 }
 
-/// From the first commit on nobody may take a call back.
+/// Marks the first commit as begun: from then on a call cannot be cancelled.
 fn begin_commit(control: &Control<'_>, is_decisive: bool) -> Result<(), Error> {
     let is_given_up = is_decisive && control.shared.is_some_and(|shared| !shared.begin_commit());
     if is_given_up { Err(Error::Cancelled) } else { Ok(()) }

@@ -1,4 +1,4 @@
-//! A phase between the machine that computes it and the store that it visits.
+//! The driver of a phase, between the machine that computes it and the store that it visits.
 
 use std::borrow::Cow;
 
@@ -18,15 +18,15 @@ use crate::turns::Turns;
 /// The smallest id.
 const FIRST: TransactionId = TransactionId { origin: Origin(0), sequence: 0 };
 
-/// What a phase reads at once.
+/// The reads that a phase sends at once.
 struct Asking<'a> {
     reads: &'a [Read],
-    /// Whether that is the last that it needs of its store.
+    /// True if the phase needs nothing more of its store.
     is_last: bool,
 }
 
 impl Visit {
-    /// Whether the store may end its transaction with the last reads of the phase: nothing is
+    /// True if the store may end its transaction with the last reads of the phase: nothing is
     /// written there, and no answer leads to more reads.
     fn ends_with_reads(&self) -> bool {
         let leads_on = |asked: &Asked| matches!(asked, Asked::OwnWitness);
@@ -34,7 +34,7 @@ impl Visit {
     }
 }
 
-/// Who asks a store for a phase of a transaction.
+/// Creates the store session for a phase of a transaction.
 pub(crate) fn session_of(
     execution: &Execution,
     replica: Option<Name>,
@@ -101,7 +101,7 @@ impl Runtime {
         }
     }
 
-    /// Asks what is to be asked, together with reads of the phase, and judges the answers.
+    /// Asks the attempt's questions together with reads of the phase, and judges the answers.
     async fn ask(
         &self,
         visit: &mut Visit,

@@ -1,9 +1,10 @@
-//! Reading early: what the phase after the first one that writes reads is asked while that one still
-//! runs, where nothing that it reads follows from what an earlier phase was answered.
+//! Reading early: the reads of the phase after the first writing phase are sent while that phase
+//! still runs, if none of them depends on the answers of an earlier phase.
 //!
-//! Whether it stands is judged once the first phase is known: whom that has met, and waits for at the
-//! next store, must have been visible there before these reads began, and what it has seen must be
-//! what was asked for. Else the phase reads anew, as if nobody had.
+//! The result is checked once the first phase is known. The transactions that it has met, and waits
+//! for at the next store, must have been visible there before these reads began, and the stamp
+//! asked for must cover all that it has seen. Otherwise the phase reads anew, as if there were no
+//! early reads.
 
 use std::future::{Future, poll_fn};
 use std::pin::Pin;
@@ -34,7 +35,7 @@ impl Early {
         }
     }
 
-    /// What comes of it.
+    /// Returns the result.
     pub(crate) async fn end(self: Box<Self>) -> Found {
         match self.asked {
             Some(asked) => asked,
@@ -43,7 +44,7 @@ impl Early {
     }
 }
 
-/// Waits for a phase, while what is read early goes on.
+/// Waits for a phase while the early reads go on.
 pub(crate) fn beside<F: Future>(
     early: &mut Option<Box<Early>>,
     mut phase: Pin<&mut F>,
@@ -57,9 +58,9 @@ pub(crate) fn beside<F: Future>(
 }
 
 impl Runtime {
-    /// Whether a transaction may read for a phase before the one before it has committed.
+    /// True if a transaction may read for a phase before the previous phase has committed.
     pub(crate) fn may_read_ahead(&self, execution: &Execution) -> bool {
-        // Planted faults are faults of the other way.
+        // Planted faults concern runs that do not read ahead.
         let is_whole = self.planted == Planted::None && self.mutation == Mutation::None;
         execution.reads_ahead
             && execution.host.is_none()
@@ -68,7 +69,7 @@ impl Runtime {
             && !execution.plan.isolated
     }
 
-    /// Begins to read for the phase after the one of this index, if that is the first one that writes.
+    /// Begins to read for the phase after the one of this index, if that one writes first.
     pub(crate) fn read_early(&self, execution: &Execution, index: usize) -> Option<Box<Early>> {
         let plan = &execution.plan;
         if plan.first_write != Some(index)
@@ -83,7 +84,7 @@ impl Runtime {
             return None;
         }
         let begun = Begun {
-            // Nobody's: numbers begin at 1.
+            // No transaction has this id: numbers begin at 1.
             id: TransactionId { origin: self.own().origin(), sequence: 0 },
             first: index,
             intent: execution.store_name(&plan.phases[index])?,

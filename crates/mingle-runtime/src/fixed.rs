@@ -1,4 +1,4 @@
-//! Phases whose operations must be the same whoever runs them.
+//! Phases whose operations must be the same in every process that runs them.
 
 use mingle_lang::code::Instr;
 use mingle_lang::split::Mode;
@@ -18,8 +18,8 @@ use crate::stats::Counted;
 use crate::transaction::Execution;
 
 impl Runtime {
-    /// Whether a phase's operations are fixed in its intent before they are sent: its store counts
-    /// one of several copies, and they depend on what the phase reads.
+    /// True if a phase's operations are fixed in its intent before they are sent: its store counts
+    /// one of several copies, and they depend on the phase's reads.
     pub(crate) fn is_fixed(&self, execution: &Execution, index: usize, store: usize) -> bool {
         execution.begun.is_some()
             && self.planted != Planted::OperationsDiffer
@@ -28,7 +28,7 @@ impl Runtime {
             && phase_reads(&execution.plan.phases[index])
     }
 
-    /// Looks for what somebody else may have fixed of a phase before this attempt at it.
+    /// Looks for answers that another process may have fixed for a phase before this attempt.
     pub(crate) async fn learn_fixed(
         &self,
         execution: &Execution,
@@ -36,7 +36,7 @@ impl Runtime {
         tries: &mut Tries,
         attempt: u32,
     ) -> Result<(), Error> {
-        // Nobody has fixed anything when its own process tries a phase for the first time.
+        // No answers are fixed when the transaction's own process tries a phase for the first time.
         let may_be_fixed = execution.is_helper || tries.look || attempt > 1;
         if may_be_fixed && tries.fixed.is_none() && self.is_fixed(execution, index, store) {
             tries.fixed = self.look_for_fixed(execution, index).await?;
@@ -44,14 +44,14 @@ impl Runtime {
         Ok(())
     }
 
-    /// The answers that a phase was given when it was run first.
+    /// Returns the answers that the first run of a phase was given, if they are fixed.
     async fn look_for_fixed(
         &self,
         execution: &Execution,
         index: usize,
     ) -> Result<Option<Fixed>, Error> {
         let begun = execution.begun.as_ref().expect("a later phase has begun");
-        // Beside a store the intent is out of reach: whoever sent the attempt has looked.
+        // A worker beside a store cannot reach the intent: the sender of the attempt has looked.
         let intent = self.store_called(&begun.intent).filter(|_| !self.is_beside);
         let Some(store) = intent else { return Ok(None) };
         let replica = self.replica_at(store, execution.home.as_ref());
@@ -67,7 +67,7 @@ impl Runtime {
         Ok(Some(fixed))
     }
 
-    /// At least what an attempt has seen.
+    /// Returns a stamp that covers all that an attempt has seen.
     async fn seen_at(&self, visit: &Visit) -> Result<Stamp, Error> {
         let session = StoreSession { replica: visit.replica.clone(), ..StoreSession::default() };
         let begun = self.stores[visit.store].begin(&session).await.map_err(Error::Store)?;
@@ -75,7 +75,7 @@ impl Runtime {
         Ok(committed.stamp)
     }
 
-    /// Fixes the answers that a phase was given; false if somebody else has fixed others.
+    /// Fixes the answers that a phase was given; false if another process has fixed others.
     pub(crate) async fn fix(
         &self,
         execution: &Execution,
@@ -95,7 +95,7 @@ impl Runtime {
         Ok(Fixed { answers: visit.answers.clone(), seen, version: visit.version })
     }
 
-    /// Fixes these answers; false if somebody else has fixed others.
+    /// Fixes these answers; false if another process has fixed others.
     pub(crate) async fn fix_as(
         &self,
         execution: &Execution,
@@ -125,13 +125,13 @@ impl Runtime {
     }
 }
 
-/// The records of what is fixed of a phase.
+/// Returns the records of a phase's fixed answers.
 pub(crate) fn fixed_records(id: TransactionId, index: usize, fixed: &Fixed) -> Vec<Write> {
     let from = (index as u32) << 16;
     parts_of(&encode(fixed), |part| RecordKey::of(RecordKind::Fixed, id, from + part))
 }
 
-/// Whether a phase's code reads its store.
+/// True if a phase's code reads its store.
 fn phase_reads(phase: &mingle_lang::Phase) -> bool {
     phase.mode == Mode::Read || phase.code.iter().any(|instr: &Instr| crate::attempt::reads(instr))
 }

@@ -1,4 +1,4 @@
-//! What a runtime has learned of its stores, and stays true.
+//! Facts that a runtime has learned of its stores and that stay true.
 
 use std::collections::hash_map::Entry;
 use std::collections::{BTreeMap, HashMap, HashSet};
@@ -11,21 +11,21 @@ use mingle_model::{Name, Origin, Ref, Stamp, TransactionId, WitnessRow};
 use crate::intent::ProgramHash;
 use crate::limits::VISIBLE_MAX;
 
-/// What was learned and stays true.
+/// Facts that stay true once learned.
 #[derive(Default)]
 pub(crate) struct Known {
-    /// Commit witnesses, or floors above them, that were visible at a replica of a store, and as which
-    /// of them that was learned.
+    /// Commit witnesses, or floors above them, that were visible at a replica of a store, each with
+    /// its number in the order of learning.
     visible: HashMap<(usize, Option<Name>, TransactionId), u64>,
-    /// How many of these were ever learned.
+    /// The number of commit witnesses ever learned.
     visible_count: u64,
-    /// Floors that were seen at a replica of a store: what is below was there before.
+    /// Floors that were seen at a replica of a store: every witness below was there before.
     floors: HashMap<(usize, Option<Name>, Origin), u64>,
-    /// What a replica of a store had seen when it had what a transaction did there.
+    /// The stamp that some replica of a store had seen when it had a transaction's effects there.
     seen_with: HashMap<(usize, TransactionId), Stamp>,
-    /// What every replica of a store has seen, and when that was asked for.
+    /// The stamp that every replica of a store has seen, and the time of that question.
     everywhere: BTreeMap<usize, (Stamp, Duration)>,
-    /// From when on phases at a store may read ahead again.
+    /// The time from which phases at a store may read ahead again.
     reads_ahead_from: BTreeMap<usize, Duration>,
     /// Programs that helpers needed.
     programs: HashMap<ProgramHash, Arc<Program>>,
@@ -34,13 +34,14 @@ pub(crate) struct Known {
     /// Transactions that this runtime is finishing for others.
     helping: HashSet<TransactionId>,
     /// Witness rows of this runtime's own transactions that are not cleaned up, by store and
-    /// object: who overwrites what they wrote need not be told of them by the store.
+    /// object. The store need not report them to transactions of this runtime that overwrite the
+    /// object.
     rows: HashMap<(usize, Option<Ref>), Vec<WitnessRow>>,
     rows_of: BTreeMap<TransactionId, Vec<(usize, Option<Ref>)>>,
 }
 
 impl Known {
-    /// Of a runtime that has this program.
+    /// Creates the facts of a runtime that has this program.
     pub(crate) fn of(hash: ProgramHash, program: Arc<Program>) -> Self {
         Self { programs: HashMap::from([(hash, program)]), ..Self::default() }
     }
@@ -56,7 +57,7 @@ impl Known {
             || self.visible.contains_key(&(store, replica.cloned(), id))
     }
 
-    /// A floor stands at a replica of a store.
+    /// Takes note of a floor at a replica of a store.
     pub(crate) fn note_floor(
         &mut self,
         store: usize,
@@ -71,13 +72,13 @@ impl Known {
         *known = floor.max(*known);
     }
 
-    /// What some replica of a store had seen that has what a transaction did there.
+    /// Returns the stamp of some replica of a store that has a transaction's effects there.
     pub(crate) fn seen_with(&self, store: usize, id: TransactionId) -> Option<&Stamp> {
         self.seen_with.get(&(store, id))
     }
 
-    /// A replica that has seen this much has what a transaction did there. Of several the first one
-    /// counts: it asks for the least.
+    /// Takes note that a replica with this stamp has a transaction's effects. The first stamp of
+    /// several counts: it demands the least.
     pub(crate) fn note_seen_with(&mut self, store: usize, id: TransactionId, seen: &Stamp) {
         if self.seen_with.len() >= VISIBLE_MAX {
             self.seen_with.clear();
@@ -85,7 +86,7 @@ impl Known {
         self.seen_with.entry((store, id)).or_insert_with(|| seen.clone());
     }
 
-    /// Whether that was known when so many were.
+    /// True if the witness was among the first `count` witnesses learned.
     pub(crate) fn was_visible(
         &self,
         store: usize,
@@ -97,7 +98,7 @@ impl Known {
         learned.is_some_and(|learned| *learned < count)
     }
 
-    /// How many commit witnesses were ever seen.
+    /// Returns the number of commit witnesses ever seen.
     pub(crate) fn visible_count(&self) -> u64 {
         self.visible_count
     }
@@ -113,19 +114,19 @@ impl Known {
         }
     }
 
-    /// What every replica of a store was known to have seen.
+    /// Returns the stamp that every replica of a store was known to have seen.
     pub(crate) fn everywhere(&self, store: usize) -> Option<&(Stamp, Duration)> {
         self.everywhere.get(&store)
     }
 
     pub(crate) fn note_everywhere(&mut self, store: usize, stamp: Stamp, at: Duration) {
-        // Answers may come in another order than they were asked for.
+        // Answers may arrive in another order than the questions.
         let (known, asked) = self.everywhere.entry(store).or_default();
         known.join(&stamp);
         *asked = at.max(*asked);
     }
 
-    /// From when on phases at a store may read ahead.
+    /// Returns the time from which phases at a store may read ahead.
     pub(crate) fn reads_ahead_from(&self, store: usize) -> Duration {
         self.reads_ahead_from.get(&store).copied().unwrap_or_default()
     }
@@ -135,20 +136,20 @@ impl Known {
         *known = from.max(*known);
     }
 
-    /// A transaction of this runtime has left a row at a store.
+    /// Takes note that a transaction of this runtime has left a row at a store.
     pub(crate) fn note_row(&mut self, store: usize, row: &WitnessRow) {
         let place = (store, row.object.clone());
         self.rows_of.entry(row.id).or_default().push(place.clone());
         self.rows.entry(place).or_default().push(row.clone());
     }
 
-    /// The rows that transactions of this runtime have left on an object.
+    /// Returns the rows that transactions of this runtime have left on an object.
     pub(crate) fn rows_on(&self, store: usize, object: Option<&Ref>) -> &[WitnessRow] {
         let place = (store, object.cloned());
         self.rows.get(&place).map(Vec::as_slice).unwrap_or_default()
     }
 
-    /// Transactions up to this one are cleaned up.
+    /// Drops the rows of transactions up to this one, which are cleaned up.
     pub(crate) fn drop_rows(&mut self, last: TransactionId) {
         let first = TransactionId { origin: last.origin, sequence: 0 };
         let over: Vec<TransactionId> =
@@ -181,7 +182,7 @@ impl Known {
         self.kept.insert((store, hash));
     }
 
-    /// Begins to help; false if that is being done already.
+    /// Begins to help; false if this runtime is doing that already.
     pub(crate) fn begin_help(&mut self, id: TransactionId) -> bool {
         self.helping.insert(id)
     }

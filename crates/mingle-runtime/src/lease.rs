@@ -17,13 +17,13 @@ use crate::stats::Counted;
 /// Signs of life of other origins.
 #[derive(Default)]
 pub(crate) struct Watched {
-    /// The last sign of life, and since when it has not changed.
+    /// The last sign of life, and the time since which it has not changed.
     pub(crate) leases: BTreeMap<Origin, (Vec<Option<Bytes>>, Duration)>,
 }
 
 impl Runtime {
-    /// Gives a sign of life while anything of this origin is open, at all stores side by side: one that is away
-    /// keeps none of the others waiting.
+    /// Gives a sign of life while any transaction of this origin is open, at all stores in
+    /// parallel: a store that is away keeps none of the others waiting.
     pub(crate) async fn beat(&self) {
         let (origin, beats) = {
             let mut own = self.own();
@@ -34,7 +34,7 @@ impl Runtime {
             (own.origin, own.beats)
         };
         if self.is_taken_for_dead(origin).await {
-            // What it has begun is in others' hands.
+            // Other processes have taken over its transactions.
             self.stats.count(Counted::Fenced);
             self.renew(origin);
             return;
@@ -45,18 +45,18 @@ impl Runtime {
     async fn beat_at(&self, store: usize, origin: Origin, beats: u64) {
         let key = RecordKey::of_origin(RecordKind::Lease, origin);
         let beat = Write::Record(key, beats.to_be_bytes().as_slice().into());
-        // Noted first: written or not, it is removed.
+        // Noted before the write: the sign is removed whether it was written or not.
         self.own().leased.insert(store);
-        // One that fails is followed by the next one.
+        // After a failed sign the next one follows.
         let _ = self.at_most_a_third(self.write_records(store, None, vec![beat])).await;
-        // All may have been cleaned up meanwhile, and the sign removed before it arrived.
+        // Meanwhile all may have been cleaned up, and the sign removed before it arrived.
         let mut own = self.own();
         if own.origin == origin {
             own.leased.insert(store);
         }
     }
 
-    /// What a store answers within a third of a lease; none if it does not.
+    /// Returns the answer of a store within a third of a lease; none if it does not answer.
     async fn at_most_a_third<T>(
         &self,
         asking: impl Future<Output = Result<T, StoreError>>,
@@ -68,11 +68,11 @@ impl Runtime {
         }
     }
 
-    /// Whether somebody has fenced this origin off, or even cleaned up after it.
+    /// True if another process has fenced this origin off, or has even cleaned up after it.
     pub(crate) async fn is_taken_for_dead(&self, origin: Origin) -> bool {
         let kinds = [RecordKind::Fence, RecordKind::Floor];
         let reads = kinds.map(|kind| Read::Record(RecordKey::of_origin(kind, origin)));
-        // Fences and last floors stand at every store: one that answers is enough.
+        // Fences and last floors stand at every store: one answer is enough.
         let asked = (0..self.stores.len())
             .map(|store| self.at_most_a_third(self.read_records(store, None, &reads)));
         let answers = join_all(asked).await;
@@ -83,12 +83,13 @@ impl Runtime {
         })
     }
 
-    /// Removes the signs of life once nothing is open: by whoever gives them, between two, and by
-    /// whoever gives none any more. One that arrives after this is noted again.
+    /// Removes the signs of life once nothing is open. The task that gives them calls this between
+    /// two signs, and a runtime that gives none any more. A sign that arrives after this is noted
+    /// again.
     ///
     /// # Errors
     ///
-    /// When a store fails.
+    /// If a store fails.
     pub async fn end_lease(&self) -> Result<(), StoreError> {
         loop {
             let (origin, store) = {
@@ -104,7 +105,7 @@ impl Runtime {
         }
     }
 
-    /// Whether an origin has given no sign of life for the length of a lease, at any store that answers.
+    /// True if an origin has given no sign of life for a lease at any store that answers.
     pub(crate) async fn is_dead(&self, origin: Origin) -> bool {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Lease, origin))];
         let asked = (0..self.stores.len())

@@ -1,4 +1,4 @@
-//! What a phase leaves beside its writes: intent, commit witness and witness rows.
+//! The records that a phase leaves beside its writes: intent, commit witness and witness rows.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -18,24 +18,24 @@ use crate::stats::Counted;
 use crate::transaction::Execution;
 use crate::worklist::Worklist;
 
-/// What a phase is to its transaction.
+/// The role of a phase in its transaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Role {
-    /// Nobody else need know of it: it does not write, or nothing is written elsewhere.
+    /// No other process need know of it: it does not write, or no other store is written.
     Plain,
-    /// An `isolated` transaction reads before it writes.
+    /// The phase reads before an `isolated` transaction writes.
     Reader,
-    /// It writes first: with it the transaction is decided.
+    /// The phase writes first: its commit decides the transaction.
     First,
-    /// It comes after that, and leaves a commit witness.
+    /// The phase follows the first writing phase, and leaves a commit witness.
     Later,
 }
 
 impl Role {
-    /// All of them, in order of their numbers.
+    /// All roles, in order of their numbers.
     pub(crate) const ALL: [Self; 4] = [Self::Plain, Self::Reader, Self::First, Self::Later];
 
-    /// What it is called among figures.
+    /// Returns the role's name in metrics.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Plain => "alone",
@@ -46,15 +46,15 @@ impl Role {
     }
 }
 
-/// What goes to the store besides the phase's own writes.
+/// The records and guards sent to the store besides the phase's own writes.
 #[derive(Default)]
 pub(crate) struct Draft {
     pub(crate) writes: Vec<Write>,
     pub(crate) guards: Vec<Guard>,
-    /// What was met, to be waited for.
+    /// The transactions found in witness rows, to be waited for.
     pub(crate) found: Worklist,
     pub(crate) known: BTreeSet<TransactionId>,
-    /// What the session had seen and the rows pass on.
+    /// The stamps that the session had seen and the rows pass on.
     pub(crate) seen: Vec<(Name, Stamp)>,
     pub(crate) has_rows: bool,
     pub(crate) own_rows: Vec<WitnessRow>,
@@ -63,7 +63,7 @@ pub(crate) struct Draft {
 }
 
 impl Runtime {
-    /// Takes up the witness rows of what was read and is written.
+    /// Adds the witness rows on the objects read and written to the draft.
     pub(crate) fn meet(
         &self,
         execution: &Execution,
@@ -75,8 +75,8 @@ impl Runtime {
         if visit.rows.is_empty() && visit.remembered.is_empty() {
             return;
         }
-        // Where it goes itself it has to look, however much is known by now: what reads there may have begun
-        // before.
+        // At stores that the transaction itself visits later it must look, however much is known by
+        // now: its reads there may have begun before.
         let to_come = execution.plan.phases[index + 1..].iter();
         let to_come: BTreeSet<Name> =
             to_come.filter_map(|phase| execution.store_name(phase)).collect();
@@ -106,7 +106,7 @@ impl Runtime {
         }
     }
 
-    /// The witness rows that a phase leaves on what it has written, or read in isolation.
+    /// Leaves the witness rows on the objects that a phase has written, or read in isolation.
     pub(crate) fn leave_rows(
         &self,
         execution: &mut Execution,
@@ -157,7 +157,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// A transaction that would have to wait for too many others is refused before it writes.
+    /// Refuses, before its first write, a transaction that would have to wait for too many others.
     fn check_waits(
         &self,
         execution: &Execution,
@@ -185,7 +185,7 @@ impl Runtime {
         )))
     }
 
-    /// The row that tells of this transaction itself.
+    /// Leaves the rows that name this transaction itself.
     fn leave_own_row(
         &self,
         execution: &mut Execution,
@@ -209,8 +209,8 @@ impl Runtime {
         draft.writes.extend(added.into_iter().map(Write::Witness));
     }
 
-    /// The rows that tell of whom this transaction had to wait for, or would have to at stores
-    /// that it does not visit with a commit witness of its own: of the few that are not known to be
+    /// Leaves rows for the transactions that this one had to wait for, or would have to at stores
+    /// where it leaves no commit witness. They are the few that are not known to be
     /// [through](crate::through) there.
     fn pass_rows_on(
         &self,
@@ -227,9 +227,9 @@ impl Runtime {
         }
     }
 
-    /// Read witnesses (MixT §6.2): whoever writes what was read here waits, at the stores that are
-    /// still to come, until this transaction has been there. What is read for an endorsement gets them
-    /// too: its store comes first in the order of visits, and is not visited again (M0403).
+    /// Leaves read witnesses (MixT §6.2): a writer of an object read here waits, at the stores to
+    /// come, until this transaction has been there. Reads for an endorsement leave them too: their
+    /// store comes first in the order of visits, and is not visited again (M0403).
     fn leave_read_rows(
         &self,
         execution: &mut Execution,
@@ -247,7 +247,7 @@ impl Runtime {
         draft.writes.extend(rows_on(&objects, &row).map(Write::Witness));
     }
 
-    /// What was seen elsewhere and some replica there may lack.
+    /// Returns the stamps seen at other stores that some replica there may lack.
     pub(crate) fn unseen_somewhere(
         &self,
         waits: &Worklist,
@@ -281,8 +281,8 @@ impl Runtime {
         unseen
     }
 
-    /// The stores at which others wait for this transaction when they meet its row: those that it
-    /// still has to visit, and those where not every replica may have it yet.
+    /// Returns the stores at which others that find this row wait for this transaction: stores that
+    /// it still has to visit, and stores where some replica may lack it.
     fn own_stores(
         &self,
         execution: &Execution,
@@ -305,7 +305,7 @@ impl Runtime {
         stores.into_iter().collect()
     }
 
-    /// Intent and commit witness.
+    /// Leaves the intent and the commit witness.
     pub(crate) fn leave_records(
         &self,
         execution: &mut Execution,
@@ -318,7 +318,7 @@ impl Runtime {
         let own_row = draft.has_rows;
         match role {
             Role::Plain | Role::Reader => {
-                // Rows of an origin that is taken for dead would not be waited for.
+                // Other transactions would not wait for rows of an origin that is taken for dead.
                 if let Some(id) = execution.id.filter(|_| own_row && execution.begun.is_none()) {
                     guard_origin(id, draft);
                 }
@@ -338,7 +338,7 @@ impl Runtime {
                     }
                 }
                 if self.is_many(visit.store) || execution.plan.isolated {
-                    // Nobody aborts one that leaves no read witnesses.
+                    // A transaction without read witnesses is never aborted.
                     let is_guarded =
                         execution.plan.isolated && self.planted != Planted::AbortIgnored;
                     leave_witness(id, self.world.random(), finished, is_guarded, draft);
@@ -351,7 +351,7 @@ impl Runtime {
                     let floor = RecordKey::of_origin(RecordKind::Floor, id.origin);
                     draft.guards.push(Guard::Below(floor, id.sequence));
                 }
-                // Where of several copies one counts, another one does no harm.
+                // Where the store counts one of several copies, another copy does no harm.
                 let is_guarded =
                     self.planted != Planted::UnguardedWitness && visit.goes_on.is_none();
                 if self.owes_witness(execution, index, visit) {
@@ -367,7 +367,7 @@ impl Runtime {
     }
 }
 
-/// A row for each of these objects, alike but for that.
+/// Returns one row for each of these objects, equal except for the object.
 fn rows_on<'a>(
     objects: &'a BTreeSet<Option<Ref>>,
     row: &'a WitnessRow,
@@ -375,12 +375,12 @@ fn rows_on<'a>(
     objects.iter().map(|object| WitnessRow { object: object.clone(), ..row.clone() })
 }
 
-/// Those of the rows that are not there yet.
+/// Returns the rows that are not there yet.
 fn added_rows(visit: &Visit, objects: &BTreeSet<Option<Ref>>, row: WitnessRow) -> Vec<WitnessRow> {
     rows_on(objects, &row).filter(|row| !visit.rows.contains(row)).collect()
 }
 
-/// What replicas have seen is asked for again after so long.
+/// The interval between two questions for the stamps that all replicas have seen.
 const EVERYWHERE_EVERY: Duration = Duration::from_millis(50);
 
 fn leave_witness(
@@ -401,7 +401,7 @@ fn absent_witness(id: TransactionId) -> Guard {
     Guard::Absent(RecordKey::of(RecordKind::Witness, id, 0))
 }
 
-/// The records of a commit witness.
+/// Returns the records of a commit witness.
 fn witness(id: TransactionId, copy: u64, finished: &Finished, draft: &Draft) -> Vec<Write> {
     let witness = Witness::Committed {
         copy,
@@ -428,27 +428,27 @@ pub(crate) fn role(execution: &Execution, index: usize, wrote: bool) -> Role {
     if wrote && has_more { Role::First } else { Role::Plain }
 }
 
-/// Whether a phase leaves nothing at its store: it does not write, and nobody need know that it has
-/// read.
+/// True if a phase leaves nothing at its store: it does not write, and no other process need know
+/// that it has read.
 pub(crate) fn leaves_nothing(execution: &Execution, index: usize) -> bool {
     execution.plan.phases[index].mode == Mode::Read
         && role(execution, index, false) == Role::Plain
         && !(execution.plan.isolated && execution.plan.phases.len() > 1)
 }
 
-/// Whether a transaction leaves nothing at any store, whatever becomes of it.
+/// True if a transaction leaves nothing at any store, whether it commits or not.
 pub(crate) fn never_leaves_any(plan: &Plan) -> bool {
     let is_read = |phase: &Phase| phase.mode == Mode::Read;
     plan.phases.iter().all(is_read) && !(plan.isolated && plan.phases.len() > 1)
 }
 
-/// With which phase an `isolated` transaction is decided: the first one that may write, or the
-/// last one of those that only read.
+/// Returns the phase that decides an `isolated` transaction: the first one that may write, or the
+/// last one if all only read.
 fn decides(execution: &Execution) -> usize {
     execution.plan.first_write.unwrap_or(execution.plan.phases.len() - 1)
 }
 
-/// The stores after a phase at which an `isolated` transaction leaves a commit witness.
+/// Returns the stores after a phase at which an `isolated` transaction leaves a commit witness.
 fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
     let mut later = execution.witnessed_later(index);
     let decides = decides(execution);
@@ -458,7 +458,7 @@ fn later_of(execution: &Execution, index: usize) -> BTreeSet<Name> {
     later
 }
 
-/// The objects that writes change; none for what a command may change.
+/// Returns the objects that the writes change; none for data that a command may change.
 pub(crate) fn written_objects(flushed: &[Write], writes: &[Write]) -> BTreeSet<Option<Ref>> {
     flushed
         .iter()
@@ -468,7 +468,7 @@ pub(crate) fn written_objects(flushed: &[Write], writes: &[Write]) -> BTreeSet<O
         .collect()
 }
 
-/// The store that holds the intent, or will if the transaction gets so far.
+/// Returns the store that holds the intent, or will hold it once the transaction gets so far.
 pub(crate) fn intent_store(execution: &Execution, index: usize) -> Name {
     if let Some(begun) = &execution.begun {
         return begun.intent.clone();

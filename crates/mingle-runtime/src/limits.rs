@@ -1,35 +1,35 @@
-//! The bounds that a run keeps to.
+//! The limits of a run.
 
 use std::time::Duration;
 
-/// How long a call may take, and what it may use until its first commit.
+/// The time that a call may take, and the resources that it may use until its first commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Settings {
-    /// Conflicts are retried, and others waited for, for so long.
+    /// The time for which conflicts are retried and other transactions are waited for.
     pub deadline: Duration,
-    /// Whoever has waited for a transaction for so long finishes it.
+    /// The time after which a transaction that waits for another one finishes it.
     pub help_after: Duration,
-    /// An origin that gave no sign of life for so long is taken for dead: what it began is
-    /// finished and cleaned up. One that was alive after all goes on under another name.
+    /// An origin that gave no sign of life for this time is taken for dead: its transactions are
+    /// finished and cleaned up. If it was alive after all, it goes on under another name.
     pub lease: Duration,
-    /// How often to look for what others have left behind.
+    /// The interval between two sweeps for records that other origins have left.
     pub sweep_every: Duration,
-    /// How long to gather finished transactions before they are cleaned up together.
+    /// The time for which finished transactions are gathered before they are cleaned up together.
     pub clean_after: Duration,
-    /// Instructions up to the end of the first phase that writes.
+    /// The maximal number of instructions up to the end of the first phase that writes.
     pub steps_max: u64,
-    /// Bytes of values that are read, recorded or written up to the end of that phase.
+    /// The maximal number of bytes of values read, recorded or written up to the end of that phase.
     pub memory_bytes_max: usize,
     /// The first pause after a conflict; it doubles, with jitter.
     pub backoff_min: Duration,
     /// The longest pause after a conflict.
     pub backoff_max: Duration,
-    /// For how many transactions one transaction may have to wait; with more it is refused before
-    /// it writes.
+    /// The maximal number of transactions that one transaction may have to wait for; with more it
+    /// is refused before it writes.
     pub worklist_max: usize,
-    /// Off, transactions leave nothing for others to finish or wait for, and sessions remember
-    /// nothing: across stores nothing is promised any more. For measuring what that costs, and for
-    /// nothing else.
+    /// If false, transactions leave nothing for others to finish or wait for, and sessions remember
+    /// nothing: across stores nothing is promised any more. Only for measuring the cost of
+    /// tracking.
     #[doc(hidden)]
     pub tracking: bool,
 }
@@ -53,101 +53,103 @@ impl Default for Settings {
 }
 
 impl Settings {
-    /// For how long from its reads on nobody can have finished and cleaned up a transaction in the
-    /// place of its own process: before that they wait for it, or for a sign of life of its origin.
+    /// Returns the time, counted from a transaction's reads, within which no other process can have
+    /// finished and cleaned it up: until then others wait for it, or for a sign of life of its
+    /// origin.
     pub(crate) fn fresh_for(&self) -> Duration {
         self.help_after.min(self.lease) / 2
     }
 }
 
-/// Steps that a phase computes before it lets others compute: well under a millisecond.
+/// The steps that a phase computes before other tasks may compute: well under a millisecond.
 pub const SLICE_STEPS: u64 = 10_000;
 
-/// Reading or writing so many bytes counts as one step of a slice.
+/// The number of bytes read or written that count as one step of a slice.
 pub(crate) const BYTES_PER_STEP: usize = 256;
 
-/// Visiting so many values of a collection counts as one step of a slice.
+/// The number of visited values of a collection that count as one step of a slice.
 pub(crate) const VALUES_PER_STEP: usize = 8;
 
-/// A session token has at most so many characters.
+/// The maximal number of characters of a session token.
 pub const TOKEN_BYTES_MAX: usize = 1 << 18;
 
-/// Sessions that wait for more transactions than this have looked which of them are through.
+/// A session that waits for more transactions than this checks which of them are through.
 pub(crate) const SESSION_PRUNE_AT: usize = 32;
 
-/// Transactions that were met are looked for so long after, many at once.
+/// The time after which transactions that were met are looked for, many at once.
 pub(crate) const LOOK_AFTER: Duration = Duration::from_millis(50);
 
-/// So many transactions are passed on for each store, before they are joined to what a replica had seen with them.
+/// The number of transactions passed on for each store before they are joined into a replica's
+/// stamp.
 pub(crate) const PASSED_ON_MAX: usize = 2;
 
-/// A store that has failed for so long, and at least [`AWAY_FAILURES`] times, is away: nothing is begun that has to
-/// visit it. What starts anew within that time is waited for.
+/// A store that has failed for this time, and at least [`AWAY_FAILURES`] times, is away: no call
+/// that has to visit it begins. A store that restarts within this time is waited for.
 pub(crate) const AWAY_AFTER: Duration = Duration::from_secs(1);
 
-/// See [`AWAY_AFTER`].
+/// The number of failures; see [`AWAY_AFTER`].
 pub(crate) const AWAY_FAILURES: u32 = 3;
 
-/// After the deadline of a call a store is asked for so long what became of its commit.
+/// The time after a call's deadline for which a store is asked for the outcome of its commit.
 pub(crate) const ASKED_AFTER_DEADLINE: Duration = Duration::from_millis(200);
 
-/// How often a store that is away is asked, at first and in the end.
+/// The interval between questions to a store that is away, at first and in the end.
 pub(crate) const PROBE_EVERY: Duration = Duration::from_millis(250);
 pub(crate) const PROBE_EVERY_MAX: Duration = Duration::from_secs(1);
 
-/// A replica that did not answer is not looked at for so long.
+/// The time for which a replica that did not answer is not looked at.
 pub(crate) const LOOK_AGAIN_AFTER: Duration = Duration::from_secs(1);
 
-/// So many transactions are looked for at a replica at once.
+/// The maximal number of transactions looked for at a replica at once.
 pub(crate) const LOOKED_FOR_MAX: usize = 512;
 
-/// With the key of a call a result of at most so many bytes is kept.
+/// The maximal size in bytes of a result that is kept with the key of a call.
 pub const RESULT_KEPT_BYTES_MAX: usize = 1 << 20;
 
-/// So many records are read or removed at once where many are.
+/// The number of records that are read or removed at once.
 pub(crate) const BATCH: usize = 1_000;
 
-/// Clean-up removes so many rows with one commit: a call that conflicts with it waits for a short time.
+/// The number of rows that clean-up removes with one commit: a conflicting call waits only shortly.
 pub(crate) const REMOVED_AT_ONCE: usize = 100;
 
-/// At most such a pause follows.
+/// The maximal pause after such a commit.
 pub(crate) const REMOVAL_PAUSE_MAX: Duration = Duration::from_millis(100);
 
-/// A helper that has to help somebody else first goes so deep at most.
+/// The maximal depth of helping, when a helper has to help another transaction first.
 pub(crate) const HELP_DEPTH_MAX: usize = 16;
 
-/// So many commit witnesses that were seen are remembered.
+/// The maximal number of seen commit witnesses that are remembered.
 pub(crate) const VISIBLE_MAX: usize = 100_000;
 
-/// A phase inside a transaction of the application's is tried so often, as it learns of witness rows.
+/// The number of tries of a phase inside a host transaction, as it learns of witness rows.
 pub(crate) const INSIDE_ATTEMPTS_MAX: u32 = 8;
 
-/// Whoever does not know whether the application's transaction has ended looks so often for an intent
-/// before asking, which may take until the end of that transaction.
+/// The number of looks for an intent before a process that does not know if the host transaction
+/// has ended asks for its outcome, which may take until the end of that transaction.
 pub(crate) const LOOKS_BEFORE_ASKING: u32 = 8;
 
-/// Of so many such transactions is asked at once.
+/// The maximal number of host transactions whose outcomes are asked for at once.
 pub(crate) const ASKED_AT_ONCE_MAX: usize = 2;
 
-/// Whoever runs attempts of others beside a store tries one so often before it answers: after
-/// conflicts, and with witness rows that the store has named.
+/// The number of tries that a worker beside a store makes before it answers: after conflicts, and
+/// with witness rows that the store has named.
 pub(crate) const BESIDE_TRIES_MAX: u32 = 8;
 
-/// An attempt of more bytes than this takes a turn of computation to be decoded.
+/// The size in bytes above which decoding an attempt takes a turn of computation.
 pub(crate) const BESIDE_INLINE_BYTES_MAX: usize = 16 << 10;
 
-/// So many programs whose texts a store keeps are remembered beside it.
+/// The number of programs kept at a store that a worker beside it remembers.
 pub(crate) const BESIDE_KEPT_MAX: usize = 10_000;
 
-/// Floors are raised so often for commit witnesses that were left out.
+/// The interval between raises of floors for omitted commit witnesses.
 pub(crate) const SETTLED_EVERY: Duration = Duration::from_millis(25);
 
-/// A commit witness that was left out is written if no floor stands for it so long after its phase
-/// has committed.
+/// The time after its phase's commit at which an omitted commit witness is written, if no floor
+/// stands for it.
 pub(crate) const OWED_FOR: Duration = Duration::from_millis(100);
 
-/// What is read ahead of the first commit keeps that waiting for so long at most.
+/// The maximal time for which reading ahead delays the first commit.
 pub(crate) const AHEAD_MAX: Duration = Duration::from_millis(50);
 
-/// A store that did not answer by then is not asked ahead for so long.
+/// The time for which a store that did not answer by then is not read ahead.
 pub(crate) const AHEAD_AGAIN_AFTER: Duration = Duration::from_secs(5);

@@ -1,7 +1,7 @@
-//! What was lost with a replica that was given up, and how one goes on without it.
+//! Data lost with a replica that was given up, and the ways to go on without it.
 //!
-//! A session that has seen some of it is refused until somebody accepts the loss for it. A transaction
-//! that has committed at some store already is finished with what is left.
+//! A session that has seen lost data is refused until the loss is accepted for it. A transaction
+//! that has committed at some store already is finished with the data that is left.
 
 use std::collections::BTreeMap;
 
@@ -11,20 +11,20 @@ use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::transaction::Execution;
 
-/// What a session had seen of a store, and nobody will see again.
+/// Data of a store that a session had seen, and that is lost for good.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Loss {
     /// The store.
     pub store: Name,
-    /// Of which replicas, and up to where it had seen them.
+    /// The replicas, each with the point up to which the session had seen it.
     pub seen: Stamp,
-    /// Up to where they can still be seen.
+    /// The points up to which they can still be seen.
     pub kept: Stamp,
 }
 
 impl Runtime {
-    /// What a session has seen that was lost with replicas that were given up. Its calls are refused
-    /// where they would need that.
+    /// Returns the data that a session has seen and that was lost with replicas that were given up.
+    /// Its calls are refused if they would need this data.
     pub fn losses(&self, session: &Session) -> Vec<Loss> {
         let worklist = session.worklist();
         let losses = (0..self.stores.len()).filter_map(|store| {
@@ -46,8 +46,8 @@ impl Runtime {
         by_store.into_values().collect()
     }
 
-    /// Lets a session go on without what was lost with replicas that were given up; says what that is.
-    /// Nothing is done again.
+    /// Lets a session go on without the data that was lost with replicas that were given up, and
+    /// returns the losses. No lost write is repeated.
     pub fn accept_losses(&self, session: &Session) -> Vec<Loss> {
         let losses = self.losses(session);
         for store in 0..self.stores.len() {
@@ -58,7 +58,7 @@ impl Runtime {
         losses
     }
 
-    /// What a replica must have seen before it serves a phase.
+    /// Returns the stamp that a replica must have seen before it serves a phase.
     pub(crate) fn after(
         &self,
         execution: &Execution,

@@ -1,8 +1,8 @@
-//! The writes that a phase has made and not sent: reads see the store through them, and they go
-//! out with the commit.
+//! The writes that a phase has made and not sent: reads see the store through them, and the commit
+//! sends them.
 //!
-//! Writes of one place are joined as they come: of two assignments the last remains, of many
-//! additions their sum. So what goes out is as small as what changed.
+//! Writes of one place are joined at once: the last of several assignments remains, and the sum of
+//! many additions. So the writes sent are as few as the changes.
 
 use std::collections::BTreeMap;
 use std::collections::hash_map::Entry;
@@ -34,32 +34,32 @@ struct ObjectWrites {
 pub enum FieldWrites {
     /// The register's value.
     Register(Value),
-    /// What is added to the counter.
+    /// The sum to add to the counter.
     Counter(i128),
-    /// The set: emptied first or not, and elements in or out.
+    /// The set: true if emptied first, and the elements put in or taken out.
     Set(bool, BTreeMap<Value, bool>),
-    /// The map: emptied first or not, and entries with their values or removed.
+    /// The map: true if emptied first, and the entries with their values, or none if removed.
     Map(bool, BTreeMap<Value, Option<Value>>),
-    /// The log: emptied first or not, and lines.
+    /// The log: true if emptied first, and the lines.
     Log(bool, Vec<Value>),
 }
 
-/// A view of one field: what this phase wrote to it, and whether the store's content shows.
+/// A view of one field: this phase's writes to it, and the visibility of the store's content.
 #[derive(Debug, Clone, Copy)]
 pub struct FieldView<'a> {
-    /// What was written.
+    /// The writes of this phase.
     pub writes: Option<&'a FieldWrites>,
-    /// The object was deleted, so nothing of the store's shows.
+    /// The object was deleted, so the store's content is hidden.
     pub hidden: bool,
 }
 
 impl Overlay {
-    /// Whether nothing was written.
+    /// True if nothing was written.
     pub fn is_empty(&self) -> bool {
         self.order.is_empty()
     }
 
-    /// What this phase did to a field.
+    /// Returns this phase's view of a field.
     pub fn field(&self, object: &Ref, field: u16) -> FieldView<'_> {
         let Some(writes) = self.objects.get(object) else {
             return FieldView { writes: None, hidden: false };
@@ -69,7 +69,7 @@ impl Overlay {
         FieldView { writes: found, hidden: writes.deleted }
     }
 
-    /// Whether the object exists, if this phase decides that.
+    /// Returns true if this phase makes the object exist, false if it deletes it, else none.
     pub fn exists(&self, object: &Ref) -> Option<bool> {
         let writes = self.objects.get(object)?;
         if writes.touched { Some(true) } else { writes.deleted.then_some(false) }
@@ -85,14 +85,14 @@ impl Overlay {
         }
     }
 
-    /// The object exists from now on.
+    /// Makes the object exist.
     pub fn create(&mut self, object: &Ref) {
         let writes = self.object(object);
         writes.created = true;
         writes.touched = true;
     }
 
-    /// The object and all that was written to it is gone.
+    /// Deletes the object and all that was written to it.
     pub fn delete(&mut self, object: &Ref) {
         *self.object(object) = ObjectWrites { deleted: true, ..ObjectWrites::default() };
     }
@@ -157,7 +157,7 @@ impl Overlay {
         *slot = empty;
     }
 
-    /// Everything as writes for a store, in the order in which objects were first written.
+    /// Takes all writes for a store, in the order in which the objects were first written.
     pub fn take_writes(&mut self) -> Vec<Write> {
         let mut sent = Vec::with_capacity(self.order.len());
         for object in std::mem::take(&mut self.order) {

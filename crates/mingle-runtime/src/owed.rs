@@ -1,13 +1,14 @@
-//! Commit witnesses that are not written, since the floor of their origin stands for them.
+//! Commit witnesses that are not written because the floor of their origin stands for them.
 //!
-//! At a store that counts one of several copies of a phase nothing rests on the commit witness of a
-//! transaction's last phase but what others are told: that they need not wait for it any more, and
-//! that nobody has to run it again. The floor of its origin tells them the same. So where
-//! [`mingle_store::Capabilities::floor_suffices`], the process that has begun the transaction leaves
-//! that witness out, and raises the floor soon, for all that are over by then. What has to wait too
-//! long, since a transaction before it is not over, has its commit witness written after all. Until
-//! either stands the transaction's intent does: should this process die before, whoever finds that
-//! runs the phase again, which comes to the same.
+//! Where a store counts one of several copies of a phase, the commit witness of a transaction's
+//! last phase only tells other processes that they need not wait for the transaction any more, and
+//! need not run the phase again. The floor of its origin tells them the same. So where
+//! [`mingle_store::Capabilities::floor_suffices`], the process that began the transaction omits
+//! that witness, and soon raises the floor for all transactions that are over by then. A witness
+//! that would have to wait too long for the floor, because an earlier transaction is not over, is
+//! written after all. Until one of the two stands, the transaction's intent remains: if this
+//! process dies before, any process that finds the intent runs the phase again, with the same
+//! effect.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -24,7 +25,7 @@ use crate::runtime::Runtime;
 use crate::stats::Counted;
 use crate::transaction::Execution;
 
-/// The commit witnesses that cannot wait at one place.
+/// The commit witnesses at one place that cannot wait for a floor.
 #[derive(Default)]
 struct Late {
     sequences: Vec<u64>,
@@ -32,8 +33,8 @@ struct Late {
 }
 
 impl Runtime {
-    /// Whether the commit witness of a later phase is left out: it is the last one, and the process
-    /// that began the transaction runs it.
+    /// True if the commit witness of a later phase is omitted: it is the last phase, and the
+    /// process that began the transaction runs it.
     pub(crate) fn owes_witness(&self, execution: &Execution, index: usize, visit: &Visit) -> bool {
         let Capabilities { once, floor_suffices, .. } = self.stores[visit.store].capabilities();
         *floor_suffices
@@ -45,7 +46,7 @@ impl Runtime {
             && self.planted == Planted::None
     }
 
-    /// Takes note of a commit witness that was left out, once its phase has committed.
+    /// Takes note of an omitted commit witness, once its phase has committed.
     pub(crate) fn note_owed(
         &self,
         execution: &mut Execution,
@@ -67,7 +68,7 @@ impl Runtime {
         execution.left.owed = Some(Box::new(owed));
     }
 
-    /// Raises floors for what is owed, soon and until nothing is.
+    /// Raises floors for omitted witnesses soon, and repeats this until no witness is omitted.
     pub(crate) fn see_to_owed(&self) {
         let (me, world) = (self.me.clone(), self.world.clone());
         self.world.spawn(Box::pin(async move {
@@ -75,7 +76,7 @@ impl Runtime {
             loop {
                 world.sleep(pause).await;
                 let Some(runtime) = me.upgrade() else { return };
-                // What failed is tried again.
+                // Failed steps are tried again.
                 failed = if runtime.raise_for_owed().await.is_ok() { 0 } else { failed + 1 };
                 pause = SETTLED_EVERY.max(runtime.backoff(failed + 4));
                 let mut own = runtime.own();
@@ -87,8 +88,8 @@ impl Runtime {
         }));
     }
 
-    /// Raises the floors that can be raised for what is owed, and writes the commit witnesses that
-    /// cannot wait.
+    /// Raises the floors that can be raised for omitted witnesses, and writes the commit witnesses
+    /// that cannot wait.
     async fn raise_for_owed(&self) -> Result<(), StoreError> {
         let due = self.own().due();
         for due in due {

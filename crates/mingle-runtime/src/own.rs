@@ -1,4 +1,4 @@
-//! What this origin has begun, and where it stands.
+//! The transactions that this origin has begun, and their states.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -9,40 +9,40 @@ use mingle_store::Write;
 
 use crate::limits::BATCH;
 
-/// What a transaction leaves at its stores, by their indices.
+/// The records that a transaction leaves at its stores, by the stores' indices.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Left {
-    /// Its intent.
+    /// The store of its intent.
     pub(crate) intent: Option<usize>,
-    /// A commit witness.
+    /// The stores with a commit witness.
     pub(crate) witnesses: BTreeSet<usize>,
-    /// A commit witness, if somebody put one there.
+    /// The stores with a commit witness if some process left one there.
     pub(crate) maybe: BTreeSet<usize>,
-    /// Witness rows.
+    /// The stores with witness rows.
     pub(crate) rows: BTreeSet<usize>,
-    /// What its rows say that its session had seen.
+    /// The stamps in its rows that its session had seen.
     pub(crate) seen: BTreeMap<Name, Stamp>,
-    /// One of its commit witnesses, if that was not written yet.
+    /// A commit witness that was not written yet, if any.
     pub(crate) owed: Option<Box<Owed>>,
 }
 
-/// A commit witness that was not written: this origin's floor stands for it, if it is raised soon.
+/// A commit witness that was not written: this origin's floor stands for it, if raised soon.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Owed {
-    /// Where.
+    /// The store where it is omitted.
     pub(crate) store: usize,
     /// The replica at which its phase has committed.
     pub(crate) replica: Option<Name>,
     /// A time before its transaction was decided.
     pub(crate) since: Duration,
-    /// When its phase had committed.
+    /// The time by which its phase had committed.
     pub(crate) committed: Duration,
     /// The witness.
     pub(crate) writes: Arc<[Write]>,
-    /// Somebody here has begun to write it: it may be there.
+    /// This process has begun to write it: it may be there.
     pub(crate) is_tried: bool,
-    /// It was written after all. A floor stands for it as well, so that those after it need not be
-    /// written too; to be cleaned up, it must be everywhere by itself.
+    /// It was written after all. A floor stands for it as well, so that later ones need not be
+    /// written too. To be cleaned up, it must be everywhere by itself.
     pub(crate) is_written: bool,
 }
 
@@ -51,9 +51,9 @@ pub(crate) struct Owed {
 pub(crate) struct Due {
     pub(crate) store: usize,
     pub(crate) replica: Option<Name>,
-    /// Up to which transaction.
+    /// The last transaction below the floor.
     pub(crate) last: TransactionId,
-    /// For how many.
+    /// The number of commit witnesses that it stands for.
     pub(crate) count: u64,
 }
 
@@ -71,29 +71,30 @@ impl Left {
     }
 }
 
-/// Where a transaction of this origin stands.
+/// The state of a transaction of this origin.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Entry {
     /// Its task runs.
     Running,
     /// Its caller has been answered; it is being finished.
     Following,
-    /// It cannot be finished for now, and nobody is at it. This is what it had left.
+    /// It cannot be finished for now, and no task works on it. It had left these records.
     Parked(Left),
-    /// It is over, and has left this.
+    /// It is over, and has left these records.
     Over(Left),
 }
 
-/// How many transactions of this origin there are.
+/// The numbers of this origin's transactions.
 #[derive(Default)]
 pub(crate) struct Sums {
     pub(crate) open: usize,
-    /// Those whose phases run, or are still to run.
+    /// Transactions whose phases run, or are still to run.
     pub(crate) running: usize,
     pub(crate) parked: usize,
-    /// When the oldest one began.
+    /// The time at which the oldest one began.
     pub(crate) oldest: Option<Duration>,
-    /// Those that are over and have left something, by store, and when the oldest of them began.
+    /// By store, the number of transactions that are over and have left records, and the time at
+    /// which the oldest of them began.
     pub(crate) to_clean: BTreeMap<usize, (usize, Duration)>,
 }
 
@@ -102,21 +103,21 @@ pub(crate) struct Own {
     pub(crate) origin: Origin,
     next: u64,
     open: BTreeMap<u64, Entry>,
-    /// When each of them began.
+    /// The times at which they began.
     begun: BTreeMap<u64, Duration>,
     pub(crate) is_cleaning: bool,
     /// The floor that was written last.
     pub(crate) raised: u64,
-    /// Whether somebody raises floors for what is owed.
+    /// True while a task raises floors for omitted commit witnesses.
     pub(crate) is_settling: bool,
-    /// The floors that stand for what was owed, by store.
+    /// The floors that stand for omitted commit witnesses, by store.
     settled: BTreeMap<usize, u64>,
     /// Stores that have a sign of life of this origin.
     pub(crate) leased: BTreeSet<usize>,
     pub(crate) beats: u64,
-    /// The one id that there is to give, where the transactions are another process's.
+    /// The only id to give out, if the transactions are another process's.
     only: Option<TransactionId>,
-    /// An id was said never to commit: nothing may be tried with it again.
+    /// A store has promised that an id never commits: nothing may be tried with it again.
     pub(crate) is_spent: bool,
 }
 
@@ -138,8 +139,8 @@ impl Own {
         }
     }
 
-    /// Of an attempt that runs on behalf of another process: it has this id to give, and cleans up
-    /// nothing.
+    /// Creates the state for an attempt on behalf of another process: it gives out this id, and
+    /// cleans up nothing.
     pub(crate) fn lent(id: TransactionId) -> Self {
         Self { only: Some(id), is_cleaning: true, ..Self::new(id.origin) }
     }
@@ -148,7 +149,7 @@ impl Own {
         self.origin
     }
 
-    /// An id for a transaction that others may have to finish, or wait for.
+    /// Allocates an id for a transaction that others may have to finish, or wait for.
     pub(crate) fn allocate(&mut self, now: Duration) -> TransactionId {
         if let Some(id) = self.only {
             return id;
@@ -160,19 +161,19 @@ impl Own {
         id
     }
 
-    /// An id that only serves to ask for an outcome.
+    /// Allocates an id that only serves to ask for an outcome.
     pub(crate) fn allocate_void(&mut self, now: Duration) -> TransactionId {
         let id = self.allocate(now);
         self.over(id, Left::default());
         id
     }
 
-    /// Whether a transaction's own task still runs.
+    /// True if a transaction's own task still runs.
     pub(crate) fn is_running(&self, id: TransactionId) -> bool {
         id.origin == self.origin && self.open.get(&id.sequence) == Some(&Entry::Running)
     }
 
-    /// A transaction's caller waits no longer.
+    /// Takes note that a transaction's caller waits no longer.
     pub(crate) fn gives_up(&mut self, id: TransactionId) {
         if id.origin == self.origin
             && let Some(entry) = self.open.get_mut(&id.sequence)
@@ -181,7 +182,7 @@ impl Own {
         }
     }
 
-    /// A transaction cannot be finished for now.
+    /// Parks a transaction that cannot be finished for now.
     pub(crate) fn parks(&mut self, id: TransactionId, left: Left) {
         if id.origin == self.origin
             && let Some(entry @ Entry::Following) = self.open.get_mut(&id.sequence)
@@ -190,12 +191,12 @@ impl Own {
         }
     }
 
-    /// Whether any transaction of this origin could not be finished.
+    /// True if some transaction of this origin could not be finished.
     pub(crate) fn has_parked(&self) -> bool {
         self.open.values().any(|entry| matches!(entry, Entry::Parked(_)))
     }
 
-    /// What a transaction of this origin had left that could not be finished.
+    /// Returns the records that a parked transaction of this origin had left.
     pub(crate) fn parked(&self, id: TransactionId) -> Option<Left> {
         match self.open.get(&id.sequence).filter(|_| id.origin == self.origin) {
             Some(Entry::Parked(left)) => Some(left.clone()),
@@ -209,7 +210,7 @@ impl Own {
         {
             *entry = Entry::Over(left);
         }
-        // What leaves nothing needs no floor.
+        // A transaction that leaves nothing needs no floor.
         while let Some(first) = self.open.first_entry()
             && matches!(first.get(), Entry::Over(left) if left.is_empty())
         {
@@ -218,7 +219,7 @@ impl Own {
         }
     }
 
-    /// The first transactions that are over without a gap.
+    /// Returns the first transactions that are over without a gap.
     pub(crate) fn ready(&self) -> Vec<(TransactionId, Left)> {
         let mut ready = Vec::new();
         for (sequence, entry) in self.open.iter().take(BATCH) {
@@ -229,7 +230,8 @@ impl Own {
         ready
     }
 
-    /// Up to which transaction this origin's floor was raised at a store for what was owed there.
+    /// Returns the number up to which this origin's floor was raised at a store for omitted
+    /// witnesses.
     pub(crate) fn settled(&self, store: usize) -> u64 {
         self.settled.get(&store).copied().unwrap_or(0)
     }
@@ -239,7 +241,7 @@ impl Own {
         left.owed.as_deref().is_some_and(is_owed)
     }
 
-    /// Whether any commit witness is owed.
+    /// True if some commit witness is still omitted.
     pub(crate) fn owes(&self) -> bool {
         self.open.iter().any(|(sequence, entry)| match entry {
             Entry::Over(left) => self.is_owed(*sequence, left),
@@ -247,9 +249,10 @@ impl Own {
         })
     }
 
-    /// The floors that can be raised for what is owed: as far as all transactions are over, and wherever
-    /// they have been is owed too, or was, at the same replica. Another replica may lack what that one has: it
-    /// has to wait until a floor is everywhere, and its transactions are cleaned up.
+    /// Returns the floors that can be raised for omitted witnesses. A floor rises as far as all
+    /// transactions are over, and as far as every witness at the store is or was omitted at the
+    /// same replica. Another replica may lack witnesses of that one: it must wait until a floor
+    /// is everywhere, and its transactions are cleaned up.
     pub(crate) fn due(&self) -> Vec<Due> {
         let mut due: BTreeMap<usize, Due> = BTreeMap::new();
         let mut replicas: BTreeMap<usize, &Option<Name>> = BTreeMap::new();
@@ -277,7 +280,7 @@ impl Own {
         due.into_values().filter(|due| due.count > 0).collect()
     }
 
-    /// What is owed of phases that had committed by a time, in order.
+    /// Returns the omitted witnesses of phases that had committed by `time`, in order.
     pub(crate) fn owed_since(&self, time: Duration) -> Vec<(u64, Box<Owed>)> {
         let late = self.open.iter().filter_map(|(sequence, entry)| match entry {
             Entry::Over(left) if self.is_owed(*sequence, left) => {
@@ -289,7 +292,7 @@ impl Own {
         late.collect()
     }
 
-    /// A floor stands for what was owed.
+    /// Takes note that a floor stands for the omitted witnesses.
     pub(crate) fn settle(&mut self, due: &Due) {
         if due.last.origin == self.origin {
             let settled = self.settled.entry(due.store).or_default();
@@ -297,7 +300,7 @@ impl Own {
         }
     }
 
-    /// Whether a commit witness was left out, and nobody here has begun to write it.
+    /// True if a commit witness was omitted, and this process has not begun to write it.
     pub(crate) fn is_left_out(&self, id: TransactionId) -> bool {
         match self.open.get(&id.sequence).filter(|_| id.origin == self.origin) {
             Some(Entry::Over(left)) => left.owed.as_ref().is_some_and(|owed| !owed.is_tried),
@@ -312,23 +315,23 @@ impl Own {
         }
     }
 
-    /// A commit witness that was left out may be there from now on.
+    /// Takes note that an omitted commit witness may be there from now on.
     pub(crate) fn tries(&mut self, origin: Origin, sequence: u64) {
         if let Some(Some(owed)) = self.owing(origin, sequence) {
             owed.is_tried = true;
         }
     }
 
-    /// It was written after all.
+    /// Takes note that it was written after all.
     pub(crate) fn has_written(&mut self, origin: Origin, sequence: u64) {
         if let Some(Some(owed)) = self.owing(origin, sequence) {
             owed.is_written = true;
         }
     }
 
-    /// Up to which transaction of an origin clean-up may have removed commit witnesses.
+    /// Returns the number up to which clean-up may have removed an origin's commit witnesses.
     pub(crate) fn removed_up_to(&self, origin: Origin) -> u64 {
-        // Of an origin that was given up, others clean up.
+        // Other processes clean up after an origin that was given up.
         if origin == self.origin { self.raised } else { u64::MAX }
     }
 
@@ -339,12 +342,12 @@ impl Own {
         }
     }
 
-    /// How many transactions are not cleaned up.
+    /// Returns the number of transactions that are not cleaned up.
     pub(crate) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// How much there is, and since when.
+    /// Returns the numbers of transactions, and the times of the oldest ones.
     pub(crate) fn sums(&self) -> Sums {
         let oldest = self.begun.values().next().copied();
         let mut sums = Sums { open: self.open.len(), oldest, ..Sums::default() };
@@ -363,16 +366,16 @@ impl Own {
         sums
     }
 
-    /// Whether everything that this origin has begun is over and cleaned up.
+    /// True if everything that this origin has begun is over and cleaned up.
     pub(crate) fn is_clean(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// Whether nothing that this origin has begun goes on by itself.
+    /// True if no transaction of this origin goes on by itself.
     pub(crate) fn is_at_rest(&self) -> bool {
         let is_parked = |entry: &Entry| matches!(entry, Entry::Parked(_));
         let rests = |entry: &Entry| is_parked(entry) || matches!(entry, Entry::Over(_));
-        // What comes after a parked one is cleaned up with it.
+        // Transactions after a parked one are cleaned up with it.
         self.open.values().all(rests) && self.open.values().next().is_none_or(is_parked)
     }
 }
@@ -396,7 +399,7 @@ mod tests {
         Left { witnesses: [STORE].into(), owed: Some(Box::new(owed)), ..Left::default() }
     }
 
-    /// Up to which transactions floors are due, and for how many.
+    /// Returns the last transaction and the count of each floor that is due.
     fn due(own: &Own) -> Vec<(u64, u64)> {
         own.due().iter().map(|due| (due.last.sequence, due.count)).collect()
     }

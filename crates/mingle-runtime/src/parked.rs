@@ -1,9 +1,10 @@
 //! Transactions that cannot be finished for now, and those that an operator has ended.
 //!
-//! A transaction is parked where a later store has refused its part for good, or that part would write
-//! or compute a value larger than values may be: a mark beside its intent says why. Whoever would have to wait for it is refused before it commits anything. An operator tries
-//! it again once the cause is removed, or abandons it: its first parts stay, the others are taken for
-//! done and never are, and a record that stays says so.
+//! A transaction is parked if a later store has refused its part for good, or if that part would
+//! write or compute a value above the size limit: a mark beside its intent gives the reason. A
+//! transaction that would have to wait for it is refused before it commits anything. An operator
+//! tries the parked one again once the cause is removed, or abandons it: its first parts stay, the
+//! others count as done but never run, and a permanent record says so.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,7 +25,7 @@ use crate::sweep::Swept;
 use crate::transaction::Execution;
 use crate::worklist::Worklist;
 
-/// How often a commit witness is tried in the place of a part that is abandoned.
+/// The number of tries to leave a commit witness in the place of an abandoned part.
 const TRIES_MAX: u32 = 20;
 
 /// A transaction that an operator has ended before it was finished.
@@ -32,21 +33,21 @@ const TRIES_MAX: u32 = 20;
 pub struct Abandoned {
     /// Its id.
     pub id: TransactionId,
-    /// Its name.
+    /// The transaction's name.
     pub transaction: Name,
     /// The store that it wrote first.
     pub intent: Name,
     /// The stores that did not get their part, and never will.
     pub missing: Vec<Name>,
-    /// Why it could not be finished.
+    /// The reason why it could not be finished.
     pub parked: String,
-    /// Why it was abandoned.
+    /// The reason why it was abandoned.
     pub because: String,
-    /// When.
+    /// The time of the abandonment.
     pub at: Time,
 }
 
-/// What is kept of one.
+/// The record that is kept of an abandoned transaction.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     transaction: Name,
@@ -57,7 +58,7 @@ struct Kept {
 }
 
 impl Runtime {
-    /// A later phase was refused and will be refused again: says so to whoever meets it.
+    /// Parks a transaction whose later phase was refused for good: the mark tells other processes.
     pub(crate) async fn park(&self, execution: &Execution, reason: &str) -> Error {
         let begun = execution.begun.as_ref().expect("what is parked has begun");
         self.stats.count(Counted::Parked);
@@ -65,7 +66,7 @@ impl Runtime {
         if let Some(store) = self.store_called(&begun.intent) {
             let key = RecordKey::of(RecordKind::Parked, begun.id, 0);
             let parked = Write::Record(key, reason.as_bytes().into());
-            // If that fails, whoever tries next parks it.
+            // If that fails, the next process that tries the transaction parks it.
             let _ = self.write_records(store, None, vec![parked]).await;
         }
         error
@@ -104,7 +105,7 @@ impl Runtime {
         self.refuse_behind_away(execution, &later, found).await
     }
 
-    /// Refuses if one of these is parked, of all of which one store has the intents.
+    /// Refuses if one of these transactions is parked; their intents are all at one store.
     async fn refuse_if_parked(
         &self,
         ids: &BTreeSet<TransactionId>,
@@ -113,7 +114,7 @@ impl Runtime {
         let Some(store) = self.store_called(intent) else { return Ok(()) };
         let read = |id: &TransactionId| Read::Record(RecordKey::of(RecordKind::Parked, *id, 0));
         let reads: Vec<Read> = ids.iter().map(read).collect();
-        // A store that does not answer says nothing about who is parked.
+        // A store that does not answer does not tell which transactions are parked.
         let Ok(answers) = self.read_records(store, None, &reads).await else { return Ok(()) };
         for (id, answer) in ids.iter().zip(answers) {
             if let Data::Record(Some(reason)) = answer {
@@ -124,12 +125,12 @@ impl Runtime {
         Ok(())
     }
 
-    /// Tries one transaction that is parked once more.
+    /// Tries a parked transaction once more.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when none of this id is unfinished; [`Error::Parked`] when a store refuses it
-    /// still; else when a store fails.
+    /// [`Error::Misuse`] if no unfinished transaction has this id; [`Error::Parked`] if a store
+    /// still refuses it; otherwise if a store fails.
     pub async fn retry(&self, id: TransactionId) -> Result<(), Error> {
         let place = self.place_of(id).await?;
         let deadline = self.world.elapsed() + self.settings.deadline;
@@ -142,17 +143,17 @@ impl Runtime {
                 return Err(Error::Waiting { store: place, id, deadline: self.settings.deadline });
             }
         }
-        // What it leaves is cleaned up.
+        // Its records are cleaned up.
         self.recover_own(false, &mut Swept::default()).await.map_err(Error::Store)
     }
 
-    /// Ends a transaction that is parked: the parts that have committed stay, the others never come,
-    /// and nobody waits for them any more.
+    /// Ends a parked transaction: the parts that have committed stay, the others never run, and no
+    /// transaction waits for them any more.
     ///
     /// # Errors
     ///
-    /// [`Error::Misuse`] when none of this id is parked; else when a store fails: then it may be done
-    /// again.
+    /// [`Error::Misuse`] if no parked transaction has this id; otherwise if a store fails: then the
+    /// call may be repeated.
     pub async fn abandon(&self, id: TransactionId, because: &str) -> Result<Abandoned, Error> {
         let place = self.place_of(id).await?;
         let found = self.intent_and_mark(id, &place).await.map_err(Error::Store)?;
@@ -174,8 +175,8 @@ impl Runtime {
         let store = self.store_called(&place).ok_or_else(|| none_called(id))?;
         let writes = write_parts(RecordKind::Abandoned, id, &encode(&kept));
         self.write_records(store, None, writes).await.map_err(Error::Store)?;
-        // The last part first: whoever goes on meanwhile meets the mark before a part that depends on
-        // one that never ran.
+        // The last part first: a process that continues the transaction meanwhile finds the mark
+        // before a part that depends on one that never ran.
         for missing in missing.into_iter().rev() {
             self.take_for_done(&execution, id, missing).await?;
         }
@@ -186,11 +187,11 @@ impl Runtime {
         Ok(abandoned(id, place, kept))
     }
 
-    /// The transactions that were abandoned, at whichever store they began.
+    /// Returns the transactions that were abandoned, at all stores.
     ///
     /// # Errors
     ///
-    /// When a store fails.
+    /// If a store fails.
     pub async fn abandoned(&self) -> Result<Vec<Abandoned>, Error> {
         let mut found = Vec::new();
         for store in 0..self.stores.len() {
@@ -199,7 +200,7 @@ impl Runtime {
         Ok(found)
     }
 
-    /// The transactions that began at a store, and were abandoned.
+    /// Returns the transactions that began at a store, and were abandoned.
     pub(crate) async fn abandoned_at(&self, store: usize) -> Result<Vec<Abandoned>, Error> {
         let mut found = Vec::new();
         let kind = RecordKind::Abandoned;
@@ -216,7 +217,7 @@ impl Runtime {
         Ok(found)
     }
 
-    /// The store that holds a transaction's intent.
+    /// Returns the store that holds a transaction's intent.
     async fn place_of(&self, id: TransactionId) -> Result<Name, Error> {
         for store in 0..self.stores.len() {
             let place = self.name_at(store);
@@ -227,8 +228,8 @@ impl Runtime {
         Err(none_called(id))
     }
 
-    /// The stores at which a transaction is still to leave a commit witness, in the order of its
-    /// phases.
+    /// Returns the stores at which a transaction is still to leave a commit witness, in the order
+    /// of its phases.
     async fn missing_of(
         &self,
         id: TransactionId,
@@ -249,7 +250,7 @@ impl Runtime {
         Ok(missing)
     }
 
-    /// Where a transaction's phases run at a store, if it keeps to one replica.
+    /// Returns the replica at which a transaction's phases run at a store, if it keeps to one.
     fn home_at(&self, execution: &Execution, store: usize) -> Option<Name> {
         self.replica_at(store, execution.home.as_ref())
     }

@@ -1,5 +1,5 @@
-//! How stores and replicas have answered, and what has failed behind the callers' backs: sums that an operator's figures are
-//! made of.
+//! Counters of the answers of stores and replicas, and of failures of background tasks, for an
+//! operator's metrics.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -10,10 +10,10 @@ use mingle_store::StoreError;
 use crate::metrics;
 use crate::runtime::Runtime;
 
-/// A task that fails again and again is logged once in so long.
+/// The interval between log lines of a task that fails again and again.
 const LOG_EVERY: Duration = Duration::from_mins(1);
 
-/// How a store, or a replica of it, has answered since the process began.
+/// The answers of a store, or of a replica of it, since the process began.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The store.
@@ -22,9 +22,9 @@ pub struct Answered {
     pub replica: Option<Name>,
     /// Reads of the runtime's own records that it has answered, one round trip each.
     pub answers: u64,
-    /// How long these took together.
+    /// The total time of these answers.
     pub took: Duration,
-    /// Requests that failed, of transactions too, by [`metrics::reason`].
+    /// Failed requests, those of transactions included, by [`metrics::reason`].
     pub errors: BTreeMap<&'static str, u64>,
 }
 
@@ -39,13 +39,13 @@ struct Counts {
 #[derive(Default)]
 struct Failures {
     all: u64,
-    /// Those that were not logged since the last one that was.
+    /// The failures since the last one that was logged.
     unlogged: u64,
     logged: Option<Duration>,
 }
 
 impl Failures {
-    /// One more, at a time. If it is to be logged, how many were not since the last one.
+    /// Counts a failure. Returns the number of unlogged ones before it if it is to be logged.
     fn add(&mut self, now: Duration) -> Option<u64> {
         self.all += 1;
         if self.logged.is_some_and(|last| now < last.saturating_add(LOG_EVERY)) {
@@ -57,7 +57,7 @@ impl Failures {
     }
 }
 
-/// All sums.
+/// All counters.
 #[derive(Default)]
 pub(crate) struct Sums {
     places: BTreeMap<(usize, Option<Name>), Counts>,
@@ -66,7 +66,7 @@ pub(crate) struct Sums {
 }
 
 impl Runtime {
-    /// How each store and replica has answered that was asked.
+    /// Returns the answers of each store and replica that was asked.
     pub fn answered(&self) -> Vec<Answered> {
         let sums = self.sums();
         let all = sums.places.iter().map(|((store, replica), counts)| Answered {
@@ -79,17 +79,17 @@ impl Runtime {
         all.collect()
     }
 
-    /// How often each task behind the callers' backs has failed. Each is tried again.
+    /// Returns the number of failures of each background task. Each is tried again.
     pub fn background_failures(&self) -> BTreeMap<&'static str, u64> {
         self.sums().tasks.iter().map(|(task, failures)| (*task, failures.all)).collect()
     }
 
-    /// How many calls were refused since a store is away, by store.
+    /// Returns the number of calls that were refused because a store is away, by store.
     pub fn refused_away(&self) -> BTreeMap<Name, u64> {
         self.sums().refused.clone()
     }
 
-    /// A place has answered a read of records.
+    /// Records that a place has answered a read of records.
     pub(crate) fn note_time(&self, store: usize, replica: Option<&Name>, took: Duration) {
         let mut sums = self.sums();
         let counts = sums.places.entry((store, replica.cloned())).or_default();
@@ -97,7 +97,7 @@ impl Runtime {
         counts.took += took;
     }
 
-    /// A request at a place has failed.
+    /// Records that a request at a place has failed.
     pub(crate) fn note_error(&self, store: usize, replica: Option<&Name>, error: &StoreError) {
         let reason = metrics::reason(error);
         metrics::store_failed(&self.name_at(store), replica.map_or("", |name| name), reason);
@@ -106,13 +106,13 @@ impl Runtime {
         *counts.errors.entry(reason).or_default() += 1;
     }
 
-    /// A call was refused since a store is away.
+    /// Records that a call was refused because a store is away.
     pub(crate) fn note_refused(&self, store: &Name) {
         metrics::refused_away(store);
         *self.sums().refused.entry(store.clone()).or_default() += 1;
     }
 
-    /// Says that something behind the callers' backs has failed, which is tried again: in the log once in a while.
+    /// Records the failure of a background task, which is tried again; logs it once in a while.
     pub(crate) fn note_failed<T>(&self, task: &'static str, result: &Result<T, StoreError>) {
         let Err(error) = result else { return };
         metrics::behind_failed(task);

@@ -1,18 +1,19 @@
-//! Faults that are planted on purpose: each breaks a promise, and a checker must notice.
+//! Planted faults: each breaks a promise on purpose, and a checker must notice it.
 
-/// What is broken, at run time, in a build like any other.
+/// A fault at run time, in an ordinary build.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Planted {
-    /// Nothing.
+    /// No fault.
     #[default]
     None,
-    /// Nobody waits for commit witnesses (P4).
+    /// No transaction waits for commit witnesses (P4).
     NoWitnessCheck,
-    /// Witness rows on what is overwritten without having been read are not asked for (P4).
+    /// Witness rows on objects that are overwritten without having been read are not asked for
+    /// (P4).
     BlindWrites,
-    /// What had to be waited for is not passed on (P4).
+    /// Awaited transactions are not passed on (P4).
     NoInheritance,
-    /// A witness row replaces those that were there (P4).
+    /// A witness row replaces the existing ones (P4).
     RowsReplaced,
     /// The last phase leaves no witness rows (P4).
     NoRowsInLastPhase,
@@ -20,11 +21,11 @@ pub enum Planted {
     IntentAfterCommit,
     /// There is no intent (P3).
     NoIntent,
-    /// A commit witness does not demand that there is none (P3).
+    /// A commit witness is written without the guard that none exists (P3).
     UnguardedWitness,
     /// The commit witness is written before the effects, by itself (P3).
     WitnessBeforeEffects,
-    /// A helper neither looks at the floor nor demands anything of it (P3).
+    /// A helper neither reads the floor nor guards its commit with it (P3).
     HelperSkipsFloor,
     /// The floor is raised after commit witnesses are deleted (P3).
     FloorAfterDeletion,
@@ -34,41 +35,43 @@ pub enum Planted {
     MiddleValuesNotKept,
     /// Each helper has a time of day and random numbers of its own (P3).
     HelperDrawsAnew,
-    /// Two helpers may do different things under one operation id (P3).
+    /// Two helpers may send different operations under one operation id (P3).
     OperationsDiffer,
     /// A commit whose answer was lost is taken for not committed (P3).
     LostMeansNotCommitted,
     /// A commit whose answer was lost is taken for committed (P3).
     LostMeansCommitted,
-    /// Nobody helps, and nobody sweeps (P3, P7).
+    /// No process helps, and none sweeps (P3, P7).
     NobodyHelps,
     /// A sweep raises floors of an origin that may still begin transactions (P3).
     SweepWithoutFence,
-    /// A helper runs the phase of a home wherever it is itself (P3).
+    /// A helper runs a phase that has a home replica at its own replica (P3).
     HelperLeavesHome,
     /// Clean-up stops after the floor is raised.
     NothingDeleted,
-    /// A session drops what it waits for (P4, P6).
+    /// A session drops its wait set (P4, P6).
     SessionDropsWorklist,
-    /// A session forgets what it has seen (P6).
+    /// A session forgets the stamps that it has seen (P6).
     SessionForgetsSeen,
-    /// What a session had seen is not left with its writes (P6).
+    /// The stamps that a session had seen are not left with its writes (P6).
     NoTrackingSet,
-    /// What an endorsement read is not looked at again.
+    /// The data that an endorsement read is not read again.
     EndorsementUnchecked,
-    /// What an endorsement read is looked at after the first commit.
+    /// The data that an endorsement read is read again only after the first commit.
     RevalidatedAfterCommit,
     /// An `isolated` transaction leaves no read witnesses (P5).
     NoReadWitnesses,
-    /// A writer does not wait for the readers of what it overwrites (P5).
+    /// A writer does not wait for the readers of the objects that it overwrites (P5).
     ReadersNotAwaited,
     /// An `isolated` transaction that was aborted commits all the same (P5).
     AbortIgnored,
-    /// A transaction that one replica of a store has is taken to be at all of them, and is not passed on (P4).
+    /// A transaction that one replica of a store has is taken to be at all of them, and is not
+    /// passed on (P4).
     ThroughAtOne,
-    /// Whom a transaction met it passes on, through or not: rows multiply while a replica is away (P7).
+    /// A transaction passes on all that it met, through or not: rows multiply while a replica is
+    /// away (P7).
     AllPassedOn,
-    /// Nobody is taken to be away: calls begin that cannot be finished (P7).
+    /// No store is taken to be away: calls begin that cannot be finished (P7).
     NobodyAway,
 }
 
@@ -107,6 +110,6 @@ impl Planted {
         Self::ThroughAtOne,
     ];
 
-    /// Those that break no promise of a transaction, but hold up others while a store is away.
+    /// The faults that break no promise of a transaction, but hold up others while a store is away.
     pub const OF_OUTAGES: [Self; 2] = [Self::AllPassedOn, Self::NobodyAway];
 }

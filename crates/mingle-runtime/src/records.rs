@@ -49,14 +49,14 @@ impl Runtime {
         }
     }
 
-    /// Whether every replica of these stores has the floor.
+    /// True if every replica of these stores has the floor.
     pub(crate) async fn is_raised(
         &self,
         last: TransactionId,
         stores: &BTreeSet<usize>,
     ) -> Result<bool, StoreError> {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Floor, last.origin))];
-        // Where there is one copy, it has what it has acknowledged.
+        // A store with one copy has all that it has acknowledged.
         for store in stores.iter().filter(|store| self.is_many(**store)) {
             for replica in self.replicas(*store) {
                 let answers = self.read_records(*store, replica, &read).await?;
@@ -69,8 +69,9 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Removals of all records of these kinds, in their order, whose transactions are in this
-    /// range. They are asked for together: it is a distant store's round trips that count.
+    /// Returns removals of all records of these kinds, in their order, whose transactions are in
+    /// this range. The kinds are asked for together: the round trips to a distant store dominate
+    /// the cost.
     pub(crate) async fn records_between(
         &self,
         store: usize,
@@ -116,7 +117,7 @@ impl Runtime {
             let begin = self.world.elapsed();
             self.write_records(store, None, batch.to_vec()).await?;
             if batches.peek().is_some() {
-                // Most of the time is the callers'.
+                // Most of the time is left to the callers.
                 let took = self.world.elapsed().saturating_sub(begin);
                 self.world.sleep((took * 2).min(REMOVAL_PAUSE_MAX)).await;
             }
@@ -149,7 +150,7 @@ impl Runtime {
         Ok(answers?.into_iter().map(|answer| answer.data).collect())
     }
 
-    /// Writes records outside any transaction of a program; the same again changes nothing.
+    /// Writes records outside any transaction of a program; a repetition changes nothing.
     pub(crate) async fn write_records(
         &self,
         store: usize,
@@ -163,7 +164,7 @@ impl Runtime {
             let writing = async { self.stores[store].begin(&session).await?.commit(commit).await };
             let since = self.world.elapsed();
             let written = self.by(since.saturating_add(self.settings.deadline), writing).await;
-            // It may have been done, and is done again by the next that writes it.
+            // The write may have happened; the next process that writes the record repeats it.
             let silent = || self.silent(store, session.replica.as_ref(), since);
             match written.unwrap_or_else(|| Err(silent())) {
                 Ok(_) => return Ok(()),
@@ -180,7 +181,7 @@ impl Runtime {
         self.stores[store].capabilities().store.clone()
     }
 
-    /// All records of a kind at a replica, or those of one origin.
+    /// Returns all records of a kind at a replica, or those of one origin.
     pub(crate) async fn all_records(
         &self,
         store: usize,
@@ -212,7 +213,7 @@ impl Runtime {
         }
     }
 
-    /// All witness rows of a store, or those of one origin.
+    /// Returns all witness rows of a store, or those of one origin.
     pub(crate) async fn all_rows(
         &self,
         store: usize,
@@ -236,7 +237,7 @@ impl Runtime {
         }
     }
 
-    /// The lowest floor of an origin at any replica of a store.
+    /// Returns the lowest floor of an origin at any replica of a store.
     pub(crate) async fn floor_at(&self, store: usize, origin: Origin) -> Result<u64, StoreError> {
         let read = [Read::Record(RecordKey::of_origin(RecordKind::Floor, origin))];
         let mut lowest = u64::MAX;
@@ -252,7 +253,7 @@ impl Runtime {
     }
 }
 
-/// What to ask to learn whether a transaction's commit witness is visible.
+/// Returns the reads that tell if a transaction's commit witness is visible.
 pub(crate) fn visible_reads(id: TransactionId) -> [Read; 2] {
     [
         Read::Record(RecordKey::of(RecordKind::Witness, id, 0)),
@@ -260,7 +261,7 @@ pub(crate) fn visible_reads(id: TransactionId) -> [Read; 2] {
     ]
 }
 
-/// Whether the answers to [`visible_reads`] say that it is.
+/// True if the answers to [`visible_reads`] show the witness or a floor above it.
 pub(crate) fn is_visible(id: TransactionId, answers: &[Data]) -> bool {
     match answers {
         [Data::Record(Some(_)), _] => true,
@@ -275,7 +276,7 @@ pub(crate) fn unreadable(what: &str, id: TransactionId) -> Error {
     ))
 }
 
-/// All bytes of something that is kept in parts, from its first one on.
+/// Reads all bytes of a record that is kept in parts, from its first part on.
 pub(crate) async fn read_parts(
     transaction: &mut dyn Transaction,
     kind: RecordKind,
@@ -293,7 +294,7 @@ pub(crate) async fn read_parts(
     for answer in transaction.read(&rest).await.map_err(Error::Store)? {
         match answer.data {
             Data::Record(Some(part)) => bytes.extend(&*part),
-            // It is being removed: a conflict, after which it is not there.
+            // The record is being removed: a conflict now; after that it is gone.
             _ => return Err(Error::Store(mingle_store::StoreError::Conflict)),
         }
     }

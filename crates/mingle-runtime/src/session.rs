@@ -1,4 +1,5 @@
-//! Sessions: what a client's transactions must not lose sight of (the technical report, §4).
+//! Sessions: the stamps and waits that a client's transactions must respect (the technical report,
+//! §4).
 
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -13,8 +14,8 @@ use sha2::{Digest as _, Sha256};
 use crate::limits::TOKEN_BYTES_MAX;
 use crate::worklist::Worklist;
 
-/// A client, and what it has seen. Clones are one session: its calls may run side by side, and
-/// what any of them sees, the next one builds upon.
+/// A client's session with all that it has seen. Clones are the same session: its calls may run
+/// side by side, and each call builds on all that earlier calls have seen.
 ///
 /// # Examples
 ///
@@ -37,16 +38,16 @@ struct State {
     worklist: Worklist,
 }
 
-/// What signs tokens, so that a client cannot make one up. The same at all servers that take each
-/// other's tokens.
+/// The key that signs tokens, so that a client cannot forge one. All servers that accept each
+/// other's tokens use the same key.
 #[derive(Clone)]
 pub struct SessionKey {
     key: [u8; 32],
     scope: SessionScope,
 }
 
-/// What sessions belong to. A session names stores, replicas and transactions, which mean something else,
-/// or nothing, to another program or over other stores.
+/// The scope to which sessions belong. A session names stores, replicas and transactions, which
+/// mean something else, or nothing, to another program or over other stores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SessionScope {
     program: [u8; DIGEST_BYTES],
@@ -54,7 +55,7 @@ pub struct SessionScope {
 }
 
 impl SessionScope {
-    /// The scope of what a program declares, and of the places at which its data is, each as a text.
+    /// Returns the scope of a program's declarations and of the places of its data, each as a text.
     pub fn of(program: &str, binding: &str) -> Self {
         let digest = |text: &str| {
             let mut digest = [0; DIGEST_BYTES];
@@ -74,12 +75,13 @@ impl SessionScope {
 }
 
 impl SessionKey {
-    /// A key of these bytes.
+    /// Creates a key from these bytes.
     pub fn new(bytes: [u8; 32]) -> Self {
         Self { key: bytes, scope: SessionScope::default() }
     }
 
-    /// The same key for the sessions of one program over its stores: it refuses tokens of others.
+    /// Returns the same key for the sessions of one program over its stores: it refuses other
+    /// tokens.
     ///
     /// # Examples
     ///
@@ -111,20 +113,20 @@ impl fmt::Debug for SessionKey {
     }
 }
 
-/// Why a token was refused.
+/// The reason why a token was refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TokenError {
-    /// It is longer than any that was ever given out.
+    /// The token is longer than any that was ever given out.
     TooLong(usize),
-    /// It is no token, or a part of one.
+    /// The text is no token, or only a part of one.
     Malformed,
-    /// It was signed with another key, or changed.
+    /// The token was signed with another key, or changed.
     Signature,
-    /// It is of a version that this one does not know.
+    /// The token has a version that this library does not know.
     Version(u8),
-    /// It belongs to a program that declares other data.
+    /// The token belongs to a program that declares other data.
     Program,
-    /// It belongs to other stores.
+    /// The token belongs to other stores.
     Binding,
 }
 
@@ -160,7 +162,7 @@ const DIGEST_BYTES: usize = 16;
 const SCOPE_BYTES: usize = 2 * DIGEST_BYTES;
 
 impl Session {
-    /// A session that stays at this replica, in every store that has one of that name.
+    /// Creates a session that stays at this replica, in every store that has one of that name.
     pub fn at(replica: impl Into<Name>) -> Self {
         let state = State { replica: Some(replica.into()), worklist: Worklist::default() };
         Self(Arc::new(Mutex::new(state)))
@@ -170,22 +172,22 @@ impl Session {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The replica at which it stays, if it stays at one.
+    /// Returns the replica at which the session stays, if any.
     pub fn replica(&self) -> Option<Name> {
         self.state().replica.clone()
     }
 
-    /// Goes on at another replica. What the session has seen, it sees there too, or waits.
+    /// Moves to another replica. There the session sees all that it has seen before, or waits.
     pub fn move_to(&self, replica: impl Into<Name>) {
         self.state().replica = Some(replica.into());
     }
 
-    /// The session as text, which a client may keep: versioned, signed and bounded in length. It belongs to
-    /// the scope of the key.
+    /// Returns the session as text, which a client may keep: versioned, signed and bounded in
+    /// length. It belongs to the scope of the key.
     ///
     /// # Panics
     ///
-    /// Never: what a session holds is bounded before it gets here.
+    /// Never: the size of a session is bounded before it gets here.
     pub fn token(&self, key: &SessionKey) -> String {
         let state = self.state().clone();
         let mut head = vec![VERSION];
@@ -196,11 +198,11 @@ impl Session {
         URL_SAFE_NO_PAD.encode(bytes)
     }
 
-    /// A session from its token.
+    /// Restores a session from its token.
     ///
     /// # Errors
     ///
-    /// When this is no token that was signed with this key, or one of another scope.
+    /// If the text is no token signed with this key, or is of another scope.
     pub fn from_token(key: &SessionKey, token: &str) -> Result<Self, TokenError> {
         if token.len() > TOKEN_BYTES_MAX {
             return Err(TokenError::TooLong(token.len()));
@@ -220,8 +222,7 @@ impl Session {
         }
     }
 
-    /// Takes up all that `other` has seen: of two requests that began from one token, neither is
-    /// lost.
+    /// Adds all that `other` has seen. If two requests began from one token, neither is lost.
     pub fn join(&self, other: &Self) {
         if Arc::ptr_eq(&self.0, &other.0) {
             return;
@@ -230,9 +231,9 @@ impl Session {
         self.state().worklist.join(&theirs.worklist);
     }
 
-    /// Goes on without what it has seen of a store beyond `visible`: where it goes on that will not
-    /// come, or not soon, since the data center that had it is gone. Nothing is done again. Says
-    /// whether there was any such thing.
+    /// Forgets the data that the session has seen of a store beyond `visible`. Use it if this data
+    /// will not come, or not soon, since the data center that had it is gone. No lost write is
+    /// repeated. Returns true if the session had seen such data.
     ///
     /// # Examples
     ///
@@ -246,17 +247,17 @@ impl Session {
         self.state().worklist.cut(store, visible)
     }
 
-    /// What it waits for.
+    /// Returns the transactions and stamps that the session waits for.
     pub fn worklist(&self) -> Worklist {
         self.state().worklist.clone()
     }
 
-    /// Whether it has seen nothing that any store could lack.
+    /// True if the session has seen nothing that any store could lack.
     pub(crate) fn has_seen_nothing(&self) -> bool {
         self.state().worklist.is_empty()
     }
 
-    /// For how many transactions it waits.
+    /// Returns the number of transactions that the session waits for.
     pub(crate) fn waits(&self) -> usize {
         self.state().worklist.len()
     }
@@ -276,13 +277,13 @@ impl Session {
         self.state().worklist.is_everywhere(store, everywhere);
     }
 
-    /// A planted fault alone does that.
+    /// Forgets all stamps. Only a planted fault does that.
     pub(crate) fn forget_seen(&self) {
         self.state().worklist.forget_seen();
     }
 }
 
-/// The state in a token that belongs to this scope.
+/// Returns the state in a token that belongs to this scope.
 fn in_scope<'t>(payload: &'t [u8], scope: &SessionScope) -> Result<&'t [u8], TokenError> {
     let (found, state) = payload.split_at_checked(SCOPE_BYTES).ok_or(TokenError::Malformed)?;
     let (program, binding) = found.split_at(DIGEST_BYTES);

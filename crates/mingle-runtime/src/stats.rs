@@ -1,4 +1,4 @@
-//! How often what happened in a runtime.
+//! Counters of a runtime's events.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -10,22 +10,22 @@ pub struct Stats {
     counts: [AtomicU64; Counted::ALL.len()],
 }
 
-/// What is counted.
+/// The events that are counted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Counted {
     /// Transactions that left an intent.
     Begun,
     /// Attempts that had to wait for another transaction's commit witness.
     Waited,
-    /// Transactions of others that were finished because somebody waited for them.
+    /// Transactions of others that were finished because a transaction waited for them.
     Helped,
     /// Transactions that were finished because their origin was gone.
     Swept,
-    /// Undecided `isolated` transactions that were aborted because somebody waited for them.
+    /// Undecided `isolated` transactions that were aborted because a transaction waited for them.
     Aborted,
-    /// Phases that somebody else had run.
+    /// Phases that another process had run.
     Taken,
-    /// Transactions that somebody else had finished and cleaned up meanwhile.
+    /// Transactions that another process had finished and cleaned up meanwhile.
     Over,
     /// Transactions that were cleaned up.
     Cleaned,
@@ -33,22 +33,22 @@ pub enum Counted {
     Witnessed,
     /// Witness rows that were passed on.
     PassedOn,
-    /// Writes that left what their session had seen elsewhere.
+    /// Writes that left stamps that their session had seen elsewhere.
     LeftSeen,
     /// Attempts at a replica that was behind the session.
     Behind,
-    /// Phases that were run at another replica than the session's, because that was behind.
+    /// Phases that were run at another replica because the session's own one was behind.
     Expedited,
-    /// Transactions that started over because what an endorsement read had changed, or because
+    /// Transactions that started over because data that an endorsement read had changed, or because
     /// they were aborted.
     StartedOver,
-    /// Times that this runtime met its own fence, and went on as another origin.
+    /// Times that this runtime found its own fence, and went on as another origin.
     Fenced,
     /// Phases whose answers were fixed by a commit of their own before they were run.
     Fixed,
     /// Phases whose answers were fixed with the first commit.
     ReadAhead,
-    /// Of these, those that were asked while the phase before them ran.
+    /// Phases of the previous kind that were read while the phase before them ran.
     ReadEarly,
     /// Commit witnesses that were never written, since a floor stands for them.
     FloorStood,
@@ -59,7 +59,7 @@ pub enum Counted {
 }
 
 impl Counted {
-    /// All of them.
+    /// All counters.
     pub const ALL: [Self; 21] = [
         Self::Begun,
         Self::Waited,
@@ -86,7 +86,7 @@ impl Counted {
 }
 
 impl Counted {
-    /// What it is called among figures.
+    /// Returns the counter's name in metrics.
     pub fn name(self) -> &'static str {
         match self {
             Self::Begun => "begun",
@@ -126,7 +126,7 @@ impl Stats {
         }
     }
 
-    /// How often it happened.
+    /// Returns the number of events.
     pub fn get(&self, counted: Counted) -> u64 {
         self.counts[counted as usize].load(Ordering::Relaxed)
     }

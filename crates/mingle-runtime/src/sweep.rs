@@ -1,10 +1,10 @@
 //! Finishing and cleaning up after origins that are gone.
 //!
 //! An origin that gives no sign of life for the length of a lease is taken for dead. That is a
-//! guess, so nothing rests on it: its fence is put up at every replica of every store first, and
-//! from then on no store lets it begin a transaction. What it had begun by then is finished, its
-//! floor is raised above all that it can ever have begun, and then what it left is deleted. If it
-//! was alive after all it meets its fence, and goes on as another origin.
+//! guess, so no promise rests on it. First its fence is put up at every replica of every store;
+//! from then on no store lets it begin a transaction. Its transactions begun by then are finished,
+//! its floor is raised above all that it can ever have begun, and then its records are deleted. If
+//! it was alive after all, it meets its fence and goes on as another origin.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,7 +19,7 @@ use crate::records::{is_visible, visible_reads};
 use crate::runtime::Runtime;
 use crate::stats::Counted;
 
-/// What a sweep did.
+/// The result of a sweep.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Transactions that were finished.
@@ -28,12 +28,12 @@ pub struct Swept {
     pub left: Vec<(TransactionId, String)>,
     /// Origins after which everything was cleaned up.
     pub cleaned: Vec<Origin>,
-    /// Origins that were taken for dead and have left something still: not all of it could be
-    /// finished, or is everywhere yet.
+    /// Origins that were taken for dead and still have records at stores: not all of them could be
+    /// finished, or are everywhere yet.
     pub open: Vec<Origin>,
 }
 
-/// What one origin has left at stores.
+/// The records of one origin at stores.
 #[derive(Default)]
 struct Trace {
     /// Records by store.
@@ -43,29 +43,29 @@ struct Trace {
 }
 
 impl Runtime {
-    /// Looks for what other origins have left, finishes what they have begun, and cleans up.
-    /// `assumes_dead` waits for no lease: for who knows that nobody else is there.
+    /// Finds the records of other origins, finishes their transactions, and cleans up.
+    /// `assumes_dead` waits for no lease; use it only if no other process is there.
     ///
     /// # Errors
     ///
-    /// When a store fails.
+    /// If a store fails.
     pub async fn sweep(&self, assumes_dead: bool) -> Result<Swept, Error> {
         self.sweep_now(assumes_dead, false).await.map_err(Error::Store)
     }
 
-    /// As [`Runtime::sweep`] where nobody else is there; tries those that are parked once more,
-    /// this runtime's own as well.
+    /// Sweeps as [`Runtime::sweep`] without waiting for leases, and tries parked transactions once
+    /// more, this runtime's own as well.
     ///
     /// # Errors
     ///
-    /// When a store fails.
+    /// If a store fails.
     pub async fn recover_all(&self) -> Result<Swept, Error> {
         let mut swept = self.sweep_now(true, true).await.map_err(Error::Store)?;
         self.recover_own(true, &mut swept).await.map_err(Error::Store)?;
         Ok(swept)
     }
 
-    /// Finishes what is parked of this origin's, or learns that somebody else has.
+    /// Finishes the parked transactions of this origin, or learns that another process has.
     pub(crate) async fn recover_own(
         &self,
         insists: bool,
@@ -94,8 +94,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Whether every replica of a store has a transaction's commit witness, of one copy where there
-    /// are several, or its floor.
+    /// True if every replica of a store has a transaction's commit witness (the same copy, if there
+    /// are several) or its floor.
     async fn is_witnessed(&self, id: TransactionId, store: usize) -> Result<bool, StoreError> {
         let mut copy: Option<Bytes> = None;
         for replica in self.replicas(store) {
@@ -113,8 +113,8 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Whether some replica of a store has a transaction's commit witness, or its floor: then the
-    /// others will.
+    /// True if some replica of a store has a transaction's commit witness, or its floor: the other
+    /// replicas will get it.
     pub(crate) async fn is_witnessed_anywhere(
         &self,
         id: TransactionId,
@@ -154,21 +154,21 @@ impl Runtime {
                     swept.cleaned.push(origin);
                 }
                 Ok(false) => swept.open.push(origin),
-                // The others may not need what failed.
+                // The other origins may not need the part that failed.
                 Err(error) => {
                     failed = Some(error);
                     swept.open.push(origin);
                 }
             }
         }
-        // Whoever asks for it is to know; what could be done is done.
+        // A caller that assumes death must learn of the error; the rest of the work is done.
         match failed.filter(|_| assumes_dead) {
             Some(error) => Err(error),
             None => Ok(swept),
         }
     }
 
-    /// What all origins have left, at the first replica of each store.
+    /// Returns the records of all origins, at the first replica of each store.
     async fn traces(&self) -> Result<BTreeMap<Origin, Trace>, StoreError> {
         let mut traces: BTreeMap<Origin, Trace> = BTreeMap::new();
         let (mut answered, mut failed) = (false, None);
@@ -178,7 +178,7 @@ impl Runtime {
                 Err(error) => failed = Some(error),
             }
         }
-        // What is left at those that answer can be seen to all the same.
+        // The records at stores that answer can be handled all the same.
         match failed.filter(|_| !answered) {
             Some(error) => Err(error),
             None => Ok(traces),
@@ -204,8 +204,8 @@ impl Runtime {
         Ok(())
     }
 
-    /// Whether nobody has to wait any more whom a row tells to wait. Its transaction need not have
-    /// visited the store where the row stands: rows are passed on.
+    /// True if no transaction has to wait any more because of a row. The row's transaction need not
+    /// have visited the store of the row: rows are passed on.
     async fn is_over_at(&self, row: &WitnessRow) -> Result<bool, StoreError> {
         for name in &row.stores {
             let Some(store) = self.store_called(name) else { return Ok(false) };
@@ -216,8 +216,8 @@ impl Runtime {
         Ok(!row.stores.is_empty())
     }
 
-    /// Deletes what lies below the floor: it came after its transaction was cleaned up. Gives the
-    /// rest.
+    /// Deletes the records below the floor, which arrived after their transaction was cleaned up.
+    /// Returns the rest.
     async fn drop_garbage(&self, origin: Origin, trace: Trace) -> Result<Trace, StoreError> {
         let mut rest = Trace::default();
         if self.planted == Planted::NothingDeleted {
@@ -263,8 +263,8 @@ impl Runtime {
         insists: bool,
         swept: &mut Swept,
     ) -> Result<bool, StoreError> {
-        // What is there can be finished by anybody at any time; only to clean up, all of it must be
-        // known, and nothing come after.
+        // Any process can finish these transactions at any time. Clean-up demands more: all of them
+        // must be known, and no new one may follow.
         let fenced = self.is_fenced(origin).await;
         let is_fenced = self.planted == Planted::SweepWithoutFence || matches!(fenced, Ok(true));
         let (intents, is_all) = self.intents_of(origin).await;
@@ -314,13 +314,13 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Puts up an origin's fence; whether every replica of every store has it.
+    /// Puts up an origin's fence; true if every replica of every store has it.
     async fn is_fenced(&self, origin: Origin) -> Result<bool, StoreError> {
         let key = RecordKey::of_origin(RecordKind::Fence, origin);
         let mut is_everywhere = true;
         for store in 0..self.stores.len() {
             if self.floor_at(store, origin).await? == u64::MAX {
-                // An earlier sweep came so far. A fence would be garbage there.
+                // An earlier sweep got this far. A fence would be garbage there.
                 continue;
             }
             let write = Write::Record(key.clone(), Bytes::from([1].as_slice()));
@@ -334,8 +334,8 @@ impl Runtime {
         Ok(is_everywhere)
     }
 
-    /// The transactions that an origin has begun, and where their intents are; and whether these are all, which they
-    /// are not where a store is away.
+    /// Returns an origin's transactions with the stores of their intents, and true if these are all
+    /// (they are not if a store is away).
     async fn intents_of(&self, origin: Origin) -> (BTreeMap<TransactionId, Name>, bool) {
         let (mut intents, mut is_all) = (BTreeMap::new(), true);
         for store in 0..self.stores.len() {
@@ -351,7 +351,7 @@ impl Runtime {
         (intents, is_all)
     }
 
-    /// Whether what the rows of an origin say that its sessions had seen is everywhere.
+    /// True if every replica has the stamps that an origin's rows say its sessions had seen.
     async fn is_seen(&self, origin: Origin) -> Result<bool, StoreError> {
         for store in 0..self.stores.len() {
             for replica in self.replicas(store) {
@@ -369,7 +369,7 @@ impl Runtime {
         Ok(true)
     }
 
-    /// Deletes all that an origin has left but its floors; its intents last.
+    /// Deletes all records of an origin except its floors; its intents last.
     async fn delete_all(&self, origin: Origin) -> Result<(), StoreError> {
         for kinds in [&TRACES[1..], &TRACES[..1]] {
             for store in 0..self.stores.len() {
@@ -388,7 +388,7 @@ impl Runtime {
     }
 }
 
-/// What an origin leaves besides its floors: intents first.
+/// The kinds of records that an origin leaves besides its floors: intents first.
 const TRACES: [RecordKind; 6] = [
     RecordKind::Intent,
     RecordKind::Fixed,

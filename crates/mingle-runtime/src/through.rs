@@ -1,27 +1,32 @@
-//! What is known to be at every replica of a store, so that nobody has to be told to wait for it there.
+//! Transactions known to be at every replica of a store, for which no waiting is needed there.
 //!
-//! A transaction that meets the witness rows of others has to pass on whom it would have to wait for at
-//! stores that it does not visit itself: whoever reads its writes must find, at every store, what it rests
-//! on (the technical report, §4). Of a transaction whose commit witness, or a floor above it, every replica
-//! of a store has, nobody needs to be told: it is *through* there. Commit witnesses stay where they are, and
-//! floors never sink, so what is through stays so, and is remembered.
+//! A transaction that finds the witness rows of others must pass on those for which it would have
+//! to wait at stores that it does not visit itself: a reader of its writes must find, at every
+//! store, the writes that they depend on (the technical report, §4). This is not needed for a
+//! transaction whose commit witness, or a floor above it, is at every replica of a store: it is
+//! *through* there. Commit witnesses stay in place and floors never sink, so this is permanent, and
+//! is remembered.
 //!
-//! A caller never asks for this itself. Whom it passes on is looked for behind its back, by one task for
-//! each replica, which a replica that is away holds up alone; the next one that meets the same rows leaves
-//! out those that were found. So what a transaction passes on is bounded by those that have begun within
-//! the last [`LOOK_AFTER`], or are not finished, and not by all that are still to be cleaned up.
+//! A caller never asks for this itself. The transactions that it passes on are looked for in the
+//! background, by one task for each replica, so that a replica that is away holds up only its own
+//! task. The next transaction that finds the same rows leaves out those that were found. So the
+//! rows passed on are bounded by the transactions begun within the last [`LOOK_AFTER`], or
+//! unfinished, and not by all that are still to be cleaned up.
 //!
-//! While a replica is away nothing is through at its store. Where the store counts what its replicas have
-//! seen, and there are more than [`PASSED_ON_MAX`], those that are known to be at *one* replica are passed on as
-//! what that replica had seen by then: a stamp, of which there is one for each store, however many transactions
-//! it stands for. A transaction that meets it waits until the own replica has caught up, as the tracking set demands anyway.
+//! While a replica is away, no transaction becomes through at its store. If the store counts what
+//! its replicas have seen, and there are more than [`PASSED_ON_MAX`], transactions known to be at
+//! *one* replica are passed on as the stamp that this replica had seen by then: one stamp per
+//! store, however many transactions it stands for. A transaction that finds it waits until its own
+//! replica has caught up, as the tracking set demands anyway.
 //!
-//! At a store of level `eventual` nothing is passed on to other objects at all: causality is promised from `causal`
-//! on (P6), and a transaction that meets another one on an object that the other one has written finds its row there (P4).
+//! At a store of level `eventual` nothing is passed on to other objects: causality is promised from
+//! `causal` on (P6), and a transaction that accesses an object written by another one finds its row
+//! there (P4).
 //!
-//! So of one transaction stand at most its own row on each object that it writes, and for each store that it does
-//! not visit [`PASSED_ON_MAX`] rows more, and one for each transaction that no task has found yet. The simulation of
-//! outages demands at most ten rows for each open transaction (`crates/mingle-sim/tests/it/outage.rs`).
+//! So one transaction leaves at most its own row on each object that it writes, and for each store
+//! that it does not visit [`PASSED_ON_MAX`] more rows, and one for each transaction that no task
+//! has found yet. The simulation of outages demands at most ten rows for each open transaction
+//! (`crates/mingle-sim/tests/it/outage.rs`).
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -39,11 +44,11 @@ use crate::runtime::Runtime;
 use crate::session::Session;
 use crate::worklist::Worklist;
 
-/// Whom to look for at replicas.
+/// The transactions to look for at replicas.
 #[derive(Default)]
 pub(crate) struct Looked {
     wanted: BTreeMap<Place, BTreeSet<TransactionId>>,
-    /// Replicas at which somebody looks.
+    /// Replicas at which a task looks.
     busy: BTreeSet<Place>,
 }
 
@@ -51,7 +56,7 @@ pub(crate) struct Looked {
 type Place = (usize, Option<Name>);
 
 impl Looked {
-    /// Takes note of whom to look for; whether nobody does at that place.
+    /// Adds transactions to look for; true if no task looks at that place yet.
     fn want(&mut self, place: &Place, ids: &[TransactionId]) -> bool {
         let wanted = self.wanted.entry(place.clone()).or_default();
         let room = LOOKED_FOR_MAX.saturating_sub(wanted.len());
@@ -59,7 +64,7 @@ impl Looked {
         !wanted.is_empty() && self.busy.insert(place.clone())
     }
 
-    /// Whom to look for at a place; nobody, and then nobody looks there any more.
+    /// Takes the transactions to look for at a place; if there are none, marks its task as ended.
     fn take(&mut self, place: &Place) -> BTreeSet<TransactionId> {
         let wanted = self.wanted.remove(place).unwrap_or_default();
         if wanted.is_empty() {
@@ -70,7 +75,7 @@ impl Looked {
 }
 
 impl Runtime {
-    /// Whether every replica of a store is known to have what a transaction did there.
+    /// True if every replica of a store is known to have a transaction's effects there.
     pub(crate) fn is_through(&self, store: usize, id: TransactionId) -> bool {
         let replicas = self.replicas(store);
         let known = self.known();
@@ -84,7 +89,7 @@ impl Runtime {
         replicas.iter().all(|replica| known.is_visible(store, replica.as_ref(), id))
     }
 
-    /// What a commit witness at a replica says that is known of it there.
+    /// Records the knowledge that a visible commit witness at a replica gives.
     pub(crate) fn note_visible(
         &self,
         store: usize,
@@ -96,21 +101,21 @@ impl Runtime {
         let mut known = self.known();
         known.note_visible(store, replica, id);
         if !is_many {
-            // Replicas that agree are looked at as one.
+            // Replicas that agree are treated as one.
             known.note_visible(store, None, id);
         } else if !seen.is_empty() {
             known.note_seen_with(store, id, seen);
         }
     }
 
-    /// As [`Self::is_through`], of a store's name.
+    /// True if [`Self::is_through`] holds at the store of this name.
     pub(crate) fn is_through_at(&self, store: &str, id: TransactionId) -> bool {
         self.store_called(store).is_some_and(|store| self.is_through(store, id))
     }
 
-    /// Of all that a transaction waits for, or has seen, what others have to be told who meet its writes:
-    /// without what it does at the store of `visit` and, with a commit witness, at `later` ones; without those
-    /// that are through, and without stores of level `eventual`. Has the rest looked for.
+    /// Returns the waits and stamps that must be passed on with this transaction's writes. Leaves
+    /// out the store of `visit` and the `later` stores, where it leaves commit witnesses,
+    /// transactions that are through, and stores of level `eventual`. Starts to look for the rest.
     pub(crate) fn to_pass_on(
         &self,
         waits: &Worklist,
@@ -154,10 +159,11 @@ impl Runtime {
         told
     }
 
-    /// Lets a session wait no more for those that are known to be through, and has the others looked for.
+    /// Drops from a session the transactions known to be through, and starts to look for the
+    /// others.
     ///
-    /// At a store of level `eventual`, which promises nothing of other replicas, a session that would wait for
-    /// many waits no more for those that its own replica has.
+    /// At a store of level `eventual`, which promises nothing of other replicas, a session with
+    /// many waits also drops those that its own replica has.
     pub(crate) fn relieve(&self, session: &Session) {
         let worklist = session.worklist();
         let is_long = worklist.len() > SESSION_PRUNE_AT;
@@ -176,7 +182,7 @@ impl Runtime {
         }
     }
 
-    /// Has transactions looked for at every replica of a store, behind everybody's back.
+    /// Looks for transactions at every replica of a store, in the background.
     fn look_for(&self, store: usize, ids: &[TransactionId]) {
         if ids.is_empty() || self.is_beside {
             return;
@@ -203,7 +209,7 @@ impl Runtime {
                 if wanted.is_empty() {
                     return;
                 }
-                // Whom it did not find here is asked for again once somebody meets it again.
+                // A transaction that was not found here is looked for again once it is met again.
                 let found = runtime.look(&place, &wanted).await;
                 runtime.note_answer(place.0, place.1.as_ref(), &found);
                 if found.is_err() {

@@ -10,7 +10,7 @@ use mingle_model::Time;
 use mingle_store::{BoxFuture, Turn, World};
 use tokio::sync::Semaphore;
 
-/// From here on a sleep may take a millisecond more than was asked for.
+/// The duration from which on a sleep may take a millisecond more than was asked for.
 const LONG: Duration = Duration::from_millis(50);
 
 /// The real clock and tokio's tasks. Its tasks run on the runtime on which it was made.
@@ -25,15 +25,15 @@ pub struct TokioWorld {
 }
 
 impl TokioWorld {
-    /// The world of the tokio runtime that this is called on, which needs its timers (and its I/O, for
+    /// Creates a world on the current tokio runtime, which needs its timers (and its I/O, for
     /// stores in servers): `#[tokio::main]` enables both.
     ///
     /// # Panics
     ///
-    /// Outside a tokio runtime. On one without timers whoever sleeps panics.
+    /// Outside a tokio runtime. On one without timers every sleep panics.
     pub fn new() -> Self {
         let handle = tokio::runtime::Handle::current();
-        // One thread at least is left to connections, timers and short calls.
+        // At least one thread is left to connections, timers and short calls.
         let turns = handle.metrics().num_workers().saturating_sub(1).max(1);
         Self {
             turns: Arc::new(Semaphore::new(turns)),
@@ -61,9 +61,9 @@ impl World for TokioWorld {
         self.start.elapsed()
     }
 
-    /// Short ones to a tenth of a millisecond: tokio's own timers count whole ones, which doubles a
-    /// distance of one. Long ones, which are mostly limits that nothing reaches, by tokio's: theirs wake
-    /// nobody up when they are set, those of `async-io` a thread.
+    /// Sleeps, precise to a tenth of a millisecond if the sleep is short: tokio's own timers count
+    /// whole milliseconds, which doubles a distance of one. Long sleeps, mostly limits that are
+    /// never reached, use tokio's timers: setting one wakes no thread, unlike one of `async-io`.
     fn sleep(&self, duration: Duration) -> BoxFuture<'static, ()> {
         if duration >= LONG {
             let _entered = self.handle.enter();
@@ -89,8 +89,8 @@ impl World for TokioWorld {
         tokio::runtime::Handle::try_current().is_ok_and(|here| here.id() == self.handle.id())
     }
 
-    /// As many tasks compute at a time as there are worker threads but one; each yields to connections
-    /// and timers first, and then waits for its turn.
+    /// Waits for a turn. One task fewer than there are worker threads computes at a time. Each
+    /// yields to connections and timers first, and then waits for its turn.
     fn turn(&self) -> BoxFuture<'static, Turn> {
         let turns = self.turns.clone();
         Box::pin(async move {

@@ -1,9 +1,9 @@
 //! Long computation, in turns with other tasks.
 //!
-//! A machine that has used up a slice asks for a turn. Before it gets one, its driver sees whether the
-//! call still wants the result: one whose caller has gone away is cancelled, and one whose deadline has
-//! passed ends with [`Error::Deadline`]. A transaction that has to be finished since it has begun computes on
-//! for its helper, for which no caller waits.
+//! A machine that has used up a slice asks for a turn. First its driver checks that the call still
+//! wants the result: a call whose caller has gone away is cancelled, and one whose deadline has
+//! passed ends with [`Error::Deadline`]. A transaction that must be finished, since it has begun,
+//! computes on for its helper, for which no caller waits.
 
 use std::time::Duration;
 
@@ -16,24 +16,24 @@ use crate::machine::{Machine, Need};
 use crate::phase::Control;
 use crate::runtime::Runtime;
 
-/// The task's turns to compute, and when they end.
+/// The task's turns to compute, and the time at which they end.
 pub(crate) struct Turns<'a> {
     shared: Option<&'a Shared>,
-    /// The moment at which computation ends, and the time it had until then; none for a task that has to
-    /// finish what was begun.
+    /// The moment at which computation ends, and the time it had until then; none for a task that
+    /// must finish a transaction that has begun.
     until: Option<(Duration, Duration)>,
     doing: Option<&'a Doing>,
     current: Option<Turn>,
 }
 
 impl<'a> Turns<'a> {
-    /// Turns up to the deadline of a call or a helper.
+    /// Creates turns up to the deadline of a call or a helper.
     pub(crate) fn of(control: &'a Control<'_>) -> Self {
         let until = control.ends_computation.then_some((control.deadline, control.patience));
         Self { shared: control.shared, until, doing: Some(&control.doing), current: None }
     }
 
-    /// Turns of a task that ends by other means than a deadline.
+    /// Creates turns for a task that ends by other means than a deadline.
     pub(crate) fn without_deadline() -> Self {
         Self { shared: None, until: None, doing: None, current: None }
     }

@@ -1,4 +1,4 @@
-//! Commits whose answer was lost: what became of them.
+//! Commits whose answer was lost: asking for their outcome.
 
 use std::time::Duration;
 
@@ -11,7 +11,8 @@ use crate::runtime::Runtime;
 use crate::transaction::Execution;
 
 impl Runtime {
-    /// Asks what became of a commit whose answer was lost, until the deadline, or once at least.
+    /// Asks for the outcome of a commit whose answer was lost, until the deadline, or at least
+    /// once.
     pub(crate) async fn commit_that_was_lost(
         &self,
         execution: &mut Execution,
@@ -31,13 +32,14 @@ impl Runtime {
                     return committed.ok_or_else(unknown);
                 }
                 Ok(Outcome::NotCommitted) => {
-                    // Its id was promised never to commit: the next attempt has another one.
+                    // The store has promised that its id never commits: the next attempt has
+                    // another one.
                     self.own().is_spent = true;
                     if execution.id == Some(id) {
                         self.is_over(id, (*execution.left).clone());
                         execution.id = None;
                     }
-                    // Without time for another attempt, what is to be told of is the store.
+                    // Without time for another attempt, the error reports the silent store.
                     let is_late = self.world.elapsed() > deadline;
                     let silent = || self.silent(visit.store, visit.replica.as_ref(), since);
                     return Err(Error::Store(if is_late {
@@ -57,8 +59,8 @@ impl Runtime {
         }
     }
 
-    /// What a commit whose answer was lost would have said: the replica has seen it by now. None if
-    /// the store does not say until the deadline.
+    /// Returns an answer in place of a commit's lost answer: the replica has seen the commit by
+    /// now. None if the store does not answer until the deadline.
     pub(crate) async fn committed_unseen(
         &self,
         store: usize,

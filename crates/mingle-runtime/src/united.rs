@@ -1,12 +1,12 @@
 //! A transaction whose stores all live in one engine: its phases are one transaction there.
 //!
-//! The phases run in their order, on one snapshot, and are committed together. So there is nothing
-//! that others would have to finish, and nobody sees a part: no intent and no witness is left. Whom
-//! others want waited for is waited for as ever.
+//! The phases run in their order, on one snapshot, and are committed together. So other processes
+//! have nothing to finish, and none sees a part: no intent and no witness is left. Waits that the
+//! witness rows of others ask for are kept as ever.
 //!
-//! Not united are `isolated` transactions, whose reads of weaker stores the engine would not guard,
-//! and calls with a key that turn out to write a weaker store only, since of two calls with one key
-//! both might.
+//! Two kinds run apart: `isolated` transactions, whose reads of weaker stores the engine would not
+//! guard, and calls with a key that turn out to write a weaker store only, because both of two
+//! calls with one key might do so.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -33,24 +33,24 @@ use crate::transaction::Execution;
 use crate::turns::Turns;
 use crate::watch::Event;
 
-/// How a united transaction ended.
+/// The outcome of a united transaction.
 pub(crate) enum UnitedEnd {
-    /// All of it has committed.
+    /// The whole has committed.
     Ran(Vec<PhaseReport>),
     /// Another call with its key has written. Nothing was written.
     StartOver,
-    /// It has to run phase by phase. Nothing was written.
+    /// The transaction has to run phase by phase. Nothing was written.
     Apart,
 }
 
-/// How an attempt ended.
+/// The outcome of an attempt.
 enum Attempt {
     Done(Vec<PhaseReport>),
     Step(Step),
     Apart,
 }
 
-/// What the phases of an attempt have come to.
+/// The results of an attempt's phases so far.
 #[derive(Default)]
 struct Whole {
     commit: UnitedCommit,
@@ -61,7 +61,8 @@ struct Whole {
 }
 
 impl Runtime {
-    /// The store at which a transaction begins whose phases are one transaction of their engine.
+    /// Returns the store at which a transaction begins, if its phases can be one transaction of one
+    /// engine.
     fn united_at(&self, execution: &Execution) -> Option<usize> {
         if execution.plan.isolated || execution.is_helper || execution.plan.phases.len() < 2 {
             return None;
@@ -76,12 +77,12 @@ impl Runtime {
         sites.dedup();
         let engine = self.stores[*sites.first()?].engine()?;
         let is_one = sites.iter().all(|site| self.stores[*site].engine() == Some(engine));
-        // It is certified, so what it demands of records holds.
+        // This store is certified, so its demands on records hold.
         let decides = |site: &usize| self.stores[*site].capabilities().once == Once::Serial;
         sites.iter().copied().find(decides).filter(|_| is_one && sites.len() > 1)
     }
 
-    /// Runs a transaction as one where its engine can.
+    /// Runs a transaction as one, if its engine can.
     pub(crate) async fn run_united(
         &self,
         execution: &mut Execution,
@@ -177,7 +178,7 @@ impl Runtime {
         }
     }
 
-    /// One attempt, up to the deadline.
+    /// Makes one attempt, up to the deadline.
     async fn timed_united(
         &self,
         execution: &mut Execution,
@@ -254,7 +255,7 @@ impl Runtime {
         Ok(Attempt::Done(whole.reports))
     }
 
-    /// Commits the whole; where its answer does not come, the store is asked for it.
+    /// Commits the whole. If the answer does not arrive, asks the store for the outcome.
     async fn commit_united(
         &self,
         execution: &mut Execution,
@@ -295,13 +296,13 @@ impl Runtime {
             return Ok(Some(step).filter(|step| !matches!(step, Step::Done)));
         };
         let mut visit = self.visit(execution, index, tries, store.index());
-        // The whole ends it.
+        // The commit of the whole ends it.
         visit.leaves_nothing = false;
         let name = visit.name.clone();
         let part = united.part(&name).await.map_err(Error::Store)?;
         let earlier = whole.commit.parts.iter_mut().find(|(other, _)| *other == name);
         if let Some((_, earlier)) = earlier.filter(|(_, commit)| !commit.writes.is_empty()) {
-            // An earlier phase at this store: what it wrote is there for this one.
+            // An earlier phase at this store: this phase must see its writes.
             let writes = std::mem::take(&mut earlier.writes);
             part.flush(writes).await.map_err(Error::Store)?;
         }
@@ -322,7 +323,7 @@ impl Runtime {
         Ok(None)
     }
 
-    /// Adds what a phase has come to to the whole.
+    /// Adds the result of a phase to the whole.
     fn add_part(
         &self,
         execution: &mut Execution,
@@ -359,7 +360,7 @@ impl Runtime {
         Ok(())
     }
 
-    /// What became of a commit whose answer was lost.
+    /// Asks for the outcome of a commit whose answer was lost.
     async fn ask_united(
         &self,
         execution: &mut Execution,
@@ -375,7 +376,7 @@ impl Runtime {
             let asking = site.outcome(asked);
             match self.by(self.asked_until(deadline), asking).await.ok_or_else(unknown)? {
                 Ok(Outcome::Committed) => {
-                    // What whoever begins there has seen covers it.
+                    // The stamp of a new transaction there covers it.
                     let after =
                         StoreSession { after: mingle_model::Stamp::default(), ..session.clone() };
                     let looking = async {
@@ -405,7 +406,7 @@ impl Runtime {
     }
 }
 
-/// The phases, each of which has taken as long as all of them.
+/// Returns the phases' reports; each phase counts the time of all of them.
 fn timed(mut reports: Vec<PhaseReport>, total: &PhaseReport) -> Vec<PhaseReport> {
     for report in &mut reports {
         (report.attempts, report.time) = (total.attempts, total.time);
@@ -414,7 +415,7 @@ fn timed(mut reports: Vec<PhaseReport>, total: &PhaseReport) -> Vec<PhaseReport>
     reports
 }
 
-/// Adds what a phase sends to its store.
+/// Adds the commit of a phase to that of its store.
 fn join(whole: &mut UnitedCommit, store: &Name, commit: Commit) {
     match whole.parts.iter_mut().find(|(name, _)| name == store) {
         Some((_, earlier)) => {
@@ -426,8 +427,8 @@ fn join(whole: &mut UnitedCommit, store: &Name, commit: Commit) {
     }
 }
 
-/// By store, the name of the first one of its engine whose replicas may lag; its own where it has an
-/// engine for itself.
+/// Returns, for each store, the name under which it is stamped: the first store of its engine whose
+/// replicas may lag, or its own name if it has an engine of its own.
 pub(crate) fn stamped(stores: &[Arc<dyn DataStore>]) -> Vec<Name> {
     let name = |store: &Arc<dyn DataStore>| store.capabilities().store.clone();
     let lags = |store: &&Arc<dyn DataStore>| !store.capabilities().serializable;

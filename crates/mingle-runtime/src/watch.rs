@@ -21,30 +21,30 @@ pub enum Event {
     Waits {
         /// Its index in the plan.
         phase: usize,
-        /// For which.
+        /// The transactions that it waits for.
         transactions: Vec<TransactionId>,
     },
     /// A phase has failed, and is tried again.
     Retries {
         /// Its index in the plan.
         phase: usize,
-        /// How often it was tried by now.
+        /// The number of tries so far.
         attempts: u32,
-        /// Why it failed.
+        /// The reason of the failure.
         reason: String,
     },
     /// A phase has committed.
     Committed {
         /// Its index in the plan.
         phase: usize,
-        /// How it went.
+        /// The report of the phase.
         report: PhaseReport,
     },
-    /// The whole transaction starts over: what it rests on has changed.
+    /// The whole transaction starts over: data that it depends on has changed.
     StartsOver,
 }
 
-/// Is told what happens in a call. It is called in the middle of things, so it must not block.
+/// A receiver of a call's events. It is called in the middle of the call, so it must not block.
 ///
 /// # Examples
 ///
@@ -60,12 +60,12 @@ pub enum Event {
 pub struct Watcher(Arc<dyn Fn(Event) + Send + Sync>);
 
 impl Watcher {
-    /// A watcher that hands events to a function.
+    /// Creates a watcher that hands events to a function.
     pub fn new(tell: impl Fn(Event) + Send + Sync + 'static) -> Self {
         Self(Arc::new(tell))
     }
 
-    /// Tells it.
+    /// Hands over an event.
     pub fn tell(&self, event: Event) {
         (self.0)(event);
     }

@@ -1,4 +1,4 @@
-//! What a transaction or session has to wait for before it visits a store.
+//! The set of transactions and stamps that a transaction or session waits for at its stores.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -11,13 +11,13 @@ use serde::{Deserialize, Serialize};
 pub struct Awaited {
     /// The store that holds its intent, or will.
     pub intent: Name,
-    /// Whether it is waited for because it read, not because it wrote.
+    /// True if it is waited for because it read, not because it wrote.
     pub is_reader: bool,
 }
 
 impl Awaited {
-    /// Takes up what is known of the same transaction otherwise. Who wrote is waited for by sessions
-    /// and on behalf of others, and who only read is not: so having written counts.
+    /// Joins other knowledge of the same transaction. "Wrote" wins over "only read": sessions, and
+    /// rows that are passed on, wait for writers but not for readers.
     fn join(&mut self, other: &Self) {
         let order = |awaited: &Self| (awaited.is_reader, awaited.intent.clone());
         if order(other) < order(self) {
@@ -27,9 +27,9 @@ impl Awaited {
 }
 
 /// For each store, the transactions whose commit witness must be visible there (MixT §5.4, the
-/// witness worklist), and what its replica must have seen (the technical report's tracking set,
-/// §4.2). Worklists only grow by joining, and joining is commutative, associative and idempotent: in
-/// whatever order things are met, and however often, the same is waited for.
+/// witness worklist), and the stamp that its replica must have seen (the technical report's
+/// tracking set, §4.2). Worklists only grow by joining. Joining is commutative, associative and
+/// idempotent, so the order and the number of meetings do not change the set.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Worklist {
     waits: BTreeMap<Name, BTreeMap<TransactionId, Awaited>>,
@@ -37,23 +37,23 @@ pub struct Worklist {
 }
 
 impl Worklist {
-    /// Whether there is nothing to wait for.
+    /// True if there is nothing to wait for.
     pub fn is_empty(&self) -> bool {
         self.waits.is_empty() && self.seen.is_empty()
     }
 
-    /// Whether it names no transaction.
+    /// True if it names no transaction.
     pub fn waits_for_nobody(&self) -> bool {
         self.waits.values().all(BTreeMap::is_empty)
     }
 
-    /// How many transactions it names, at each store anew.
+    /// Returns the number of transactions, counted once for each store.
     pub fn len(&self) -> usize {
         self.waits.values().map(BTreeMap::len).sum()
     }
 
-    /// Takes up what a witness row asks for. One of kind [`RowKind::Read`] concerns those who
-    /// write in isolation.
+    /// Adds the waits that a witness row asks for. A row of kind [`RowKind::Read`] concerns
+    /// transactions that write in isolation.
     pub fn meet(&mut self, row: &WitnessRow) {
         let is_reader = row.kind == RowKind::Read;
         for store in &row.stores {
@@ -75,14 +75,14 @@ impl Worklist {
         }
     }
 
-    /// Depends on what was seen at `store`.
+    /// Depends on the stamp that was seen at `store`.
     pub fn saw(&mut self, store: &Name, stamp: &Stamp) {
         if !stamp.is_empty() {
             self.seen.entry(store.clone()).or_default().join(stamp);
         }
     }
 
-    /// Adds all that `other` waits for.
+    /// Adds all waits of `other`.
     pub fn join(&mut self, other: &Self) {
         for (store, waits) in &other.waits {
             for (id, awaited) in waits {
@@ -94,24 +94,24 @@ impl Worklist {
         }
     }
 
-    /// The transactions to wait for at `store`.
+    /// Returns the transactions to wait for at `store`.
     pub fn waits_at(&self, store: &str) -> impl Iterator<Item = (TransactionId, &Awaited)> {
         let waits = self.waits.get(store).into_iter().flatten();
         waits.map(|(id, awaited)| (*id, awaited))
     }
 
-    /// What a replica of `store` must have seen.
+    /// Returns the stamp that a replica of `store` must have seen.
     pub fn seen_at(&self, store: &str) -> Stamp {
         self.seen.get(store).cloned().unwrap_or_default()
     }
 
-    /// Stores at which something must have been seen.
+    /// Returns the stores with the stamps that must have been seen there.
     pub fn seen(&self) -> impl Iterator<Item = (&Name, &Stamp)> {
         self.seen.iter()
     }
 
-    /// A transaction's commit witness is visible at `store`. Gives what it was waited for as, if it
-    /// was.
+    /// Removes a transaction whose commit witness is visible at `store`. Returns its entry, if it
+    /// was waited for.
     pub fn is_over(&mut self, store: &str, id: TransactionId) -> Option<Awaited> {
         let waits = self.waits.get_mut(store)?;
         let awaited = waits.remove(&id);
@@ -121,10 +121,10 @@ impl Worklist {
         awaited
     }
 
-    /// Every replica of `store` has seen this much.
+    /// Drops the dependency on `store` if every replica there has seen it.
     pub fn is_everywhere(&mut self, store: &str, everywhere: &Stamp) {
-        // What was seen of a replica that is gone may be gone with it: that is found out where it is
-        // needed, and nobody forgets it unasked.
+        // The writes seen at a replica that is gone may be gone with it. This is detected where
+        // they are needed, and no dependency is dropped unasked.
         let is_there = |seen: &Stamp| {
             let mut names = seen.iter().map(|(name, _)| name);
             everywhere.covers(seen) && names.all(|name| everywhere.of(name) < Stamp::ENDED)
@@ -134,7 +134,7 @@ impl Worklist {
         }
     }
 
-    /// Depends on no more of `store` than `visible`; whether it did before.
+    /// Cuts the dependency on `store` down to `visible`; true if it was larger.
     pub fn cut(&mut self, store: &str, visible: &Stamp) -> bool {
         let Some(seen) = self.seen.get_mut(store).filter(|seen| !visible.covers(seen)) else {
             return false;
@@ -143,7 +143,7 @@ impl Worklist {
         true
     }
 
-    /// By transaction that wrote, the stores to wait at for it, and where its intent is.
+    /// Returns, for each transaction that wrote, its intent's store and the stores to wait at.
     pub fn passed_on(&self) -> BTreeMap<TransactionId, (Name, Vec<Name>)> {
         let mut passed: BTreeMap<TransactionId, (Name, Vec<Name>)> = BTreeMap::new();
         for (store, waits) in &self.waits {
@@ -160,7 +160,7 @@ impl Worklist {
         self.seen.clear();
     }
 
-    /// Drops those that are waited for because they read: a session need not keep them.
+    /// Drops the transactions that only read: a session need not keep them.
     pub fn without_readers(mut self) -> Self {
         for waits in self.waits.values_mut() {
             waits.retain(|_, awaited| !awaited.is_reader);
@@ -169,7 +169,7 @@ impl Worklist {
         self
     }
 
-    /// Stores at which a transaction is waited for.
+    /// Returns the stores at which a transaction is waited for.
     pub fn stores(&self) -> impl Iterator<Item = &Name> {
         self.waits.keys()
     }
@@ -227,7 +227,7 @@ mod tests {
             let left = joined(&joined(&a, &b), &c);
             assert_eq!(left, joined(&a, &joined(&b, &c)), "seed {seed}: {rows:?}");
             assert_eq!(joined(&left, &left), left, "seed {seed}: {rows:?}");
-            // Rows are met in whatever order, and again.
+            // The order of the rows, and meeting them again, make no difference.
             assert_eq!(met(rows.iter().rev()), left, "seed {seed}: {rows:?}");
             assert_eq!(met(rows.iter().chain(&rows)), left, "seed {seed}: {rows:?}");
         }

@@ -1,7 +1,7 @@
 //! The interpreter of one phase.
 //!
-//! It does no I/O: [`Machine::resume`] computes until it needs something of the store, and says
-//! what; whoever drives it hands in the answers and resumes it.
+//! It does no I/O. [`Machine::resume`] computes until it needs something of the store, and returns
+//! this need; the driver hands in the answers and resumes the machine.
 
 mod read;
 mod refuse;
@@ -26,19 +26,19 @@ use crate::limits::Settings;
 use crate::machine::slice::{Slice, weight};
 use crate::overlay::Overlay;
 
-/// What a phase keeps for later ones: by queue, the values in the order in which they came.
+/// The values that a phase keeps for later ones, by queue, each in the order of recording.
 #[derive(Clone, Debug, Default)]
 pub struct Recorded {
     queues: Vec<Vec<Value>>,
 }
 
 impl Recorded {
-    /// Empty queues for a transaction.
+    /// Creates empty queues for a transaction.
     pub fn new(plan: &Plan) -> Self {
         Self { queues: vec![Vec::new(); plan.queue_count] }
     }
 
-    /// Adds what a phase recorded.
+    /// Adds the values that a phase recorded.
     pub fn merge(&mut self, later: Self) {
         for (queue, values) in self.queues.iter_mut().zip(later.queues) {
             if !values.is_empty() {
@@ -47,55 +47,55 @@ impl Recorded {
         }
     }
 
-    /// The values by queue, as they are kept for whoever finishes the transaction.
+    /// Returns the values by queue, as they are kept for a helper that finishes the transaction.
     pub fn queues(&self) -> &[Vec<Value>] {
         &self.queues
     }
 
-    /// From the values that were kept.
+    /// Restores the queues from the values that were kept.
     pub fn from_queues(plan: &Plan, kept: Vec<Vec<Value>>) -> Self {
         let mut queues = kept;
         queues.resize(plan.queue_count, Vec::new());
         Self { queues }
     }
 
-    /// How many values there are.
+    /// Returns the number of values.
     pub fn count(&self) -> usize {
         self.queues.iter().map(Vec::len).sum()
     }
 }
 
-/// What is the same in all phases of one transaction, however often they are tried.
+/// The values that are the same in all phases of one transaction, however often they are tried.
 #[derive(Clone, Debug)]
 pub struct Facts {
     /// `now()`.
     pub now: Time,
-    /// What `unique()` draws from.
+    /// The seed from which `unique()` draws.
     pub seed: u128,
 }
 
-/// What a phase needs before it can go on.
+/// The next need of a phase.
 #[derive(Debug)]
 pub enum Need {
     /// Answers to these reads, in one round trip, through [`Machine::supply`].
     Read(Vec<Read>),
-    /// These writes sent ahead, in one round trip.
+    /// These writes sent before the commit, in one round trip.
     Flush(Vec<Write>),
-    /// A turn to compute on: others had none for a whole slice.
+    /// A turn to compute: other tasks had none for a whole slice.
     Turn,
     /// Nothing: the phase is done.
     Done,
-    /// Nothing that can be had: what was read early for an endorsement has changed since, so the
-    /// transaction starts over.
+    /// Nothing that can be supplied: data that was read early for an endorsement has changed since,
+    /// so the transaction starts over.
     StartOver,
 }
 
-/// What a phase leaves.
+/// The results of a phase.
 #[derive(Debug)]
 pub struct Finished {
     /// Its writes.
     pub writes: Vec<Write>,
-    /// What it recorded.
+    /// The values that it recorded.
     pub recorded: Recorded,
     /// The transaction's result, if this phase computed it.
     pub result: Option<Value>,
@@ -107,7 +107,7 @@ struct Loop {
     round: u64,
     rounds: u64,
     columns: Vec<(Arc<[Value]>, Slot)>,
-    /// What was fetched in advance for the current chunk of rounds.
+    /// The reads that were fetched in advance for the current chunk of rounds.
     chunk: Vec<Read>,
 }
 
@@ -118,7 +118,7 @@ pub struct Machine<'a> {
     store: Option<hir::StoreId>,
     code: &'a [Instr],
     facts: &'a Facts,
-    /// What earlier phases recorded.
+    /// The values that earlier phases recorded.
     earlier: &'a Recorded,
     cursors: Vec<usize>,
     slots: Vec<Value>,
@@ -127,12 +127,12 @@ pub struct Machine<'a> {
     /// The instruction that runs.
     running: usize,
     last_reads: &'a BTreeSet<usize>,
-    /// What was fetched, as the store has it.
+    /// The fetched data, as the store has it.
     fetched: FxHashMap<Read, Data>,
-    /// The reads that answers are awaited for.
+    /// The reads whose answers are awaited.
     awaited: Vec<Read>,
     overlay: Overlay,
-    /// Commands wait to be sent, so what was fetched may be out of date.
+    /// Commands that wait to be sent, so fetched data may be out of date.
     commands: Vec<Write>,
     recorded: Recorded,
     result: Option<Value>,
@@ -143,25 +143,25 @@ pub struct Machine<'a> {
     mutation: Mutation,
 }
 
-/// Where a machine starts.
+/// The starting point of a machine.
 #[derive(Clone, Copy, Debug)]
 pub struct Start<'a> {
     /// The program.
     pub program: &'a Program,
     /// The transaction.
     pub plan: &'a Plan,
-    /// The phase of it.
+    /// The transaction's phase to run.
     pub phase: &'a Phase,
-    /// What is the same in all phases.
+    /// The values that are the same in all phases.
     pub facts: &'a Facts,
-    /// What earlier phases recorded.
+    /// The values that earlier phases recorded.
     pub earlier: &'a Recorded,
-    /// Whether bounds on steps and memory are off: after the first phase that writes.
+    /// True if bounds on steps and memory are off: after the first phase that writes.
     pub unbounded: bool,
 }
 
 impl<'a> Machine<'a> {
-    /// A machine at the start of a phase.
+    /// Creates a machine at the start of a phase.
     pub fn new(start: Start<'a>, arguments: &[Value], settings: &Settings) -> Self {
         let Start { program, plan, phase, facts, earlier, unbounded } = start;
         let mut slots = vec![Value::Bool(false); plan.slot_count];
@@ -192,17 +192,17 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// Breaks a part of the interpreter, for tests that want to see what notices.
+    /// Breaks a part of the interpreter, for tests that check which test notices it.
     #[doc(hidden)]
     pub fn mutate(&mut self, mutation: Mutation) {
         self.mutation = mutation;
     }
 
-    /// Computes until something of the store is needed, or its slice is used up.
+    /// Computes until it needs something of the store, or has used up its slice.
     ///
     /// # Errors
     ///
-    /// When a `require` fails or a bound is reached.
+    /// If a `require` fails or a bound is reached.
     pub fn resume(&mut self) -> Result<Need, Error> {
         let code = self.code;
         while let Some(instr) = code.get(self.at) {
@@ -218,7 +218,8 @@ impl<'a> Machine<'a> {
         Ok(Need::Done)
     }
 
-    /// Whether the phase needs nothing more of its store after the reads that it has just asked for.
+    /// True if the phase needs nothing more of its store after the reads that it has just asked
+    /// for.
     pub fn reads_last(&self) -> bool {
         let fetches_all = match (&self.code.get(self.running), self.loops.last()) {
             (Some(Instr::ForStart { .. }), Some(running)) => {
@@ -229,11 +230,11 @@ impl<'a> Machine<'a> {
         fetches_all && self.last_reads.contains(&self.running)
     }
 
-    /// Hands in the answers to the reads that were asked for.
+    /// Hands in the answers to the awaited reads.
     ///
     /// # Errors
     ///
-    /// When they hold more than the transaction may use.
+    /// If they hold more than the transaction may use.
     pub fn supply(&mut self, answers: Vec<Data>) -> Result<(), Error> {
         for (read, data) in std::mem::take(&mut self.awaited).into_iter().zip(answers) {
             self.spend(weight(&data))?;
@@ -242,7 +243,7 @@ impl<'a> Machine<'a> {
         Ok(())
     }
 
-    /// What the phase leaves, once it is done.
+    /// Returns the results of the phase, once it is done.
     pub fn finish(mut self) -> Finished {
         let mut writes = std::mem::take(&mut self.commands);
         writes.extend(self.overlay.take_writes());
@@ -319,7 +320,7 @@ impl<'a> Machine<'a> {
             }
             Instr::Record { queue, slot } => {
                 let value = self.slots[slot.index()].clone();
-                // Lists share their items with what was read, so only the handle counts.
+                // Lists share their items with the data that was read, so only the handle counts.
                 self.spend(size_of::<Value>())?;
                 self.recorded.queues[*queue as usize].push(value);
             }

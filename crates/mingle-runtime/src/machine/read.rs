@@ -1,4 +1,4 @@
-//! Reads: what to ask a store, and how its answers look through the transaction's own writes.
+//! Reads: the requests to a store, and its answers seen through the transaction's own writes.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use crate::error::Error;
 use crate::overlay::{FieldView, FieldWrites};
 
 impl<'a> Machine<'a> {
-    /// Asks for what is not there yet.
+    /// Asks for the reads that are not fetched yet.
     pub(super) fn ask(&mut self, reads: Vec<Read>) -> Option<Need> {
         let mut wanted: Vec<Read> = Vec::with_capacity(reads.len());
         let mut seen: BTreeSet<Read> = BTreeSet::new();
@@ -59,7 +59,7 @@ impl<'a> Machine<'a> {
         }
     }
 
-    /// What a read asks of the store, whatever this transaction wrote.
+    /// Adds the requests of a read to the store, regardless of this transaction's own writes.
     pub(super) fn requests(&self, read: &ReadSpec, requests: &mut Vec<Read>) {
         let count = |value: Value| u64::try_from(value.as_int().unwrap_or_default()).unwrap_or(0);
         let arg = |index: usize| self.value(&read.args[index]);
@@ -92,7 +92,7 @@ impl<'a> Machine<'a> {
                     CollectionRead::LogSize => Read::LogSize(address),
                     CollectionRead::LogList => Read::LogSlice { address, from: 0, count: u64::MAX },
                     CollectionRead::LogSlice => {
-                        // Own appends are counted from the end of what the store has.
+                        // Own appends are counted from the end of the store's log.
                         requests.push(Read::LogSize(address.clone()));
                         Read::LogSlice { address, from: count(arg(0)), count: count(arg(1)) }
                     }
@@ -116,7 +116,7 @@ impl<'a> Machine<'a> {
         &self.program.objects[kind.index()].declared.fields[usize::from(field)].field_type
     }
 
-    /// Runs a read; if something of the store is missing, asks for it and comes back.
+    /// Runs a read; if data of the store is missing, asks for it and repeats the instruction later.
     pub(super) fn read(
         &mut self,
         read: &'a ReadSpec,
@@ -139,7 +139,7 @@ impl<'a> Machine<'a> {
         Ok(need)
     }
 
-    /// A query sees the writes made before it, so they are sent first.
+    /// Runs a query. It sees the writes made before it, so they are sent first.
     fn run_query(&mut self, operation: u32, read: &ReadSpec, dst: Slot) -> Option<Need> {
         if !self.overlay.is_empty() {
             self.at -= 1;
@@ -154,7 +154,7 @@ impl<'a> Machine<'a> {
         self.ask(vec![request])
     }
 
-    /// The answer to a read, if it is there; otherwise what has to be asked for it.
+    /// Answers a read if all data is there; otherwise adds the missing requests.
     fn overlaid(
         &mut self,
         read: &ReadSpec,
@@ -219,7 +219,7 @@ impl<'a> Machine<'a> {
         Ok(true)
     }
 
-    /// Takes the steps that a look through the transaction's own writes to a collection is worth.
+    /// Takes the steps for a look through the transaction's own writes to a collection.
     fn take_own(&mut self, read: &ReadSpec, object: &Ref) {
         use CollectionRead::{CounterValue, MapGet, SetContains};
         let field = match &read.kind {
@@ -247,8 +247,8 @@ impl<'a> Machine<'a> {
         self.program.objects[kind.index()].declared.fields[usize::from(field)].default.clone()
     }
 
-    /// The store's answer to the last request of a read, if it is there. Looking through it, and through
-    /// the transaction's own writes, takes steps of the slice.
+    /// Returns the store's answer to the last request of a read, if it is there. A look through it,
+    /// and through the transaction's own writes, takes steps of the slice.
     fn base(&mut self, read: &ReadSpec, object: &Ref) -> Option<Data> {
         self.take_own(read, object);
         let mut requests = Vec::with_capacity(1);
@@ -258,8 +258,8 @@ impl<'a> Machine<'a> {
         base
     }
 
-    /// The contents of a collection: elements, or keys and values. None if the store's are
-    /// needed and not there.
+    /// Returns the contents of a collection: elements, or keys and values. None if the store's
+    /// contents are needed and not there.
     fn contents(
         &self,
         object: &Ref,
@@ -315,8 +315,8 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The value of a read of a collection; none if something is missing, which `requests` then
-    /// names unless it is the read itself.
+    /// Returns the value of a read of a collection; none if data is missing. Then `requests` names
+    /// the missing reads, unless only the read itself is missing.
     #[allow(clippy::too_many_arguments)]
     fn collection(
         &self,
@@ -418,7 +418,7 @@ impl<'a> Machine<'a> {
         })
     }
 
-    /// The size of a set or map: of what this transaction changed, the store says what it has.
+    /// Returns the size of a set or map; asks the store which changed elements it already has.
     fn size(
         &self,
         view: FieldView<'_>,
@@ -472,7 +472,7 @@ fn list(values: Vec<Value>) -> Result<Value, Error> {
     Ok(Value::List(values.into()))
 }
 
-/// Whether nothing of the store's log shows, and the lines of this transaction.
+/// Returns true if the store's log is hidden, and the lines that this transaction appended.
 fn log_writes(view: FieldView<'_>) -> (bool, &[Value]) {
     match view.writes {
         Some(FieldWrites::Log(cleared, lines)) => (*cleared || view.hidden, lines),

@@ -1,4 +1,4 @@
-//! What ends a transaction, or makes it start over.
+//! Reasons that end a transaction, or make it start over.
 
 use mingle_lang::flat::Operand;
 use mingle_lang::split::Mutation;
@@ -8,7 +8,7 @@ use super::Machine;
 use crate::error::Error;
 
 impl Machine<'_> {
-    /// Why a `require` or `new` ends the transaction.
+    /// Returns the error with which a `require` or `new` ends the transaction.
     pub(super) fn refused(
         &self,
         message: &Operand,
@@ -22,7 +22,7 @@ impl Machine<'_> {
         Error::Require { code: code.cloned(), message }
     }
 
-    /// Whether what was read early, for an endorsement, is what the phase itself reads.
+    /// True if the data that was read early, for an endorsement, equals the phase's own read.
     pub(super) fn agree(&self, early: &Operand, late: &Operand) -> bool {
         self.mutation == Mutation::AgreementIgnored || self.value(early) == self.value(late)
     }

@@ -1,15 +1,15 @@
 //! Slices of computation.
 //!
-//! A task that computes without waiting for anything keeps a thread from all other tasks. So a machine
-//! computes in slices: after [`SLICE_STEPS`] steps it asks for a turn, and its driver lets others run
-//! first. Slices are counted in steps, not in time, so that a run is the same each time.
+//! A task that computes without waiting keeps a thread from all other tasks. So a machine computes
+//! in slices: after [`SLICE_STEPS`] steps it asks for a turn, and its driver lets other tasks run
+//! first. Slices are counted in steps, not in time, so that runs can be repeated exactly.
 
 use mingle_model::Value;
 use mingle_store::{Data, Read};
 
 use crate::limits::{BYTES_PER_STEP, SLICE_STEPS, VALUES_PER_STEP};
 
-/// What is left of a slice.
+/// The steps that are left of a slice.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Slice(u64);
 
@@ -20,7 +20,7 @@ impl Default for Slice {
 }
 
 impl Slice {
-    /// True if nothing is left; the next slice begins.
+    /// Returns true if no step is left; then the next slice begins.
     pub(super) fn is_used_up(&mut self) -> bool {
         let is_used_up = self.0 == 0;
         if is_used_up {
@@ -29,23 +29,23 @@ impl Slice {
         is_used_up
     }
 
-    /// Takes steps, or what is left.
+    /// Takes steps, or all that are left.
     pub(super) fn take(&mut self, steps: u64) {
         self.0 = self.0.saturating_sub(steps);
     }
 
-    /// Takes the steps that reading or writing so many bytes is worth.
+    /// Takes the steps for reading or writing this number of bytes.
     pub(super) fn take_bytes(&mut self, bytes: usize) {
         self.take((bytes / BYTES_PER_STEP) as u64);
     }
 
-    /// Takes the steps that visiting so many values is worth.
+    /// Takes the steps for visiting this number of values.
     pub(super) fn take_values(&mut self, values: usize) {
         self.take((values / VALUES_PER_STEP) as u64);
     }
 }
 
-/// The number of values in an answer of a store.
+/// Returns the number of values in an answer of a store.
 pub(super) fn values_in(data: &Data) -> usize {
     match data {
         Data::Values(values) => values.len(),
@@ -54,7 +54,7 @@ pub(super) fn values_in(data: &Data) -> usize {
     }
 }
 
-/// A rough count of the bytes of an answer, for the bound on memory.
+/// Returns a rough count of the bytes of an answer, for the bound on memory.
 pub(super) fn weight(data: &Data) -> usize {
     let inner = match data {
         Data::Bool(_) | Data::Counter(_) | Data::Count(_) | Data::Register(None) => 0,
@@ -91,7 +91,7 @@ mod tests {
             assert!(slice.is_used_up(), "{index}: nothing is left");
             assert!(!slice.is_used_up(), "{index}: the next one has begun");
         }
-        // More than there is takes what there is.
+        // Taking more than is left takes all that is left.
         let mut slice = Slice::default();
         slice.take(u64::MAX);
         assert!(slice.is_used_up());

@@ -1,4 +1,5 @@
-//! Writes: into the overlay, and ahead of the commit where the program asks the store itself.
+//! Writes: into the overlay, and to the store before the commit if the program asks the store
+//! itself.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +13,7 @@ use super::{Machine, Need};
 use crate::error::Error;
 use crate::overlay::FieldWrites;
 
-/// What one write takes in memory besides its values.
+/// The memory that one write takes besides its values, in bytes.
 const WRITE_BYTES: usize = 64;
 
 impl<'a> Machine<'a> {
@@ -21,7 +22,7 @@ impl<'a> Machine<'a> {
         self.program.stores[store.index()].operations[operation as usize].name.clone()
     }
 
-    /// Sends what waits, and forgets what was fetched before it.
+    /// Sends the waiting writes, and forgets the data fetched before them.
     pub(super) fn flush(&mut self) -> Need {
         let mut writes = std::mem::take(&mut self.commands);
         writes.extend(self.overlay.take_writes());
@@ -29,7 +30,7 @@ impl<'a> Machine<'a> {
         Need::Flush(writes)
     }
 
-    /// Before anything is read again, commands that wait are sent.
+    /// Sends waiting commands, if any, before the next read.
     pub(super) fn flush_commands(&mut self) -> Option<Need> {
         if self.commands.is_empty() { None } else { Some(self.flush()) }
     }

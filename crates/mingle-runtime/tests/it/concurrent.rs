@@ -1,10 +1,10 @@
-//! Generated programs with endorsements, several runs at once: each run must do what the program
-//! says of the data that its phases met.
+//! Generated programs with endorsements, several runs at once: each run must compute the program's
+//! results on the data that its phases met.
 //!
-//! All stores are serializable here, so a phase is a point in the history of its store, and what
-//! it met is the state there at that point. An endorsed value is what the program computes from the
-//! states that its early phases met, everything else from those of the other phases. So the plain
-//! interpreter is run twice over what was met: once for the endorsed values, once for the rest.
+//! All stores are serializable here, so a phase is a point in the history of its store, and it
+//! meets the state there at that point. An endorsed value is computed from the states that the
+//! early phases met, all other values from the states of the other phases. So the plain interpreter
+//! runs twice over these states: once for the endorsed values, once for the rest.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -29,21 +29,21 @@ use crate::embedded::{load, open_with};
 use crate::harness::{arguments, operate, random_state};
 use crate::model_store::apply;
 
-/// How many run at once.
+/// The number of runs at once.
 const RUNS: usize = 3;
 
-/// What happened at the stores, in order.
+/// An event at a store; the log keeps them in order.
 #[derive(Clone, Debug)]
 pub struct Entry {
     run: usize,
     store: StoreId,
-    /// What it wrote, if it committed; else a phase begins.
+    /// The writes of a commit; none for the begin of a phase.
     written: Option<Vec<Write>>,
 }
 
 pub type Log = Arc<Mutex<Vec<Entry>>>;
 
-/// A store that lets others in between, and writes down what happens.
+/// A store that lets other runs in between, and logs its events.
 struct Watched {
     inner: Arc<dyn DataStore>,
     run: usize,
@@ -63,7 +63,7 @@ impl Watched {
     }
 }
 
-/// As runtimes see it.
+/// The view of the store that a runtime has.
 struct WatchedStore(Arc<Watched>);
 
 impl DataStore for WatchedStore {
@@ -75,7 +75,7 @@ impl DataStore for WatchedStore {
         &'a self,
         session: &'a Session,
     ) -> BoxFuture<'a, Result<Box<dyn Transaction>, StoreError>> {
-        // Who cleans up asks for no transaction.
+        // Clean-up names no transaction.
         let is_phase = session.transaction.is_some();
         Box::pin(async move {
             self.0.wait().await;
@@ -140,7 +140,7 @@ fn is_data(write: &Write) -> bool {
     !matches!(write, Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_))
 }
 
-/// A world in which every run draws the same numbers over and over.
+/// A world in which each run always draws the same number.
 struct OneNumber {
     world: Arc<TestWorld>,
     number: u64,
@@ -172,7 +172,7 @@ impl World for OneNumber {
     }
 }
 
-/// What a seed's runs showed.
+/// The findings of a seed's runs.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Shown {
     /// The compiler accepts the program.
@@ -181,15 +181,15 @@ pub struct Shown {
     pub endorses: bool,
     /// Runs that took effect and were judged.
     pub judged: u64,
-    /// Of those, runs whose endorsed values were not what their other phases met.
+    /// Judged runs whose endorsed values differed from the data that their other phases met.
     pub aged: u64,
 }
 
-/// As [`judge`], where a panic is a difference too.
+/// Judges as [`judge`], where a panic is a difference too.
 ///
 /// # Errors
 ///
-/// How a run did something else than its program says.
+/// The difference between a run and its program.
 pub fn judge_or_panic(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, String> {
     let judged = std::panic::catch_unwind(|| judge(seed, rules, mutation));
     judged.unwrap_or_else(|_| Err("panicked".into()))
@@ -199,7 +199,7 @@ pub fn judge_or_panic(seed: u64, rules: Rules, mutation: Mutation) -> Result<Sho
 ///
 /// # Errors
 ///
-/// How a run did something else than its program says.
+/// The difference between a run and its program.
 pub fn judge(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, String> {
     let checked = check_with(generate::program(seed), rules, mutation);
     let warnings = checked.diagnostics.iter().filter(|found| found.code.text() == "W0403");
@@ -230,7 +230,7 @@ pub fn judge(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, Strin
         match result {
             Ok(result) => history.check(run, arguments, result.as_ref(), &mut shown)?,
             Err(Error::Incomplete { .. }) => return Err(format!("run {run}: {result:?}")),
-            // It took no effect, so nothing of it may be there.
+            // It took no effect, so none of its writes may be there.
             Err(error) if log.iter().any(|entry| entry.run == run && entry.written.is_some()) => {
                 return Err(format!("run {run} failed and wrote: {error:?}"));
             }
@@ -240,7 +240,7 @@ pub fn judge(seed: u64, rules: Rules, mutation: Mutation) -> Result<Shown, Strin
     Ok(shown)
 }
 
-/// A runtime over stores that let others in between.
+/// Creates a runtime over stores that let other runs in between.
 pub fn runtime(
     program: &Arc<Program>,
     stores: &[Arc<dyn DataStore>],
@@ -267,7 +267,7 @@ pub fn runtime(
     };
     let runtime = Runtime::new(program.clone(), watched.collect(), world, settings);
     if mutation == Mutation::AgreementIgnored {
-        // Where the store of a condition is visited again, all that was read there early is
+        // If the store of a condition is visited again, all data that was read there early is
         // compared too.
         return runtime.with_mutation(mutation).with_planted(Planted::EndorsementUnchecked);
     }
@@ -282,7 +282,7 @@ fn seed_of(run: usize) -> u128 {
     u128::from(number_of(run)) << 64 | u128::from(number_of(run))
 }
 
-/// What happened, and what it is judged by.
+/// The events of the runs, and the data to judge them by.
 struct History<'a> {
     program: &'a Arc<Program>,
     plan: &'a Plan,
@@ -291,7 +291,7 @@ struct History<'a> {
     needless: &'a [Span],
 }
 
-/// Where in the log a phase took place, and whether it wrote.
+/// The point in the log at which a phase took place, and whether it wrote.
 struct Place {
     store: StoreId,
     is_early: bool,
@@ -300,7 +300,7 @@ struct Place {
 }
 
 impl History<'_> {
-    /// The objects of a store after so many entries.
+    /// Returns the objects of a store after the first `at` entries.
     fn store_at(&self, store: StoreId, at: usize) -> State {
         let mut state = self.state.only(|kind| self.is_in(store, kind));
         for entry in self.log[..at].iter().filter(|entry| entry.store == store) {
@@ -316,7 +316,7 @@ impl History<'_> {
         objects.iter().any(|object| object.store == store && *object.declared.name == *kind)
     }
 
-    /// Where the phases of a run took place, those of its last attempt.
+    /// Returns the points of the phases of a run, in its last attempt.
     fn places(&self, run: usize) -> Vec<Place> {
         let mut places = Vec::new();
         let mut end = self.log.len();
@@ -359,7 +359,7 @@ impl History<'_> {
         let has_aged = early.normal() != late.normal();
         let values = match self.endorsed(run, arguments, early) {
             Ok(values) => values,
-            // What it would take to go on behind a `return` is no matter of the program's.
+            // The steps needed to go on after a `return` are not part of the program's meaning.
             Err(Abort::Limit) => return Ok(()),
             Err(abort) => return Err(format!("run {run}, early: {abort:?}")),
         };

@@ -1,4 +1,4 @@
-//! Generated programs over the embedded engine: the stores that users run, against the plain
+//! Generated programs over the embedded engine, the stores that users run, compared with the plain
 //! interpreter.
 
 use std::collections::BTreeMap;
@@ -21,7 +21,7 @@ use crate::harness::{
 };
 
 /// Runs the program of a seed over embedded stores of the levels that it declares, each with one
-/// replica, and compares with the plain interpreter.
+/// replica, and compares it with the plain interpreter.
 pub fn differ_embedded(seed: u64) -> Verdict {
     let Some(program) = compile(seed, Rules::default(), Mutation::None) else {
         return Verdict::Rejected;
@@ -32,12 +32,12 @@ pub fn differ_embedded(seed: u64) -> Verdict {
     let world = QuickWorld::new(seed);
     let stores = open(&program, &world);
     load(&program, &stores, &state);
-    // The seed of `unique()` is drawn from the same numbers, of which opening takes some.
+    // The seed of `unique()` is drawn from the same numbers; opening takes some of them first.
     let world = QuickWorld::new(seed);
     let settings = Settings { steps_max: 100_000, ..Settings::default() };
     let runtime = Runtime::new(program.clone(), stores.clone(), world, settings);
     if program.plan("t").is_some_and(|plan| runtime.check_plan(plan).is_err()) {
-        // It is isolated, and a store of its is not serializable.
+        // It is isolated, and one of its stores is not serializable.
         return Verdict::Rejected;
     }
     let call = Call::new("t", arguments.clone());
@@ -88,7 +88,7 @@ fn open(program: &Program, world: &Arc<QuickWorld>) -> Vec<Arc<dyn DataStore>> {
     open_with(program, world.clone(), level)
 }
 
-/// Opens the stores of a program, each of the level that `level_of` says.
+/// Opens the stores of a program, each with the level that `level_of` gives.
 pub fn open_with(
     program: &Program,
     world: Arc<dyn World>,
@@ -170,8 +170,7 @@ pub fn load(program: &Program, stores: &[Arc<dyn DataStore>], state: &State) {
     }
 }
 
-/// The fields of an object as its store has them, without those that are empty; none if it does
-/// not exist.
+/// Returns the non-empty fields of an object as its store has them; none if it does not exist.
 fn read_back(
     program: &Program,
     stores: &[Arc<dyn DataStore>],

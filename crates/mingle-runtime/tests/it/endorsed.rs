@@ -1,4 +1,4 @@
-//! What is endorsed is read early; everything else is as serializable as without the endorsement.
+//! Endorsed data is read early; all else is as serializable as without the endorsement.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use crate::harness::ready;
 
 const RUNS: usize = 30;
 
-/// What is left once the transaction `t` has run many times at once.
+/// The state after the transaction `t` has run many times at once.
 struct After {
     program: Arc<Program>,
     stores: Vec<Arc<dyn DataStore>>,
@@ -49,7 +49,7 @@ fn at_once(text: &str) -> After {
 }
 
 impl After {
-    /// A register of the object "x" of a kind.
+    /// Returns a register of the object "x" of a kind.
     fn int(&self, kind: &str, field: &str) -> i64 {
         let objects = &self.program.checked.objects;
         let object = objects.iter().find(|object| *object.declared.name == *kind);
@@ -130,7 +130,7 @@ fn an_endorsement_that_is_not_needed_has_no_effect() {
     }
 }
 
-/// What decides whether an endorsement counts must be what the phase itself reads.
+/// The condition for counting an endorsement must equal the phase's own read.
 #[test]
 fn a_branch_around_an_endorsement_is_as_serializable_as_without() {
     let after = at_once(&format!(

@@ -1,4 +1,4 @@
-//! Runs one generated program both ways, and compares.
+//! Runs one generated program split and plain, and compares.
 
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -15,18 +15,18 @@ use mingle_store::{BoxFuture, DataStore, World};
 
 use crate::model_store::ModelStore;
 
-/// What one program showed.
+/// The result of one program.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
     /// The compiler rejected it.
     Rejected,
-    /// Both ways agree; says whether the transaction took effect.
+    /// Both ways agree; `took_effect` tells if the transaction took effect.
     Agreed { took_effect: bool, phases: usize },
     /// They differ.
     Differed(String),
 }
 
-/// A world without waiting, whose random numbers are a seed's.
+/// A world without waiting, which draws its random numbers from a seed.
 pub struct QuickWorld(Mutex<Random>);
 
 impl QuickWorld {
@@ -53,7 +53,7 @@ impl World for QuickWorld {
     }
 
     fn spawn(&self, _: BoxFuture<'static, ()>) {
-        // Calls run in place here, and nobody cleans up after them.
+        // Calls run in place here, and no task cleans up after them.
     }
 
     fn run_blocking(&self, work: Box<dyn FnOnce() + Send>) -> BoxFuture<'static, ()> {
@@ -72,7 +72,7 @@ pub fn ready<T>(future: impl Future<Output = T>) -> T {
     }
 }
 
-/// A generated program, compiled as asked.
+/// Compiles a generated program with these rules and this mutation.
 pub fn compile(seed: u64, rules: Rules, mutation: Mutation) -> Option<Arc<Program>> {
     let text = generate::program(seed);
     let checked = check_with(text.as_str(), rules, mutation);
@@ -178,7 +178,7 @@ pub fn arguments(random: &mut Random) -> Vec<Value> {
     arguments
 }
 
-/// Runs the split program from a state; gives the state that it leaves.
+/// Runs the split program from a state; returns the state that it leaves.
 pub fn run_split(
     program: &Arc<Program>,
     arguments: &[Value],
@@ -201,7 +201,7 @@ pub fn run_split(
     (result, after)
 }
 
-/// What the operations of generated programs do.
+/// Performs the operations of generated programs.
 pub fn operate(state: &mut State, _: StoreId, index: u32, arguments: &[Value]) -> Option<Value> {
     let Some(Value::Ref(object)) = arguments.first() else { panic!("its object comes first") };
     let found = |name: &str| state.field(object, field(name));
@@ -234,7 +234,7 @@ pub fn operate(state: &mut State, _: StoreId, index: u32, arguments: &[Value]) -
     }
 }
 
-/// The seed that a runtime over this world draws for `unique()`.
+/// Returns the seed that a runtime over this world draws for `unique()`.
 pub fn unique_seed(seed: u64) -> u128 {
     let mut random = Random::new(seed);
     // The runtime draws its origin first.
@@ -243,7 +243,7 @@ pub fn unique_seed(seed: u64) -> u128 {
     u128::from(random.bits()) << 64 | u128::from(random.bits())
 }
 
-/// As [`differ`], where a panic is a difference too.
+/// Compares as [`differ`], where a panic is a difference too.
 pub fn differ_or_panic(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     std::panic::catch_unwind(|| differ(seed, rules, mutation)).unwrap_or_else(|payload| {
         let message = payload.downcast_ref::<String>().cloned();
@@ -278,8 +278,8 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
         ) if program.text.matches("require ").count() == 1 => code == other && message == text,
         (Err(Abort::Exists(a)), Err(Error::Exists(b))) => a == b,
         (Err(Abort::Limit), Err(Error::Limit(_))) => true,
-        // Statements keep their order within a phase only, so which of two failures is reported
-        // may differ; that the transaction fails may not.
+        // Statements keep their order within a phase only, so either of two failures may be
+        // reported, but the transaction must fail.
         (
             Err(Abort::Require(..) | Abort::Exists(_)),
             Err(Error::Require { .. } | Error::Exists(_)),
@@ -300,12 +300,12 @@ pub fn differ(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     Verdict::Agreed { took_effect: plain.is_ok(), phases }
 }
 
-/// Runs the program of a seed twice, with different data in all stores that are not at least as
-/// strong as one of them: what is in the stores that are must not show it (MixT §4.2).
+/// Picks one store and runs the program of a seed twice, with different data in all stores that are
+/// not at least as strong. The stores that are at least as strong must not show it (MixT §4.2).
 pub fn interferes(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     let Some(program) = compile(seed, rules, mutation) else { return Verdict::Rejected };
     if program.plan("t").is_some_and(|plan| plan.endorses()) {
-        // Somebody vouched for what flows up.
+        // An endorsement permits the flow upwards.
         return Verdict::Rejected;
     }
     let mut random = Random::new(seed ^ 0x5A5A_5A5A);
@@ -338,7 +338,7 @@ pub fn interferes(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     Verdict::Agreed { took_effect: one.is_ok() && first.normal() != one_after.normal(), phases: 0 }
 }
 
-/// As [`interferes`], where a panic is a difference too.
+/// Checks as [`interferes`], where a panic is a difference too.
 pub fn interferes_or_panics(seed: u64, rules: Rules, mutation: Mutation) -> Verdict {
     std::panic::catch_unwind(|| interferes(seed, rules, mutation))
         .unwrap_or_else(|_| Verdict::Differed("panicked".into()))

@@ -1,4 +1,4 @@
-//! Splitting is proved by test: split programs do what the programs say.
+//! Tests of splitting: split programs compute the same as the programs as written.
 
 mod concurrent;
 mod embedded;
@@ -16,8 +16,8 @@ use mingle_lang::generate;
 use mingle_lang::split::Mutation;
 use model_store::LAST_READS;
 
-/// How many programs a test makes: a few thousand, or for as long as `MINGLE_SPLIT_SECONDS` says,
-/// or as many as `MINGLE_SPLIT_PROGRAMS` says, from the seed in `MINGLE_SPLIT_SEED` on.
+/// The number of programs that a test makes: a few thousand, or for `MINGLE_SPLIT_SECONDS` seconds,
+/// or `MINGLE_SPLIT_PROGRAMS` many, starting at the seed in `MINGLE_SPLIT_SEED`.
 struct Seeds {
     next: u64,
     left: u64,
@@ -75,7 +75,7 @@ fn split_runs_end_as_plain_runs() {
         "{made} programs, {rejected} rejected, {took_effect} took effect, {many_phases} with three or more phases, {} reads known to be the last",
         LAST_READS.load(Ordering::Relaxed)
     );
-    // What is not run proves nothing.
+    // Programs that are not run prove nothing.
     assert!(
         took_effect * 4 > made && many_phases * 10 > made,
         "the generator makes too little that runs"
@@ -142,14 +142,14 @@ fn runs_at_once_do_what_programs_say() {
     assert!(endorsed * 20 > made && aged * 100 > made, "too little happens in between");
 }
 
-/// A flow rule that is switched off.
+/// Returns the flow rules with one switched off.
 fn without(change: impl FnOnce(&mut Rules)) -> Rules {
     let mut rules = Rules::default();
     change(&mut rules);
     rules
 }
 
-/// Parts of the compiler and the interpreter, each broken in one way.
+/// Returns parts of the compiler and the interpreter, each broken in one way.
 fn mutants() -> Vec<(&'static str, Rules, Mutation)> {
     let rule = |name, rules| (name, rules, Mutation::None);
     let splitter = |name, mutation| (name, Rules::default(), mutation);
@@ -179,8 +179,8 @@ fn mutants() -> Vec<(&'static str, Rules, Mutation)> {
 
 #[test]
 fn every_mutant_is_caught() {
-    // Mutants panic a lot, and their panics are what is looked for; those of other tests, which
-    // run beside this one, are still shown.
+    // Mutants panic a lot, and this test looks for these panics. Panics of other tests, which run
+    // beside this one, are still shown.
     let here = std::thread::current().id();
     let shown = std::panic::take_hook();
     std::panic::set_hook(Box::new(move |panic| {

@@ -1,4 +1,4 @@
-//! A store that is as simple as one can be: the plain interpreter's state behind a lock.
+//! The simplest possible store: the plain interpreter's state behind a lock.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,10 +14,10 @@ use mingle_store::{
 
 use crate::harness::operate;
 
-/// All stores of a program share one state; each writes only its own objects.
+/// The state that all stores of a program share; each writes only its own objects.
 pub type Shared = Arc<Mutex<State>>;
 
-/// How often a store was told which reads of a transaction are its last.
+/// The number of times a store was told which reads of a transaction are its last.
 pub static LAST_READS: AtomicU64 = AtomicU64::new(0);
 
 pub struct ModelStore {
@@ -74,7 +74,7 @@ struct ModelTransaction {
     store: StoreId,
     state: Shared,
     flushed: Vec<Write>,
-    /// Whether it was told that it has answered its last reads.
+    /// True if it was told that it has answered its last reads.
     is_over: bool,
 }
 
@@ -200,7 +200,7 @@ fn answer(program: &Program, store: StoreId, state: &State, read: &Read) -> Data
             let result = call(program, store, &mut state.clone(), operation, arguments);
             Data::Result(result.expect("a query has a result"))
         }
-        // Nobody leaves witness rows here.
+        // No transaction leaves witness rows here.
         Read::Witnesses { .. } => Data::Witnesses(Vec::new()),
         Read::Record(_) | Read::Records { .. } => unreachable!("programs read data alone"),
     }
@@ -233,7 +233,7 @@ pub fn apply(program: &Program, store: StoreId, state: &mut State, write: Write)
         Write::Erase(address, key) => change(address, CollectionWrite::Erase, vec![key]),
         Write::Append(address, line) => change(address, CollectionWrite::Append, vec![line]),
         Write::Clear(address) => change(address, CollectionWrite::Clear, Vec::new()),
-        // Nobody crashes here, so nobody reads what would be left behind.
+        // No process crashes here, so none reads the records that would be left behind.
         Write::Witness(_) | Write::Forget(_) | Write::Record(..) | Write::Discard(_) => {}
         Write::Command { operation, arguments } => {
             call(program, store, state, &operation, &arguments);

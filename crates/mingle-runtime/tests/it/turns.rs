@@ -1,4 +1,4 @@
-//! Computation runs in slices: others have their turn in between, and deadlines and callers end it.
+//! Computation runs in slices: other tasks have turns in between, and deadlines and callers end it.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
@@ -41,7 +41,7 @@ const TEXT: &str = "store s: linearizable; store later: causal;
     transaction get() -> int { return A[\"x\"].n; }
     transaction get_late() -> int { return B[\"x\"].n; }";
 
-/// A world in which each turn takes a millisecond, and nothing else any time.
+/// A world in which each turn takes a millisecond, and nothing else takes time.
 #[derive(Default)]
 struct Counted {
     turns: AtomicU64,
@@ -90,7 +90,7 @@ fn runtime(world: Arc<dyn World>) -> Arc<Runtime> {
     Runtime::new(program, stores, world, settings)
 }
 
-/// A call in a counted world, and how many turns it took.
+/// Runs a call in a counted world; returns its result and the number of turns that it took.
 fn counted(name: &str, argument: Value, deadline: Duration) -> (Result<CallReport, Error>, u64) {
     let world = Arc::new(Counted::default());
     let runtime = runtime(world.clone());
@@ -107,7 +107,7 @@ fn what_computes_for_long_gives_others_their_turn() {
     assert_eq!(ended.map(|report| report.result), Ok(Some(Value::Int(1_000_000))));
     assert!(steps(turns) >= 1_000_000, "{turns}");
     assert_eq!(counted("spin", Value::Int(100), long).1, 0, "a short one has it at once");
-    // Loops over lists, texts that grow, and collections of its own count as what they are.
+    // Loops over lists, growing texts, and a transaction's own collections count at their size.
     let list = Value::list((0..1_000).map(Value::Int));
     for (name, argument, at_least) in [
         ("items", list, 1_000_000),
@@ -147,7 +147,7 @@ fn what_is_committed_is_computed_to_its_end_without_its_caller() {
     );
     let turns = world.turns.load(Ordering::Relaxed);
     assert!(turns <= 22, "{turns}");
-    // What goes on with it does so for longer than any deadline.
+    // The task that finishes the transaction computes for longer than any deadline.
     let tasks = std::mem::take(&mut *world.tasks.lock().expect("no test panics with this lock"));
     for task in tasks {
         crate::harness::ready(task);
