@@ -109,7 +109,7 @@ pub fn judge(calls: &[(Call, Answer)], held: &Held) -> Verdict {
             .collect();
         let places = counts.iter().filter(|count| **count > 0).count();
         let mut violated = |how: &str| {
-            verdict.violations.push(format!("{how}: {call:?} ({answer:?}): {counts:?}"))
+            verdict.violations.push(format!("{how}: {call:?} ({answer:?}): {counts:?}"));
         };
         if counts.iter().any(|count| *count > 1) {
             violated("doubled");
@@ -207,14 +207,14 @@ mod tests {
             ("lost", |held| held.lines.retain(|(_, _, id), _| *id != 1)),
             ("halved", |held| held.lines.retain(|(store, _, _), _| *store != Store::Feed)),
             ("doubled", |held| {
-                *held.lines.get_mut(&(Store::Feed, 3, 2)).expect("it is there") += 1
+                *held.lines.get_mut(&(Store::Feed, 3, 2)).expect("it is there") += 1;
             }),
             ("foreign", |held| _ = held.lines.insert((Store::Cache, 4, 9), 1)),
             ("balance", |held| {
-                *held.balances.get_mut(&(Store::Cache, 2)).expect("it is there") += 5
+                *held.balances.get_mut(&(Store::Cache, 2)).expect("it is there") += 5;
             }),
             ("the sum", |held| {
-                *held.balances.get_mut(&(Store::Bank, 4)).expect("it is there") -= 1
+                *held.balances.get_mut(&(Store::Bank, 4)).expect("it is there") -= 1;
             }),
         ];
         for (name, change) in cases {

@@ -109,7 +109,7 @@ const NOT_SENT: &str = "not sent: ";
 
 /// One answer, whole: its status and its body.
 async fn receive(stream: &mut TcpStream) -> Result<(String, String), String> {
-    let (mut bytes, mut buffer) = (Vec::new(), [0; 16_384]);
+    let (mut bytes, mut buffer) = (Vec::new(), vec![0; 16_384]);
     loop {
         let count = stream.read(&mut buffer).await.map_err(|error| error.to_string())?;
         if count == 0 {

@@ -255,8 +255,9 @@ fn tell(options: &Options, run: &Run, verdict: &Verdict) -> Result<(), String> {
     println!("answers: {reasons:?}");
     let figures = run.figures();
     for figure in &figures {
-        let held = if figure.is_met == Some(false) { "missed" } else { "held" };
-        println!("{held:>7}: {}: {} ({})", figure.name, figure.value, figure.bar);
+        let held = figure.is_met.map_or("", |is_met| if is_met { "held" } else { "missed" });
+        let bar = if figure.bar.is_empty() { String::new() } else { format!(" ({})", figure.bar) };
+        println!("{held:>7}  {}: {}{bar}", figure.name, figure.value);
     }
     let done = run.outcomes.iter().filter(|outcome| outcome.answer == Answer::Done).count();
     println!(

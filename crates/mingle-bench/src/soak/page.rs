@@ -1,5 +1,7 @@
 //! The page: figures, phases and plots over time in one file that needs nothing else.
 
+use std::fmt::Write as _;
+
 use super::Options;
 use super::report::{Run, Sample};
 use crate::geo::{Plot, head, table, verdict};
@@ -14,16 +16,19 @@ pub fn render(run: &Run, options: &Options) -> String {
     let figures = run.figures();
     let seed = options.seed;
     let mut page = head("soak");
-    page.push_str(&format!(
+    let _ = write!(
+        page,
         "<h1>Soak over real servers</h1>{}<p>{:.0} seconds, seed {seed}.</p>{}",
         verdict(&figures),
         run.seconds,
         table(&figures)
-    ));
+    );
     page.push_str("<h2>Phases</h2><div class=wide><table>");
     for row in run.table() {
         page.push_str("<tr>");
-        row.iter().for_each(|cell| page.push_str(&format!("<td>{}", escape(cell))));
+        for cell in row {
+            let _ = write!(page, "<td>{}", escape(&cell));
+        }
     }
     page.push_str("</table></div><div class=grid>");
     let ends = |index: usize| (index as f64, index as f64 + 1.0);
