@@ -37,7 +37,23 @@ pub fn check(skip_tests: bool) -> Outcome {
         add_simulations(&artifacts, &mut jobs)?;
         jobs.run()
     })?;
+    step("servers are killed and stopped under load", || soak(&artifacts, &[]))?;
     judged_by_speed(&artifacts)
+}
+
+/// Runs a soak over real servers, which it starts by itself.
+///
+/// # Errors
+///
+/// When data was lost, halved or doubled, or a server does not start.
+pub fn soak(artifacts: &Artifacts, arguments: &[&str]) -> Outcome {
+    let mingle = artifacts.binary("mingle")?;
+    let mut command = Command::new(artifacts.binary("mingle-bench")?);
+    command.arg("soak").args(arguments).arg("--mingle").arg(mingle).current_dir(root());
+    if std::env::var_os("MINGLE_SERVICES").is_none() {
+        command.env("MINGLE_SERVICES", root().join("target/services"));
+    }
+    wait(&mut command)
 }
 
 fn lints() -> Command {

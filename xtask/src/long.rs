@@ -31,6 +31,7 @@ pub fn long() -> Outcome {
     run("mistakes in programs within Rust", &mut macros);
     run("generated programs for minutes", &mut generated_programs);
     run("servers are killed", &mut kills);
+    run("half an hour of kills and stops under load", &mut soak);
     run("thousands of seeds", &mut || simulate(Kind::Stores, &["--seeds", "10000"]));
     run("thousands of seeds of geo", &mut || simulate(Kind::Geo, &["--seeds", "5000"]));
     run("mistakes that tests notice", &mut || crate::mutants::mutants(&[]));
@@ -99,6 +100,18 @@ fn kills() -> Outcome {
     let suite = artifacts.suite("crates/mingle-sim", "it")?;
     jobs.add_suite(suite, "servers are killed", &["live::"], &[("MINGLE_KILLS", "50")]);
     jobs.run()
+}
+
+/// The soak for half an hour; missed bars are an error.
+fn soak() -> Outcome {
+    let bench = release("mingle-bench")?;
+    let mingle = release("mingle-cli")?.with_file_name("mingle");
+    let mut command = Command::new(bench);
+    command.args(["soak", "--minutes", "30", "--strict", "--mingle"]).arg(mingle);
+    if std::env::var_os("MINGLE_SERVICES").is_none() {
+        command.env("MINGLE_SERVICES", root().join("target/services"));
+    }
+    wait(command.current_dir(root()))
 }
 
 /// Runs seeds of a simulation. One that fails is recorded, and every short run runs it again.

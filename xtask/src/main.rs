@@ -53,6 +53,9 @@ Tasks:
                          and a short schedule; with a planted fault, until that is found
   sim geo [ARGS…]        the same of the geo-replicated store's core
   sim outage [ARGS…]     a minute without a replica or a store under a steady load, second by second
+  soak [--minutes N] [--seed S] [--without ENGINE]
+                         two `mingle serve` over real servers that are killed and stopped, for two
+                         minutes; then what the stores hold is read from outside
   services TASK [ENGINE…]
                          the servers that tests need: fetch, start, stop, status
   help                   this text
@@ -80,6 +83,9 @@ fn main() -> ExitCode {
         },
         ["bench", name, rest @ ..] => run::bench(name, rest),
         ["sim", rest @ ..] => run::simulate(rest),
+        ["soak", rest @ ..] => {
+            artifacts::Artifacts::build().and_then(|artifacts| check::soak(&artifacts, rest))
+        }
         ["services", rest @ ..] => run::services(rest),
         [] | ["help" | "--help" | "-h"] => {
             print!("{HELP}");

@@ -23,6 +23,8 @@ mod lsp;
 mod measured;
 mod predict;
 #[cfg(feature = "benchmarks")]
+mod soak;
+#[cfg(feature = "benchmarks")]
 mod stores;
 #[cfg(feature = "benchmarks")]
 mod witnesses;
@@ -70,6 +72,9 @@ enum Command {
     /// UniStore's evaluation: the systems that it compares, in a capacity model.
     #[cfg(feature = "benchmarks")]
     Evaluation(evaluation::Options),
+    /// Two `mingle serve` over real servers that are killed and stopped, and what the stores hold afterwards.
+    #[cfg(feature = "benchmarks")]
+    Soak(soak::Options),
 }
 
 fn main() -> std::process::ExitCode {
@@ -93,6 +98,8 @@ fn main() -> std::process::ExitCode {
         Command::Worker(options) => worker::run(&options),
         #[cfg(feature = "benchmarks")]
         Command::Evaluation(options) => evaluation::run(&options),
+        #[cfg(feature = "benchmarks")]
+        Command::Soak(options) => soak::run(&options),
     };
     match result {
         Ok(()) => std::process::ExitCode::SUCCESS,

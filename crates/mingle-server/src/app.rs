@@ -15,7 +15,7 @@ use crate::heads::host::Host;
 use crate::keys::Running;
 use crate::limits::{INLINE_BYTES_MAX, SESSIONS_MAX};
 use crate::metrics::Metrics;
-use crate::overload::{Admission, Admitted};
+use crate::overload::{Admission, Admitted, Ending};
 use crate::problem::{ACCEPT_LOSS, Code, Problem, SESSION};
 use crate::worker::Work;
 use crate::{openapi, page};
@@ -201,9 +201,9 @@ pub(crate) struct Permit {
 
 impl Permit {
     /// The call has been answered.
-    pub(crate) fn is_answered(&mut self, is_success: bool) {
+    pub(crate) fn is_answered(&mut self, ending: Ending) {
         if let Some(admitted) = &mut self.admitted {
-            admitted.is_answered(is_success);
+            admitted.is_answered(ending);
         }
     }
 }

@@ -17,6 +17,7 @@ use crate::app::{App, Permit};
 use crate::arguments::arguments;
 use crate::budget::Held;
 use crate::keys::{Entered, key_of};
+use crate::overload::Ending;
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json as json_response;
 use crate::{body, live};
@@ -155,7 +156,7 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
         Ok(_) => "ok",
         Err(error) => Problem::of(error, may_repeat).code().name(),
     };
-    permit.is_answered(ended.is_ok());
+    permit.is_answered(ending_of(&ended));
     let took = begin.elapsed();
     app.metrics.called(&name, outcome, took);
     log_call(&name, &ended, outcome, took);
@@ -175,6 +176,16 @@ pub(crate) async fn run(app: &App, ready: Ready, watcher: Option<Watcher>) -> An
             let problem = Problem::of(&error, may_repeat).in_session(session.clone());
             Answer { body: Err(problem), session, is_repeated: false }
         }
+    }
+}
+
+/// What a call says of how many may run at a time.
+fn ending_of(ended: &Result<CallReport, Error>) -> Ending {
+    match ended {
+        Ok(report) if report.phases.iter().any(|phase| phase.attempts > 1) => Ending::Conflicted,
+        Ok(_) => Ending::Well,
+        Err(error) if Problem::of(error, false).code() == Code::Conflict => Ending::Conflicted,
+        Err(_) => Ending::Failed,
     }
 }
 

@@ -13,6 +13,7 @@ use serde_json::Value as Json;
 use crate::app::{App, looks_at};
 use crate::calls::{Pairs, unknown_parameter, unreadable};
 use crate::limits::{INLINE_BYTES_MAX, SHOWN_MAX};
+use crate::overload::Ending;
 use crate::problem::{Code, Problem, SESSION};
 use crate::router::json;
 
@@ -64,7 +65,7 @@ async fn answer(
     })?;
     let mut permit = app.admit_call(&looks_at(&kind)).await?;
     let shown = app.database.show(&object, &session, limit).await;
-    permit.is_answered(shown.is_ok());
+    permit.is_answered(if shown.is_ok() { Ending::Well } else { Ending::Failed });
     match shown.map_err(|error| Problem::of(&error, false))? {
         Json::Null => Err(Problem::new(Code::NotFound, format!("{object} does not exist"))),
         shown => {

@@ -18,7 +18,7 @@ mod page;
 mod pair;
 mod ratios;
 mod report;
-mod servers;
+pub mod servers;
 mod single;
 
 use std::path::PathBuf;

@@ -17,7 +17,8 @@
 //! the limit has been reached all the time, the limit is a quarter for [`PROBE_CALLS`] calls every [`PROBE_EVERY`].
 //!
 //! Departures: calls of less than [`QUICK`] never take too long, as they wait for processors more than for stores; the
-//! limit grows only if at least half of it was in use; a window is long enough for [`WINDOW_CALLS`] calls,
+//! but where conflicts made more than a quarter of the calls try again: then calls are in each other's way, however soon
+//! they end. The limit grows only if at least half of it was in use; a window is long enough for [`WINDOW_CALLS`] calls,
 //! so that slow calls count too; a failure that took a shorter time than any call says nothing.
 
 use std::time::Duration;
@@ -40,11 +41,24 @@ pub const PROBE_CALLS: usize = 16;
 /// Calls that take no longer than this do not take too long.
 pub const QUICK: Duration = Duration::from_millis(20);
 
+/// Where more than one of so many calls was tried again, calls that are quick count as too long, too.
+const CONTENDED: usize = 4;
+
 /// No limit is less.
 pub const LIMIT_MIN: usize = 3;
 
 /// The limit of calls of which none has ended yet.
 pub const LIMIT_FIRST: usize = 64;
+
+/// How a call ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Ending {
+    /// It was done at the first try.
+    Well,
+    /// A store made it try again, or conflicts lasted until its deadline.
+    Conflicted,
+    Failed,
+}
 
 /// The limit, and what it follows from.
 #[derive(Debug)]
@@ -55,6 +69,8 @@ pub struct Limit {
     shortest: Option<f64>,
     /// How long the calls of this window took, in seconds.
     samples: Vec<f64>,
+    /// How many of them were tried again.
+    conflicted: usize,
     window_began: Duration,
     /// The most calls that ran at a time in this window.
     peak: usize,
@@ -71,6 +87,7 @@ impl Limit {
             most,
             shortest: None,
             samples: Vec::new(),
+            conflicted: 0,
             window_began: now,
             peak: 0,
             measured: now,
@@ -96,9 +113,9 @@ impl Limit {
     }
 
     /// A call has ended, when so many others ran still.
-    pub fn ended(&mut self, now: Duration, took: Duration, is_success: bool, running: usize) {
+    pub fn ended(&mut self, now: Duration, took: Duration, ending: Ending, running: usize) {
         let took = took.as_secs_f64();
-        if !is_success && self.shortest.is_none_or(|shortest| took <= shortest) {
+        if ending == Ending::Failed && self.shortest.is_none_or(|shortest| took <= shortest) {
             return;
         }
         if self.is_probing {
@@ -107,6 +124,7 @@ impl Limit {
         }
         if self.samples.len() < SAMPLES_MAX {
             self.samples.push(took);
+            self.conflicted += usize::from(ending == Ending::Conflicted);
         }
         let is_over = now >= self.window_began.saturating_add(WINDOW);
         if is_over && self.samples.len() >= WINDOW_CALLS {
@@ -141,7 +159,9 @@ impl Limit {
             Some(shortest) => shortest.min(median),
         };
         self.shortest = Some(shortest);
-        let bound = (1.25 * shortest).max(QUICK.as_secs_f64());
+        let is_contended = self.conflicted * CONTENDED > self.samples.len();
+        let quick = if is_contended { 0.0 } else { QUICK.as_secs_f64() };
+        let bound = (1.25 * shortest).max(quick);
         // Calls that do not take too long need no measurement.
         if few || median <= bound {
             self.measured = now;
@@ -158,6 +178,7 @@ impl Limit {
 
     fn begin_window(&mut self, now: Duration, running: usize) {
         self.samples.clear();
+        self.conflicted = 0;
         (self.window_began, self.peak) = (now, running);
     }
 }

@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::oneshot;
 
+pub(crate) use limit::Ending;
 use limit::Limit;
 
 /// A call waits so long at most to be admitted.
@@ -67,7 +68,7 @@ pub(crate) struct Admitted {
     began: Instant,
     since: Instant,
     /// None if it says nothing of how long calls take.
-    is_success: Option<bool>,
+    ending: Option<Ending>,
     /// True for one that counts as running.
     is_running: bool,
 }
@@ -130,10 +131,10 @@ impl Sort {
     }
 
     /// A call has ended; the next one runs.
-    fn end(self: &Arc<Self>, began: Instant, took: Duration, is_success: Option<bool>) {
+    fn end(self: &Arc<Self>, began: Instant, took: Duration, ending: Option<Ending>) {
         let now = began.elapsed();
         let mut inner = self.lock();
-        inner.end(now, took, is_success);
+        inner.end(now, took, ending);
         while let Some(next) = inner.next(now) {
             if let Err(mut gone) = next.send(Admitted::at(self, began)) {
                 // No call waits there any more.
@@ -174,10 +175,10 @@ impl Inner {
     }
 
     /// A call has ended.
-    fn end(&mut self, now: Duration, took: Duration, is_success: Option<bool>) {
+    fn end(&mut self, now: Duration, took: Duration, ending: Option<Ending>) {
         self.running -= 1;
-        if let Some(is_success) = is_success {
-            self.limit.ended(now, took, is_success, self.running);
+        if let Some(ending) = ending {
+            self.limit.ended(now, took, ending, self.running);
         }
     }
 
@@ -207,19 +208,19 @@ impl Admitted {
     /// Of a call that counts as running.
     fn at(sort: &Arc<Sort>, began: Instant) -> Self {
         let (sort, since) = (Arc::clone(sort), Instant::now());
-        Self { sort, began, since, is_success: None, is_running: true }
+        Self { sort, began, since, ending: None, is_running: true }
     }
 
     /// The call has been answered: how long it took counts from now on, of a failure only if that was long.
-    pub(crate) fn is_answered(&mut self, is_success: bool) {
-        self.is_success = Some(is_success);
+    pub(crate) fn is_answered(&mut self, ending: Ending) {
+        self.ending = Some(ending);
     }
 }
 
 impl Drop for Admitted {
     fn drop(&mut self) {
         if self.is_running {
-            self.sort.end(self.began, self.since.elapsed(), self.is_success);
+            self.sort.end(self.began, self.since.elapsed(), self.ending);
         }
     }
 }

@@ -66,7 +66,12 @@ impl Simulated {
                     self.ends.push(Reverse((self.now + self.service, began)));
                 }
                 self.done += 1;
-                self.limit.ended(self.now, self.now.saturating_sub(began), true, self.running());
+                self.limit.ended(
+                    self.now,
+                    self.now.saturating_sub(began),
+                    Ending::Well,
+                    self.running(),
+                );
                 self.comes.push(Reverse(self.now));
             } else {
                 self.comes.pop();
@@ -145,24 +150,46 @@ fn what_has_become_slower_is_measured_anew() {
 fn quick_failures_say_nothing_and_slow_ones_do() {
     let mut limit = Limit::new(256, Duration::ZERO);
     let mut now = Duration::ZERO;
-    let mut ends = |limit: &mut Limit, took: Duration, is_success| {
+    let mut ends = |limit: &mut Limit, took: Duration, ending| {
         for _ in 0..200 {
             now += MS;
             limit.runs(60);
-            limit.ended(now, took, is_success, 60);
+            limit.ended(now, took, ending, 60);
         }
     };
-    ends(&mut limit, 10 * MS, true);
+    ends(&mut limit, 10 * MS, Ending::Well);
     let shortest = limit.shortest();
-    ends(&mut limit, MS / 100, false);
+    ends(&mut limit, MS / 100, Ending::Failed);
     assert_eq!(limit.shortest(), shortest);
     let before = limit.get();
-    ends(&mut limit, Duration::from_secs(1), false);
+    ends(&mut limit, Duration::from_secs(1), Ending::Failed);
     assert!(limit.get() < before / 2, "{} of {before}", limit.get());
     for _ in 0..100 {
-        ends(&mut limit, Duration::from_secs(1), false);
+        ends(&mut limit, Duration::from_secs(1), Ending::Failed);
     }
     assert!(limit.get() >= LIMIT_MIN);
+}
+
+#[test]
+fn conflicts_count_though_calls_are_quick() {
+    // The time that a call takes grows with the calls beside it, and stays below what counts as too long.
+    let settled = |ending: fn(u64) -> Ending| {
+        let mut limit = Limit::new(256, Duration::ZERO);
+        limit.runs(1);
+        (0..20).for_each(|n| limit.ended(MS * 20 * n, 3 * MS, Ending::Well, 0));
+        for n in 0..20_000_u64 {
+            let running = limit.get();
+            limit.runs(running);
+            let took = 3 * MS + MS / 10 * running as u32;
+            limit.ended(MS * 500 + MS * n as u32, took.min(19 * MS), ending(n), running - 1);
+        }
+        limit.get()
+    };
+    let few = |n: u64| if n.is_multiple_of(10) { Ending::Conflicted } else { Ending::Well };
+    let many = |n: u64| if n.is_multiple_of(2) { Ending::Conflicted } else { Ending::Well };
+    assert_eq!(settled(few), 256);
+    let contended = settled(many);
+    assert!(contended < 40, "{contended}");
 }
 
 #[test]
@@ -171,7 +198,7 @@ fn no_limit_is_beyond_the_bound() {
         let mut limit = Limit::new(most, Duration::ZERO);
         for n in 0..10_000_u32 {
             limit.runs(most);
-            limit.ended(MS * n, MS, true, most);
+            limit.ended(MS * n, MS, Ending::Well, most);
             assert!(limit.get() <= most && limit.get() >= LIMIT_MIN.min(most));
         }
     }
