@@ -329,9 +329,9 @@ async fn entries(
 }
 
 impl Report {
-    /// Returns the highest ratio of witness rows to open transactions among the seconds with at least 20
-    /// open ones. The five seconds after the outage are excluded, because rows of finished transactions
-    /// are being removed then.
+    /// Returns the highest ratio of witness rows to open transactions among the seconds with at
+    /// least 20 open ones. The five seconds after the outage are excluded, because rows of finished
+    /// transactions are being removed then.
     pub fn rows_per_open(&self) -> f64 {
         let removed = self.away.end..self.away.end + 5;
         let steady = self.seconds.iter().enumerate().filter(|(at, _)| !removed.contains(at));
