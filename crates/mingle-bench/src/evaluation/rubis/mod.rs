@@ -1,4 +1,4 @@
-//! An auction site like RUBiS, from what is published of it: users sell items, others bid for them,
+//! An auction site like RUBiS, from its publications: users sell items, others bid for them,
 //! buy them at once, and comment on each other (Cecchet et al., OOPSLA 2002; UniStore §8.1; the
 //! conflicts are those of Li et al., *Fine-grained consistency for geo-replicated systems*, ATC 2018).
 //!
@@ -20,7 +20,7 @@
 //! - Categories and regions are listed by region, so that no single item has all readers: in
 //!   `Strong`, which makes these reads strong transactions, readers of one item would wait for one
 //!   partition.
-//! - Clients pick items that are not closed, as users do who browse the items for sale.
+//! - Clients pick items that are not closed, like users that browse the items for sale.
 
 mod rows;
 mod steps;
