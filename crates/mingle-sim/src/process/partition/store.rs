@@ -16,7 +16,6 @@ use super::{Partitions, node};
 ///
 /// [`DataStore::outcome`] and [`DataStore::everywhere`] concern the store as a whole: only cuts of
 /// the whole store affect them.
-/// cuts of the whole store concern them.
 #[derive(Clone)]
 pub struct PartitionedStore {
     partitions: Arc<Partitions>,
